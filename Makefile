@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: install quickstart test test-slow check bench clean
+
+install: $(READY)
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[all]"
+	touch $(READY)
+
+quickstart: install
+	$(BIN)/python examples/quickstart.py
+
+test: install
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-slow: install
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+check: install
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis

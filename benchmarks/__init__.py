@@ -1,0 +1,1 @@
+"""Speed of the planner, as ratios measured side by side in one run: ``python -m benchmarks``."""

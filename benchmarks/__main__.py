@@ -1,0 +1,56 @@
+"""Run the benchmarks: ``python -m benchmarks [--quick] [section ...]``; writes results/bench.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import baseline, growth, micro, risk_neutral
+
+SECTIONS = {
+    "baseline": baseline.run,
+    "risk-neutral": risk_neutral.run,
+    "dense": growth.run_dense,
+    "sparse": growth.run_sparse,
+    "micro": micro.run,
+}
+RESULTS = Path("results") / "bench.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller problems")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
+        parser.error(f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
+
+    report = {
+        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba", "quantecon")},
+        "quick": arguments.quick,
+        "sections": {},
+    }
+    for name in arguments.sections or SECTIONS:
+        report["sections"][name] = SECTIONS[name](arguments.quick)
+        _write(report)
+    print(f"\nwritten to {RESULTS}")
+
+
+def _write(report: dict) -> None:
+    """Replace the file in one move, after every section, so that a stopped run keeps what it measured."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    partial = RESULTS.with_name(f".{RESULTS.name}")
+    partial.write_text(json.dumps(report, indent=2) + "\n")
+    os.replace(partial, RESULTS)
+
+
+if __name__ == "__main__":
+    main()

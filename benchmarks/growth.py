@@ -1,0 +1,144 @@
+"""How time and memory grow: dense posteriors in one process, sparse ones each in its own.
+
+``python -m benchmarks.growth S GRAPH`` plans one sparse problem and prints a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from time import perf_counter
+
+import numpy as np
+from scipy import sparse
+
+import brmdp
+from benchmarks.timing import median_time, print_table, verdict
+
+ACTIONS = 4
+SUCCESSORS = 8
+
+
+def successors(n_states: int, graph: str, rng: np.random.Generator) -> np.ndarray:
+    """Distinct successors of every pair, (S·A, 8): anywhere ("random") or near the state itself ("local")."""
+    reach = n_states // SUCCESSORS if graph == "random" else 4
+    gaps = rng.integers(1, reach + 1, size=(n_states * ACTIONS, SUCCESSORS))
+    origin = np.repeat(np.arange(n_states), ACTIONS) - reach * SUCCESSORS // 2
+    return np.sort((origin[:, None] + np.cumsum(gaps, axis=1)) % n_states, axis=1)
+
+
+def visit_counts(n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Transitions seen per pair, (rows, 8): 20 visits on average, spread unevenly."""
+    visits = rng.geometric(1 / 20, size=n_rows) - 1
+    return rng.multinomial(visits, rng.dirichlet(np.full(SUCCESSORS, 0.5), size=n_rows))
+
+
+def random_levels(n_states: int, rng: np.random.Generator) -> np.ndarray:
+    """A level for every pair, between the paper's floor and 0.95."""
+    return rng.uniform(0.2, 0.95, size=(n_states, ACTIONS))
+
+
+# --- dense: prior Dir(1, ..., 1) over all successors, as in the paper ---------------------------------
+
+
+def run_dense(quick: bool) -> dict:
+    """Exact and saddlepoint plans for S = 16, 32, ..., 1024 with full support."""
+    rows, report = [], {}
+    for n_states in (2**power for power in range(4, 8 if quick else 11)):
+        rng = np.random.default_rng(n_states)
+        concentration = np.ones((n_states * ACTIONS, n_states))
+        np.put_along_axis(
+            concentration,
+            successors(n_states, "random", rng),
+            1.0 + visit_counts(n_states * ACTIONS, rng),
+            axis=1,
+        )
+        posterior = brmdp.DirichletPosterior(concentration.reshape(n_states, ACTIONS, n_states))
+        rewards, levels = rng.random((n_states, ACTIONS)), random_levels(n_states, rng)
+        for method in ("exact", "saddlepoint"):
+            risk = brmdp.Quantile(levels, method=method)
+
+            def plan(posterior=posterior, rewards=rewards, risk=risk):
+                return brmdp.plan(posterior, rewards, 0.9, risk=risk)
+
+            seconds, iterations = median_time(plan, 3 if n_states <= 256 else 1), plan().iterations
+            per_row = seconds / (n_states * ACTIONS)
+            report[f"{n_states} {method}"] = {
+                "seconds": seconds,
+                "iterations": iterations,
+                "seconds_per_row": per_row,
+            }
+            rows.append((n_states, method, f"{seconds:.4f}", iterations, f"{1e6 * per_row:.1f}"))
+    print_table(
+        f"Dense posteriors, {ACTIONS} actions, discount 0.9",
+        ("states", "method", "seconds", "sweeps", "µs per row"),
+        rows,
+    )
+    return report
+
+
+# --- sparse: 8 possible successors per pair -----------------------------------------------------------
+
+
+def run_sparse(quick: bool) -> dict:
+    """Exact plans for up to 10⁵ states on two threads, each size in its own process for its peak memory."""
+    rows, report = [], {}
+    environment = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    for graph in ("random", "local"):
+        for n_states in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
+            command = [sys.executable, "-m", "benchmarks.growth", str(n_states), graph]
+            output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+            result = json.loads(output.stdout)
+            report[f"{n_states} {graph}"] = result
+            largest = n_states == 100_000
+            rows.append(
+                (
+                    n_states,
+                    graph,
+                    f"{result['seconds']:.2f}",
+                    verdict(result["seconds"], at_most=60 if largest else None),
+                    f"{result['peak_gigabytes']:.2f}",
+                    verdict(result["peak_gigabytes"], at_most=2 if largest else None),
+                    result["iterations"],
+                    f"{result['error_bound']:.0e}",
+                    f"{1e6 * result['seconds'] / (n_states * ACTIONS):.1f}",
+                )
+            )
+    print_table(
+        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, "
+        "exact to 1e-6, two threads",
+        ("states", "graph", "seconds", "target", "peak GB", "target", "sweeps", "error bound", "µs per row"),
+        rows,
+    )
+    return report
+
+
+def plan_sparse(n_states: int, graph: str) -> dict:
+    """Plan one random sparse problem; time, iterations and the peak memory of this process."""
+    rng = np.random.default_rng(n_states)
+    n_rows = n_states * ACTIONS
+    shape, pointers = (n_rows, n_states), np.arange(0, n_rows * SUCCESSORS + 1, SUCCESSORS)
+    columns = successors(n_states, graph, rng).ravel()
+    counts = 0.5 + visit_counts(n_rows, rng)
+    posterior = brmdp.DirichletPosterior(sparse.csr_array((counts.ravel(), columns, pointers), shape=shape))
+    rewards = sparse.csr_array((rng.random(columns.size), columns, pointers), shape=shape)
+    risk = brmdp.Quantile(random_levels(n_states, rng))
+    begin = perf_counter()
+    solution = brmdp.plan(posterior, rewards, 0.95, risk=risk, tolerance=1e-6)
+    seconds = perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on macOS
+    return {
+        "seconds": seconds,
+        "iterations": solution.iterations,
+        "error_bound": solution.error_bound,
+        "status": str(solution.status),
+        "peak_gigabytes": peak / (1e9 if sys.platform == "darwin" else 1e6),
+    }
+
+
+if __name__ == "__main__":
+    plan_sparse(100, sys.argv[2])  # compile
+    print(json.dumps(plan_sparse(int(sys.argv[1]), sys.argv[2])))

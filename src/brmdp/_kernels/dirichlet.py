@@ -1,0 +1,761 @@
+"""Exact law of a linear functional of a Dirichlet vector.
+
+For P ~ Dir(φ), values w, and independent G_i ~ Gamma(φ_i), with c_i = (w_i − z)/(max w − min w),
+
+    F(z) = Pr(w·P ≤ z) = Pr(Σ c_i G_i ≤ 0),      E[exp(t Σ c_i G_i)] = Π (1 − c_i t)^{−φ_i} = exp K(t).
+
+**One tail, one side.** Mirroring c → −c where z lies below the mean, we may assume K'(0) ≤ 0: the saddlepoint
+t̂ (K'(t̂) = 0) is not negative, and the tail above z is
+
+    Pr(Σ c_i G_i > 0) = (1/π) ∫_0^∞ Re[ exp K(τ + iy) / (τ + iy) ] dy,      0 < τ < 1/max c.
+
+The line goes through t̂, pushed off the pole at 0 when t̂ is smaller than the saddle's width 1/√K''. With
+κ_i = c_i/(1 − c_i τ) the integrand is exp K(τ) · Π (1 − iκ_i y)^{−φ_i} / (τ + iy), whose modulus falls
+monotonically in y.
+
+**Quadrature.** y = s·sinh(x), trapezoidal rule in x, s the distance from τ to the nearest branch point. Near the
+saddle the rule is linear in y and fine for a Gaussian; farther out all scales of y are resolved by a constant
+number of nodes per e-fold. The pole at t = 0, x = i·arcsin(τ/s), would spoil the rule when it is close; its
+contribution to the rule with step h is known, +1/(e^{2πa/h} − 1) with nodes at kh and −1/(e^{2πa/h} + 1) with
+nodes at (k+½)h, a = arcsin(τ/s), and is taken out. The two rules then differ by ε, and their mean, which is the
+rule of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
+
+**Slow tails.** For small Σφ the integrand decays slowly. Because ∫ exp(K) K' dt = 0, multiplying by
+(1/Φ) Σ φ_i/(1 − c_i t) = 1 + tK'(t)/Φ changes nothing and gains one power of y; with
+a(t) = Σ φ_i/(1 − c_i t) and b_i = 1/(1 − c_i t) the same identity serves every integral below:
+
+    tail           (1/Φ) ∫ exp(K) a / t
+    density        ∫ exp(K) a                                   (= (Φ − 1) ∫ exp(K))
+    row (quantile) ∂q/∂w_i = E[P_i | w·P = q] ∝ φ_i ∫ exp(K) b_i (a + b_i)
+    row (CVaR)     E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),  tail of φ+e_i = (1/(Φ+1)) ∫ exp(K) b_i (a + b_i) / t
+
+**Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is
+(1/2πi) ∫ (1 − δt)^{Φ−1} exp(K(t)) dt/t with K still taken at z: the n logarithms per node are not computed again,
+so the quantile costs about one evaluation of the distribution function once the start is good.
+
+**The start** is the saddlepoint quantile. Parametrised by u (1 − c_i t = (1 − v_i u)/(1 − zu), v centred at the
+mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one scalar equation r*(u) = Φ⁻¹(α) is left.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+# First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at most MAX_STEP.
+STEP_IN_WIDTHS = 1.1
+MAX_STEP = 0.5
+# Largest difference of the two rules accepted, relative to the result; their mean then errs by about its square.
+COARSE_TOLERANCE = 2e-6
+# An integral ends at the node whose modulus is below this fraction of the sum.
+TAIL_CUT = 1e-15
+MAX_NODES = 20000
+MAX_HALVINGS = 6
+# Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
+MAX_STORED = 128
+# Σφ above which the plain integrands decay fast enough to need no division per node.
+FAST_DECAY = 6.0
+
+EPS = 2.220446049250313e-16
+
+kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@kernel
+def workspace(n):
+    """Scratch for rows of at most n successors: (φ, c, 1 − cτ, κ, two accumulators), order, nodes."""
+    return np.empty((6, n)), np.empty(n, np.int64), np.empty((2, MAX_STORED), np.complex128)
+
+
+@kernel
+def compact(phi, values, n, z, active_phi, c):
+    """Keep coordinates with φ > 0 and w ≠ z, mirrored so that K'(0) ≤ 0, scaled so that max c = 1.
+
+    Returns (m, mirrored, unit, Σφ kept, Σφ), where c = ±(w − z)/unit.
+    """
+    m = 0
+    slope = 0.0
+    total = 0.0
+    everything = 0.0
+    low = 0.0
+    high = 0.0
+    for i in range(n):
+        everything += phi[i]
+        c_i = values[i] - z
+        if phi[i] > 0.0 and c_i != 0.0:
+            active_phi[m] = phi[i]
+            c[m] = c_i
+            slope += phi[i] * c_i
+            total += phi[i]
+            low = min(low, c_i)
+            high = max(high, c_i)
+            m += 1
+    mirrored = slope > 0.0
+    unit = -low if mirrored else high
+    for i in range(m):
+        c[i] = -c[i] / unit if mirrored else c[i] / unit
+    return m, mirrored, unit, total, everything
+
+
+@kernel
+def one_minus(c, t, epsilon):
+    """1 − ct for ε = 1 − t, from whichever of the two is smaller and so more accurate."""
+    return 1.0 - c * t if t < epsilon else (1.0 - c) + c * epsilon
+
+
+@kernel
+def saddle(phi, c, n):
+    """(t, 1 − t) with K'(t) = 0, given K'(0) ≤ 0 and max c = 1; to two digits of the saddle's width.
+
+    Newton on (1 − t)(t + L) K'(t), L = 1/|min c|: both poles are gone, and for two values it is linear in t.
+    """
+    least = 0.0
+    for i in range(n):
+        least = min(least, c[i])
+    distance = -1.0 / least
+    low = 0.0
+    high = 1.0
+    t = 0.0
+    epsilon = 1.0
+    for _ in range(200):
+        gradient = 0.0
+        curvature = 0.0
+        for i in range(n):
+            k = c[i] / one_minus(c[i], t, epsilon)
+            gradient += phi[i] * k
+            curvature += phi[i] * k * k
+        if gradient > 0.0:
+            high = t
+        else:
+            low = t
+        both = epsilon * (t + distance)
+        step = -both * gradient / ((epsilon - t - distance) * gradient + both * curvature)
+        if not (t + step > low and t + step < high):
+            if high + distance > 4.0 * (low + distance):
+                step = math.sqrt((low + distance) * (high + distance)) - distance - t
+            else:
+                step = 0.5 * (low + high) - t
+        if t < 0.5:
+            t += step
+            epsilon = 1.0 - t
+        else:
+            epsilon -= step
+            t = 1.0 - epsilon
+        if abs(step) * math.sqrt(curvature) <= 0.02 or abs(step) <= 1e-14 * min(t, epsilon):
+            break
+    return t, epsilon
+
+
+@kernel
+def choose_line(phi, c, n, e, kappa):
+    """Place the path t(x) = center + i·s·sinh(x + iv), crossing the real axis at τ; fill e = 1 − cτ and κ = c/e.
+
+    Returns (τ, s, v, first step, K(τ), pole), pole being the distance of t = 0 from the x axis.
+    """
+    tau, epsilon = saddle(phi, c, n)
+    curvature = 0.0
+    left = 0.0
+    for i in range(n):
+        k = c[i] / one_minus(c[i], tau, epsilon)
+        curvature += phi[i] * k * k
+        left = min(left, c[i])
+    width = 1.0 / math.sqrt(curvature)
+    if tau < 0.7 * width:
+        tau = min(0.7 * width, tau + 0.5 * epsilon)
+        epsilon = 1.0 - tau
+    log_peak = 0.0
+    second = 0.0
+    third = 0.0
+    for i in range(n):
+        x = c[i] * tau
+        e[i] = one_minus(c[i], tau, epsilon)
+        k = c[i] / e[i]
+        kappa[i] = k
+        second += phi[i] * k * k
+        third += phi[i] * k * k * k
+        log_peak -= phi[i] * (math.log1p(-x) if abs(x) < 0.5 else math.log(e[i]))
+    scale = min(epsilon, tau - 1.0 / left)
+    # the curvature of the path of steepest descent: sin v / cos² v = −s K₃ / (3 K₂) (third and second derivative)
+    bend = 2.0 * scale * third / (3.0 * second)
+    sin = 0.0 if abs(bend) < 1e-9 else (1.0 - math.sqrt(1.0 + 4.0 * bend * bend)) / (2.0 * bend)
+    step = min(MAX_STEP, STEP_IN_WIDTHS * width / scale)
+    angle = math.asin(sin)
+    sine_of_pole = tau / scale + sin
+    # beside a branch point the pole is not simple enough to be taken out
+    alone = tau * left > -1.0 and sine_of_pole < 1.0
+    pole = math.asin(sine_of_pole) - angle if alone else 0.0
+    return tau, scale, angle, step, log_peak, pole
+
+
+@kernel
+def without_pole(rule, residue, pole, step, shifted):
+    """Take the pole's known share out of a trapezoidal sum."""
+    if pole == 0.0:
+        return rule
+    x = 2.0 * math.pi * pole / step
+    if x > 700.0:
+        return rule
+    if shifted:
+        return rule + residue / (math.exp(x) + 1.0)
+    return rule - residue / math.expm1(x)
+
+
+@kernel
+def split_small_integers(phi, n, order):
+    """Order coordinates so that φ ∈ {1, 2, 3} come first (multiplied, not logged); returns how many."""
+    head = 0
+    tail = n
+    for i in range(n):
+        if phi[i] == 1.0 or phi[i] == 2.0 or phi[i] == 3.0:
+            order[head] = i
+            head += 1
+        else:
+            tail -= 1
+            order[tail] = i
+    return head
+
+
+@kernel
+def integrand(phi, kappa, n, order, head, move):
+    """Π (1 − κ_j move)^{−φ_j} with move = t − τ."""
+    d_re = move.real
+    d_im = move.imag
+    square = d_re * d_re + d_im * d_im
+    re = 1.0
+    im = 0.0
+    log_modulus = 0.0
+    phase = 0.0
+    for position in range(head):
+        j = order[position]
+        x = 1.0 - kappa[j] * d_re
+        y = -kappa[j] * d_im
+        power = phi[j]
+        re, im = re * x - im * y, im * x + re * y
+        if power >= 2.0:
+            re, im = re * x - im * y, im * x + re * y
+            if power >= 3.0:
+                re, im = re * x - im * y, im * x + re * y
+        if position & 1 == 1:
+            size = abs(re) + abs(im)
+            if size > 1e60:
+                log_modulus -= math.log(size)
+                re /= size
+                im /= size
+    for position in range(head, n):
+        j = order[position]
+        k = kappa[j]
+        log_modulus -= 0.5 * phi[j] * math.log1p(k * (k * square - 2.0 * d_re))
+        phase += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
+    size = math.exp(log_modulus) / (re * re + im * im)
+    cos = math.cos(phase) * size
+    sin = math.sin(phase) * size
+    return complex(cos * re + sin * im, sin * re - cos * im)
+
+
+@kernel
+def inverse(e, kappa, move):
+    """1/(1 − c t) at t = τ + move."""
+    x = 1.0 - kappa * move.real
+    y = kappa * move.imag
+    g = 1.0 / (e * (x * x + y * y))
+    return complex(g * x, g * y)
+
+
+@kernel
+def inverse_sum(phi, e, kappa, n, move):
+    """a(t) = Σ φ_j/(1 − c_j t) at t = τ + move."""
+    total = 0.0j
+    for j in range(n):
+        total += phi[j] * inverse(e[j], kappa[j], move)
+    return total
+
+
+@kernel
+def path(scale, angle, x):
+    """(t(x) − τ, t'(x)/i) on the hyperbola through τ."""
+    sinh = math.sinh(x)
+    cosh = math.sqrt(1.0 + sinh * sinh)
+    sin = math.sin(angle)
+    cos = math.cos(angle)
+    # cosh x − 1 = sinh² x/(cosh x + 1)
+    move = complex(-scale * sin * sinh * sinh / (cosh + 1.0), scale * cos * sinh)
+    return move, complex(scale * cos * cosh, scale * sin * sinh)
+
+
+@kernel
+def tail_on_line(phi, e, kappa, n, order, head, tau, scale, angle, step, peak, pole, slow, total, nodes):
+    """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
+
+    Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
+    """
+    tail = 0.0
+    integral = 0.0
+    error = 1.0
+    count = 0
+    room = nodes.shape[1]
+    for stage in range(MAX_HALVINGS):
+        # stage 0: nodes at k·step; later stages add the midpoints
+        new_tail = 0.0
+        new_integral = 0.0
+        offset = 0.0 if stage == 0 else 0.5
+        for k in range(MAX_NODES):
+            move, derivative = path(scale, angle, (k + offset) * step)
+            t = complex(tau + move.real, move.imag)
+            value = integrand(phi, kappa, n, order, head, move) * derivative * (peak / math.pi)
+            if slow:
+                value *= inverse_sum(phi, e, kappa, n, move) / total
+            if k == 0 and stage == 0:
+                value *= 0.5
+            ratio = value / t
+            new_tail += ratio.real
+            new_integral += value.real
+            if count < room:
+                nodes[0, count] = t
+                nodes[1, count] = ratio
+            count += 1
+            if abs(ratio.real) + abs(ratio.imag) < TAIL_CUT * abs(new_tail):
+                break
+        new_tail *= step
+        new_integral *= step
+        if stage == 0:
+            tail = without_pole(new_tail, 1.0, pole, step, False)
+            integral = new_integral
+            continue
+        new_tail = without_pole(new_tail, 1.0, pole, step, True)
+        difference = max(
+            abs(tail - new_tail) / (abs(tail) + 1e-300),
+            abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300),
+        )
+        tail = 0.5 * (tail + new_tail)
+        integral = 0.5 * (integral + new_integral)
+        step *= 0.5
+        if difference <= COARSE_TOLERANCE:
+            error = max(difference * difference, 32.0 * EPS)
+            break
+        error = difference
+    if slow or count > room:
+        count = 0
+    return tail, integral, error, step, count
+
+
+@kernel
+def tail_at(phi, values, n, z, work, order, nodes):
+    """(tail, density, error, mirrored, unit, Σφ, step, count, pole) for min w < z < max w."""
+    m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
+    slow = total < FAST_DECAY
+    head = split_small_integers(work[0], m, order)
+    tau, scale, angle, step, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3])
+    peak = math.exp(log_peak)
+    tail, integral, error, step, count = tail_on_line(
+        work[0], work[2], work[3], m, order, head, tau, scale, angle, step, peak, pole, slow, total, nodes
+    )
+    density = integral * (total if slow else everything - 1.0) / unit
+    if everything != total:
+        # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
+        count = 0
+    return tail, density, error, mirrored, unit, everything, step, count, pole
+
+
+@kernel
+def value_range(phi, values, n):
+    low = np.inf
+    high = -np.inf
+    for i in range(n):
+        if phi[i] > 0.0:
+            low = min(low, values[i])
+            high = max(high, values[i])
+    return low, high
+
+
+@kernel
+def cdf_row(phi, values, n, z, work, order, nodes):
+    """(F(z), 1 − F(z), density, relative error estimate of the smaller of the two)."""
+    low, high = value_range(phi, values, n)
+    if z >= high:
+        return 1.0, 0.0, 0.0, 0.0
+    if z <= low:
+        return 0.0, 1.0, 0.0, 0.0
+    tail, density, error, mirrored, _, _, _, _, _ = tail_at(phi, values, n, z, work, order, nodes)
+    tail = min(max(tail, 0.0), 1.0)
+    if tail > 0.5:
+        error *= tail / max(1.0 - tail, EPS)
+    if mirrored:
+        return tail, 1.0 - tail, density, error
+    return 1.0 - tail, tail, density, error
+
+
+@kernel
+def cdf_rows(phi, values, z, below, above):
+    """Distribution functions of many rows; phi and values are (rows, n)."""
+    rows, n = phi.shape
+    work, order, nodes = workspace(n)
+    for row in range(rows):
+        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], work, order, nodes)
+
+
+@kernel
+def modified_score(phi, v, n, total, u, epsilon, e):
+    """(r*, dr/du, z) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1."""
+    log_sum = 0.0
+    first = 0.0
+    norm = 0.0
+    for i in range(n):
+        e_i = one_minus(v[i], u, epsilon)
+        e[i] = e_i
+        x = v[i] * u
+        log_sum += phi[i] * (math.log1p(-x) if abs(x) < 0.5 else math.log(e_i))
+        g = phi[i] / e_i
+        norm += g
+        first += g * v[i]
+    z = first / norm
+    s2 = 0.0
+    s3 = 0.0
+    s4 = 0.0
+    for i in range(n):
+        x = (v[i] - z) / e[i]
+        g = phi[i] * x * x
+        s2 += g
+        s3 += g * x
+        s4 += g * x * x
+    beyond = 1.0 - z * u
+    u_hat = u * math.sqrt(s2)
+    rho3 = 2.0 * s3 / (s2 * math.sqrt(s2))
+    if u_hat < 2e-3:
+        rho4 = 6.0 * s4 / (s2 * s2)
+        score = u_hat * (1.0 - rho3 * u_hat / 6.0) + rho3 / 6.0 + u_hat * (rho3 * rho3 / 18.0 - rho4 / 24.0)
+        return score, math.sqrt(s2), z
+    k = total * math.log1p(-z * u) - log_sum
+    r = math.sqrt(max(-2.0 * k, 1e-300))
+    return r + math.log(u_hat / r) / r, u * s2 / (beyond * r), z
+
+
+@kernel
+def saddlepoint_row(phi, values, n, score, tolerance, work):
+    """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w.
+
+    On return work[2, i]·φ_i, normalised, is the saddlepoint row (only coordinates with φ > 0 are meaningful).
+    """
+    v = work[1]
+    e = work[2]
+    total = 0.0
+    mean = 0.0
+    low, high = value_range(phi, values, n)
+    middle = 0.5 * (low + high)
+    for i in range(n):
+        total += phi[i]
+        if phi[i] > 0.0:
+            mean += phi[i] * (values[i] - middle)
+    mean = middle + mean / total
+    s2 = 0.0
+    s3 = 0.0
+    for i in range(n):
+        v[i] = (values[i] - mean) if phi[i] > 0.0 else 0.0
+        s2 += phi[i] * v[i] * v[i]
+        s3 += phi[i] * v[i] * v[i] * v[i]
+    deviation = math.sqrt(s2)
+    central = s3 / (3.0 * s2 * deviation)
+    sign = 1.0 if score >= central else -1.0
+    unit = max(high - mean, 0.0) if sign > 0.0 else max(mean - low, 0.0)
+    if not unit > 0.0:
+        for i in range(n):
+            e[i] = 1.0
+        return mean
+    target = sign * score
+    least = 0.0
+    for i in range(n):
+        v[i] *= sign / unit
+        least = min(least, v[i])
+    distance = -1.0 / least
+    gap = (target - sign * central) * unit / deviation
+    u = gap / (1.0 + gap)
+    epsilon = 1.0 / (1.0 + gap)
+    low_u = 0.0
+    least_epsilon = 0.0
+    z = 0.0
+    for _ in range(100):
+        value, slope, z = modified_score(phi, v, n, total, u, epsilon, e)
+        miss = target - value
+        if abs(miss) <= tolerance:
+            break
+        if miss > 0.0:
+            low_u = u
+        else:
+            least_epsilon = epsilon
+        step = miss / slope
+        if epsilon < 0.5:
+            # the score grows like √log(1/ε): Newton in log ε
+            candidate = epsilon * math.exp(max(min(-step / epsilon, 3.0), -30.0))
+            if not (candidate > least_epsilon and 1.0 - candidate > low_u):
+                candidate = math.sqrt(max(least_epsilon, 1e-300) * (1.0 - low_u))
+            moved = abs(candidate - epsilon)
+            epsilon = candidate
+            u = 1.0 - epsilon
+        else:
+            candidate = u + step
+            if not (candidate > low_u and 1.0 - candidate > least_epsilon):
+                top = 1.0 - least_epsilon
+                if top + distance > 4.0 * (low_u + distance):
+                    candidate = math.sqrt((low_u + distance) * (top + distance)) - distance
+                else:
+                    candidate = 0.5 * (low_u + top)
+            moved = abs(candidate - u)
+            u = candidate
+            epsilon = 1.0 - u
+        if moved <= 4.0 * EPS * min(u, epsilon) or epsilon < 1e-290:
+            break
+    return mean + sign * unit * z
+
+
+@kernel
+def moved_tail(nodes, count, step, pole, total, delta):
+    """Tail and Σ exp(K) dt/(πi) at z + δ from the nodes of z; δ in units of c."""
+    tail = 0.0
+    integral = 0.0
+    for k in range(count):
+        t = nodes[0, k]
+        re = 1.0 - delta * t.real
+        im = -delta * t.imag
+        square = re * re + im * im
+        modulus = math.exp(
+            (0.5 * total - 1.0) * math.log1p(delta * (delta * (t.real * t.real + t.imag * t.imag) - 2.0 * t.real))
+        )
+        phase = (total - 2.0) * math.atan2(im, re)
+        # (1 − δt)^{Φ−2} exp(K) dt/(πi t)
+        reduced = nodes[1, k] * complex(modulus * math.cos(phase), modulus * math.sin(phase))
+        tail += reduced.real * re - reduced.imag * im
+        integral += reduced.real * t.real - reduced.imag * t.imag
+    return without_pole(step * tail, 1.0, pole, step, False), step * integral
+
+
+@kernel
+def quantile_row(phi, values, n, alpha, score, start, work, order, nodes):
+    """(α-quantile, bound on its numerical error). ``start`` is a first guess, or NaN for the saddlepoint's."""
+    low, high = value_range(phi, values, n)
+    size = max(abs(low), abs(high))
+    resolution = size * EPS
+    if high - low <= resolution:
+        return low, resolution
+    z = start
+    if not (low < z < high):
+        z = saddlepoint_row(phi, values, n, score, 1e-3, work)
+    lower = alpha <= 0.5
+    target = alpha if lower else 1.0 - alpha
+    bottom = low
+    top = high
+    if not (bottom < z < top):
+        z = 0.5 * (bottom + top)
+    z_error = top - bottom
+    for _ in range(200):
+        tail, density, error, mirrored, unit, total, step, count, pole = tail_at(
+            phi, values, n, z, work, order, nodes
+        )
+        same = mirrored == lower
+        probability = tail if same else 1.0 - tail
+        if not same:
+            error *= tail / max(probability, EPS)
+        miss = math.log(probability / target) if probability > 0.0 else -np.inf
+        too_high = (miss > 0.0) == lower
+        if too_high:
+            top = z
+        else:
+            bottom = z
+        z_error = (error + abs(miss)) * probability / density + resolution if density > 0.0 else top - bottom
+        if abs(miss) <= 1e-12:
+            break
+        move = -miss * probability / density if lower else miss * probability / density
+        if count > 0 and abs(miss) < 0.2 and density > 0.0:
+            delta = move
+            for _ in range(12):
+                inside = -delta / unit if mirrored else delta / unit
+                tail, integral = moved_tail(nodes, count, step, pole, total, inside)
+                density = integral * (total - 1.0) / unit
+                probability = tail if same else 1.0 - tail
+                miss = math.log(probability / target) if probability > 0.0 else -np.inf
+                move = -miss * probability / density if lower else miss * probability / density
+                if not abs(move) < top - bottom:
+                    break
+                delta += move
+                if abs(miss) <= 1e-10 or abs(move) <= 0.5 * resolution:
+                    # Newton squares the miss
+                    return z + delta, (error + 1e-13) * probability / density + resolution
+        candidate = z + move
+        if not (bottom < candidate < top):
+            candidate = 0.5 * (bottom + top)
+        z = candidate
+        if top - bottom <= 2.0 * resolution or not (bottom < z < top):
+            z_error = top - bottom + resolution
+            break
+    return z, min(z_error, high - low)
+
+
+@kernel
+def row_at(phi, values, n, z, of_tail, work, order, nodes, out):
+    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z] / F(z). Returns F(z) by its sum."""
+    low, high = value_range(phi, values, n)
+    total = 0.0
+    for i in range(n):
+        total += phi[i]
+    nudge = (high - low) * EPS
+    z = min(max(z, low + nudge), high - nudge)
+    if not (low < z < high):
+        for i in range(n):
+            out[i] = phi[i] / total
+        return 1.0
+    for i in range(n):
+        if values[i] == z and phi[i] > 0.0:
+            z += nudge
+    m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
+    head = split_small_integers(work[0], m, order)
+    active_phi = work[0]
+    e = work[2]
+    kappa = work[3]
+    tau, scale, angle, step, log_peak, pole = choose_line(active_phi, work[1], m, e, kappa)
+    peak = math.exp(log_peak) if of_tail else 1.0
+    old = work[4]
+    new = work[5]
+    for stage in range(MAX_HALVINGS):
+        offset = 0.0 if stage == 0 else 0.5
+        for j in range(m):
+            new[j] = 0.0
+        summed = 0.0
+        for k in range(MAX_NODES):
+            move, derivative = path(scale, angle, (k + offset) * step)
+            value = integrand(active_phi, kappa, m, order, head, move) * derivative * (peak / math.pi)
+            if k == 0 and stage == 0:
+                value *= 0.5
+            if of_tail:
+                value /= complex(tau + move.real, move.imag) * (total + 1.0)
+            a = inverse_sum(active_phi, e, kappa, m, move)
+            modulus = 0.0
+            for j in range(m):
+                b = inverse(e[j], kappa[j], move)
+                term = value * (b * (a + b))
+                new[j] += term.real
+                summed += active_phi[j] * term.real
+                modulus += active_phi[j] * (abs(term.real) + abs(term.imag))
+            if modulus < TAIL_CUT * abs(summed):
+                break
+        for j in range(m):
+            new[j] *= step
+            if of_tail:
+                new[j] = without_pole(new[j], 1.0, pole, step, stage > 0)
+        if stage == 0:
+            for j in range(m):
+                old[j] = new[j]
+            continue
+        difference = 0.0
+        size = 0.0
+        for j in range(m):
+            difference += active_phi[j] * abs(old[j] - new[j])
+            size += active_phi[j] * abs(old[j])
+            old[j] = 0.5 * (old[j] + new[j])
+        step *= 0.5
+        if difference <= COARSE_TOLERANCE * size:
+            break
+    summed = 0.0
+    j = 0
+    for i in range(n):
+        out[i] = 0.0
+        if phi[i] > 0.0 and values[i] != z:
+            share = old[j]
+            if of_tail and not mirrored:
+                share = 1.0 - share
+            out[i] = max(phi[i] * share, 0.0)
+            summed += out[i]
+            j += 1
+    for i in range(n):
+        out[i] /= summed
+    return summed / total
+
+
+@kernel
+def weighted_offset(row, values, n, z):
+    """Σ row_i (w_i − z)."""
+    result = 0.0
+    for i in range(n):
+        if row[i] > 0.0:
+            result += row[i] * (values[i] - z)
+    return result
+
+
+@kernel
+def mean_into(phi, n, out):
+    total = 0.0
+    for i in range(n):
+        total += phi[i]
+    for i in range(n):
+        out[i] = phi[i] / total
+
+
+# --- many rows -----------------------------------------------------------------------------------------------------
+# Row p of ``pairs`` has values[starts[p]:stops[p]] and concentrations phi[offsets[p]:offsets[p] + length].
+
+EXACT = 0
+SADDLEPOINT = 1
+CVAR = 2
+
+
+@kernel
+def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, start, widest, out, errors):
+    """Value of a risk measure for each pair; ``start`` holds first guesses (NaN: none) and may be ``out``."""
+    work, order, nodes = workspace(widest)
+    row = np.empty(widest)
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        begin = indptr[pair]
+        n = indptr[pair + 1] - begin
+        w = values[begin : begin + n]
+        f = phi[offsets[pair] : offsets[pair] + n]
+        low, high = value_range(f, w, n)
+        if measure == CVAR and levels[pair] == 1.0:
+            mean_into(f, n, row)
+            out[pair] = low + weighted_offset(row, w, n, low)
+            errors[pair] = 4.0 * EPS * max(abs(low), abs(high))
+        elif high - low <= EPS * max(abs(low), abs(high)):
+            out[pair] = low
+            errors[pair] = high - low
+        elif measure == SADDLEPOINT:
+            out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, work)
+            errors[pair] = np.inf
+        else:
+            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], work, order, nodes)
+            if measure == CVAR:
+                row_at(f, w, n, z, True, work, order, nodes, row)
+                # E[w·P | w·P ≤ q] is stationary in q: the quantile's own error enters only squared
+                value = z + weighted_offset(row, w, n, z)
+                error = 1e-11 * (high - low) + EPS * max(abs(low), abs(high))
+                z = min(value, z)
+            out[pair] = z
+            errors[pair] = error
+
+
+@kernel
+def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, quantiles, widest, out_indptr, out):
+    """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``)."""
+    work, order, nodes = workspace(widest)
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        begin = indptr[pair]
+        n = indptr[pair + 1] - begin
+        w = values[begin : begin + n]
+        f = phi[offsets[pair] : offsets[pair] + n]
+        target = out[out_indptr[position] : out_indptr[position] + n]
+        low, high = value_range(f, w, n)
+        if (measure == CVAR and levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
+            mean_into(f, n, target)
+        elif measure == SADDLEPOINT:
+            saddlepoint_row(f, w, n, scores[pair], 1e-6, work)
+            total = 0.0
+            for i in range(n):
+                target[i] = f[i] / work[2, i]
+                total += target[i]
+            for i in range(n):
+                target[i] /= total
+        else:
+            z = quantiles[pair]
+            if measure == CVAR:
+                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, work, order, nodes)
+            row_at(f, w, n, z, measure == CVAR, work, order, nodes, target)
