@@ -57,6 +57,8 @@ MAX_HALVINGS = 6
 MAX_STORED = 128
 # Σφ above which the plain integrands decay fast enough to need no division per node.
 FAST_DECAY = 6.0
+# Bends of the path in the rare case of very different scales.
+MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
 
@@ -65,8 +67,8 @@ kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 @kernel
 def workspace(n):
-    """Scratch for rows of at most n successors: (φ, c, 1 − cτ, κ, two accumulators), order, nodes."""
-    return np.empty((6, n)), np.empty(n, np.int64), np.empty((2, MAX_STORED), np.complex128)
+    """Scratch for rows of at most n successors: (φ, c, 1 − cτ, κ, two accumulators), order, nodes, bends."""
+    return np.empty((6, n)), np.empty(n, np.int64), np.empty((2, MAX_STORED), np.complex128), np.empty((2, MAX_BENDS))
 
 
 @kernel
@@ -149,10 +151,12 @@ def saddle(phi, c, n):
 
 
 @kernel
-def choose_line(phi, c, n, e, kappa):
-    """Place the path t(x) = center + i·s·sinh(x + iv), crossing the real axis at τ; fill e = 1 − cτ and κ = c/e.
+def choose_line(phi, c, n, e, kappa, bends):
+    """Place the path and fill e = 1 − cτ and κ = c/e.
 
-    Returns (τ, s, v, first step, K(τ), pole), pole being the distance of t = 0 from the x axis.
+    The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x): it crosses the real axis at τ and has one
+    bend, with ρ = s and the curvature of the path of steepest descent, b = s K₃/(3 K₂) (third and second derivative).
+    Returns (τ, s, first step, K(τ), pole), pole being the distance of t = 0 from the x axis.
     """
     tau, epsilon = saddle(phi, c, n)
     curvature = 0.0
@@ -177,16 +181,50 @@ def choose_line(phi, c, n, e, kappa):
         third += phi[i] * k * k * k
         log_peak -= phi[i] * (math.log1p(-x) if abs(x) < 0.5 else math.log(e[i]))
     scale = min(epsilon, tau - 1.0 / left)
-    # the curvature of the path of steepest descent: sin v / cos² v = −s K₃ / (3 K₂) (third and second derivative)
-    bend = 2.0 * scale * third / (3.0 * second)
-    sin = 0.0 if abs(bend) < 1e-9 else (1.0 - math.sqrt(1.0 + 4.0 * bend * bend)) / (2.0 * bend)
     step = min(MAX_STEP, STEP_IN_WIDTHS * width / scale)
-    angle = math.asin(sin)
-    sine_of_pole = tau / scale + sin
+    slope = 2.0 * scale * third / (3.0 * second)
+    bends[0, 0] = scale
+    bends[1, 0] = slope
     # beside a branch point the pole is not simple enough to be taken out
-    alone = tau * left > -1.0 and sine_of_pole < 1.0
-    pole = math.asin(sine_of_pole) - angle if alone else 0.0
-    return tau, scale, angle, step, log_peak, pole
+    sine = (tau / scale - slope) / math.sqrt(1.0 + slope * slope)
+    pole = math.asin(sine) + math.atan(slope) if tau * left > -1.0 and sine < 1.0 else 0.0
+    return tau, scale, step, log_peak, pole
+
+
+@kernel
+def bend_by_scale(phi, kappa, n, first, bends):
+    """Let the path follow the decay of exp(K) at every scale; returns the number of bends.
+
+    At |t − τ| = ρ the coordinates with |κ|ρ < 1 act like exp(S(t − τ)), S the sum of their φκ: the path should lean
+    right where S < 0 and left where S > 0. S changes sign where its coordinates have very different scales.
+    """
+    order = np.argsort(-np.abs(kappa[:n]))
+    slope_sum = 0.0
+    for i in range(n):
+        slope_sum += phi[i] * kappa[i]
+    count = 1
+    bends[0, 0] = first
+    current = bends[1, 0]
+    for position in range(n):
+        j = order[position]
+        slope_sum -= phi[j] * kappa[j]
+        if position + 1 == n:
+            break
+        near = 1.0 / abs(kappa[j])
+        far = 1.0 / abs(kappa[order[position + 1]])
+        # a lean is worth while where it spans more than a radian of oscillation
+        if abs(slope_sum) * far < 1.0:
+            continue
+        wanted = 0.5 if slope_sum < 0.0 else -0.5
+        if position == 0 or near <= 1.5 * first:
+            bends[1, 0] = wanted
+            current = wanted
+        elif wanted != current and count < bends.shape[1]:
+            bends[0, count] = near
+            bends[1, count] = wanted - current
+            current = wanted
+            count += 1
+    return count
 
 
 @kernel
@@ -273,36 +311,44 @@ def inverse_sum(phi, e, kappa, n, move):
 
 
 @kernel
-def path(scale, angle, x):
-    """(t(x) − τ, t'(x)/i) on the hyperbola through τ."""
+def path(scale, bends, bend_count, x):
+    """(t(x) − τ, t'(x)/i)."""
     sinh = math.sinh(x)
-    cosh = math.sqrt(1.0 + sinh * sinh)
-    sin = math.sin(angle)
-    cos = math.cos(angle)
-    # cosh x − 1 = sinh² x/(cosh x + 1)
-    move = complex(-scale * sin * sinh * sinh / (cosh + 1.0), scale * cos * sinh)
-    return move, complex(scale * cos * cosh, scale * sin * sinh)
+    y = scale * sinh
+    speed = scale * math.sqrt(1.0 + sinh * sinh)
+    right = 0.0
+    drift = 0.0
+    for m in range(bend_count):
+        rho = bends[0, m]
+        root = math.sqrt(rho * rho + y * y)
+        right += bends[1, m] * y * (y / (root + rho))
+        drift += bends[1, m] * y / root
+    return complex(right, y), complex(speed, -drift * speed)
 
 
 @kernel
-def tail_on_line(phi, e, kappa, n, order, head, tau, scale, angle, step, peak, pole, slow, total, nodes):
+def tail_on_line(phi, e, kappa, n, order, head, tau, scale, bends, bend_count, step, peak, pole, slow, total, halvings, nodes):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
+    Returns (tail, integral, relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did not fit or
+    the slow form was used.
     """
     tail = 0.0
+    early = 0
     integral = 0.0
     error = 1.0
     count = 0
     room = nodes.shape[1]
-    for stage in range(MAX_HALVINGS):
+    limit = np.inf
+    for stage in range(halvings):
         # stage 0: nodes at k·step; later stages add the midpoints
         new_tail = 0.0
         new_integral = 0.0
         offset = 0.0 if stage == 0 else 0.5
+        early = count
         for k in range(MAX_NODES):
-            move, derivative = path(scale, angle, (k + offset) * step)
+            move, derivative = path(scale, bends, bend_count, (k + offset) * step)
             t = complex(tau + move.real, move.imag)
             value = integrand(phi, kappa, n, order, head, move) * derivative * (peak / math.pi)
             if slow:
@@ -316,8 +362,13 @@ def tail_on_line(phi, e, kappa, n, order, head, tau, scale, angle, step, peak, p
                 nodes[0, count] = t
                 nodes[1, count] = ratio
             count += 1
-            if abs(ratio.real) + abs(ratio.imag) < TAIL_CUT * abs(new_tail):
+            size = abs(ratio.real) + abs(ratio.imag)
+            if size < TAIL_CUT * abs(new_tail):
                 break
+            if not size < limit:
+                return tail, integral, 1.0, step, 0, 0
+            if k == 0 and stage == 0:
+                limit = 1e6 * size
         new_tail *= step
         new_integral *= step
         if stage == 0:
@@ -338,25 +389,49 @@ def tail_on_line(phi, e, kappa, n, order, head, tau, scale, angle, step, peak, p
         error = difference
     if slow or count > room:
         count = 0
-    return tail, integral, error, step, count
+    return tail, integral, error, step, early, count
 
 
 @kernel
-def tail_at(phi, values, n, z, work, order, nodes):
-    """(tail, density, error, mirrored, unit, Σφ, step, count, pole) for min w < z < max w."""
+def tail_at(phi, values, n, z, work, order, nodes, bends):
+    """(tail, density, error, mirrored, unit, Σφ, step, early, count, pole) for min w < z < max w."""
     m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
     slow = total < FAST_DECAY
     head = split_small_integers(work[0], m, order)
-    tau, scale, angle, step, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3])
+    tau, scale, first, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3], bends)
     peak = math.exp(log_peak)
-    tail, integral, error, step, count = tail_on_line(
-        work[0], work[2], work[3], m, order, head, tau, scale, angle, step, peak, pole, slow, total, nodes
+    tail, integral, error, step, early, count = tail_on_line(
+        work[0], work[2], work[3], m, order, head, tau, scale, bends, 1, first, peak, pole, slow, total, 4, nodes
     )
+    if error > 1e-10:
+        # rare: scales so different that one bend is not enough
+        bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
+        scale = min(scale, tau)
+        pole = 0.0
+        tail, integral, error, step, early, count = tail_on_line(
+            work[0],
+            work[2],
+            work[3],
+            m,
+            order,
+            head,
+            tau,
+            scale,
+            bends,
+            bend_count,
+            first,
+            peak,
+            pole,
+            slow,
+            total,
+            MAX_HALVINGS,
+            nodes,
+        )
     density = integral * (total if slow else everything - 1.0) / unit
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
         count = 0
-    return tail, density, error, mirrored, unit, everything, step, count, pole
+    return tail, density, error, mirrored, unit, everything, step, early, count, pole
 
 
 @kernel
@@ -371,14 +446,14 @@ def value_range(phi, values, n):
 
 
 @kernel
-def cdf_row(phi, values, n, z, work, order, nodes):
+def cdf_row(phi, values, n, z, work, order, nodes, bends):
     """(F(z), 1 − F(z), density, relative error estimate of the smaller of the two)."""
     low, high = value_range(phi, values, n)
     if z >= high:
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
-    tail, density, error, mirrored, _, _, _, _, _ = tail_at(phi, values, n, z, work, order, nodes)
+    tail, density, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, work, order, nodes, bends)
     tail = min(max(tail, 0.0), 1.0)
     if tail > 0.5:
         error *= tail / max(1.0 - tail, EPS)
@@ -391,9 +466,9 @@ def cdf_row(phi, values, n, z, work, order, nodes):
 def cdf_rows(phi, values, z, below, above):
     """Distribution functions of many rows; phi and values are (rows, n)."""
     rows, n = phi.shape
-    work, order, nodes = workspace(n)
+    work, order, nodes, bends = workspace(n)
     for row in range(rows):
-        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], work, order, nodes)
+        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], work, order, nodes, bends)
 
 
 @kernel
@@ -510,28 +585,41 @@ def saddlepoint_row(phi, values, n, score, tolerance, work):
 
 
 @kernel
-def moved_tail(nodes, count, step, pole, total, delta):
-    """Tail and Σ exp(K) dt/(πi) at z + δ from the nodes of z; δ in units of c."""
-    tail = 0.0
+def moved_tail(nodes, early, count, step, pole, total, delta):
+    """Tail and ∫ exp(K) dt/(πi) at z + δ from the nodes of z, δ in units of c; and the two rules' difference.
+
+    The first ``early`` nodes are the rule of twice the step, the others its midpoints.
+    """
+    sums = (0.0, 0.0)
     integral = 0.0
+    worst = 0.0
     for k in range(count):
         t = nodes[0, k]
         re = 1.0 - delta * t.real
         im = -delta * t.imag
-        square = re * re + im * im
         modulus = math.exp(
             (0.5 * total - 1.0) * math.log1p(delta * (delta * (t.real * t.real + t.imag * t.imag) - 2.0 * t.real))
         )
         phase = (total - 2.0) * math.atan2(im, re)
         # (1 − δt)^{Φ−2} exp(K) dt/(πi t)
         reduced = nodes[1, k] * complex(modulus * math.cos(phase), modulus * math.sin(phase))
-        tail += reduced.real * re - reduced.imag * im
+        term = reduced.real * re - reduced.imag * im
         integral += reduced.real * t.real - reduced.imag * t.imag
-    return without_pole(step * tail, 1.0, pole, step, False), step * integral
+        if k < early:
+            sums = (sums[0] + term, sums[1])
+        else:
+            sums = (sums[0], sums[1] + term)
+        if k == early - 1 or k == count - 1:
+            worst = max(worst, abs(reduced) * max(abs(re), abs(im)))
+    first = without_pole(2.0 * step * sums[0], 1.0, pole, 2.0 * step, False)
+    second = without_pole(2.0 * step * sums[1], 1.0, pole, 2.0 * step, True)
+    tail = 0.5 * (first + second)
+    reliable = abs(first - second) <= 2.0 * COARSE_TOLERANCE * abs(tail) and worst * step <= 1e-13 * abs(tail)
+    return tail, step * integral, reliable
 
 
 @kernel
-def quantile_row(phi, values, n, alpha, score, start, work, order, nodes):
+def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends):
     """(α-quantile, bound on its numerical error). ``start`` is a first guess, or NaN for the saddlepoint's."""
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
@@ -549,8 +637,8 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
     for _ in range(200):
-        tail, density, error, mirrored, unit, total, step, count, pole = tail_at(
-            phi, values, n, z, work, order, nodes
+        tail, density, error, mirrored, unit, total, step, early, count, pole = tail_at(
+            phi, values, n, z, work, order, nodes, bends
         )
         same = mirrored == lower
         probability = tail if same else 1.0 - tail
@@ -570,15 +658,15 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes):
             delta = move
             for _ in range(12):
                 inside = -delta / unit if mirrored else delta / unit
-                tail, integral = moved_tail(nodes, count, step, pole, total, inside)
+                tail, integral, reliable = moved_tail(nodes, early, count, step, pole, total, inside)
                 density = integral * (total - 1.0) / unit
                 probability = tail if same else 1.0 - tail
                 miss = math.log(probability / target) if probability > 0.0 else -np.inf
-                move = -miss * probability / density if lower else miss * probability / density
-                if not abs(move) < top - bottom:
+                further = -miss * probability / density if lower else miss * probability / density
+                if not (reliable and abs(further) < top - bottom):
                     break
-                delta += move
-                if abs(miss) <= 1e-10 or abs(move) <= 0.5 * resolution:
+                delta += further
+                if abs(miss) <= 1e-10 or abs(further) <= 0.5 * resolution:
                     # Newton squares the miss
                     return z + delta, (error + 1e-13) * probability / density + resolution
         candidate = z + move
@@ -592,7 +680,65 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes):
 
 
 @kernel
-def row_at(phi, values, n, z, of_tail, work, order, nodes, out):
+def shares_on_line(
+    work, m, order, head, tau, scale, bends, bend_count, step, log_peak, pole, total, of_tail, halvings
+):
+    """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
+    phi = work[0]
+    e = work[2]
+    kappa = work[3]
+    old = work[4]
+    new = work[5]
+    peak = math.exp(log_peak) if of_tail else 1.0
+    limit = np.inf
+    for stage in range(halvings):
+        offset = 0.0 if stage == 0 else 0.5
+        for j in range(m):
+            new[j] = 0.0
+        summed = 0.0
+        for k in range(MAX_NODES):
+            move, derivative = path(scale, bends, bend_count, (k + offset) * step)
+            value = integrand(phi, kappa, m, order, head, move) * derivative * (peak / math.pi)
+            if k == 0 and stage == 0:
+                value *= 0.5
+            if of_tail:
+                value /= complex(tau + move.real, move.imag) * (total + 1.0)
+            a = inverse_sum(phi, e, kappa, m, move)
+            modulus = 0.0
+            for j in range(m):
+                b = inverse(e[j], kappa[j], move)
+                term = value * (b * (a + b))
+                new[j] += term.real
+                summed += phi[j] * term.real
+                modulus += phi[j] * (abs(term.real) + abs(term.imag))
+            if modulus < TAIL_CUT * abs(summed):
+                break
+            if not modulus < limit:
+                return False
+            if k == 0 and stage == 0:
+                limit = 1e6 * modulus
+        for j in range(m):
+            new[j] *= step
+            if of_tail:
+                new[j] = without_pole(new[j], 1.0, pole, step, stage > 0)
+        if stage == 0:
+            for j in range(m):
+                old[j] = new[j]
+            continue
+        difference = 0.0
+        size = 0.0
+        for j in range(m):
+            difference += phi[j] * abs(old[j] - new[j])
+            size += phi[j] * abs(old[j])
+            old[j] = 0.5 * (old[j] + new[j])
+        step *= 0.5
+        if difference <= COARSE_TOLERANCE * size:
+            return True
+    return False
+
+
+@kernel
+def row_at(phi, values, n, z, of_tail, work, order, nodes, bends, out):
     """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z] / F(z). Returns F(z) by its sum."""
     low, high = value_range(phi, values, n)
     total = 0.0
@@ -609,52 +755,14 @@ def row_at(phi, values, n, z, of_tail, work, order, nodes, out):
             z += nudge
     m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     head = split_small_integers(work[0], m, order)
-    active_phi = work[0]
-    e = work[2]
-    kappa = work[3]
-    tau, scale, angle, step, log_peak, pole = choose_line(active_phi, work[1], m, e, kappa)
-    peak = math.exp(log_peak) if of_tail else 1.0
+    tau, scale, step, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3], bends)
+    if not shares_on_line(work, m, order, head, tau, scale, bends, 1, step, log_peak, pole, total, of_tail, 4):
+        bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
+        scale = min(scale, tau)
+        shares_on_line(
+            work, m, order, head, tau, scale, bends, bend_count, step, log_peak, 0.0, total, of_tail, MAX_HALVINGS
+        )
     old = work[4]
-    new = work[5]
-    for stage in range(MAX_HALVINGS):
-        offset = 0.0 if stage == 0 else 0.5
-        for j in range(m):
-            new[j] = 0.0
-        summed = 0.0
-        for k in range(MAX_NODES):
-            move, derivative = path(scale, angle, (k + offset) * step)
-            value = integrand(active_phi, kappa, m, order, head, move) * derivative * (peak / math.pi)
-            if k == 0 and stage == 0:
-                value *= 0.5
-            if of_tail:
-                value /= complex(tau + move.real, move.imag) * (total + 1.0)
-            a = inverse_sum(active_phi, e, kappa, m, move)
-            modulus = 0.0
-            for j in range(m):
-                b = inverse(e[j], kappa[j], move)
-                term = value * (b * (a + b))
-                new[j] += term.real
-                summed += active_phi[j] * term.real
-                modulus += active_phi[j] * (abs(term.real) + abs(term.imag))
-            if modulus < TAIL_CUT * abs(summed):
-                break
-        for j in range(m):
-            new[j] *= step
-            if of_tail:
-                new[j] = without_pole(new[j], 1.0, pole, step, stage > 0)
-        if stage == 0:
-            for j in range(m):
-                old[j] = new[j]
-            continue
-        difference = 0.0
-        size = 0.0
-        for j in range(m):
-            difference += active_phi[j] * abs(old[j] - new[j])
-            size += active_phi[j] * abs(old[j])
-            old[j] = 0.5 * (old[j] + new[j])
-        step *= 0.5
-        if difference <= COARSE_TOLERANCE * size:
-            break
     summed = 0.0
     j = 0
     for i in range(n):
@@ -701,7 +809,7 @@ CVAR = 2
 @kernel
 def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, start, widest, out, errors):
     """Value of a risk measure for each pair; ``start`` holds first guesses (NaN: none) and may be ``out``."""
-    work, order, nodes = workspace(widest)
+    work, order, nodes, bends = workspace(widest)
     row = np.empty(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
@@ -721,9 +829,9 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
             out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, work)
             errors[pair] = np.inf
         else:
-            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], work, order, nodes)
+            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], work, order, nodes, bends)
             if measure == CVAR:
-                row_at(f, w, n, z, True, work, order, nodes, row)
+                row_at(f, w, n, z, True, work, order, nodes, bends, row)
                 # E[w·P | w·P ≤ q] is stationary in q: the quantile's own error enters only squared
                 value = z + weighted_offset(row, w, n, z)
                 error = 1e-11 * (high - low) + EPS * max(abs(low), abs(high))
@@ -735,7 +843,7 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
 @kernel
 def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, quantiles, widest, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``)."""
-    work, order, nodes = workspace(widest)
+    work, order, nodes, bends = workspace(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         begin = indptr[pair]
@@ -757,5 +865,5 @@ def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, 
         else:
             z = quantiles[pair]
             if measure == CVAR:
-                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, work, order, nodes)
-            row_at(f, w, n, z, measure == CVAR, work, order, nodes, target)
+                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, work, order, nodes, bends)
+            row_at(f, w, n, z, measure == CVAR, work, order, nodes, bends, target)

@@ -1,0 +1,295 @@
+"""Exactness of the Dirichlet functional: CDF, quantile, CVaR and their rows against independent oracles.
+
+Contract: the CDF to a relative error of 1e-9 in min(F, 1 - F); the quantile within 2 ulp of max|w| or to a
+relative tail error of 1e-9, whichever is looser.  A case is one (φ, w, level): the library's quantile q is
+held against the oracle's CDF, and the library's CDF at q against the same oracle value.
+"""
+
+import numpy as np
+import pytest
+
+import brmdp
+from oracles import dirichlet_functional as oracle
+
+CHUNKS = range(5)
+TWO_VALUES, INTEGERS, THREE_VALUES, GENERAL = 900, 450, 300, 500  # cases in each chunk
+TOTAL = len(CHUNKS) * (TWO_VALUES + INTEGERS + THREE_VALUES + GENERAL)
+
+beta_tails = oracle.merged(oracle.beta_tails)
+three_value_tails = oracle.merged(oracle.three_value_tails)
+
+
+def test_at_least_ten_thousand_cases():
+    assert TOTAL >= 10_000
+
+
+def cdf_error(tails, phi, values, z):
+    """Relative error of the library's CDF and complement at z, in the smaller tail."""
+    lower = float(brmdp.dirichlet_cdf(phi, values, z))
+    upper = float(brmdp.dirichlet_cdf(phi, values, z, complement=True))
+    return oracle.cdf_fault(lower, upper, *tails(phi, values, z)[:2])
+
+
+def faults(tails, phi, values, alpha, z=None):
+    """Every breach of the contract at one case, as text; also checks the CDF at a free point z."""
+    tails = cache_points(tails)
+    q = float(brmdp.dirichlet_quantile(phi, values, alpha, method="exact"))
+    if not np.isfinite(q):
+        return [f"quantile {q}"]
+    found = []
+    if text := oracle.quantile_fault(tails, phi, values, q, alpha):
+        found.append(f"quantile {q!r}: {text}")
+    low, high = values[phi > 0].min(), values[phi > 0].max()
+    for point in (q,) if z is None else (q, z):
+        if low < point < high and not (error := cdf_error(tails, phi, values, point)) <= oracle.TOLERANCE:
+            found.append(f"cdf at {point!r}: relative error {error:.3e}")
+    return found
+
+
+def cache_points(tails):
+    """The oracle of one problem, which remembers its value at each z."""
+    known = {}
+
+    def remembered(phi, values, z):
+        if z not in known:
+            known[z] = tails(phi, values, z)
+        return known[z]
+
+    return remembered
+
+
+def report(cases, tails, points=None):
+    """All breaches over the cases, with inputs that reproduce them."""
+    lines = []
+    for i, (phi, values, alpha) in enumerate(cases):
+        for text in faults(tails, phi, values, alpha, None if points is None else points[i]):
+            lines.append(f"phi={phi.tolist()} values={values.tolist()} alpha={alpha!r}: {text}")
+    return lines
+
+
+def draw(seed, size, problem, smallest=1e-8):
+    rng = np.random.default_rng(seed)
+    levels = oracle.random_levels(rng, size, smallest)
+    return [(*problem(rng), float(level)) for level in levels]
+
+
+def free_points(seed, cases):
+    """Points chosen without the library: the mean plus a few standard deviations."""
+    normals = 2 * np.random.default_rng(seed).normal(size=len(cases))
+    moments = [oracle.mean_and_deviation(phi, values) for phi, values, _ in cases]
+    return [float(mean + z * deviation) for z, (mean, deviation) in zip(normals, moments, strict=True)]
+
+
+@pytest.mark.parametrize("seed", CHUNKS)
+def test_two_values_against_beta(seed):
+    cases = draw([1, seed], TWO_VALUES, lambda rng: oracle.random_tied_problem(rng, 2))
+    assert len(cases) == TWO_VALUES
+    assert report(cases, beta_tails, free_points(seed, cases)) == []
+
+
+@pytest.mark.parametrize("seed", CHUNKS)
+def test_integer_concentration_against_rational_splines(seed):
+    cases = draw([2, seed], INTEGERS, oracle.random_integer_problem)
+    assert len(cases) == INTEGERS
+    assert report(cases, oracle.spline_tails, free_points(seed, cases)) == []
+
+
+@pytest.mark.parametrize("seed", CHUNKS)
+def test_three_values_against_stick_breaking(seed):
+    cases = draw([3, seed], THREE_VALUES, lambda rng: oracle.random_tied_problem(rng, 3))
+    assert len(cases) == THREE_VALUES
+    assert report(cases, three_value_tails) == []
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs an 80-bit long double")
+@pytest.mark.parametrize("seed", CHUNKS)
+def test_general_against_inversion_along_a_ray(seed):
+    # 1e-7 and not 1e-8: below it this oracle has no digits to spare; the slow suite goes on to 1e-8
+    cases = draw([4, seed], GENERAL, oracle.random_problem, smallest=1e-7)
+    assert len(cases) == GENERAL
+    assert report(cases, oracle.ray_tails) == []
+
+
+def test_cdf_in_very_deep_tails():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        phi, values = oracle.random_integer_problem(rng)
+        active = values[phi > 0]
+        low, high = active.min(), active.max()
+        depth = 10 ** rng.uniform(-6, -1)
+        z = low + depth * (high - low) if rng.random() < 0.5 else high - depth * (high - low)
+        if low < z < high:
+            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (phi, values, z)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def check_row(phi, values, target, row):
+    """A probability vector that lives on the support of φ and averages w to ``target``."""
+    active = values[phi > 0]
+    slack = 1e-9 * np.ptp(active) + 4 * np.spacing(np.abs(active).max())
+    assert np.all(np.isfinite(row))
+    assert np.all(row >= 0)
+    assert np.all(row[phi == 0] == 0)
+    assert abs(row.sum() - 1) <= 1e-12
+    low = active.min()
+    assert abs(np.sum(row * (values - low)) - (target - low)) <= slack, (phi, values, target)
+
+
+@pytest.mark.parametrize("seed", CHUNKS)
+def test_rows_are_probability_vectors_that_reproduce_the_value(seed):
+    for phi, values, alpha in draw([6, seed], 200, oracle.random_problem):
+        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+        assert q == brmdp.dirichlet_quantile(phi, values, alpha)
+        check_row(phi, values, float(q), row)
+        cvar, cvar_row = brmdp.dirichlet_cvar_row(phi, values, alpha)
+        check_row(phi, values, float(cvar), cvar_row)
+        mean = oracle.mean_and_deviation(phi, values)[0]
+        slack = 4 * np.spacing(np.abs(values[phi > 0]).max()) + 1e-9 * np.ptp(values[phi > 0])
+        assert cvar <= q + slack
+        assert cvar <= mean + slack
+        assert brmdp.dirichlet_cvar(phi, values, alpha) == pytest.approx(float(cvar), rel=0, abs=slack)
+
+
+def test_quantile_row_against_rational_splines():
+    for phi, values, alpha in draw(7, 400, oracle.random_integer_problem):
+        if phi.sum() < 3:
+            continue
+        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+        active = values[phi > 0]
+        if np.spacing(np.abs(active).max()) > 1e-12 * np.ptp(active) or not active.min() < q < active.max():
+            continue  # q is then too coarse a number to condition on
+        exact = np.array([float(x) for x in oracle.spline_row(phi, values, q)])
+        np.testing.assert_allclose(row, exact, rtol=0, atol=1e-8, err_msg=f"{phi} {values} {alpha}")
+
+
+def test_quantile_row_against_stick_breaking():
+    rng = np.random.default_rng(8)
+    for alpha in oracle.random_levels(rng, 300):
+        phi, values = 10 ** rng.uniform(-0.3, 5, 3), np.sort(rng.normal(size=3))
+        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+        exact = oracle.three_value_row(phi, values, q)[0]
+        np.testing.assert_allclose(row, exact, rtol=0, atol=1e-8, err_msg=f"{phi} {values} {alpha}")
+
+
+def test_quantile_row_is_the_gradient_of_the_quantile():
+    rng = np.random.default_rng(9)
+    for alpha in oracle.random_levels(rng, 100, 1e-4):
+        n = oracle.random_size(rng, 3, 12)
+        phi, values = 10 ** rng.uniform(-0.3, 2, n), rng.normal(size=n)
+        row = brmdp.dirichlet_quantile_row(phi, values, alpha)[1]
+        step = 1e-4 * np.diag(np.full(n, np.ptp(values)))
+        up, down = (brmdp.dirichlet_quantile(phi, values + s, alpha) for s in (step, -step))
+        gradient = (up - down) / (2 * np.diag(step))
+        np.testing.assert_allclose(row, gradient, rtol=0, atol=2e-5, err_msg=f"{phi} {values} {alpha}")
+
+
+# --- CVaR ---------------------------------------------------------------------------------------------------
+
+
+def check_cvar(tails, phi, values, alpha):
+    """CVaR = q - E[(q - X)_+] / α, flat in q at the quantile, and the row E[P_i; X <= q] / α."""
+    active = phi > 0
+    low, spread = values[active].min(), np.ptp(values[active])
+    ulp = np.spacing(np.abs(values[active]).max())
+    q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+    cvar, row = brmdp.dirichlet_cvar_row(phi, values, alpha)
+    if not low < q < low + spread:
+        assert low <= cvar <= q
+        return
+    moments = np.zeros(len(phi))
+    moments[active] = oracle.lower_moments(tails, phi[active], values[active], q)
+    expected = q - np.sum((q - values[active]) * moments[active]) / alpha
+    assert abs(cvar - expected) <= 1e-9 * spread + 4 * ulp, (phi, values, alpha, cvar, expected)
+    if abs(float(tails(phi, values, q)[0]) / alpha - 1) <= oracle.TOLERANCE:
+        np.testing.assert_allclose(row, moments / alpha, rtol=0, atol=4e-9, err_msg=f"{phi} {values} {alpha}")
+
+
+def test_cvar_of_two_values_against_beta():
+    for phi, values, alpha in draw(10, 400, lambda rng: oracle.random_tied_problem(rng, 2)):
+        check_cvar(beta_tails, phi, values, alpha)
+
+
+def test_cvar_of_integer_concentration_against_rational_splines():
+    for phi, values, alpha in draw(11, 300, oracle.random_integer_problem):
+        check_cvar(oracle.spline_tails, phi, values, alpha)
+
+
+def test_cvar_of_three_values_against_stick_breaking():
+    rng = np.random.default_rng(12)
+    for alpha in oracle.random_levels(rng, 100):
+        check_cvar(three_value_tails, 10 ** rng.uniform(-2, 6, 3), oracle.random_values(rng, 3), float(alpha))
+
+
+def test_cvar_at_level_one_is_the_mean():
+    rng = np.random.default_rng(13)
+    for _ in range(200):
+        phi, values = oracle.random_problem(rng)
+        cvar, row = brmdp.dirichlet_cvar_row(phi, values, 1.0)
+        slack = 1e-12 * np.ptp(values[phi > 0]) + 4 * np.spacing(np.abs(values[phi > 0]).max())
+        assert abs(cvar - oracle.mean_and_deviation(phi, values)[0]) <= slack
+        assert brmdp.dirichlet_cvar(phi, values, 1.0) == pytest.approx(float(cvar), rel=0, abs=slack)
+        np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-12, atol=1e-15)
+
+
+# --- special inputs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phi", [[2.0], [0.01], [0.5, 3.0, 1e6], [0.0, 4.0, 0.0]])
+@pytest.mark.parametrize("value", [0.0, -3.25, 1e6, 1e-9])
+@pytest.mark.parametrize("alpha", [1e-8, 0.3, 1 - 1e-8])
+def test_constant_values(phi, value, alpha):
+    phi = np.array(phi)
+    values = np.full(len(phi), value)
+    q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+    cvar, cvar_row = brmdp.dirichlet_cvar_row(phi, values, alpha)
+    assert q == value == brmdp.dirichlet_quantile(phi, values, alpha)
+    assert cvar == pytest.approx(value, rel=1e-15, abs=0) == brmdp.dirichlet_cvar(phi, values, alpha)
+    np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-14)
+    np.testing.assert_allclose(cvar_row, phi / phi.sum(), rtol=1e-14)
+    for z, lower in ((value - 1, 0), (value, 1), (value + 1, 1)):
+        assert brmdp.dirichlet_cdf(phi, values, z) == lower
+        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 1 - lower
+
+
+def test_points_outside_the_support():
+    phi, values = np.array([0.5, 0.0, 2.0, 1.0]), np.array([1.0, 9.0, 2.0, 4.0])
+    for z in (-np.inf, -1e300, 0.5, 1.0):
+        assert brmdp.dirichlet_cdf(phi, values, z) == 0
+        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 1
+    for z in (4.0, 5.0, 1e300, np.inf):
+        assert brmdp.dirichlet_cdf(phi, values, z) == 1
+        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 0
+
+
+def test_point_equal_to_a_value():
+    rng = np.random.default_rng(14)
+    for _ in range(200):
+        phi, values = rng.integers(1, 4, 4).astype(float), np.sort(rng.normal(size=4))
+        for z in values[1:3]:
+            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (phi, values, z)
+        phi, values = 10 ** rng.uniform(-2, 4, 3), np.sort(rng.normal(size=3))
+        if min(three_value_tails(phi, values, values[1])) > 1e-250:
+            assert cdf_error(three_value_tails, phi, values, values[1]) <= oracle.TOLERANCE, (phi, values)
+
+
+def test_broadcasting():
+    rng = np.random.default_rng(15)
+    phi, values, level = rng.random((3, 1, 5)) + 0.5, rng.normal(size=(4, 5)), np.array([[[0.1]], [[0.7]]])
+    q = brmdp.dirichlet_quantile(phi, values, level)
+    q2, row = brmdp.dirichlet_quantile_row(phi, values, level)
+    cvar = brmdp.dirichlet_cvar(phi, values, level)
+    cvar2, cvar_row = brmdp.dirichlet_cvar_row(phi, values, level)
+    cdf = brmdp.dirichlet_cdf(phi, values, q)
+    assert q.shape == q2.shape == cvar.shape == cvar2.shape == cdf.shape == (2, 3, 4)
+    assert row.shape == cvar_row.shape == (2, 3, 4, 5)
+    np.testing.assert_allclose(cdf, np.broadcast_to(level, cdf.shape), rtol=1e-9)
+    for i, j, k in np.ndindex(2, 3, 4):
+        arguments = phi[j, 0], values[k], level[i, 0, 0]
+        assert q[i, j, k] == pytest.approx(brmdp.dirichlet_quantile(*arguments), rel=1e-13)
+        assert cvar[i, j, k] == pytest.approx(brmdp.dirichlet_cvar(*arguments), rel=1e-12)
+        np.testing.assert_allclose(row[i, j, k], brmdp.dirichlet_quantile_row(*arguments)[1], atol=1e-9)
+        np.testing.assert_allclose(cvar_row[i, j, k], brmdp.dirichlet_cvar_row(*arguments)[1], atol=1e-9)
+    assert np.ndim(brmdp.dirichlet_quantile(phi[0, 0], values[0], 0.2)) == 0
+    assert brmdp.dirichlet_cdf(np.empty((0, 5)) + 1, values[0], 0.0).shape == (0,)
