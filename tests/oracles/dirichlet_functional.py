@@ -103,9 +103,8 @@ def _log_share(share, v):
     u0, not_u0 = share
     direct = ((v < 0) | (u0 >= 0.5)) & (v > -700)
     near, far = np.where(direct, v, 0.0), np.where(direct, 0.0, v)
-    return np.where(
-        direct, -np.log1p(not_u0 * np.expm1(-near)), far - np.log1p(u0 * np.expm1(np.minimum(far, 700)))
-    )
+    far_log = np.where(far > 600, -np.log(u0), far - np.log1p(u0 * np.expm1(np.minimum(far, 600))))
+    return np.where(direct, -np.log1p(not_u0 * np.expm1(-near)), far_log)
 
 
 class _Stick:
@@ -154,11 +153,13 @@ class _Stick:
             beta = (a - 1) * log_x + (b - 1) * log_y
             return self.weight(k, v) + beta - np.logaddexp(log_m, self.logs[0, k])
         x, y = np.exp(log_x), np.exp(log_y)
+        power = np.minimum(a * log_x - np.log(a) - special.betaln(a, b), 0)  # Pr(P1 <= x) as x -> 0, in logs
         with np.errstate(divide="ignore"):
             if kind == "lower":
-                return self.weight(k, v) + np.log(_beta_cdf(b, a, y, x))
-            power = a * log_x - np.log(a) - special.betaln(a, b)  # the limit x -> 0, free of underflow
-            return self.weight(k, v) + np.where(log_x < -650, power, np.log(_beta_cdf(a, b, x, y)))
+                log_p, limit = np.log(_beta_cdf(b, a, y, x)), np.log(-np.expm1(power))
+            else:
+                log_p, limit = np.log(_beta_cdf(a, b, x, y)), power
+        return self.weight(k, v) + np.where(log_x < -650, limit, log_p)  # x itself would underflow
 
     def grid(self, kind):
         """Panel edges, geometrically graded around every feature and around the peak of the integrand."""
@@ -171,9 +172,10 @@ class _Stick:
             centres = [np.nan_to_num(c - origin, posinf=0, neginf=0) for c in (origin, above - gap, turn)]
         edges = np.sort(np.concatenate([c + _OFFSETS for c in centres], axis=1), axis=1)
         best = np.argmax(self.log_integrand(kind, k, edges), axis=1)[:, None]
-        lo = np.take_along_axis(edges, np.maximum(best - 1, 0), axis=1)
-        hi = np.take_along_axis(edges, np.minimum(best + 1, edges.shape[1] - 1), axis=1)
-        for _ in range(30):
+        reach = len(centres)  # because the centres may coincide
+        lo = np.take_along_axis(edges, np.maximum(best - reach, 0), axis=1)
+        hi = np.take_along_axis(edges, np.minimum(best + reach, edges.shape[1] - 1), axis=1)
+        for _ in range(35):
             a, b = lo + 0.382 * (hi - lo), lo + 0.618 * (hi - lo)
             left = self.log_integrand(kind, k, a) > self.log_integrand(kind, k, b)
             lo, hi = np.where(left, lo, a), np.where(left, b, hi)
@@ -190,16 +192,19 @@ class _Stick:
         return case, lo + half * (1 + _NODES), half * _WEIGHTS
 
     def integrate(self, kind, moments=False):
-        """∫ integrand / ∫ weight for every case; with ``moments`` the integrals weighted by (P1, P2, P3)."""
+        """∫ integrand / ∫ weight for every case; with ``moments`` those of P1, P2 and P3, up to a factor."""
         edges = self.grid(kind)
         case, v, weights = self.quadrature(edges, lambda k, v: self.log_integrand(kind, k, v))
-        mass = np.exp(self.log_integrand(kind, case[:, None], v)) * weights
+        height = self.log_integrand(kind, case[:, None], v)
         if moments:
+            top = np.full(len(edges), -np.inf)
+            np.maximum.at(top, case, height.max(axis=1))
+            mass = np.exp(height - top[case, None]) * weights
             _, log_x, log_y = self.threshold(case[:, None], v)
             u = self.share[0, case, None] * np.exp(_log_share(self.share[:, case, None], v))
             shares = np.exp(log_x), np.exp(log_y) * (1 - u), np.exp(log_y) * u
             return np.stack([np.bincount(case, (mass * p).sum(axis=1), len(edges)) for p in shares], axis=1)
-        total = np.bincount(case, mass.sum(axis=1), len(edges))
+        total = np.bincount(case, (np.exp(height) * weights).sum(axis=1), len(edges))
         case, v, weights = self.quadrature(edges, self.weight)
         norm = np.bincount(case, (np.exp(self.weight(case[:, None], v)) * weights).sum(axis=1), len(edges))
         return total / norm
@@ -234,21 +239,22 @@ _DEAD = 62.0  # exp(-62) ~ 1e-27: where |M| is that small for good, the integral
 _SERIES = 90  # terms of the expansion at infinity, which converges like 1/4^k
 
 
-def _log_mgf(phi, c, t):
-    """The logarithm of M(t) for an array of complex t, in double precision."""
-    return -(np.log1p(-c * t[:, None]) @ phi)
+def _log_terms(c, r, cos, sin):
+    """Real and imaginary parts of log(1 - c_j r e^{iψ}), one row for every radius r."""
+    x, y = np.multiply.outer(r * cos, c), np.multiply.outer(r * sin, c)
+    return np.log1p(x * (x - 2) + y * y) / 2, np.arctan2(-y, 1 - x)
 
 
 def _choose_ray(phi, c, tilts):
     """The tilt off the imaginary axis with the least oscillation, and where |M| has died along that ray."""
     start, stop = 1e-3 / np.sqrt(phi @ c**2), 10 / np.min(np.abs(c))
-    r = np.geomspace(min(start, stop / 10), stop, 600)
+    r = np.geomspace(min(start, stop / 10), stop, 200)
     best = None
     for tilt in tilts:
-        k = _log_mgf(phi, c, r * np.exp(1j * (np.pi / 2 + tilt)))
-        alive = np.maximum.accumulate(k.real[::-1])[::-1] > -_DEAD
-        turns = np.abs(np.diff(k.imag))[alive[1:]].sum()
-        cost = turns + 1e6 * max(0.0, k.real.max() - 12)
+        size, angle = (-(term @ phi) for term in _log_terms(c, r, -np.sin(tilt), np.cos(tilt)))
+        alive = np.maximum.accumulate(size[::-1])[::-1] > -_DEAD
+        turns = np.abs(np.diff(angle))[alive[1:]].sum()
+        cost = turns + 1e6 * max(0.0, size.max() - 12)
         end = r[min(np.count_nonzero(alive), len(r) - 1)]
         if best is None or cost < best[0]:
             best = cost, tilt, end
@@ -306,9 +312,16 @@ _TILTS = (0.0, np.pi / 8, -np.pi / 8)
 _OTHER_TILTS = (np.pi / 16, -np.pi / 16, np.pi / 6, -np.pi / 6)
 
 
-def _to_long(number):
+@cache
+def _long_legendre(order):
+    """The same nodes and weights as long doubles."""
     with mpmath.workdps(40):
-        return np.longdouble(mpmath.nstr(+number, 30))
+        return [
+            np.array([np.longdouble(mpmath.nstr(x, 30)) for x in column]) for column in _legendre(order, 30)
+        ]
+
+
+_LONG_PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def ray_tails(phi, values, z, tilts=_TILTS, order=24):
@@ -318,16 +331,15 @@ def ray_tails(phi, values, z, tilts=_TILTS, order=24):
     phi, c = phi[c != 0], c[c != 0]
     rough = c.astype(float)
     tilt, end = _choose_ray(phi, rough, tilts)
-    pi = _to_long(mpmath.pi)
+    pi = _LONG_PI
     psi = pi / 2 + np.longdouble(tilt)
     edges = _panels(phi, rough, float(psi), end).astype(np.longdouble)
-    nodes, weights = (np.array([_to_long(x) for x in column]) for column in _legendre(order, 30))
+    nodes, weights = _long_legendre(order)
     half = np.diff(edges)[:, None] / 2
     r = (edges[:-1, None] + half + half * nodes).ravel()
     r = np.append(r, edges[-1])
     cos, sin = np.cos(psi), np.sin(psi)
-    x, y = np.multiply.outer(r * cos, c), np.multiply.outer(r * sin, c)
-    log_abs, angle = np.log1p(x * (x - 2) + y * y) / 2, np.arctan2(-y, 1 - x)
+    log_abs, angle = _log_terms(c, r, cos, sin)
     log_m, arg_m = -(log_abs @ phi), -(angle @ phi)
     size = np.exp(log_m)
     integral = np.sum(size[:-1] * np.sin(arg_m[:-1]) / r[:-1] * (half * weights).ravel())
@@ -391,6 +403,22 @@ def lower_moments(tails, phi, values, z):
     """E[P_i; X <= z] = (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing), from an oracle ``tails``."""
     biased = [float(tails(bumped, values, z)[0]) for bumped in _size_biased(phi)]
     return np.asarray(phi) / np.sum(phi) * np.array(biased)
+
+
+def lower_cvar(tails, phi, values, alpha, q):
+    """CVaR = max_z z - E[(z - X)_+] / α, attained at the quantile: the maximum over z within 2 ulp of q.
+
+    The function of z is concave and flat at the top, so that the rounding of q is harmless.
+    """
+    active = phi > 0
+    phi, values = phi[active], values[active]
+    ulp = np.spacing(np.abs(values).max())
+    best = values.min()
+    for z in q + ulp * np.arange(-2, 3):
+        if values.min() < z < values.max():
+            shortfall = np.sum((z - values) * lower_moments(tails, phi, values, z))
+            best = max(best, z - shortfall / alpha)
+    return best
 
 
 # --- random problems ----------------------------------------------------------------------------------------

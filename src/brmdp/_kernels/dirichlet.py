@@ -45,14 +45,17 @@ import numpy as np
 from numba import njit
 
 # First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at most MAX_STEP.
-STEP_IN_WIDTHS = 1.1
-MAX_STEP = 0.5
+STEP_IN_WIDTHS = 0.8
+MAX_STEP = 0.3
 # Largest difference of the two rules accepted, relative to the result; their mean then errs by about its square.
-COARSE_TOLERANCE = 2e-6
+COARSE_TOLERANCE = 2e-7
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
-MAX_HALVINGS = 6
+# Where the integrand, still above this fraction of the sum, turns by more than a right angle from one node to the
+# next, it is not resolved, whatever the two rules say.
+TURN_MATTERS = 1e-5
+MAX_HALVINGS = 8
 # Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
 MAX_STORED = 128
 # Σφ above which the plain integrands decay fast enough to need no division per node.
@@ -215,7 +218,7 @@ def bend_by_scale(phi, kappa, n, first, bends):
         # a lean is worth while where it spans more than a radian of oscillation
         if abs(slope_sum) * far < 1.0:
             continue
-        wanted = 0.5 if slope_sum < 0.0 else -0.5
+        wanted = 0.9 if slope_sum < 0.0 else -0.9
         if position == 0 or near <= 1.5 * first:
             bends[1, 0] = wanted
             current = wanted
@@ -347,6 +350,8 @@ def tail_on_line(phi, e, kappa, n, order, head, tau, scale, bends, bend_count, s
         new_integral = 0.0
         offset = 0.0 if stage == 0 else 0.5
         early = count
+        last = 0.0j
+        turned = False
         for k in range(MAX_NODES):
             move, derivative = path(scale, bends, bend_count, (k + offset) * step)
             t = complex(tau + move.real, move.imag)
@@ -365,12 +370,17 @@ def tail_on_line(phi, e, kappa, n, order, head, tau, scale, bends, bend_count, s
             size = abs(ratio.real) + abs(ratio.imag)
             if size < TAIL_CUT * abs(new_tail):
                 break
+            if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
+                turned = True
+            last = ratio
             if not size < limit:
                 return tail, integral, 1.0, step, 0, 0
             if k == 0 and stage == 0:
                 limit = 1e6 * size
         new_tail *= step
         new_integral *= step
+        if stage > 0 and turned and halvings < MAX_HALVINGS:
+            return tail, integral, 1.0, step, 0, 0
         if stage == 0:
             tail = without_pole(new_tail, 1.0, pole, step, False)
             integral = new_integral
@@ -383,7 +393,7 @@ def tail_on_line(phi, e, kappa, n, order, head, tau, scale, bends, bend_count, s
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
         step *= 0.5
-        if difference <= COARSE_TOLERANCE:
+        if difference <= COARSE_TOLERANCE and not turned:
             error = max(difference * difference, 32.0 * EPS)
             break
         error = difference
@@ -619,6 +629,23 @@ def moved_tail(nodes, early, count, step, pole, total, delta):
 
 
 @kernel
+def between(bottom, top, low, high, resolution, wish):
+    """Where to look next when Newton wishes itself outside the bracket.
+
+    The quantile may sit within a rounding error of an extreme value: look there first, then close in geometrically.
+    """
+    if wish <= bottom and bottom == low:
+        return low + resolution
+    if wish >= top and top == high:
+        return high - resolution
+    if top - low > 4.0 * (bottom - low):
+        return low + math.sqrt((bottom - low) * (top - low))
+    if high - bottom > 4.0 * (high - top):
+        return high - math.sqrt((high - bottom) * (high - top))
+    return 0.5 * (bottom + top)
+
+
+@kernel
 def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends):
     """(α-quantile, bound on its numerical error). ``start`` is a first guess, or NaN for the saddlepoint's."""
     low, high = value_range(phi, values, n)
@@ -671,7 +698,7 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
                     return z + delta, (error + 1e-13) * probability / density + resolution
         candidate = z + move
         if not (bottom < candidate < top):
-            candidate = 0.5 * (bottom + top)
+            candidate = between(bottom, top, low, high, resolution, candidate)
         z = candidate
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
             z_error = top - bottom + resolution
@@ -696,6 +723,8 @@ def shares_on_line(
         for j in range(m):
             new[j] = 0.0
         summed = 0.0
+        last = 0.0j
+        turned = False
         for k in range(MAX_NODES):
             move, derivative = path(scale, bends, bend_count, (k + offset) * step)
             value = integrand(phi, kappa, m, order, head, move) * derivative * (peak / math.pi)
@@ -713,10 +742,15 @@ def shares_on_line(
                 modulus += phi[j] * (abs(term.real) + abs(term.imag))
             if modulus < TAIL_CUT * abs(summed):
                 break
+            if modulus > TURN_MATTERS * abs(summed) and value.real * last.real + value.imag * last.imag < 0.0:
+                turned = True
+            last = value
             if not modulus < limit:
                 return False
             if k == 0 and stage == 0:
                 limit = 1e6 * modulus
+        if stage > 0 and turned and halvings < MAX_HALVINGS:
+            return False
         for j in range(m):
             new[j] *= step
             if of_tail:
@@ -732,7 +766,7 @@ def shares_on_line(
             size += phi[j] * abs(old[j])
             old[j] = 0.5 * (old[j] + new[j])
         step *= 0.5
-        if difference <= COARSE_TOLERANCE * size:
+        if difference <= COARSE_TOLERANCE * size and not turned:
             return True
     return False
 
