@@ -638,9 +638,9 @@ def between(bottom, top, low, high, resolution, wish):
         return low + resolution
     if wish >= top and top == high:
         return high - resolution
-    if top - low > 4.0 * (bottom - low):
+    if bottom > low and top - low > 4.0 * (bottom - low):
         return low + math.sqrt((bottom - low) * (top - low))
-    if high - bottom > 4.0 * (high - top):
+    if top < high and high - bottom > 4.0 * (high - top):
         return high - math.sqrt((high - bottom) * (high - top))
     return 0.5 * (bottom + top)
 
