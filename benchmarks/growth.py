@@ -140,5 +140,5 @@ def plan_sparse(n_states: int, graph: str) -> dict:
 
 
 if __name__ == "__main__":
-    plan_sparse(100, sys.argv[2])  # compile
+    plan_sparse(2_000, sys.argv[2])  # compile every path that the large problem takes
     print(json.dumps(plan_sparse(int(sys.argv[1]), sys.argv[2])))

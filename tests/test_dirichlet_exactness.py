@@ -267,9 +267,17 @@ def test_point_equal_to_a_value():
         phi, values = rng.integers(1, 4, 4).astype(float), np.sort(rng.normal(size=4))
         for z in values[1:3]:
             assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (phi, values, z)
-        phi, values = 10 ** rng.uniform(-2, 4, 3), np.sort(rng.normal(size=3))
-        if min(three_value_tails(phi, values, values[1])) > 1e-250:
-            assert cdf_error(three_value_tails, phi, values, values[1]) <= oracle.TOLERANCE, (phi, values)
+
+
+def test_point_equal_to_the_middle_value_leaves_a_beta():
+    def others(phi, values, z):  # the coordinate with w_i = z has no say in the sign of Σ (w_i - z) P_i
+        return beta_tails(phi[[0, 2]], values[[0, 2]], z)
+
+    rng = np.random.default_rng(16)
+    for _ in range(500):
+        phi, values = 10 ** rng.uniform(-2, 6, 3), np.sort(rng.normal(size=3))
+        if min(others(phi, values, values[1])) > 1e-200:
+            assert cdf_error(others, phi, values, values[1]) <= oracle.TOLERANCE, (phi, values)
 
 
 def test_broadcasting():

@@ -1,0 +1,46 @@
+"""Bayesian-risk Markov decision processes: plan against a quantile of what you do not know."""
+
+from brmdp.errors import (
+    BrmdpError,
+    ConvergenceError,
+    CorruptFileError,
+    ImpossibleTransitionError,
+    InvalidInputError,
+)
+from brmdp.mdp import TabularMDP
+from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards, ScenarioPosterior
+from brmdp.risk import (
+    CVaR,
+    Mean,
+    MonteCarlo,
+    PosteriorSample,
+    Quantile,
+    dirichlet_cdf,
+    dirichlet_cvar,
+    dirichlet_cvar_row,
+    dirichlet_quantile,
+    dirichlet_quantile_row,
+)
+
+__all__ = [
+    "BrmdpError",
+    "CVaR",
+    "ConvergenceError",
+    "CorruptFileError",
+    "DirichletPosterior",
+    "DisturbancePosterior",
+    "DisturbanceRewards",
+    "ImpossibleTransitionError",
+    "InvalidInputError",
+    "Mean",
+    "MonteCarlo",
+    "PosteriorSample",
+    "Quantile",
+    "ScenarioPosterior",
+    "TabularMDP",
+    "dirichlet_cdf",
+    "dirichlet_cvar",
+    "dirichlet_cvar_row",
+    "dirichlet_quantile",
+    "dirichlet_quantile_row",
+]

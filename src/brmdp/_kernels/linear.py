@@ -1,0 +1,142 @@
+"""Loops over compressed rows: sums, greedy actions, policy matrices, order statistics of scenarios."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@kernel
+def targets_into(rewards, next_states, discount, values, out):
+    """w = r + γ V(s') for every possible transition."""
+    for i in range(rewards.shape[0]):
+        out[i] = rewards[i] + discount * values[next_states[i]]
+
+
+@kernel
+def weighted_sums(pairs, indptr, probabilities, targets, out):
+    """out[pair] = Σ probabilities · targets."""
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += probabilities[i] * targets[i]
+        out[pair] = total
+
+
+@kernel
+def greedy(q, values, policy, best):
+    """Lowest-index maximiser and maximum of each row of q; returns max |best − values|."""
+    worst = 0.0
+    for s in range(q.shape[0]):
+        action = 0
+        for a in range(1, q.shape[1]):
+            if q[s, a] > q[s, action]:
+                action = a
+        policy[s] = action
+        best[s] = q[s, action]
+        worst = max(worst, abs(best[s] - values[s]))
+        if not worst < np.inf:
+            return np.inf
+    return worst
+
+
+@kernel
+def newton_matrix(pairs, indptr, next_states, rows, discount, matrix):
+    """matrix = I − γ P̂ for the rows of one pair per state, laid one after another in ``rows``."""
+    matrix[:] = 0.0
+    position = 0
+    for s in range(pairs.shape[0]):
+        matrix[s, s] = 1.0
+        pair = pairs[s]
+        for i in range(indptr[pair], indptr[pair + 1]):
+            matrix[s, next_states[i]] -= discount * rows[position]
+            position += 1
+
+
+@kernel
+def copy_rows(pairs, indptr, entries, out):
+    """Entries of the given pairs, one after another."""
+    position = 0
+    for p in range(pairs.shape[0]):
+        for i in range(indptr[pairs[p]], indptr[pairs[p] + 1]):
+            out[position] = entries[i]
+            position += 1
+
+
+@kernel
+def row_pointers(pairs, indptr, out):
+    """CSR pointers of the given pairs laid one after another."""
+    out[0] = 0
+    for p in range(pairs.shape[0]):
+        out[p + 1] = out[p] + indptr[pairs[p] + 1] - indptr[pairs[p]]
+
+
+@kernel
+def scenario_values(pair, indptr, entries, targets, out):
+    """w·P^k for every scenario k at one pair."""
+    for k in range(entries.shape[0]):
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += entries[k, i] * targets[i]
+        out[k] = total
+
+
+@kernel
+def scenario_shares(values, weights, level, lower_tail, tolerance, shares):
+    """Share of each scenario in the left quantile (one scenario) or in the lower-tail mean at ``level``."""
+    order = np.argsort(values)
+    shares[:] = 0.0
+    before = 0.0
+    for position in range(order.shape[0]):
+        k = order[position]
+        if weights[k] <= 0.0:
+            continue
+        reached = before + weights[k] >= level - tolerance
+        if lower_tail:
+            shares[k] = min(weights[k], max(level - before, 0.0)) if reached else weights[k]
+        elif reached:
+            shares[k] = 1.0
+        before += weights[k]
+        if reached:
+            break
+    total = 0.0
+    for k in range(shares.shape[0]):
+        total += shares[k]
+    for k in range(shares.shape[0]):
+        shares[k] /= total
+
+
+@kernel
+def scenario_measure(pairs, indptr, entries, weights, targets, levels, lower_tail, tolerance, out):
+    """Quantile or lower-tail mean over scenarios for each pair."""
+    values = np.empty(weights.shape[0])
+    shares = np.empty(weights.shape[0])
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        scenario_values(pair, indptr, entries, targets, values)
+        scenario_shares(values, weights, levels[pair], lower_tail, tolerance, shares)
+        total = 0.0
+        for k in range(shares.shape[0]):
+            if shares[k] > 0.0:
+                total += shares[k] * values[k]
+        out[pair] = total
+
+
+@kernel
+def scenario_rows(pairs, indptr, entries, weights, targets, levels, lower_tail, tolerance, out):
+    """Risk-adjusted rows over scenarios, one after another."""
+    values = np.empty(weights.shape[0])
+    shares = np.empty(weights.shape[0])
+    position = 0
+    for p in range(pairs.shape[0]):
+        pair = pairs[p]
+        scenario_values(pair, indptr, entries, targets, values)
+        scenario_shares(values, weights, levels[pair], lower_tail, tolerance, shares)
+        for i in range(indptr[pair], indptr[pair + 1]):
+            out[position] = 0.0
+            for k in range(shares.shape[0]):
+                out[position] += shares[k] * entries[k, i]
+            position += 1

@@ -1,0 +1,152 @@
+"""Checks shared by the public functions; each error names the argument, what is allowed and what came."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp.errors import InvalidInputError
+
+__all__ = [
+    "as_discount",
+    "as_float_array",
+    "as_index",
+    "as_index_array",
+    "as_levels",
+    "as_policy",
+    "as_positive_int",
+    "as_positive_number",
+    "as_rng",
+    "first_bad",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Index of the first True entry."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+
+
+def as_float_array(value: Any, name: str) -> FloatArray:
+    """A float64 array of finite numbers."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"dtype {array.dtype}")
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be an array of real numbers; got {error}") from None
+    if not np.isfinite(array).all():
+        bad = first_bad(~np.isfinite(array))
+        raise InvalidInputError(f"{name} must be finite; got {array[bad]} at index {bad}")
+    return array
+
+
+def as_positive_number(value: Any, name: str) -> float:
+    """A finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be a positive number; got {value!r}") from None
+    if not (np.isfinite(number) and number > 0.0):
+        raise InvalidInputError(f"{name} must be a positive finite number; got {value!r}")
+    return number
+
+
+def as_positive_int(value: Any, name: str) -> int:
+    """An integer above zero."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{name} must be a positive integer; got {value!r}") from None
+    if number <= 0 or isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{name} must be a positive integer; got {value!r}")
+    return number
+
+
+def as_discount(value: Any, name: str = "discount") -> float:
+    """A discount factor in [0, 1)."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be a number in [0, 1); got {value!r}") from None
+    if not 0.0 <= number < 1.0:
+        raise InvalidInputError(f"{name} must lie in [0, 1); got {value!r}")
+    return number
+
+
+def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> FloatArray:
+    """Risk levels strictly between 0 and 1 (1 itself where allowed), as a scalar or array."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}") from None
+    good = (array > 0.0) & ((array <= 1.0) if one_allowed else (array < 1.0))
+    if not good.all():
+        allowed = "lie in (0, 1]" if one_allowed else "lie strictly between 0 and 1"
+        if array.ndim == 0:
+            raise InvalidInputError(f"{name} must {allowed}; got {value!r}")
+        bad = first_bad(~good)
+        where = f"(s={bad[0]}, a={bad[1]})" if array.ndim == 2 else f"index {bad}"
+        raise InvalidInputError(f"{name} must {allowed}; got {array[bad]} at {where}")
+    return array
+
+
+def as_index(value: Any, size: int, name: str) -> int:
+    """An integer in range(size)."""
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}") from None
+    if not 0 <= index < size:
+        raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {index}")
+    return index
+
+
+def as_index_array(value: Any, size: int, name: str) -> IntArray:
+    """Integers in range(size), any shape."""
+    array = np.asarray(value)
+    if array.size == 0:
+        return np.zeros(array.shape, dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise InvalidInputError(f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}")
+    bad = (array < 0) | (array >= size)
+    if bad.any():
+        where = first_bad(bad)
+        at = f" at index {where}" if where else ""
+        raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {array[where]}{at}")
+    return array.astype(np.int64)
+
+
+def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:
+    """One admissible action per state."""
+    n_states, n_actions = admissible.shape
+    array = np.asarray(value)
+    if array.shape != (n_states,):
+        raise InvalidInputError(
+            f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}"
+        )
+    policy = as_index_array(array, n_actions, name)
+    refused = ~admissible[np.arange(n_states), policy]
+    if refused.any():
+        state = int(np.argmax(refused))
+        raise InvalidInputError(f"{name} takes action {policy[state]} in state {state}, which is not admissible there")
+    return policy
+
+
+def as_rng(value: Any, name: str = "rng") -> np.random.Generator:
+    """A NumPy Generator, from itself, a seed or a SeedSequence."""
+    if isinstance(value, np.random.Generator):
+        return value
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be a numpy.random.Generator or a seed; got {value!r}") from None

@@ -1,0 +1,212 @@
+"""Finite Markov decision processes with a known kernel.
+
+:class:`TabularMDP` is a pure description: kernel P(s'|s,a), reward r(s,a,s'), discount γ, start. It is solved by
+:func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate`. It also serves as a belief without doubt, so that the truth
+that regret needs comes from the same solver as every Bayesian-risk plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index
+from brmdp.errors import InvalidInputError
+from brmdp.pattern import TransitionPattern, pattern_and_entries
+
+__all__ = ["ROW_SUM_TOLERANCE", "TabularMDP", "normalised_rows"]
+
+ROW_SUM_TOLERANCE = 1e-8
+
+
+class TabularMDP:
+    """A finite discounted MDP whose kernel is known.
+
+    Parameters
+    ----------
+    transitions : (S, A, S) array or SciPy sparse matrix (S·A, S) with row s·A + a
+        P(s'|s,a). Rows of admissible actions sum to one.
+    rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
+        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`: it may be defined beyond the possible transitions, which
+        a belief with wider support needs.
+    discount : float in [0, 1)
+    start : int or (S,) probabilities
+        Where an interaction begins.
+    admissible : (S, A) booleans, optional
+        Admissible actions; by default all. Rows of the others are ignored.
+    state_names, action_names : sequences of str, optional
+
+    Attributes
+    ----------
+    pattern : TransitionPattern
+        Possible transitions.
+    probabilities, transition_rewards : (transitions,) arrays
+        P and r on the possible transitions.
+    """
+
+    rows_independent: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        discount: float,
+        start: Any = 0,
+        *,
+        admissible: Any = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
+        pattern, probabilities = pattern_and_entries(transitions, "transitions", admissible)
+        self.pattern: TransitionPattern = pattern
+        self.probabilities: FloatArray = normalised_rows(pattern, probabilities, "transitions")
+        self.transition_rewards: FloatArray = pattern.gather(rewards)
+        self.rewards: Any = sparse.csr_array(rewards) if sparse.issparse(rewards) else _frozen_copy(rewards)
+        self.discount: float = as_discount(discount)
+        self.start: int | FloatArray = _as_start(start, pattern.n_states)
+        self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
+        self.action_names: tuple[str, ...] | None = _as_names(action_names, pattern.n_actions, "action_names")
+        self.probabilities.flags.writeable = False
+        self.transition_rewards.flags.writeable = False
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.pattern.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self.pattern.n_actions
+
+    @property
+    def admissible(self) -> NDArray[np.bool_]:
+        """(S, A) mask of admissible actions."""
+        return self.pattern.admissible
+
+    def kernel(self, format: str = "dense") -> Any:
+        """P(s'|s,a) as a dense (S, A, S) array, a "csr" matrix (S·A, S), or "flat" over the possible transitions."""
+        return self.pattern.export(self.probabilities, format)
+
+    def mean_entries(self) -> FloatArray:
+        """The kernel on the possible transitions (a known kernel is its own mean)."""
+        return self.probabilities
+
+    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+        """``n`` copies of the kernel (there is nothing to draw), restricted to ``pairs`` if given."""
+        entries = self.probabilities
+        if pairs is not None:
+            entries = np.concatenate([entries[self.pattern.indptr[p] : self.pattern.indptr[p + 1]] for p in pairs])
+        return np.tile(entries, (n, 1))
+
+    def gather_rewards(self, rewards: Any) -> FloatArray:
+        """Rewards on the possible transitions."""
+        return self.pattern.gather(rewards)
+
+    def __repr__(self) -> str:
+        return (
+            f"TabularMDP({self.n_states} states, {self.n_actions} actions, "
+            f"{self.pattern.n_transitions} possible transitions, discount={self.discount})"
+        )
+
+    @classmethod
+    def from_gymnasium(cls, source: Any, discount: float, start: Any = None) -> TabularMDP:
+        """Build from a Gymnasium environment with ``env.unwrapped.P``, or from such a dictionary.
+
+        ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states are added up, with the
+        probability-weighted mean of their rewards. A terminated transition goes to one extra state, the last, which is
+        absorbing and pays nothing, so its value is zero.
+        """
+        table: Any = source
+        unwrapped = getattr(source, "unwrapped", None)
+        if unwrapped is not None:
+            table = getattr(unwrapped, "P", None)
+            if start is None and table is not None:
+                start = getattr(unwrapped, "initial_state_distrib", None)
+        if not isinstance(table, Mapping):
+            raise InvalidInputError("source must be a dictionary P[s][a] or an environment with env.unwrapped.P")
+        n = len(table)
+        n_actions = max(len(actions) for actions in table.values())
+        terminal = n
+        data: list[float] = []
+        reward_data: list[float] = []
+        indices: list[int] = []
+        indptr = [0]
+        ends = False
+        for s in range(n):
+            if s not in table:
+                raise InvalidInputError(f"P must have the states 0..{n - 1}; state {s} is missing")
+            for a in range(n_actions):
+                mass: dict[int, float] = {}
+                paid: dict[int, float] = {}
+                for probability, next_state, reward, terminated in table[s].get(a, ()):
+                    target = terminal if terminated else as_index(next_state, n, f"next state in P[{s}][{a}]")
+                    ends = ends or bool(terminated)
+                    mass[target] = mass.get(target, 0.0) + float(probability)
+                    paid[target] = paid.get(target, 0.0) + float(probability) * float(reward)
+                for target in sorted(t for t, p in mass.items() if p > 0.0):
+                    indices.append(target)
+                    data.append(mass[target])
+                    reward_data.append(paid[target] / mass[target])
+                indptr.append(len(indices))
+        n_states = n
+        if ends:
+            n_states = n + 1
+            for _ in range(n_actions):
+                indices.append(terminal)
+                data.append(1.0)
+                reward_data.append(0.0)
+                indptr.append(len(indices))
+        shape = (n_states * n_actions, n_states)
+        transitions = sparse.csr_array((np.array(data), np.array(indices), np.array(indptr)), shape=shape)
+        rewards = sparse.csr_array((np.array(reward_data), np.array(indices), np.array(indptr)), shape=shape)
+        if start is None:
+            start = 0
+        elif np.ndim(start) == 1 and ends and len(start) == n:
+            start = np.append(np.asarray(start, dtype=float), 0.0)
+        admissible = np.diff(indptr).reshape(n_states, n_actions) > 0
+        names = [str(s) for s in range(n)] + ["terminal"] if ends else None
+        return cls(transitions, rewards, discount, start, admissible=admissible, state_names=names)
+
+
+def normalised_rows(pattern: TransitionPattern, probabilities: FloatArray, name: str) -> FloatArray:
+    """Check that the rows of admissible pairs sum to one, and make the sums exact."""
+    sums = np.bincount(pattern.pair_of_transition, weights=probabilities, minlength=pattern.n_pairs)
+    off = pattern.admissible.ravel() & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if off.any():
+        pair = int(np.argmax(off))
+        s, a = divmod(pair, pattern.n_actions)
+        raise InvalidInputError(f"{name} must sum to one over s'; got {sums[pair]:.12g} at (s={s}, a={a})")
+    return probabilities / sums[pattern.pair_of_transition]
+
+
+def _frozen_copy(array: Any) -> FloatArray:
+    copy = np.array(as_float_array(array, "rewards"))
+    copy.flags.writeable = False
+    return copy
+
+
+def _as_start(start: Any, n_states: int) -> int | FloatArray:
+    if np.ndim(start) == 0:
+        return as_index(start, n_states, "start")
+    distribution = np.array(as_float_array(start, "start"))
+    if distribution.shape != (n_states,) or (distribution < 0).any() or abs(distribution.sum() - 1) > 1e-8:
+        raise InvalidInputError(
+            f"start must be a state or a probability distribution over {n_states} states; "
+            f"got shape {distribution.shape}, sum {distribution.sum():.12g}"
+        )
+    distribution.flags.writeable = False
+    return distribution
+
+
+def _as_names(names: Sequence[str] | None, size: int, name: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    result = tuple(str(n) for n in names)
+    if len(result) != size:
+        raise InvalidInputError(f"{name} must hold {size} names; got {len(result)}")
+    return result

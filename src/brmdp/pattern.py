@@ -1,0 +1,260 @@
+"""Which transitions are possible.
+
+A :class:`TransitionPattern` lists, for every state-action pair, the next states that can follow, in one flat array
+(compressed rows: pair ``s·A + a`` owns ``next_states[indptr[pair]:indptr[pair + 1]]``). Kernels, posteriors, rewards and
+risk-adjusted rows are flat arrays over the same entries, so memory and time grow with the number of possible
+transitions, never with S². A pair without entries is an inadmissible action.
+
+Entries are usually distinct next states in increasing order; for a shared disturbance they are the disturbance's
+outcomes, and a next state may repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_index
+from brmdp.errors import ImpossibleTransitionError, InvalidInputError
+
+__all__ = ["TransitionPattern", "pattern_and_entries"]
+
+DENSE_LIMIT = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionPattern:
+    """Possible transitions of ``n_states`` × ``n_actions`` pairs in compressed rows.
+
+    Attributes
+    ----------
+    n_states, n_actions : int
+    indptr : (S·A + 1,) integers
+    next_states : (transitions,) integers
+    """
+
+    n_states: int
+    n_actions: int
+    indptr: IntArray
+    next_states: IntArray
+
+    def __post_init__(self) -> None:
+        stuck = ~self.admissible.any(axis=1)
+        if stuck.any():
+            raise InvalidInputError(f"state {int(np.argmax(stuck))} has no admissible action")
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of state-action pairs, S·A."""
+        return self.n_states * self.n_actions
+
+    @property
+    def n_transitions(self) -> int:
+        """Number of possible transitions."""
+        return int(self.next_states.size)
+
+    @cached_property
+    def widths(self) -> IntArray:
+        """Number of possible successors of each pair."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of successors of a pair."""
+        return int(self.widths.max())
+
+    @cached_property
+    def admissible(self) -> NDArray[np.bool_]:
+        """(S, A) mask of admissible actions."""
+        mask: NDArray[np.bool_] = (self.widths > 0).reshape(self.n_states, self.n_actions)
+        return mask
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        """The admissible pairs s·A + a, increasing."""
+        return np.flatnonzero(self.widths > 0)
+
+    @cached_property
+    def pair_of_transition(self) -> IntArray:
+        """The pair s·A + a that owns each entry."""
+        return np.repeat(np.arange(self.n_pairs), self.widths)
+
+    @cached_property
+    def is_full(self) -> bool:
+        """Whether every pair lists every state, in order."""
+        return self.n_transitions == self.n_pairs * self.n_states and bool(
+            (self.next_states.reshape(self.n_pairs, -1) == np.arange(self.n_states)).all()
+        )
+
+    @cached_property
+    def is_simple(self) -> bool:
+        """Whether every pair lists distinct next states in increasing order."""
+        if self.n_transitions < 2:
+            return True
+        same_pair = self.pair_of_transition[1:] == self.pair_of_transition[:-1]
+        return bool((self.next_states[1:] > self.next_states[:-1])[same_pair].all())
+
+    def locate(self, state: int, action: int, next_state: int) -> int:
+        """Entry of the transition (state, action, next_state) of a simple pattern.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is out of range or the action is not admissible.
+        ImpossibleTransitionError
+            If the transition is not in the pattern.
+        """
+        state = as_index(state, self.n_states, "state")
+        action = as_index(action, self.n_actions, "action")
+        next_state = as_index(next_state, self.n_states, "next_state")
+        pair = state * self.n_actions + action
+        begin, end = int(self.indptr[pair]), int(self.indptr[pair + 1])
+        if begin == end:
+            raise InvalidInputError(f"action {action} is not admissible in state {state}")
+        if self.is_full:
+            return begin + next_state
+        entry = begin + int(np.searchsorted(self.next_states[begin:end], next_state))
+        if entry == end or self.next_states[entry] != next_state:
+            raise ImpossibleTransitionError(
+                f"the transition (state={state}, action={action}, next_state={next_state}) is impossible: "
+                f"next_state must be one of {_shorten(self.next_states[begin:end])}"
+            )
+        return entry
+
+    def gather(self, rewards: Any, name: str = "rewards") -> FloatArray:
+        """Rewards r(s,a), r(s,a,s') or a CSR matrix (S·A, S) as one number per possible transition.
+
+        A CSR matrix has SciPy's meaning: entries it does not store are zero.
+        """
+        shapes = (
+            f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, {self.n_states}) "
+            f"or a sparse ({self.n_pairs}, {self.n_states})"
+        )
+        if sparse.issparse(rewards):
+            if rewards.shape != (self.n_pairs, self.n_states):
+                raise InvalidInputError(f"{name} must have shape {shapes}; got a sparse {rewards.shape}")
+            matrix = sparse.csr_array(rewards)
+            matrix.sum_duplicates()
+            data = as_float_array(matrix.data, name)
+            if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(matrix.indices, self.next_states):
+                return data
+            flat = np.asarray(matrix[self.pair_of_transition, self.next_states]).ravel()
+            return np.ascontiguousarray(flat, dtype=np.float64)
+        array = as_float_array(rewards, name)
+        if array.shape == (self.n_states, self.n_actions):
+            return np.repeat(array.ravel(), self.widths)
+        if array.shape == (self.n_states, self.n_actions, self.n_states):
+            if self.is_full:
+                return np.ascontiguousarray(array).reshape(-1)
+            return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
+        raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
+
+    def dense(self, entries: NDArray[Any]) -> NDArray[Any]:
+        """Entries (..., transitions) as arrays (..., S, A, S); repeated next states add up."""
+        leading = entries.shape[:-1]
+        shape = (*leading, self.n_states, self.n_actions, self.n_states)
+        if self.is_full:
+            return entries.reshape(shape).copy()
+        size = int(np.prod(shape, dtype=np.float64))
+        if size > DENSE_LIMIT:
+            raise InvalidInputError(
+                f"a dense array of shape {shape} would hold {size} numbers; ask for format='csr' or format='flat'"
+            )
+        out = np.zeros((*leading, self.n_pairs, self.n_states), dtype=entries.dtype)
+        if self.is_simple:
+            out[..., self.pair_of_transition, self.next_states] = entries
+        else:
+            np.add.at(out, (..., self.pair_of_transition, self.next_states), entries)
+        return out.reshape(shape)
+
+    def csr(self, entries: NDArray[Any]) -> sparse.csr_array:
+        """Entries as a CSR array of shape (S·A, S)."""
+        matrix = sparse.csr_array(
+            (entries.copy(), self.next_states.copy(), self.indptr.copy()), shape=(self.n_pairs, self.n_states)
+        )
+        matrix.sum_duplicates()
+        return matrix
+
+    def export(self, entries: NDArray[Any], format: str) -> Any:
+        """Entries in the ``format`` "dense", "csr" or "flat"."""
+        if format == "dense":
+            return self.dense(entries)
+        if format == "csr" and entries.ndim == 1:
+            return self.csr(entries)
+        if format == "flat":
+            return entries.copy()
+        raise InvalidInputError(f"format must be 'dense', 'csr' (one kernel) or 'flat'; got {format!r}")
+
+    def same_as(self, other: TransitionPattern) -> bool:
+        """Whether both list the same entries in the same order."""
+        return self is other or (
+            self.n_states == other.n_states
+            and self.n_actions == other.n_actions
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.next_states, other.next_states)
+        )
+
+
+def _shorten(states: IntArray) -> str:
+    shown = ", ".join(str(int(s)) for s in states[:8])
+    return f"[{shown}, …]" if states.size > 8 else f"[{shown}]"
+
+
+def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple[TransitionPattern, FloatArray]:
+    """Pattern of the non-zero entries of a dense (S, A, S) array or a sparse (S·A, S) matrix, and those entries.
+
+    Entries must be finite and not negative. Every admissible pair (all by default) must have one.
+    """
+    matrix = _as_csr(kernel, name)
+    n_pairs, n_states = matrix.shape
+    n_actions = n_pairs // n_states
+    entries = as_float_array(matrix.data, name)
+    next_states = matrix.indices.astype(np.int64)
+    widths = np.diff(matrix.indptr).astype(np.int64)
+    mask = np.ones((n_states, n_actions), dtype=bool) if admissible is None else np.asarray(admissible)
+    if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
+        raise InvalidInputError(
+            f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of shape {mask.shape}"
+        )
+    if (entries < 0).any():
+        position = int(np.argmax(entries < 0))
+        s, a = divmod(int(np.searchsorted(matrix.indptr, position, side="right")) - 1, n_actions)
+        raise InvalidInputError(
+            f"{name} must not be negative; got {entries[position]} at (s={s}, a={a}, s'={next_states[position]})"
+        )
+    empty = mask.ravel() & (widths == 0)
+    if empty.any():
+        s, a = divmod(int(np.argmax(empty)), n_actions)
+        raise InvalidInputError(
+            f"{name} must not be all zero for an admissible action; it is at (s={s}, a={a}) "
+            "(pass admissible= to leave an action out)"
+        )
+    if not mask.all():
+        keep = np.repeat(mask.ravel(), widths)
+        entries, next_states = entries[keep], next_states[keep]
+        widths = np.where(mask.ravel(), widths, 0)
+    indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
+    return TransitionPattern(n_states, n_actions, indptr, next_states), entries
+
+
+def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
+    """Canonical CSR (sorted, no duplicates, no stored zeros) of shape (S·A, S)."""
+    if sparse.issparse(kernel):
+        if kernel.ndim != 2 or 0 in kernel.shape or kernel.shape[0] % kernel.shape[1]:
+            raise InvalidInputError(
+                f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got {kernel.shape}"
+            )
+        as_float_array(kernel.data if hasattr(kernel, "data") else kernel.toarray(), name)
+        matrix = sparse.csr_array(kernel, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix
+    array = as_float_array(kernel, name)
+    if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
+        raise InvalidInputError(f"{name} must have shape (S, A, S) or be sparse (S·A, S); got shape {array.shape}")
+    return sparse.csr_array(array.reshape(-1, array.shape[2]))

@@ -1,0 +1,42 @@
+"""What every belief about the transition kernel offers to risk measures and planners."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray
+from brmdp.pattern import TransitionPattern
+
+__all__ = ["Belief"]
+
+
+class Belief(Protocol):
+    """A distribution over transition kernels on a fixed pattern of possible transitions.
+
+    A known :class:`brmdp.TabularMDP` is a belief without doubt. Measures that need the law of w·P beyond its mean and
+    its draws look for :class:`DirichletRows` or for :class:`ScenarioPosterior`.
+    """
+
+    @property
+    def pattern(self) -> TransitionPattern:
+        """Possible transitions."""
+        ...
+
+    @property
+    def rows_independent(self) -> bool:
+        """Whether rows of different pairs are independent (Proposition 1 of the paper needs it)."""
+        ...
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every possible transition."""
+        ...
+
+    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+        """``n`` joint draws of the kernel, (n, transitions), of the given pairs only (one after another) if given."""
+        ...
+
+    def gather_rewards(self, rewards: Any) -> FloatArray:
+        """Rewards in any accepted form as one number per possible transition."""
+        ...

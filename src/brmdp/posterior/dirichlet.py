@@ -1,0 +1,271 @@
+"""Independent Dirichlet rows: the paper's belief about the kernel.
+
+P(·|s,a) ~ Dir(φ(s,a)), independent over pairs; observing (s,a,s') adds one to φ(s,a,s') (the paper's eq. update-of-phi).
+Impossible transitions have φ = 0 and take no memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_positive_int, as_positive_number, as_rng
+from brmdp.errors import ImpossibleTransitionError, InvalidInputError
+from brmdp.mdp import TabularMDP, normalised_rows
+from brmdp.pattern import TransitionPattern, pattern_and_entries
+from brmdp.posterior.gammas import log_gammas, normalise_log_rows
+from brmdp.posterior.storage import load_arrays, save_arrays
+
+__all__ = ["DirichletPosterior"]
+
+_ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
+
+
+class DirichletPosterior:
+    """Independent Dirichlet distributions over the rows of a transition kernel.
+
+    Parameters
+    ----------
+    concentration : (S, A, S) array or sparse (S·A, S)
+        Prior φ(s,a,s') ≥ 0. Zero means known to be impossible. Every admissible row needs a positive entry.
+    admissible : (S, A) booleans, optional
+        Admissible actions; by default all.
+
+    Notes
+    -----
+    ``observe`` changes the posterior in place; ``copy`` gives an independent one. Prior and counts are kept apart, so
+    :attr:`counts` are exactly what was observed.
+    """
+
+    rows_independent: ClassVar[bool] = True
+
+    def __init__(self, concentration: Any, *, admissible: Any = None) -> None:
+        pattern, prior = pattern_and_entries(concentration, "concentration", admissible)
+        self._set(pattern, np.array(prior), np.zeros(pattern.n_transitions, dtype=np.int64))
+
+    def _set(self, pattern: TransitionPattern, prior: FloatArray, counts: IntArray) -> None:
+        self.pattern = pattern
+        self._prior = prior
+        self._counts = counts
+        self.concentration_entries: FloatArray = prior + counts
+
+    # --- priors ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def uniform(
+        cls, n_states: int, n_actions: int, concentration: float = 1.0, *, possible: Any = None
+    ) -> DirichletPosterior:
+        """The same ``concentration`` for every successor (1: the paper's uniform prior Dir(1, …, 1)).
+
+        Parameters
+        ----------
+        n_states, n_actions : int
+        concentration : float
+        possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
+            Transitions considered possible, given by non-zero entries. By default all S successors are.
+        """
+        n_states = as_positive_int(n_states, "n_states")
+        n_actions = as_positive_int(n_actions, "n_actions")
+        value = as_positive_number(concentration, "concentration")
+        posterior = cls.__new__(cls)
+        if possible is None:
+            n_pairs = n_states * n_actions
+            pattern = TransitionPattern(
+                n_states,
+                n_actions,
+                np.arange(n_pairs + 1, dtype=np.int64) * n_states,
+                np.tile(np.arange(n_states, dtype=np.int64), n_pairs),
+            )
+        elif isinstance(possible, TabularMDP):
+            pattern = possible.pattern
+        else:
+            pattern, _ = pattern_and_entries(possible, "possible")
+        if (pattern.n_states, pattern.n_actions) != (n_states, n_actions):
+            raise InvalidInputError(
+                f"possible must describe {n_states} states and {n_actions} actions; "
+                f"got {pattern.n_states} and {pattern.n_actions}"
+            )
+        posterior._set(
+            pattern, np.full(pattern.n_transitions, value), np.zeros(pattern.n_transitions, dtype=np.int64)
+        )
+        return posterior
+
+    @classmethod
+    def jeffreys(cls, n_states: int, n_actions: int, *, possible: Any = None) -> DirichletPosterior:
+        """Jeffreys' prior, Dir(½, …, ½)."""
+        return cls.uniform(n_states, n_actions, 0.5, possible=possible)
+
+    @classmethod
+    def informative(cls, kernel: Any, strength: float, *, admissible: Any = None) -> DirichletPosterior:
+        """A prior worth ``strength`` observations per row, centred at ``kernel`` (zeros stay impossible)."""
+        size = as_positive_number(strength, "strength")
+        if isinstance(kernel, TabularMDP):
+            pattern, entries = kernel.pattern, kernel.probabilities
+        else:
+            pattern, entries = pattern_and_entries(kernel, "kernel", admissible)
+            entries = normalised_rows(pattern, entries, "kernel")
+        posterior = cls.__new__(cls)
+        posterior._set(pattern, size * entries, np.zeros(pattern.n_transitions, dtype=np.int64))
+        return posterior
+
+    # --- data --------------------------------------------------------------------------------------------------
+
+    def observe(self, state: Any, action: Any, next_state: Any) -> None:
+        """Add observed transitions, in place: three integers, or three arrays of the same shape (all or none are added).
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is out of range or an action is not admissible.
+        ImpossibleTransitionError
+            If the prior gives an observed transition probability zero.
+        """
+        if np.ndim(state) == 0 and np.ndim(action) == 0 and np.ndim(next_state) == 0:
+            entry = self.pattern.locate(state, action, next_state)
+            self._counts[entry] += 1
+            self.concentration_entries[entry] = self._prior[entry] + self._counts[entry]
+            return
+        entries = self._locate_many(state, action, next_state)
+        np.add.at(self._counts, entries, 1)
+        self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
+
+    def _locate_many(self, state: Any, action: Any, next_state: Any) -> IntArray:
+        pattern = self.pattern
+        states = as_index_array(state, pattern.n_states, "state")
+        actions = as_index_array(action, pattern.n_actions, "action")
+        next_states = as_index_array(next_state, pattern.n_states, "next_state")
+        if not states.shape == actions.shape == next_states.shape:
+            raise InvalidInputError(
+                "state, action and next_state must have the same shape; "
+                f"got {states.shape}, {actions.shape} and {next_states.shape}"
+            )
+        pairs = (states * pattern.n_actions + actions).ravel()
+        keys = pattern.pair_of_transition * pattern.n_states + pattern.next_states
+        wanted = pairs * pattern.n_states + next_states.ravel()
+        entries = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        missing = keys[entries] != wanted
+        if missing.any():
+            k = int(np.argmax(missing))
+            s, a = divmod(int(pairs[k]), pattern.n_actions)
+            pattern.locate(s, a, int(next_states.ravel()[k]))
+            raise ImpossibleTransitionError(f"observation {k} is impossible")
+        return entries.astype(np.int64)
+
+    def copy(self) -> DirichletPosterior:
+        """An independent posterior with the same prior and counts."""
+        twin = DirichletPosterior.__new__(DirichletPosterior)
+        twin._set(self.pattern, self._prior.copy(), self._counts.copy())
+        return twin
+
+    # --- summaries ---------------------------------------------------------------------------------------------
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.pattern.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self.pattern.n_actions
+
+    def concentration(self, format: str = "dense") -> Any:
+        """Current φ(s,a,s'): "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions."""
+        return self.pattern.export(self.concentration_entries, format)
+
+    def counts(self, format: str = "dense") -> Any:
+        """Observed transitions N(s,a,s'), in the same formats."""
+        return self.pattern.export(self._counts, format)
+
+    def effective_sample_size(self) -> FloatArray:
+        """(S, A) total concentration Σ_s' φ(s,a,s'), prior and data; zero for inadmissible actions."""
+        totals = self._totals()
+        return totals.reshape(self.n_states, self.n_actions)
+
+    def mean(self, format: str = "dense") -> Any:
+        """Posterior mean kernel."""
+        return self.pattern.export(self.mean_entries(), format)
+
+    def variance(self, format: str = "dense") -> Any:
+        """Posterior variance of every transition probability."""
+        mean = self.mean_entries()
+        totals = self._totals()[self.pattern.pair_of_transition]
+        return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)
+
+    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
+        """``n`` independent kernels from the posterior: (n, S, A, S), or "flat" (n, transitions)."""
+        draws = self.sample_entries(as_positive_int(n, "n"), as_rng(rng))
+        return self.pattern.export(draws, format)
+
+    def _totals(self) -> FloatArray:
+        return np.bincount(
+            self.pattern.pair_of_transition, weights=self.concentration_entries, minlength=self.pattern.n_pairs
+        )
+
+    # --- belief ------------------------------------------------------------------------------------------------
+
+    @property
+    def concentration_offsets(self) -> IntArray:
+        """Where each pair's concentrations begin in ``concentration_entries``."""
+        return self.pattern.indptr
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every possible transition."""
+        mean: FloatArray = self.concentration_entries / self._totals()[self.pattern.pair_of_transition]
+        return mean
+
+    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+        """``n`` draws of the rows of ``pairs`` (all admissible ones by default), (n, entries)."""
+        pattern = self.pattern
+        if pairs is None:
+            pairs, phi = pattern.pairs, self.concentration_entries
+        else:
+            phi = np.concatenate(
+                [self.concentration_entries[pattern.indptr[p] : pattern.indptr[p + 1]] for p in pairs]
+            )
+        widths = pattern.widths[pairs]
+        starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
+        return normalise_log_rows(log_gammas(phi, n, rng), starts, widths)
+
+    def gather_rewards(self, rewards: Any) -> FloatArray:
+        """Rewards on the possible transitions."""
+        return self.pattern.gather(rewards)
+
+    # --- files -------------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
+        save_arrays(
+            path,
+            "DirichletPosterior",
+            {
+                "shape": np.array([self.n_states, self.n_actions]),
+                "indptr": self.pattern.indptr,
+                "next_states": self.pattern.next_states,
+                "prior": self._prior,
+                "counts": self._counts,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Any) -> DirichletPosterior:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file is truncated, altered, of another kind or of an unknown version.
+        """
+        arrays = load_arrays(path, "DirichletPosterior", _ARRAYS)
+        n_states, n_actions = (int(n) for n in arrays["shape"])
+        posterior = cls.__new__(cls)
+        pattern = TransitionPattern(n_states, n_actions, arrays["indptr"], arrays["next_states"])
+        posterior._set(pattern, as_float_array(arrays["prior"], "prior"), arrays["counts"])
+        return posterior
+
+    def __repr__(self) -> str:
+        return (
+            f"DirichletPosterior({self.n_states} states, {self.n_actions} actions, "
+            f"{self.pattern.n_transitions} possible transitions, {int(self._counts.sum())} observed)"
+        )

@@ -1,0 +1,30 @@
+"""Dirichlet draws that stay correct for tiny concentrations.
+
+P = G/ΣG with independent G_i ~ Gamma(φ_i). For φ ≪ 1 the gammas underflow and whole rows vanish, so they are drawn as
+logarithms: log G = log Gamma(φ + 1) − E/φ with E ~ Exp(1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray
+
+__all__ = ["log_gammas", "normalise_log_rows"]
+
+
+def log_gammas(concentration: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """``n`` draws of log Gamma(φ_i) for each entry, shape (n, entries)."""
+    light = concentration < 1.0
+    draws = np.log(rng.standard_gamma(np.where(light, concentration + 1.0, concentration), (n, concentration.size)))
+    if light.any():
+        draws[:, light] -= rng.standard_exponential((n, int(light.sum()))) / concentration[light]
+    return draws
+
+
+def normalise_log_rows(logs: FloatArray, starts: IntArray, widths: IntArray) -> FloatArray:
+    """Turn log gammas (n, entries) of consecutive rows into probabilities; ``starts`` and ``widths`` are not empty."""
+    logs = logs - np.repeat(np.maximum.reduceat(logs, starts, axis=1), widths, axis=1)
+    np.exp(logs, out=logs)
+    logs /= np.repeat(np.add.reduceat(logs, starts, axis=1), widths, axis=1)
+    return logs

@@ -1,0 +1,171 @@
+"""Finitely many weighted kernels.
+
+The posterior of the paper's two illustrative examples: φ = Σ_k μ_k δ_{P^k}. Observing (s,a,s') multiplies each weight by
+P^k(s'|s,a). Rows of different pairs are dependent: they share the scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_positive_int, as_rng, first_bad
+from brmdp.errors import ImpossibleTransitionError, InvalidInputError
+from brmdp.mdp import TabularMDP, normalised_rows
+from brmdp.pattern import TransitionPattern, pattern_and_entries
+from brmdp.posterior.storage import load_arrays, save_arrays
+
+__all__ = ["ScenarioPosterior"]
+
+_ARRAYS = ("shape", "indptr", "next_states", "probabilities", "weights")
+
+
+class ScenarioPosterior:
+    """Finitely many kernels with weights, updated by Bayes' rule.
+
+    Parameters
+    ----------
+    kernels : (K, S, A, S) array, or a sequence of K kernels
+        Each a dense (S, A, S) array, a sparse (S·A, S) matrix or a :class:`brmdp.TabularMDP`.
+    weights : (K,) non-negative numbers summing to one
+    """
+
+    rows_independent: ClassVar[bool] = False
+
+    def __init__(self, kernels: Any, weights: Any) -> None:
+        if not isinstance(kernels, np.ndarray | Sequence) or len(kernels) == 0:
+            raise InvalidInputError("kernels must be a non-empty sequence of kernels or a (K, S, A, S) array")
+        parsed = []
+        for k, kernel in enumerate(kernels):
+            if isinstance(kernel, TabularMDP):
+                parsed.append((kernel.pattern, kernel.probabilities))
+            else:
+                pattern, entries = pattern_and_entries(kernel, f"kernels[{k}]")
+                parsed.append((pattern, normalised_rows(pattern, entries, f"kernels[{k}]")))
+        shapes = {(pattern.n_states, pattern.n_actions) for pattern, _ in parsed}
+        if len(shapes) > 1:
+            raise InvalidInputError(f"kernels must all have the same states and actions; got {sorted(shapes)}")
+        union = _union([pattern for pattern, _ in parsed])
+        probabilities = np.stack([union.gather(pattern.csr(entries)) for pattern, entries in parsed])
+        mass = as_float_array(weights, "weights")
+        if mass.shape != (len(parsed),):
+            raise InvalidInputError(f"weights must have shape ({len(parsed)},), one per kernel; got {mass.shape}")
+        if (mass < 0).any():
+            bad = first_bad(mass < 0)
+            raise InvalidInputError(f"weights must not be negative; got {mass[bad]} at index {bad[0]}")
+        if abs(mass.sum() - 1.0) > 1e-8:
+            raise InvalidInputError(f"weights must sum to one; got {mass.sum():.12g}")
+        self._set(union, probabilities, mass / mass.sum())
+
+    def _set(self, pattern: TransitionPattern, probabilities: FloatArray, weights: FloatArray) -> None:
+        self.pattern = pattern
+        self.scenario_entries = probabilities
+        self.weights = weights
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.pattern.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self.pattern.n_actions
+
+    @property
+    def n_scenarios(self) -> int:
+        """Number of kernels."""
+        return int(self.weights.size)
+
+    def observe(self, state: Any, action: Any, next_state: Any) -> None:
+        """Bayes' rule for observed transitions, in place: three integers, or three arrays (all or none are used)."""
+        states, actions, next_states = np.broadcast_arrays(state, action, next_state)
+        as_index_array(states, self.n_states, "state")
+        as_index_array(actions, self.n_actions, "action")
+        as_index_array(next_states, self.n_states, "next_state")
+        weights = self.weights
+        for s, a, t in zip(states.flat, actions.flat, next_states.flat, strict=True):
+            likelihood = self.scenario_entries[:, self.pattern.locate(int(s), int(a), int(t))]
+            if (likelihood == likelihood[0]).all():
+                continue
+            updated = weights * likelihood
+            total = updated.sum()
+            if not total > 0.0:
+                raise ImpossibleTransitionError(
+                    f"the transition (state={s}, action={a}, next_state={t}) is impossible "
+                    "in every scenario that still has weight"
+                )
+            weights = updated / total
+        self.weights = weights
+
+    def copy(self) -> ScenarioPosterior:
+        """An independent posterior with the same kernels and weights."""
+        twin = ScenarioPosterior.__new__(ScenarioPosterior)
+        twin._set(self.pattern, self.scenario_entries, self.weights.copy())
+        return twin
+
+    def mean(self, format: str = "dense") -> Any:
+        """Posterior mean kernel."""
+        return self.pattern.export(self.mean_entries(), format)
+
+    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
+        """``n`` kernels drawn by weight: (n, S, A, S), or "flat" (n, transitions)."""
+        return self.pattern.export(self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format)
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every possible transition."""
+        mean: FloatArray = self.weights @ self.scenario_entries
+        return mean
+
+    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+        """``n`` joint draws of the kernel; all rows of a draw come from one scenario."""
+        chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
+        if pairs is None:
+            return chosen
+        columns = [np.arange(self.pattern.indptr[p], self.pattern.indptr[p + 1]) for p in pairs]
+        return chosen[:, np.concatenate(columns)]
+
+    def gather_rewards(self, rewards: Any) -> FloatArray:
+        """Rewards on the possible transitions."""
+        return self.pattern.gather(rewards)
+
+    def save(self, path: Any) -> None:
+        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
+        save_arrays(
+            path,
+            "ScenarioPosterior",
+            {
+                "shape": np.array([self.n_states, self.n_actions]),
+                "indptr": self.pattern.indptr,
+                "next_states": self.pattern.next_states,
+                "probabilities": self.scenario_entries,
+                "weights": self.weights,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Any) -> ScenarioPosterior:
+        """Read what :meth:`save` wrote; raises :class:`CorruptFileError` for damaged files."""
+        arrays = load_arrays(path, "ScenarioPosterior", _ARRAYS)
+        n_states, n_actions = (int(n) for n in arrays["shape"])
+        posterior = cls.__new__(cls)
+        pattern = TransitionPattern(n_states, n_actions, arrays["indptr"], arrays["next_states"])
+        posterior._set(pattern, arrays["probabilities"], arrays["weights"])
+        return posterior
+
+    def __repr__(self) -> str:
+        return f"ScenarioPosterior({self.n_scenarios} kernels, {self.n_states} states, {self.n_actions} actions)"
+
+
+def _union(patterns: list[TransitionPattern]) -> TransitionPattern:
+    """Transitions possible in at least one of the patterns."""
+    first = patterns[0]
+    total = sum(sparse.csr_array(p.csr(np.ones(p.n_transitions))) for p in patterns)
+    admissible = np.logical_or.reduce([p.admissible for p in patterns])
+    if any((p.admissible != first.admissible).any() for p in patterns):
+        raise InvalidInputError("kernels must all have the same admissible actions")
+    pattern, _ = pattern_and_entries(total, "kernels", admissible)
+    return pattern

@@ -1,0 +1,82 @@
+"""Lossless files without pickle: an ``.npz`` archive with a header and a digest, complete or absent.
+
+A file is written under a temporary name in the same folder, flushed to disk and moved into place. On loading, the
+archive's checksums, the kind, the format version and a SHA-256 digest over all arrays are verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp.errors import CorruptFileError
+
+__all__ = ["load_arrays", "save_arrays"]
+
+FORMAT = "brmdp-1"
+
+
+def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write named arrays as one file of the given kind; replaces an existing file only when complete."""
+    target = Path(path)
+    header = {"format": np.array(FORMAT), "kind": np.array(kind), "digest": np.array(_digest(kind, arrays))}
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            np.savez(stream, **header, **arrays)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """Read the named arrays of a file of the given kind, verifying it.
+
+    Raises
+    ------
+    CorruptFileError
+        If the file is truncated or altered, of another kind, or of an unknown version.
+    FileNotFoundError
+        If there is no such file.
+    """
+    target = Path(path)
+    if not target.exists():
+        raise FileNotFoundError(f"no such file: {target}")
+    try:
+        with np.load(target, allow_pickle=False) as archive:
+            content = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise CorruptFileError(f"{target} is not a readable brmdp file: {error}") from error
+    except Exception as error:  # a damaged archive can fail anywhere inside zlib or the npy parser
+        raise CorruptFileError(f"{target} is damaged: {error!r}") from error
+    found = str(content.pop("format", "unknown"))
+    if found != FORMAT:
+        raise CorruptFileError(f"{target} has format {found!r}; this version reads {FORMAT!r}")
+    found_kind = str(content.pop("kind", "unknown"))
+    if found_kind != kind:
+        raise CorruptFileError(f"{target} holds a {found_kind!r}, not a {kind!r}")
+    digest = str(content.pop("digest", ""))
+    if set(content) != set(names):
+        raise CorruptFileError(f"{target} must hold the arrays {sorted(names)}; got {sorted(content)}")
+    if digest != _digest(kind, content):
+        raise CorruptFileError(f"{target} is damaged: its digest does not match its content")
+    return content
+
+
+def _digest(kind: str, arrays: dict[str, NDArray[Any]]) -> str:
+    result = hashlib.sha256(kind.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        result.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        result.update(array.tobytes())
+    return result.hexdigest()

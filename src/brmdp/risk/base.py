@@ -1,0 +1,82 @@
+"""The one interface between beliefs and planners: a value and a risk-adjusted row.
+
+A risk measure, bound to a belief, turns next-state targets w = r + γV into a value q(s,a) for each pair and a probability
+row p̂(·|s,a) with q(w + dw) ≈ q(w) + p̂·dw. Planners know nothing else. Every measure is monotone and translation invariant
+in w, so the Bellman operator built from it is a γ-contraction (the saddlepoint approximation is not; it says so).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from brmdp._kernels import linear
+from brmdp._validation import FloatArray, IntArray
+from brmdp.errors import InvalidInputError
+from brmdp.pattern import TransitionPattern
+from brmdp.posterior.base import Belief
+
+__all__ = ["BoundRisk", "FixedKernel", "RiskMeasure", "levels_by_pair"]
+
+ROUNDING = 8.0 * np.finfo(np.float64).eps
+
+
+class BoundRisk(Protocol):
+    """A risk measure applied to one belief, frozen for the length of a solve."""
+
+    certified: bool
+    """Whether the value is exact up to the reported errors, so that a certificate may rest on it."""
+
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
+        """Write q into out[pairs] and bounds on its numerical error into errors[pairs]."""
+        ...
+
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+        """Risk-adjusted rows of ``pairs``, one after another; ``values`` is what ``evaluate`` wrote."""
+        ...
+
+    def approximation(self) -> BoundRisk | None:
+        """A much cheaper measure with nearly the same values, to start from; None if there is none."""
+        ...
+
+
+class RiskMeasure(Protocol):
+    """A way to turn doubt about the kernel into a single value; see :meth:`bind`."""
+
+    def bind(self, belief: Belief) -> BoundRisk:
+        """Apply to a belief, taking a snapshot of what it needs."""
+        ...
+
+
+class FixedKernel:
+    """The expectation under one kernel: the posterior mean, a posterior draw, or a known kernel."""
+
+    certified = True
+
+    def __init__(self, pattern: TransitionPattern, probabilities: FloatArray) -> None:
+        self.pattern = pattern
+        self.probabilities = probabilities
+
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
+        """Σ p w for each pair."""
+        linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
+        errors[pairs] = ROUNDING * max(abs(float(targets.max())), abs(float(targets.min())))
+
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+        """The kernel's own rows."""
+        out = np.empty(int(self.pattern.widths[pairs].sum()))
+        linear.copy_rows(pairs, self.pattern.indptr, self.probabilities, out)
+        return out
+
+    def approximation(self) -> BoundRisk | None:
+        """Nothing is cheaper."""
+        return None
+
+
+def levels_by_pair(levels: FloatArray, pattern: TransitionPattern, name: str = "alpha") -> FloatArray:
+    """A scalar or (S, A) array of levels as one level per pair."""
+    shape = (pattern.n_states, pattern.n_actions)
+    if levels.ndim and levels.shape != shape:
+        raise InvalidInputError(f"{name} must be a number or have shape {shape}, one level per (s, a); got {levels.shape}")
+    return np.broadcast_to(levels, shape).reshape(-1).astype(np.float64)

@@ -1,0 +1,106 @@
+"""Exact quantile and CVaR, and the saddlepoint quantile, of Dirichlet rows (see ``brmdp._kernels.dirichlet``)."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import ndtri
+
+from brmdp._kernels import dirichlet, linear
+from brmdp._validation import FloatArray, IntArray
+from brmdp.pattern import TransitionPattern
+from brmdp.risk.base import BoundRisk
+from brmdp.risk.threads import for_chunks
+
+__all__ = ["DirichletMeasure", "DirichletRows"]
+
+
+@runtime_checkable
+class DirichletRows(Protocol):
+    """A belief in which every single row is a Dirichlet vector."""
+
+    @property
+    def pattern(self) -> TransitionPattern:
+        """Possible transitions."""
+        ...
+
+    @property
+    def concentration_entries(self) -> FloatArray:
+        """Concentrations, pair after pair or shared."""
+        ...
+
+    @property
+    def concentration_offsets(self) -> IntArray:
+        """Where each pair's concentrations begin."""
+        ...
+
+
+class DirichletMeasure:
+    """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
+
+    def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
+        self.pattern = belief.pattern
+        self.measure = measure
+        self.levels = levels
+        self.certified = measure != dirichlet.SADDLEPOINT
+        self._phi = belief.concentration_entries.copy()
+        self._offsets = belief.concentration_offsets
+        self._scores = ndtri(np.minimum(levels, 1.0 - 1e-16))
+        self._start = np.full(levels.shape, np.nan)
+
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
+        """Values and numerical error bounds of ``pairs``."""
+        pattern = self.pattern
+
+        def run(chunk: IntArray, _: int) -> None:
+            dirichlet.evaluate_pairs(
+                self.measure,
+                chunk,
+                pattern.indptr,
+                self._offsets,
+                self._phi,
+                targets,
+                self.levels,
+                self._scores,
+                self._start,
+                pattern.widest,
+                out,
+                errors,
+            )
+
+        for_chunks(pattern.n_transitions, pairs, run)
+
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+        """Conditional expectations of the rows of ``pairs``."""
+        pattern = self.pattern
+        pointers = np.empty(pairs.size + 1, dtype=np.int64)
+        linear.row_pointers(pairs, pattern.indptr, pointers)
+        out = np.empty(int(pointers[-1]))
+
+        def run(chunk: IntArray, first: int) -> None:
+            dirichlet.rows_of_pairs(
+                self.measure,
+                chunk,
+                pattern.indptr,
+                self._offsets,
+                self._phi,
+                targets,
+                self.levels,
+                self._scores,
+                values,
+                pattern.widest,
+                pointers[first:],
+                out,
+            )
+
+        for_chunks(out.size, pairs, run)
+        return out
+
+    def approximation(self) -> BoundRisk | None:
+        """The saddlepoint quantile, for the exact one."""
+        if self.measure != dirichlet.EXACT:
+            return None
+        twin = object.__new__(DirichletMeasure)
+        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, certified=False)
+        return twin

@@ -1,0 +1,145 @@
+"""Plain vectorised functions of a Dirichlet vector and a vector of values, for people who want only that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from brmdp._kernels import dirichlet
+from brmdp._validation import FloatArray, as_float_array, as_levels, first_bad
+from brmdp.errors import InvalidInputError
+
+__all__ = ["dirichlet_cdf", "dirichlet_cvar", "dirichlet_cvar_row", "dirichlet_quantile", "dirichlet_quantile_row"]
+
+LARGEST = 1e150
+"""Values and concentrations beyond ±1e150 are refused: their differences and squares would overflow."""
+
+
+def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool = False) -> Any:
+    """Pr(values·P ≤ z) for P ~ Dir(concentration), exactly.
+
+    Parameters
+    ----------
+    concentration, values : (..., n) arrays
+        Zero concentrations are structural zeros: their values do not matter.
+    z : (...) array
+    complement : bool
+        Return Pr(values·P > z) instead, without cancellation.
+
+    Returns
+    -------
+    float or array
+        Signature (n),(n),()→(), with NumPy broadcasting; relative error at most 1e-9 in min(F, 1 − F).
+    """
+    phi, w, (points,), shape = _rows(concentration, values, as_float_array(z, "z"))
+    below = np.empty(points.size)
+    above = np.empty(points.size)
+    dirichlet.cdf_rows(phi, w, points, below, above)
+    return _shaped(above if complement else below, shape)
+
+
+def dirichlet_quantile(concentration: Any, values: Any, alpha: Any, method: str = "exact") -> Any:
+    """The left α-quantile of values·P for P ~ Dir(concentration).
+
+    Parameters
+    ----------
+    concentration, values : (..., n) arrays
+    alpha : (...) array in (0, 1)
+    method : {"exact", "saddlepoint"}
+        "exact": within 2 ulp of max|values|, or to a relative error of 1e-9 in the tail probability, whichever is looser.
+        "saddlepoint": an approximation (about 1e-4 in probability for 16 values), much faster.
+
+    Returns
+    -------
+    float or array
+        Signature (n),(n),()→(), with NumPy broadcasting.
+    """
+    measures = {"exact": dirichlet.EXACT, "saddlepoint": dirichlet.SADDLEPOINT}
+    if method not in measures:
+        raise InvalidInputError(f"method must be 'exact' or 'saddlepoint'; got {method!r}")
+    phi, w, (levels,), shape = _rows(concentration, values, as_levels(alpha))
+    return _shaped(_evaluate(measures[method], phi, w, levels), shape)
+
+
+def dirichlet_quantile_row(concentration: Any, values: Any, alpha: Any) -> tuple[Any, FloatArray]:
+    """The exact quantile q and its gradient, the risk-adjusted row E[P_i | values·P = q].
+
+    Signature (n),(n),()→(),(n). The row is a probability vector.
+    """
+    return _with_row(dirichlet.EXACT, concentration, values, as_levels(alpha))
+
+
+def dirichlet_cvar(concentration: Any, values: Any, alpha: Any) -> Any:
+    """Lower-tail CVaR E[values·P | values·P ≤ q_α], exactly; α in (0, 1], 1 is the mean. Signature (n),(n),()→()."""
+    phi, w, (levels,), shape = _rows(concentration, values, as_levels(alpha, one_allowed=True))
+    return _shaped(_evaluate(dirichlet.CVAR, phi, w, levels), shape)
+
+
+def dirichlet_cvar_row(concentration: Any, values: Any, alpha: Any) -> tuple[Any, FloatArray]:
+    """CVaR and its gradient, the row E[P_i | values·P ≤ q_α]. Signature (n),(n),()→(),(n)."""
+    return _with_row(dirichlet.CVAR, concentration, values, as_levels(alpha, one_allowed=True))
+
+
+def _with_row(measure: int, concentration: Any, values: Any, alpha: FloatArray) -> tuple[Any, FloatArray]:
+    phi, w, (levels,), shape = _rows(concentration, values, alpha)
+    result = _evaluate(measure, phi, w, levels)
+    rows, n = phi.shape
+    out = np.empty((rows, n))
+    index, pointers, offsets, scores = _layout(rows, n, levels)
+    dirichlet.rows_of_pairs(
+        measure, index, pointers, offsets, phi.ravel(), w.ravel(), levels, scores, result, n, pointers, out.reshape(-1)
+    )
+    return _shaped(result, shape), out.reshape(*shape, n)
+
+
+def _evaluate(measure: int, phi: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:
+    rows, n = phi.shape
+    out = np.empty(rows)
+    index, pointers, offsets, scores = _layout(rows, n, levels)
+    start = np.full(rows, np.nan)
+    dirichlet.evaluate_pairs(
+        measure, index, pointers, offsets, phi.ravel(), w.ravel(), levels, scores, start, n, out, np.empty(rows)
+    )
+    return out
+
+
+def _layout(rows: int, n: int, levels: FloatArray) -> tuple[Any, Any, Any, FloatArray]:
+    pointers = np.arange(rows + 1, dtype=np.int64) * n
+    return np.arange(rows), pointers, pointers[:-1], ndtri(np.minimum(levels, 1.0 - 1e-16))
+
+
+def _rows(concentration: Any, values: Any, last: FloatArray) -> tuple[FloatArray, FloatArray, list[FloatArray], Any]:
+    """Broadcast to (rows, n), (rows, n) and (rows,), checked."""
+    phi = as_float_array(concentration, "concentration")
+    w = as_float_array(values, "values")
+    for array, name in ((phi, "concentration"), (w, "values")):
+        if array.ndim == 0 or array.shape[-1] == 0:
+            raise InvalidInputError(f"{name} must have at least one entry along its last axis; got shape {array.shape}")
+        if (np.abs(array) > LARGEST).any():
+            bad = first_bad(np.abs(array) > LARGEST)
+            raise InvalidInputError(f"{name} must lie within ±{LARGEST:g}; got {array[bad]} at index {bad}")
+    if (phi < 0).any():
+        bad = first_bad(phi < 0)
+        raise InvalidInputError(f"concentration must not be negative; got {phi[bad]} at index {bad}")
+    if not (phi > 0).any(axis=-1).all():
+        raise InvalidInputError("concentration must have a positive entry in every row; got a row of zeros")
+    if phi.shape[-1] != w.shape[-1]:
+        raise InvalidInputError(
+            f"concentration and values must have the same last axis; got {phi.shape[-1]} and {w.shape[-1]}"
+        )
+    try:
+        shape = np.broadcast_shapes(phi.shape[:-1], w.shape[:-1], last.shape)
+    except ValueError:
+        raise InvalidInputError(
+            f"concentration {phi.shape}, values {w.shape} and the last argument {last.shape} do not broadcast together"
+        ) from None
+    n = phi.shape[-1]
+    phi = np.ascontiguousarray(np.broadcast_to(phi, (*shape, n))).reshape(-1, n)
+    w = np.ascontiguousarray(np.broadcast_to(w, (*shape, n))).reshape(-1, n)
+    return phi, w, [np.ascontiguousarray(np.broadcast_to(last, shape)).reshape(-1)], shape
+
+
+def _shaped(result: FloatArray, shape: tuple[int, ...]) -> Any:
+    return float(result[0]) if shape == () else result.reshape(shape)
