@@ -23,9 +23,7 @@ RESULTS = Path("results") / "bench.json"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all"
-    )
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller problems")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):

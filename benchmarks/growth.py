@@ -108,8 +108,7 @@ def run_sparse(quick: bool) -> dict:
                 )
             )
     print_table(
-        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, "
-        "exact to 1e-6, two threads",
+        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, exact to 1e-6, two threads",
         ("states", "graph", "seconds", "target", "peak GB", "target", "sweeps", "error bound", "µs per row"),
         rows,
     )

@@ -51,8 +51,6 @@ def _seconds_per_row(concentrations: Callable, n: int, rounds: int) -> dict[str,
     cases = {
         "cdf": Case(lambda _: brmdp.dirichlet_cdf(concentration, values, points)),
         "exact": Case(lambda _: brmdp.dirichlet_quantile(concentration, values, levels)),
-        "saddlepoint": Case(
-            lambda _: brmdp.dirichlet_quantile(concentration, values, levels, method="saddlepoint")
-        ),
+        "saddlepoint": Case(lambda _: brmdp.dirichlet_quantile(concentration, values, levels, method="saddlepoint")),
     }
     return {name: float(np.median(times)) / ROWS for name, times in interleave(cases, rounds).items()}

@@ -75,10 +75,6 @@ def _cases(scenario: Scenario, before: Moment, now: Moment) -> tuple[dict[str, C
         "brmdp.plan, posterior mean": Case(lambda _: plan(neutral)),
         "brmdp exact quantile, cold": Case(lambda _: plan(exact)),
         "brmdp exact quantile, warm": Case(lambda _: plan(exact, previous)),
-        WITH_CONSTRUCTION: Case(
-            lambda _: DiscreteDP(rewards, mean, discount).solve(method="policy_iteration")
-        ),
-        "brmdp.solve, with construction": Case(
-            lambda _: brmdp.solve(brmdp.TabularMDP(mean, rewards, discount))
-        ),
+        WITH_CONSTRUCTION: Case(lambda _: DiscreteDP(rewards, mean, discount).solve(method="policy_iteration")),
+        "brmdp.solve, with construction": Case(lambda _: brmdp.solve(brmdp.TabularMDP(mean, rewards, discount))),
     }, difference

@@ -92,8 +92,7 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
     print(f"\n{title}")
     for index, row in enumerate(cells):
         first, *others = (
-            cell.ljust(w) if c == 0 else cell.rjust(w)
-            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join((first, *others)).rstrip())
         if index == 0:

@@ -9,7 +9,20 @@ from brmdp.errors import (
     InvalidInputError,
 )
 from brmdp.mdp import TabularMDP
-from brmdp.planning import Backup, Solution, backup, evaluate, evaluate_policy, plan, solve
+from brmdp.planning import (
+    Backup,
+    Certificate,
+    PosteriorQuantileValue,
+    Solution,
+    backup,
+    certified_level,
+    certify,
+    evaluate,
+    evaluate_policy,
+    plan,
+    posterior_quantile_value,
+    solve,
+)
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards, ScenarioPosterior
 from brmdp.risk import (
     CVaR,
@@ -28,6 +41,7 @@ __all__ = [
     "Backup",
     "BrmdpError",
     "CVaR",
+    "Certificate",
     "ConvergenceError",
     "CorruptFileError",
     "DirichletPosterior",
@@ -37,12 +51,15 @@ __all__ = [
     "InvalidInputError",
     "Mean",
     "MonteCarlo",
+    "PosteriorQuantileValue",
     "PosteriorSample",
     "Quantile",
     "ScenarioPosterior",
     "Solution",
     "TabularMDP",
     "backup",
+    "certified_level",
+    "certify",
     "dirichlet_cdf",
     "dirichlet_cvar",
     "dirichlet_cvar_row",
@@ -52,5 +69,6 @@ __all__ = [
     "evaluate",
     "evaluate_policy",
     "plan",
+    "posterior_quantile_value",
     "solve",
 ]

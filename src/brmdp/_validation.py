@@ -131,9 +131,7 @@ def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -
     n_states, n_actions = admissible.shape
     array = np.asarray(value)
     if array.shape != (n_states,):
-        raise InvalidInputError(
-            f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}"
-        )
+        raise InvalidInputError(f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}")
     policy = as_index_array(array, n_actions, name)
     refused = ~admissible[np.arange(n_states), policy]
     if refused.any():

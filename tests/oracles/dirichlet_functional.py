@@ -65,9 +65,7 @@ def _divided_difference(knots, taylor):
 def _truncated_power(phi, values, z, degree):
     """Divided difference of (x - z)_+^degree at the knots w_i, each repeated φ_i times, as a Fraction."""
     shift = Fraction(float(z))
-    knots = sorted(
-        Fraction(float(w)) - shift for w, k in zip(values, phi, strict=True) for _ in range(int(k))
-    )
+    knots = sorted(Fraction(float(w)) - shift for w, k in zip(values, phi, strict=True) for _ in range(int(k)))
 
     def taylor(x, k):
         return comb(degree, k) * x ** (degree - k) if x > 0 and k <= degree else Fraction(0)
@@ -316,9 +314,7 @@ _OTHER_TILTS = (np.pi / 16, -np.pi / 16, np.pi / 6, -np.pi / 6)
 def _long_legendre(order):
     """The same nodes and weights as long doubles."""
     with mpmath.workdps(40):
-        return [
-            np.array([np.longdouble(mpmath.nstr(x, 30)) for x in column]) for column in _legendre(order, 30)
-        ]
+        return [np.array([np.longdouble(mpmath.nstr(x, 30)) for x in column]) for column in _legendre(order, 30)]
 
 
 _LONG_PI = np.longdouble("3.14159265358979323846264338327950288")
@@ -473,9 +469,7 @@ def with_structural_zeros(rng, phi, values):
     if rng.random() < 0.7:
         return phi, values
     where = rng.integers(0, len(phi) + 1, rng.integers(1, 4))
-    return np.insert(phi, where, 0), np.insert(
-        values, where, 10 * rng.normal(size=len(where)) * np.abs(values).max()
-    )
+    return np.insert(phi, where, 0), np.insert(values, where, 10 * rng.normal(size=len(where)) * np.abs(values).max())
 
 
 def random_tied_problem(rng, distinct):

@@ -95,9 +95,7 @@ def mean_risk(kernel: np.ndarray) -> Risk:
     return lambda s, a, targets: float(kernel[s, a] @ targets)
 
 
-def nested_value(
-    risk: Risk, rewards: np.ndarray, discount: float, policy: np.ndarray, state: int, depth: int
-) -> float:
+def nested_value(risk: Risk, rewards: np.ndarray, discount: float, policy: np.ndarray, state: int, depth: int) -> float:
     """The paper's nested representation (eq. nested V), unrolled ``depth`` stages from ``state``.
 
     Every stage has its own independent draw, so the risk of stage t sees only the values of the histories
@@ -195,9 +193,7 @@ def frozenlake_rewards() -> np.ndarray:
 # --- finitely many scenarios -------------------------------------------------------------------------
 
 
-def weighted_left_quantile(
-    values: np.ndarray, weights: np.ndarray, alpha: float, tolerance: float = 1e-12
-) -> float:
+def weighted_left_quantile(values: np.ndarray, weights: np.ndarray, alpha: float, tolerance: float = 1e-12) -> float:
     """inf{z : Pr(X ≤ z) ≥ α}; a cumulative weight within ``tolerance`` below α counts as reaching it."""
     for z in sorted(float(v) for v in values):
         at_most_z = math.fsum(weight for v, weight in zip(values, weights, strict=True) if v <= z)

@@ -71,7 +71,12 @@ kernel = njit(cache=True, nogil=True, error_model="numpy")
 @kernel
 def workspace(n):
     """Scratch for rows of at most n successors: (φ, c, 1 − cτ, κ, two accumulators), order, nodes, bends."""
-    return np.empty((6, n)), np.empty(n, np.int64), np.empty((2, MAX_STORED), np.complex128), np.empty((2, MAX_BENDS))
+    return (
+        np.empty((6, n)),
+        np.empty(n, np.int64),
+        np.empty((2, MAX_STORED), np.complex128),
+        np.empty((2, MAX_BENDS)),
+    )
 
 
 @kernel
@@ -330,7 +335,25 @@ def path(scale, bends, bend_count, x):
 
 
 @kernel
-def tail_on_line(phi, e, kappa, n, order, head, tau, scale, bends, bend_count, step, peak, pole, slow, total, halvings, nodes):
+def tail_on_line(
+    phi,
+    e,
+    kappa,
+    n,
+    order,
+    head,
+    tau,
+    scale,
+    bends,
+    bend_count,
+    step,
+    peak,
+    pole,
+    slow,
+    total,
+    halvings,
+    nodes,
+):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
     Returns (tail, integral, relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
@@ -411,7 +434,23 @@ def tail_at(phi, values, n, z, work, order, nodes, bends):
     tau, scale, first, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3], bends)
     peak = math.exp(log_peak)
     tail, integral, error, step, early, count = tail_on_line(
-        work[0], work[2], work[3], m, order, head, tau, scale, bends, 1, first, peak, pole, slow, total, 4, nodes
+        work[0],
+        work[2],
+        work[3],
+        m,
+        order,
+        head,
+        tau,
+        scale,
+        bends,
+        1,
+        first,
+        peak,
+        pole,
+        slow,
+        total,
+        4,
+        nodes,
     )
     if error > 1e-10:
         # rare: scales so different that one bend is not enough
@@ -707,9 +746,7 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
 
 
 @kernel
-def shares_on_line(
-    work, m, order, head, tau, scale, bends, bend_count, step, log_peak, pole, total, of_tail, halvings
-):
+def shares_on_line(work, m, order, head, tau, scale, bends, bend_count, step, log_peak, pole, total, of_tail, halvings):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
     phi = work[0]
     e = work[2]
@@ -794,7 +831,20 @@ def row_at(phi, values, n, z, of_tail, work, order, nodes, bends, out):
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         scale = min(scale, tau)
         shares_on_line(
-            work, m, order, head, tau, scale, bends, bend_count, step, log_peak, 0.0, total, of_tail, MAX_HALVINGS
+            work,
+            m,
+            order,
+            head,
+            tau,
+            scale,
+            bends,
+            bend_count,
+            step,
+            log_peak,
+            0.0,
+            total,
+            of_tail,
+            MAX_HALVINGS,
         )
     old = work[4]
     summed = 0.0

@@ -10,7 +10,7 @@ kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 @kernel
 def targets_into(rewards, next_states, discount, values, out):
-    """w = r + γ V(s') for every possible transition."""
+    """W = r + γ V(s') for every possible transition."""
     for i in range(rewards.shape[0]):
         out[i] = rewards[i] + discount * values[next_states[i]]
 
@@ -45,7 +45,7 @@ def greedy(q, values, policy, best):
 
 @kernel
 def newton_matrix(pairs, indptr, next_states, rows, discount, matrix):
-    """matrix = I − γ P̂ for the rows of one pair per state, laid one after another in ``rows``."""
+    """Matrix = I − γ P̂ for the rows of one pair per state, laid one after another in ``rows``."""
     matrix[:] = 0.0
     position = 0
     for s in range(pairs.shape[0]):

@@ -1,6 +1,26 @@
 """Planning: one solver for every belief and measure, and the guarantees that follow."""
 
+from brmdp.planning.guarantees import (
+    Certificate,
+    PosteriorQuantileValue,
+    certified_level,
+    certify,
+    posterior_quantile_value,
+)
 from brmdp.planning.planner import Backup, backup, evaluate, evaluate_policy, plan, solve
 from brmdp.planning.solution import Solution
 
-__all__ = ["Backup", "Solution", "backup", "evaluate", "evaluate_policy", "plan", "solve"]
+__all__ = [
+    "Backup",
+    "Certificate",
+    "PosteriorQuantileValue",
+    "Solution",
+    "backup",
+    "certified_level",
+    "certify",
+    "evaluate",
+    "evaluate_policy",
+    "plan",
+    "posterior_quantile_value",
+    "solve",
+]

@@ -45,19 +45,19 @@ class Bellman:
         return self.states * self.pattern.n_actions + policy
 
     def targets(self, values: FloatArray) -> FloatArray:
-        """w = r + γV(s') on the possible transitions."""
+        """W = r + γV(s') on the possible transitions."""
         out = np.empty(self.rewards.size)
         linear.targets_into(self.rewards, self.pattern.next_states, self.discount, values, out)
         return out
 
     def backup(self, targets: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
-        """q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
+        """Q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
         q = np.full(self.pattern.n_pairs, -np.inf)
         self.risk.evaluate(targets, pairs, q, self._errors)
         return q.reshape(self.pattern.n_states, self.pattern.n_actions), float(self._errors[pairs].max())
 
     def newton_step(self, targets: FloatArray, q: FloatArray, policy: IntArray, gap: FloatArray) -> FloatArray:
-        """d with (I − γP̂_π) d = gap, exactly for small problems, to a small relative residual for large ones."""
+        """D with (I − γP̂_π) d = gap, exactly for small problems, to a small relative residual for large ones."""
         pairs = self.pairs_of(policy)
         rows = self.risk.rows(targets, q.reshape(-1), pairs)
         n = self.pattern.n_states
@@ -74,7 +74,9 @@ class Bellman:
         columns = np.empty(rows.size, dtype=np.int64)
         linear.copy_rows(pairs, self.pattern.indptr, self.pattern.next_states, columns)
         kernel = sparse.csr_array((rows, columns, pointers), shape=(n, n))
-        system = sparse.linalg.LinearOperator((n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64)
+        system = sparse.linalg.LinearOperator(
+            (n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64
+        )
         size = float(np.abs(gap).max())
         step, _ = bicgstab(system, gap / size, rtol=1e-4, atol=0.0, maxiter=200)
         step = step * size

@@ -58,9 +58,7 @@ def _sweep(bellman: Bellman, values: FloatArray, pairs: IntArray, sweeps: int) -
     return FixedPoint(values, targets, q, policy, best, residual, error, sweeps)
 
 
-def iterate(
-    bellman: Bellman, initial: FloatArray, tolerance: float, method: str, max_iterations: int
-) -> FixedPoint:
+def iterate(bellman: Bellman, initial: FloatArray, tolerance: float, method: str, max_iterations: int) -> FixedPoint:
     """Iterate from ``initial`` until the error bound is at most ``tolerance``, or give up after ``max_iterations`` sweeps.
 
     The result's last sweep covers all of ``bellman.pairs``.

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brmdp._kernels import linear
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -148,7 +147,13 @@ class _Problem:
     """Validated inputs, ready to be solved for any measure."""
 
     def __init__(
-        self, belief: Belief, rewards: Any, discount: float, tolerance: float, method: str, max_iterations: int
+        self,
+        belief: Belief,
+        rewards: Any,
+        discount: float,
+        tolerance: float,
+        method: str,
+        max_iterations: int,
     ) -> None:
         if not hasattr(belief, "pattern"):
             raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_positive_int, as_positive_number, as_rng
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    as_index_array,
+    as_positive_int,
+    as_positive_number,
+    as_rng,
+)
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
 from brmdp.pattern import TransitionPattern, pattern_and_entries
@@ -86,9 +94,7 @@ class DirichletPosterior:
                 f"possible must describe {n_states} states and {n_actions} actions; "
                 f"got {pattern.n_states} and {pattern.n_actions}"
             )
-        posterior._set(
-            pattern, np.full(pattern.n_transitions, value), np.zeros(pattern.n_transitions, dtype=np.int64)
-        )
+        posterior._set(pattern, np.full(pattern.n_transitions, value), np.zeros(pattern.n_transitions, dtype=np.int64))
         return posterior
 
     @classmethod
@@ -200,7 +206,9 @@ class DirichletPosterior:
 
     def _totals(self) -> FloatArray:
         return np.bincount(
-            self.pattern.pair_of_transition, weights=self.concentration_entries, minlength=self.pattern.n_pairs
+            self.pattern.pair_of_transition,
+            weights=self.concentration_entries,
+            minlength=self.pattern.n_pairs,
         )
 
     # --- belief ------------------------------------------------------------------------------------------------
@@ -221,9 +229,7 @@ class DirichletPosterior:
         if pairs is None:
             pairs, phi = pattern.pairs, self.concentration_entries
         else:
-            phi = np.concatenate(
-                [self.concentration_entries[pattern.indptr[p] : pattern.indptr[p + 1]] for p in pairs]
-            )
+            phi = np.concatenate([self.concentration_entries[pattern.indptr[p] : pattern.indptr[p + 1]] for p in pairs])
         widths = pattern.widths[pairs]
         starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
         return normalise_log_rows(log_gammas(phi, n, rng), starts, widths)

@@ -120,9 +120,7 @@ class DisturbancePosterior:
         outcomes = np.full(shape, -1, dtype=np.int64)
         for s, a in np.argwhere(mask):
             for d in range(shape[2]):
-                outcomes[s, a, d] = as_index(
-                    transition(int(s), int(a), d), shape[0], f"transition({s}, {a}, {d})"
-                )
+                outcomes[s, a, d] = as_index(transition(int(s), int(a), d), shape[0], f"transition({s}, {a}, {d})")
         return cls(outcomes, concentration)
 
     @property

@@ -12,7 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_positive_int, as_rng, first_bad
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    as_index_array,
+    as_positive_int,
+    as_rng,
+    first_bad,
+)
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
 from brmdp.pattern import TransitionPattern, pattern_and_entries

@@ -55,7 +55,15 @@ def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArr
     try:
         with np.load(target, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise CorruptFileError(f"{target} is not a readable brmdp file: {error}") from error
     except Exception as error:  # a damaged archive can fail anywhere inside zlib or the npy parser
         raise CorruptFileError(f"{target} is damaged: {error!r}") from error

@@ -78,5 +78,7 @@ def levels_by_pair(levels: FloatArray, pattern: TransitionPattern, name: str = "
     """A scalar or (S, A) array of levels as one level per pair."""
     shape = (pattern.n_states, pattern.n_actions)
     if levels.ndim and levels.shape != shape:
-        raise InvalidInputError(f"{name} must be a number or have shape {shape}, one level per (s, a); got {levels.shape}")
+        raise InvalidInputError(
+            f"{name} must be a number or have shape {shape}, one level per (s, a); got {levels.shape}"
+        )
     return np.broadcast_to(levels, shape).reshape(-1).astype(np.float64)

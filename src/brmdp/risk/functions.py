@@ -11,7 +11,13 @@ from brmdp._kernels import dirichlet
 from brmdp._validation import FloatArray, as_float_array, as_levels, first_bad
 from brmdp.errors import InvalidInputError
 
-__all__ = ["dirichlet_cdf", "dirichlet_cvar", "dirichlet_cvar_row", "dirichlet_quantile", "dirichlet_quantile_row"]
+__all__ = [
+    "dirichlet_cdf",
+    "dirichlet_cvar",
+    "dirichlet_cvar_row",
+    "dirichlet_quantile",
+    "dirichlet_quantile_row",
+]
 
 LARGEST = 1e150
 """Values and concentrations beyond ±1e150 are refused: their differences and squares would overflow."""
@@ -89,7 +95,18 @@ def _with_row(measure: int, concentration: Any, values: Any, alpha: FloatArray) 
     out = np.empty((rows, n))
     index, pointers, offsets, scores = _layout(rows, n, levels)
     dirichlet.rows_of_pairs(
-        measure, index, pointers, offsets, phi.ravel(), w.ravel(), levels, scores, result, n, pointers, out.reshape(-1)
+        measure,
+        index,
+        pointers,
+        offsets,
+        phi.ravel(),
+        w.ravel(),
+        levels,
+        scores,
+        result,
+        n,
+        pointers,
+        out.reshape(-1),
     )
     return _shaped(result, shape), out.reshape(*shape, n)
 
@@ -100,7 +117,18 @@ def _evaluate(measure: int, phi: FloatArray, w: FloatArray, levels: FloatArray) 
     index, pointers, offsets, scores = _layout(rows, n, levels)
     start = np.full(rows, np.nan)
     dirichlet.evaluate_pairs(
-        measure, index, pointers, offsets, phi.ravel(), w.ravel(), levels, scores, start, n, out, np.empty(rows)
+        measure,
+        index,
+        pointers,
+        offsets,
+        phi.ravel(),
+        w.ravel(),
+        levels,
+        scores,
+        start,
+        n,
+        out,
+        np.empty(rows),
     )
     return out
 

@@ -54,7 +54,13 @@ class MonteCarlo:
     """
 
     def __init__(
-        self, coefficient: float = 250.0, *, cap: int = 2048, samples: int | None = None, reuse: bool = False, rng: Any = None
+        self,
+        coefficient: float = 250.0,
+        *,
+        cap: int = 2048,
+        samples: int | None = None,
+        reuse: bool = False,
+        rng: Any = None,
     ) -> None:
         self.coefficient = as_positive_number(coefficient, "coefficient")
         self.cap = as_positive_int(cap, "cap")

@@ -1,0 +1,284 @@
+"""Guarantees a practitioner can quote.
+
+Proposition 1 of the paper: with independent rows and ᾱ = 1 − (1 − α)^{1/S}, the nested value of a fixed policy at level ᾱ is a
+lower bound of its true value at all states at once, with posterior probability at least 1 − α:
+
+    Pr( V^π_P(s) ≥ V^π_{φ,ᾱ}(s) for all s ) ≥ 1 − α.
+
+The proof needs each of S events to hold, each with probability at least 1 − ᾱ; independence multiplies them. Where rows are
+dependent (scenarios, a shared disturbance) the union bound takes its place, with level α/S.
+
+The solver's error is subtracted, so the certified numbers are lower bounds as printed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import bdtr, betaincinv
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_levels,
+    as_policy,
+    as_positive_int,
+    as_rng,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.planning.planner import evaluate_policy, plan
+from brmdp.posterior.base import Belief
+from brmdp.risk.measures import Quantile
+from brmdp.risk.monte_carlo import order_statistic_rank
+
+__all__ = ["Certificate", "PosteriorQuantileValue", "certified_level", "certify", "posterior_quantile_value"]
+
+LARGE = 2_000
+"""Beyond this many states the coverage check is skipped unless asked for: every draw needs a policy evaluation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A policy with lower bounds on its value that hold jointly with the stated posterior probability.
+
+    Attributes
+    ----------
+    confidence : float
+        1 − α, the posterior probability with which all bounds hold at once.
+    level : float
+        The quantile level planned at: ᾱ = 1 − (1 − α)^{1/S}, or α/S where rows are dependent.
+    rule : str
+        "independent rows (Proposition 1)" or "union bound (dependent rows)".
+    values : (S,) array
+        Certified lower bounds on the policy's true value, solver error subtracted.
+    policy : (S,) integers
+        The policy that maximises them, up to ``policy_gap``.
+    policy_gap : float
+        No policy's bound at this level exceeds ``values`` by more, at any state.
+    coverage : float or None
+        Share of posterior draws in which all bounds held (None: not checked).
+    coverage_interval : (float, float) or None
+        Its 95 % Clopper-Pearson interval.
+    coverage_samples : int
+        Number of draws.
+    """
+
+    confidence: float
+    level: float
+    rule: str
+    values: FloatArray
+    policy: IntArray
+    policy_gap: float
+    coverage: float | None
+    coverage_interval: tuple[float, float] | None
+    coverage_samples: int
+
+    def __str__(self) -> str:
+        text = (
+            f"With posterior probability at least {self.confidence:.3g}, the policy's true value is at least the certified "
+            f"one at every state\n(quantile level {self.level:.4g}, {self.rule})."
+        )
+        if self.coverage is not None and self.coverage_interval is not None:
+            low, high = self.coverage_interval
+            text += (
+                f"\nIn {self.coverage_samples} posterior draws all bounds held in {100 * self.coverage:.1f} % "
+                f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)."
+            )
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorQuantileValue:
+    """Monte Carlo estimate of the posterior α-quantile of a policy's value (the paper's eq. app-posterior-lb-estimator).
+
+    Attributes
+    ----------
+    alpha : float
+    values : (S,) array
+        Order statistic ⌈αM⌉ of the M sampled values, state by state.
+    lower, upper : (S,) arrays
+        Distribution-free interval of at least ``confidence`` for each state, from order statistics (−inf or inf where M is
+        too small to bound that side).
+    confidence : float
+    samples : int
+    """
+
+    alpha: float
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence: float
+    samples: int
+
+
+def certified_level(alpha: float, n_states: int, *, independent: bool = True) -> float:
+    """The level that gives joint confidence 1 − α over ``n_states`` states: ᾱ = 1 − (1 − α)^{1/S}, or α/S if dependent."""
+    level = float(as_levels(alpha))
+    n = as_positive_int(n_states, "n_states")
+    return -math.expm1(math.log1p(-level) / n) if independent else level / n
+
+
+def certify(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    confidence: float = 0.9,
+    *,
+    tolerance: float = 1e-8,
+    coverage_samples: int | None = None,
+    rng: Any = None,
+) -> Certificate:
+    """The policy with the best certified lower bounds, and the bounds (Proposition 1).
+
+    Parameters
+    ----------
+    posterior, rewards, discount
+        As in :func:`brmdp.plan`.
+    confidence : float in (0, 1)
+        Posterior probability with which all bounds shall hold at once.
+    tolerance : float
+        Solver accuracy; what it leaves is subtracted from the bounds.
+    coverage_samples : int, optional
+        Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it off).
+    rng : numpy.random.Generator or seed
+        For the check.
+
+    Returns
+    -------
+    Certificate
+    """
+    level_wanted = float(as_levels(confidence, "confidence"))
+    discount = as_discount(discount)
+    n_states = posterior.pattern.n_states
+    independent = posterior.rows_independent
+    level = certified_level(1.0 - level_wanted, n_states, independent=independent)
+    risk = Quantile(level)
+    best = plan(posterior, rewards, discount, risk=risk, tolerance=tolerance)
+    own = evaluate_policy(posterior, rewards, discount, best.policy, risk=risk, tolerance=tolerance, initial=best)
+    values = own.values - own.error_bound
+    gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
+    samples = coverage_samples if coverage_samples is not None else (1000 if n_states <= LARGE else 0)
+    coverage: float | None = None
+    interval: tuple[float, float] | None = None
+    if samples:
+        drawn = sampled_policy_values(
+            posterior,
+            rewards,
+            discount,
+            best.policy,
+            as_positive_int(samples, "coverage_samples"),
+            as_rng(rng),
+        )
+        # a draw that meets the bound exactly must not fail by rounding
+        slack = 1e-12 * max(1.0, float(np.abs(values).max()))
+        held = int((drawn >= values - slack).all(axis=1).sum())
+        coverage = held / samples
+        interval = _clopper_pearson(held, samples)
+    return Certificate(
+        confidence=level_wanted,
+        level=level,
+        rule="independent rows (Proposition 1)" if independent else "union bound (dependent rows)",
+        values=values,
+        policy=best.policy,
+        policy_gap=max(gap, 0.0),
+        coverage=coverage,
+        coverage_interval=interval,
+        coverage_samples=int(samples),
+    )
+
+
+def posterior_quantile_value(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    policy: Any,
+    alpha: float = 0.1,
+    *,
+    samples: int = 147,
+    confidence: float = 0.95,
+    rng: Any = None,
+) -> PosteriorQuantileValue:
+    """The posterior α-quantile of a policy's value at every state, by the paper's estimator.
+
+    Draws ``samples`` kernels, evaluates the policy exactly in each, and takes the order statistic ⌈αM⌉.
+
+    Parameters
+    ----------
+    posterior, rewards, discount, policy
+        As in :func:`brmdp.evaluate_policy`.
+    alpha : float in (0, 1)
+    samples : int
+        M (the paper: 147).
+    confidence : float in (0, 1)
+        Of the Monte Carlo interval.
+    rng : numpy.random.Generator or seed
+    """
+    level = float(as_levels(alpha))
+    sure = float(as_levels(confidence, "confidence"))
+    n = as_positive_int(samples, "samples")
+    chosen = as_policy(policy, posterior.pattern.admissible)
+    drawn = sampled_policy_values(posterior, rewards, as_discount(discount), chosen, n, as_rng(rng))
+    drawn.sort(axis=0)
+    low, high = _order_statistic_interval(n, level, sure)
+    infinite = np.full(drawn.shape[1], np.inf)
+    return PosteriorQuantileValue(
+        alpha=level,
+        values=drawn[int(order_statistic_rank(n, level)) - 1],
+        lower=drawn[low - 1] if low >= 1 else -infinite,
+        upper=drawn[high - 1] if high <= n else infinite,
+        confidence=sure,
+        samples=n,
+    )
+
+
+def sampled_policy_values(
+    posterior: Belief, rewards: Any, discount: float, policy: IntArray, n: int, rng: np.random.Generator
+) -> FloatArray:
+    """V^π in ``n`` posterior draws, (n, S): (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s')."""
+    pattern = posterior.pattern
+    n_states = pattern.n_states
+    if n_states > 10 * LARGE:
+        raise InvalidInputError(f"sampling policy values solves dense systems; {n_states} states are too many")
+    flat_rewards = posterior.gather_rewards(rewards)
+    pairs = np.arange(n_states) * pattern.n_actions + policy
+    columns = np.concatenate([np.arange(pattern.indptr[p], pattern.indptr[p + 1]) for p in pairs])
+    owners = np.repeat(np.arange(n_states), pattern.widths[pairs])
+    result = np.empty((n, n_states))
+    block = max(1, min(n, 4_000_000 // (n_states * n_states + 1)))
+    for begin in range(0, n, block):
+        size = min(block, n - begin)
+        draws = posterior.sample_entries(size, rng, pairs=pairs)
+        matrices = np.zeros((size, n_states, n_states))
+        np.add.at(matrices, (slice(None), owners, pattern.next_states[columns]), draws)
+        matrices *= -discount
+        matrices[:, np.arange(n_states), np.arange(n_states)] += 1.0
+        expected = np.add.reduceat(
+            draws * flat_rewards[columns],
+            np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1])),
+            axis=1,
+        )
+        result[begin : begin + size] = np.linalg.solve(matrices, expected[:, :, None])[:, :, 0]
+    return result
+
+
+def _clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
+    return low, high
+
+
+def _order_statistic_interval(n: int, alpha: float, confidence: float) -> tuple[int, int]:
+    """1-based ranks (l, u) with Pr(X_(l) ≤ q_α ≤ X_(u)) ≥ confidence; 0 and n + 1 stand for −inf and inf."""
+    tail = (1.0 - confidence) / 2.0
+    cumulative = bdtr(np.arange(n + 1), n, alpha)
+    # Pr(q < X_(l)) = Pr(Bin(n, α) < l) = cumulative[l − 1] and Pr(q > X_(u)) ≤ Pr(Bin(n, α) ≥ u) = 1 − cumulative[u − 1]
+    below = np.flatnonzero(cumulative <= tail)
+    low = int(below[-1]) + 1 if below.size else 0
+    above = np.flatnonzero(1.0 - cumulative <= tail)
+    high = int(above[0]) + 1
+    return low, high
