@@ -56,6 +56,10 @@ MAX_NODES = 20000
 # next, it is not resolved, whatever the two rules say.
 TURN_MATTERS = 1e-5
 MAX_HALVINGS = 8
+FIRST_HALVINGS = 4
+# Largest integer concentration multiplied out instead of logged, and how many nodes are evaluated together.
+MAX_POWER = 1024
+LANES = 4
 # Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
 MAX_STORED = 128
 # Σφ above which the plain integrands decay fast enough to need no division per node.
@@ -70,12 +74,16 @@ kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 @kernel
 def workspace(n):
-    """Scratch for rows of at most n successors: (φ, c, 1 − cτ, κ, two accumulators), order, nodes, bends."""
+    """Scratch for rows of at most n successors.
+
+    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends, lanes of one block.
+    """
     return (
         np.empty((6, n)),
         np.empty(n, np.int64),
         np.empty((2, MAX_STORED), np.complex128),
         np.empty((2, MAX_BENDS)),
+        np.empty((8, LANES)),
     )
 
 
@@ -249,12 +257,12 @@ def without_pole(rule, residue, pole, step, shifted):
 
 
 @kernel
-def split_small_integers(phi, n, order):
-    """Order coordinates so that φ ∈ {1, 2, 3} come first (multiplied, not logged); returns how many."""
+def split_integers(phi, n, order):
+    """Order coordinates so that integer φ up to MAX_POWER come first (multiplied, not logged); returns how many."""
     head = 0
     tail = n
     for i in range(n):
-        if phi[i] == 1.0 or phi[i] == 2.0 or phi[i] == 3.0:
+        if phi[i] <= MAX_POWER and phi[i] == math.floor(phi[i]):
             order[head] = i
             head += 1
         else:
@@ -264,40 +272,100 @@ def split_small_integers(phi, n, order):
 
 
 @kernel
-def integrand(phi, kappa, n, order, head, move):
-    """Π (1 − κ_j move)^{−φ_j} with move = t − τ."""
-    d_re = move.real
-    d_im = move.imag
-    square = d_re * d_re + d_im * d_im
-    re = 1.0
-    im = 0.0
-    log_modulus = 0.0
-    phase = 0.0
-    for position in range(head):
-        j = order[position]
-        x = 1.0 - kappa[j] * d_re
-        y = -kappa[j] * d_im
-        power = phi[j]
-        re, im = re * x - im * y, im * x + re * y
-        if power >= 2.0:
-            re, im = re * x - im * y, im * x + re * y
-            if power >= 3.0:
-                re, im = re * x - im * y, im * x + re * y
-        if position & 1 == 1:
-            size = abs(re) + abs(im)
-            if size > 1e60:
-                log_modulus -= math.log(size)
-                re /= size
-                im /= size
-    for position in range(head, n):
+def path_block(scale, bends, bend_count, first, step, lanes):
+    """Nodes first, first + step, …: t − τ into lanes[0:2], t'(x)/i into lanes[2:4]."""
+    growth = math.exp(first)
+    factor = math.exp(step)
+    for lane in range(LANES):
+        y = 0.5 * scale * (growth - 1.0 / growth)
+        speed = 0.5 * scale * (growth + 1.0 / growth)
+        growth *= factor
+        right = 0.0
+        drift = 0.0
+        for m in range(bend_count):
+            rho = bends[0, m]
+            root = math.sqrt(rho * rho + y * y)
+            right += bends[1, m] * y * (y / (root + rho))
+            drift += bends[1, m] * y / root
+        lanes[0, lane] = right
+        lanes[1, lane] = y
+        lanes[2, lane] = speed
+        lanes[3, lane] = -drift * speed
+
+
+@kernel
+def integrand_block(phi, kappa, n, order, head, lanes):
+    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's nodes into lanes[4:6].
+
+    Integer powers are multiplied out by repeated squaring, without logarithms, across all lanes at once.
+    """
+    d_re = lanes[0]
+    d_im = lanes[1]
+    re = lanes[4]
+    im = lanes[5]
+    base_re = lanes[6]
+    base_im = lanes[7]
+    logarithms = np.zeros((2, LANES))
+    logged = head < n
+    for lane in range(LANES):
+        re[lane] = 1.0
+        im[lane] = 0.0
+    for position in range(n):
         j = order[position]
         k = kappa[j]
-        log_modulus -= 0.5 * phi[j] * math.log1p(k * (k * square - 2.0 * d_re))
-        phase += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
-    size = math.exp(log_modulus) / (re * re + im * im)
-    cos = math.cos(phase) * size
-    sin = math.sin(phase) * size
-    return complex(cos * re + sin * im, sin * re - cos * im)
+        largest = 0.0
+        for lane in range(LANES):
+            x = 1.0 - k * d_re[lane]
+            y = -k * d_im[lane]
+            base_re[lane] = x
+            base_im[lane] = y
+            largest = max(largest, x * x + y * y)
+        power = 0
+        if position < head and (phi[j] <= 3.0 or phi[j] * math.log(largest) < 200.0):
+            power = int(phi[j])
+        if power == 0:
+            logged = True
+            for lane in range(LANES):
+                eta = k * (k * (d_re[lane] * d_re[lane] + d_im[lane] * d_im[lane]) - 2.0 * d_re[lane])
+                logarithms[0, lane] -= 0.5 * phi[j] * math.log1p(eta)
+                logarithms[1, lane] -= phi[j] * math.atan2(base_im[lane], base_re[lane])
+            continue
+        while True:
+            if power & 1:
+                for lane in range(LANES):
+                    x = re[lane]
+                    re[lane] = x * base_re[lane] - im[lane] * base_im[lane]
+                    im[lane] = x * base_im[lane] + im[lane] * base_re[lane]
+            power >>= 1
+            if power == 0:
+                break
+            for lane in range(LANES):
+                x = base_re[lane]
+                base_re[lane] = x * x - base_im[lane] * base_im[lane]
+                base_im[lane] *= 2.0 * x
+        largest = 0.0
+        for lane in range(LANES):
+            largest = max(largest, abs(re[lane]) + abs(im[lane]))
+        if largest > 1e60:
+            logged = True
+            for lane in range(LANES):
+                size = abs(re[lane]) + abs(im[lane])
+                logarithms[0, lane] -= math.log(size)
+                re[lane] /= size
+                im[lane] /= size
+    for lane in range(LANES):
+        x = re[lane]
+        y = im[lane]
+        size = 1.0 / (x * x + y * y)
+        if logged:
+            size *= math.exp(logarithms[0, lane])
+            cos = math.cos(logarithms[1, lane]) * size
+            sin = math.sin(logarithms[1, lane]) * size
+            re[lane] = cos * x + sin * y
+            im[lane] = sin * x - cos * y
+        else:
+            re[lane] = x * size
+            im[lane] = -y * size
 
 
 @kernel
@@ -319,47 +387,19 @@ def inverse_sum(phi, e, kappa, n, move):
 
 
 @kernel
-def path(scale, bends, bend_count, x):
-    """(t(x) − τ, t'(x)/i)."""
-    sinh = math.sinh(x)
-    y = scale * sinh
-    speed = scale * math.sqrt(1.0 + sinh * sinh)
-    right = 0.0
-    drift = 0.0
-    for m in range(bend_count):
-        rho = bends[0, m]
-        root = math.sqrt(rho * rho + y * y)
-        right += bends[1, m] * y * (y / (root + rho))
-        drift += bends[1, m] * y / root
-    return complex(right, y), complex(speed, -drift * speed)
-
-
-@kernel
-def tail_on_line(
-    phi,
-    e,
-    kappa,
-    n,
-    order,
-    head,
-    tau,
-    scale,
-    bends,
-    bend_count,
-    step,
-    peak,
-    pole,
-    slow,
-    total,
-    halvings,
-    nodes,
-):
+def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
     Returns (tail, integral, relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did not fit or
-    the slow form was used.
+    exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
+    not fit or the slow form was used.
     """
+    work, order, nodes, bends, lanes = scratch
+    phi = work[0]
+    e = work[2]
+    kappa = work[3]
+    tau, scale, step, log_peak, pole = line
+    peak = math.exp(log_peak) / math.pi
     tail = 0.0
     early = 0
     integral = 0.0
@@ -375,15 +415,21 @@ def tail_on_line(
         early = count
         last = 0.0j
         turned = False
+        lane = LANES
         for k in range(MAX_NODES):
-            move, derivative = path(scale, bends, bend_count, (k + offset) * step)
+            if lane == LANES:
+                path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
+                integrand_block(phi, kappa, m, order, head, lanes)
+                lane = 0
+            move = complex(lanes[0, lane], lanes[1, lane])
             t = complex(tau + move.real, move.imag)
-            value = integrand(phi, kappa, n, order, head, move) * derivative * (peak / math.pi)
+            value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
+            lane += 1
             if slow:
-                value *= inverse_sum(phi, e, kappa, n, move) / total
+                value *= inverse_sum(phi, e, kappa, m, move) / total
             if k == 0 and stage == 0:
                 value *= 0.5
-            ratio = value / t
+            ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
             new_integral += value.real
             if count < room:
@@ -391,7 +437,7 @@ def tail_on_line(
                 nodes[1, count] = ratio
             count += 1
             size = abs(ratio.real) + abs(ratio.imag)
-            if size < TAIL_CUT * abs(new_tail):
+            if size <= TAIL_CUT * abs(new_tail):
                 break
             if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
                 turned = True
@@ -426,55 +472,23 @@ def tail_on_line(
 
 
 @kernel
-def tail_at(phi, values, n, z, work, order, nodes, bends):
+def tail_at(phi, values, n, z, scratch):
     """(tail, density, error, mirrored, unit, Σφ, step, early, count, pole) for min w < z < max w."""
+    work, order, _, bends, _ = scratch
     m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
     slow = total < FAST_DECAY
-    head = split_small_integers(work[0], m, order)
-    tau, scale, first, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3], bends)
-    peak = math.exp(log_peak)
-    tail, integral, error, step, early, count = tail_on_line(
-        work[0],
-        work[2],
-        work[3],
-        m,
-        order,
-        head,
-        tau,
-        scale,
-        bends,
-        1,
-        first,
-        peak,
-        pole,
-        slow,
-        total,
-        4,
-        nodes,
-    )
+    head = split_integers(work[0], m, order)
+    line = choose_line(work[0], work[1], m, work[2], work[3], bends)
+    pole = line[4]
+    tail, integral, error, step, early, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
     if error > 1e-10:
         # rare: scales so different that one bend is not enough
+        tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
-        scale = min(scale, tau)
         pole = 0.0
+        line = (tau, min(scale, tau), first, log_peak, pole)
         tail, integral, error, step, early, count = tail_on_line(
-            work[0],
-            work[2],
-            work[3],
-            m,
-            order,
-            head,
-            tau,
-            scale,
-            bends,
-            bend_count,
-            first,
-            peak,
-            pole,
-            slow,
-            total,
-            MAX_HALVINGS,
-            nodes,
+            m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch
         )
     density = integral * (total if slow else everything - 1.0) / unit
     if everything != total:
@@ -495,14 +509,14 @@ def value_range(phi, values, n):
 
 
 @kernel
-def cdf_row(phi, values, n, z, work, order, nodes, bends):
+def cdf_row(phi, values, n, z, scratch):
     """(F(z), 1 − F(z), density, relative error estimate of the smaller of the two)."""
     low, high = value_range(phi, values, n)
     if z >= high:
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
-    tail, density, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, work, order, nodes, bends)
+    tail, density, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     tail = min(max(tail, 0.0), 1.0)
     if tail > 0.5:
         error *= tail / max(1.0 - tail, EPS)
@@ -515,9 +529,9 @@ def cdf_row(phi, values, n, z, work, order, nodes, bends):
 def cdf_rows(phi, values, z, below, above):
     """Distribution functions of many rows; phi and values are (rows, n)."""
     rows, n = phi.shape
-    work, order, nodes, bends = workspace(n)
+    scratch = workspace(n)
     for row in range(rows):
-        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], work, order, nodes, bends)
+        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], scratch)
 
 
 @kernel
@@ -557,13 +571,13 @@ def modified_score(phi, v, n, total, u, epsilon, e):
 
 
 @kernel
-def saddlepoint_row(phi, values, n, score, tolerance, work):
+def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w.
 
     On return work[2, i]·φ_i, normalised, is the saddlepoint row (only coordinates with φ > 0 are meaningful).
     """
-    v = work[1]
-    e = work[2]
+    v = scratch[0][1]
+    e = scratch[0][2]
     total = 0.0
     mean = 0.0
     low, high = value_range(phi, values, n)
@@ -685,7 +699,7 @@ def between(bottom, top, low, high, resolution, wish):
 
 
 @kernel
-def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends):
+def quantile_row(phi, values, n, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error). ``start`` is a first guess, or NaN for the saddlepoint's."""
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
@@ -694,7 +708,7 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
         return low, resolution
     z = start
     if not (low < z < high):
-        z = saddlepoint_row(phi, values, n, score, 1e-3, work)
+        z = saddlepoint_row(phi, values, n, score, 1e-3, scratch)
     lower = alpha <= 0.5
     target = alpha if lower else 1.0 - alpha
     bottom = low
@@ -704,7 +718,7 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
     z_error = top - bottom
     for _ in range(200):
         tail, density, error, mirrored, unit, total, step, early, count, pole = tail_at(
-            phi, values, n, z, work, order, nodes, bends
+            phi, values, n, z, scratch
         )
         same = mirrored == lower
         probability = tail if same else 1.0 - tail
@@ -724,7 +738,7 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
             delta = move
             for _ in range(12):
                 inside = -delta / unit if mirrored else delta / unit
-                tail, integral, reliable = moved_tail(nodes, early, count, step, pole, total, inside)
+                tail, integral, reliable = moved_tail(scratch[2], early, count, step, pole, total, inside)
                 density = integral * (total - 1.0) / unit
                 probability = tail if same else 1.0 - tail
                 miss = math.log(probability / target) if probability > 0.0 else -np.inf
@@ -746,14 +760,16 @@ def quantile_row(phi, values, n, alpha, score, start, work, order, nodes, bends)
 
 
 @kernel
-def shares_on_line(work, m, order, head, tau, scale, bends, bend_count, step, log_peak, pole, total, of_tail, halvings):
+def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
+    work, order, _, bends, lanes = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
     old = work[4]
     new = work[5]
-    peak = math.exp(log_peak) if of_tail else 1.0
+    tau, scale, step, log_peak, pole = line
+    peak = (math.exp(log_peak) if of_tail else 1.0) / math.pi
     limit = np.inf
     for stage in range(halvings):
         offset = 0.0 if stage == 0 else 0.5
@@ -762,9 +778,15 @@ def shares_on_line(work, m, order, head, tau, scale, bends, bend_count, step, lo
         summed = 0.0
         last = 0.0j
         turned = False
+        lane = LANES
         for k in range(MAX_NODES):
-            move, derivative = path(scale, bends, bend_count, (k + offset) * step)
-            value = integrand(phi, kappa, m, order, head, move) * derivative * (peak / math.pi)
+            if lane == LANES:
+                path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
+                integrand_block(phi, kappa, m, order, head, lanes)
+                lane = 0
+            move = complex(lanes[0, lane], lanes[1, lane])
+            value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
+            lane += 1
             if k == 0 and stage == 0:
                 value *= 0.5
             if of_tail:
@@ -777,7 +799,7 @@ def shares_on_line(work, m, order, head, tau, scale, bends, bend_count, step, lo
                 new[j] += term.real
                 summed += phi[j] * term.real
                 modulus += phi[j] * (abs(term.real) + abs(term.imag))
-            if modulus < TAIL_CUT * abs(summed):
+            if modulus <= TAIL_CUT * abs(summed):
                 break
             if modulus > TURN_MATTERS * abs(summed) and value.real * last.real + value.imag * last.imag < 0.0:
                 turned = True
@@ -809,7 +831,7 @@ def shares_on_line(work, m, order, head, tau, scale, bends, bend_count, step, lo
 
 
 @kernel
-def row_at(phi, values, n, z, of_tail, work, order, nodes, bends, out):
+def row_at(phi, values, n, z, of_tail, scratch, out):
     """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z] / F(z). Returns F(z) by its sum."""
     low, high = value_range(phi, values, n)
     total = 0.0
@@ -824,28 +846,15 @@ def row_at(phi, values, n, z, of_tail, work, order, nodes, bends, out):
     for i in range(n):
         if values[i] == z and phi[i] > 0.0:
             z += nudge
+    work, order, _, bends, _ = scratch
     m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
-    head = split_small_integers(work[0], m, order)
-    tau, scale, step, log_peak, pole = choose_line(work[0], work[1], m, work[2], work[3], bends)
-    if not shares_on_line(work, m, order, head, tau, scale, bends, 1, step, log_peak, pole, total, of_tail, 4):
+    head = split_integers(work[0], m, order)
+    line = choose_line(work[0], work[1], m, work[2], work[3], bends)
+    if not shares_on_line(m, head, line, 1, total, of_tail, FIRST_HALVINGS, scratch):
+        tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
-        scale = min(scale, tau)
-        shares_on_line(
-            work,
-            m,
-            order,
-            head,
-            tau,
-            scale,
-            bends,
-            bend_count,
-            step,
-            log_peak,
-            0.0,
-            total,
-            of_tail,
-            MAX_HALVINGS,
-        )
+        line = (tau, min(scale, tau), first, log_peak, 0.0)
+        shares_on_line(m, head, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
     old = work[4]
     summed = 0.0
     j = 0
@@ -893,7 +902,7 @@ CVAR = 2
 @kernel
 def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, start, widest, out, errors):
     """Value of a risk measure for each pair; ``start`` holds first guesses (NaN: none) and may be ``out``."""
-    work, order, nodes, bends = workspace(widest)
+    scratch = workspace(widest)
     row = np.empty(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
@@ -910,12 +919,12 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
             out[pair] = low
             errors[pair] = high - low
         elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, work)
+            out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, scratch)
             errors[pair] = np.inf
         else:
-            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], work, order, nodes, bends)
+            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], scratch)
             if measure == CVAR:
-                row_at(f, w, n, z, True, work, order, nodes, bends, row)
+                row_at(f, w, n, z, True, scratch, row)
                 # E[w·P | w·P ≤ q] is stationary in q: the quantile's own error enters only squared
                 value = z + weighted_offset(row, w, n, z)
                 error = 1e-11 * (high - low) + EPS * max(abs(low), abs(high))
@@ -927,7 +936,7 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
 @kernel
 def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, quantiles, widest, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``)."""
-    work, order, nodes, bends = workspace(widest)
+    scratch = workspace(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         begin = indptr[pair]
@@ -939,15 +948,15 @@ def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, 
         if (measure == CVAR and levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
             mean_into(f, n, target)
         elif measure == SADDLEPOINT:
-            saddlepoint_row(f, w, n, scores[pair], 1e-6, work)
+            saddlepoint_row(f, w, n, scores[pair], 1e-6, scratch)
             total = 0.0
             for i in range(n):
-                target[i] = f[i] / work[2, i]
+                target[i] = f[i] / scratch[0][2, i]
                 total += target[i]
             for i in range(n):
                 target[i] /= total
         else:
             z = quantiles[pair]
             if measure == CVAR:
-                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, work, order, nodes, bends)
-            row_at(f, w, n, z, measure == CVAR, work, order, nodes, bends, target)
+                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, scratch)
+            row_at(f, w, n, z, measure == CVAR, scratch, target)
