@@ -262,3 +262,71 @@ def posterior_quantile_value(
         reward = np.array([kernel[s, policy[s]] @ rewards[s, policy[s]] for s in range(n_states)])
         values[m] = np.linalg.solve(np.eye(n_states) - discount * transition, reward)
     return np.array([order_statistic(values[:, s], alpha) for s in range(n_states)])
+
+
+# --- measures of Dirichlet rows, from a CDF that is not the package's ---------------------------------
+
+
+def bisected_quantile(cdf: Callable[[float], float], low: float, high: float, alpha: float) -> float:
+    """inf{z : F(z) ≥ α} on [low, high] by plain bisection, down to neighbouring numbers."""
+    while True:
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            return high
+        if cdf(middle) >= alpha:
+            high = middle
+        else:
+            low = middle
+
+
+def dirichlet_quantile_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
+    """Quantile of w·P, P ~ Dir(φ(s,a)); ``tails(φ, w, z)`` returns (F, 1 − F, …) for distinct, positive φ or not."""
+    levels = np.broadcast_to(levels, concentration.shape[:2])
+
+    def risk(s: int, a: int, targets: np.ndarray) -> float:
+        phi = concentration[s, a]
+        possible = targets[phi > 0]
+        low, high = float(possible.min()), float(possible.max())
+        if low == high:
+            return low
+        return bisected_quantile(lambda z: float(tails(phi, targets, z)[0]), low, high, float(levels[s, a]))
+
+    return risk
+
+
+def dirichlet_cvar_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
+    """Lower CVaR of w·P = Σ w_i E[P_i; w·P ≤ q] / α with E[P_i; w·P ≤ q] = (φ_i/Σφ) F_{φ+e_i}(q)."""
+    levels = np.broadcast_to(levels, concentration.shape[:2])
+    quantile = dirichlet_quantile_risk(tails, concentration, levels)
+
+    def risk(s: int, a: int, targets: np.ndarray) -> float:
+        phi, alpha = concentration[s, a], float(levels[s, a])
+        q = quantile(s, a, targets)
+        if q == targets[phi > 0].min():
+            return q
+        total = 0.0
+        for i in np.flatnonzero(phi > 0):
+            heavier = phi.copy()
+            heavier[i] += 1.0
+            share = phi[i] / phi.sum() * float(tails(heavier, targets, q)[0])
+            total += share * (q - targets[i])
+        return q - total / alpha
+
+    return risk
+
+
+def scenario_risk(kernels: np.ndarray, weights: np.ndarray, levels: np.ndarray | float, *, lower_tail: bool) -> Risk:
+    """Weighted left quantile, or lower CVaR, over kernels (K, S, A, S)."""
+    levels = np.broadcast_to(levels, kernels.shape[1:3])
+
+    def risk(s: int, a: int, targets: np.ndarray) -> float:
+        values = np.array([float(kernel[s, a] @ targets) for kernel in kernels])
+        measure = weighted_lower_cvar if lower_tail else weighted_left_quantile
+        return measure(values, weights, float(levels[s, a]))
+
+    return risk
+
+
+def sampled_quantile_risk(draws: Callable[[int, int], np.ndarray], levels: np.ndarray) -> Risk:
+    """Order statistic of fixed draws; ``draws(s, a)`` is (n, S)."""
+    return lambda s, a, targets: monte_carlo_quantile(draws(s, a), targets, float(levels[s, a]))

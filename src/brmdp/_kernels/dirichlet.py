@@ -49,6 +49,7 @@ STEP_IN_WIDTHS = 0.8
 MAX_STEP = 0.3
 # Largest difference of the two rules accepted, relative to the result; their mean then errs by about its square.
 COARSE_TOLERANCE = 2e-7
+ROW_TOLERANCE = 1e-5
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
@@ -76,14 +77,16 @@ kernel = njit(cache=True, nogil=True, error_model="numpy")
 def workspace(n):
     """Scratch for rows of at most n successors.
 
-    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends, lanes of one block.
+    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends, lanes of one block,
+    and 1/(1 − ct) at its nodes.
     """
     return (
         np.empty((6, n)),
         np.empty(n, np.int64),
         np.empty((2, MAX_STORED), np.complex128),
         np.empty((2, MAX_BENDS)),
-        np.empty((8, LANES)),
+        np.empty((10, LANES)),
+        np.empty((2, n, LANES)),
     )
 
 
@@ -305,30 +308,34 @@ def integrand_block(phi, kappa, n, order, head, lanes):
     im = lanes[5]
     base_re = lanes[6]
     base_im = lanes[7]
-    logarithms = np.zeros((2, LANES))
+    log_modulus = lanes[8]
+    phase = lanes[9]
     logged = head < n
     for lane in range(LANES):
         re[lane] = 1.0
         im[lane] = 0.0
+        log_modulus[lane] = 0.0
+        phase[lane] = 0.0
     for position in range(n):
         j = order[position]
         k = kappa[j]
-        largest = 0.0
         for lane in range(LANES):
-            x = 1.0 - k * d_re[lane]
-            y = -k * d_im[lane]
-            base_re[lane] = x
-            base_im[lane] = y
-            largest = max(largest, x * x + y * y)
+            base_re[lane] = 1.0 - k * d_re[lane]
+            base_im[lane] = -k * d_im[lane]
         power = 0
-        if position < head and (phi[j] <= 3.0 or phi[j] * math.log(largest) < 200.0):
+        if position < head:
             power = int(phi[j])
+            if power > 3:
+                # the modulus need not grow with the lane, but nearly does
+                last = base_re[LANES - 1] ** 2 + base_im[LANES - 1] ** 2
+                if power * math.log(last) > 200.0:
+                    power = 0
         if power == 0:
             logged = True
             for lane in range(LANES):
                 eta = k * (k * (d_re[lane] * d_re[lane] + d_im[lane] * d_im[lane]) - 2.0 * d_re[lane])
-                logarithms[0, lane] -= 0.5 * phi[j] * math.log1p(eta)
-                logarithms[1, lane] -= phi[j] * math.atan2(base_im[lane], base_re[lane])
+                log_modulus[lane] -= 0.5 * phi[j] * math.log1p(eta)
+                phase[lane] -= phi[j] * math.atan2(base_im[lane], base_re[lane])
             continue
         while True:
             if power & 1:
@@ -343,14 +350,11 @@ def integrand_block(phi, kappa, n, order, head, lanes):
                 x = base_re[lane]
                 base_re[lane] = x * x - base_im[lane] * base_im[lane]
                 base_im[lane] *= 2.0 * x
-        largest = 0.0
-        for lane in range(LANES):
-            largest = max(largest, abs(re[lane]) + abs(im[lane]))
-        if largest > 1e60:
+        if position & 1 == 1 and abs(re[LANES - 1]) + abs(im[LANES - 1]) > 1e60:
             logged = True
             for lane in range(LANES):
                 size = abs(re[lane]) + abs(im[lane])
-                logarithms[0, lane] -= math.log(size)
+                log_modulus[lane] -= math.log(size)
                 re[lane] /= size
                 im[lane] /= size
     for lane in range(LANES):
@@ -358,9 +362,9 @@ def integrand_block(phi, kappa, n, order, head, lanes):
         y = im[lane]
         size = 1.0 / (x * x + y * y)
         if logged:
-            size *= math.exp(logarithms[0, lane])
-            cos = math.cos(logarithms[1, lane]) * size
-            sin = math.sin(logarithms[1, lane]) * size
+            size *= math.exp(log_modulus[lane])
+            cos = math.cos(phase[lane]) * size
+            sin = math.sin(phase[lane]) * size
             re[lane] = cos * x + sin * y
             im[lane] = sin * x - cos * y
         else:
@@ -387,14 +391,33 @@ def inverse_sum(phi, e, kappa, n, move):
 
 
 @kernel
+def inverse_block(phi, e, kappa, n, lanes, inverses):
+    """b_j = 1/(1 − c_j t) at the block's nodes into ``inverses``, a = Σ φ_j b_j into lanes[6:8]."""
+    a_re = lanes[6]
+    a_im = lanes[7]
+    for lane in range(LANES):
+        a_re[lane] = 0.0
+        a_im[lane] = 0.0
+    for j in range(n):
+        for lane in range(LANES):
+            x = 1.0 - kappa[j] * lanes[0, lane]
+            y = kappa[j] * lanes[1, lane]
+            g = 1.0 / (e[j] * (x * x + y * y))
+            inverses[0, j, lane] = g * x
+            inverses[1, j, lane] = g * y
+            a_re[lane] += phi[j] * g * x
+            a_im[lane] += phi[j] * g * y
+
+
+@kernel
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    Returns (tail, integral, relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    Returns (tail, integral, ∫ t exp(K), relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
     not fit or the slow form was used.
     """
-    work, order, nodes, bends, lanes = scratch
+    work, order, nodes, bends, lanes, _ = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -403,6 +426,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     tail = 0.0
     early = 0
     integral = 0.0
+    moment = 0.0
     error = 1.0
     count = 0
     room = nodes.shape[1]
@@ -411,6 +435,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         # stage 0: nodes at k·step; later stages add the midpoints
         new_tail = 0.0
         new_integral = 0.0
+        new_moment = 0.0
         offset = 0.0 if stage == 0 else 0.5
         early = count
         last = 0.0j
@@ -432,6 +457,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
             new_integral += value.real
+            new_moment += value.real * t.real - value.imag * t.imag
             if count < room:
                 nodes[0, count] = t
                 nodes[1, count] = ratio
@@ -443,16 +469,18 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
                 turned = True
             last = ratio
             if not size < limit:
-                return tail, integral, 1.0, step, 0, 0
+                return tail, integral, moment, 1.0, step, 0, 0
             if k == 0 and stage == 0:
                 limit = 1e6 * size
         new_tail *= step
         new_integral *= step
+        new_moment *= step
         if stage > 0 and turned and halvings < MAX_HALVINGS:
-            return tail, integral, 1.0, step, 0, 0
+            return tail, integral, moment, 1.0, step, 0, 0
         if stage == 0:
             tail = without_pole(new_tail, 1.0, pole, step, False)
             integral = new_integral
+            moment = new_moment
             continue
         new_tail = without_pole(new_tail, 1.0, pole, step, True)
         difference = max(
@@ -461,6 +489,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         )
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
+        moment = 0.5 * (moment + new_moment)
         step *= 0.5
         if difference <= COARSE_TOLERANCE and not turned:
             error = max(difference * difference, 32.0 * EPS)
@@ -468,33 +497,37 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         error = difference
     if slow or count > room:
         count = 0
-    return tail, integral, error, step, early, count
+    return tail, integral, moment, error, step, early, count
 
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, error, mirrored, unit, Σφ, step, early, count, pole) for min w < z < max w."""
-    work, order, _, bends, _ = scratch
+    """(tail, density, its slope, error, mirrored, unit, Σφ, step, early, count, pole) for min w < z < max w."""
+    work, order, _, bends, _, _ = scratch
     m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
     slow = total < FAST_DECAY
     head = split_integers(work[0], m, order)
     line = choose_line(work[0], work[1], m, work[2], work[3], bends)
     pole = line[4]
-    tail, integral, error, step, early, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
+    tail, integral, moment, error, step, early, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
     if error > 1e-10:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         pole = 0.0
         line = (tau, min(scale, tau), first, log_peak, pole)
-        tail, integral, error, step, early, count = tail_on_line(
+        tail, integral, moment, error, step, early, count = tail_on_line(
             m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch
         )
     density = integral * (total if slow else everything - 1.0) / unit
+    # d/dz of the density; only used where count > 0
+    slope = -(everything - 1.0) * (everything - 2.0) * moment / (unit * unit)
+    if mirrored:
+        slope = -slope
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
         count = 0
-    return tail, density, error, mirrored, unit, everything, step, early, count, pole
+    return tail, density, slope, error, mirrored, unit, everything, step, early, count, pole
 
 
 @kernel
@@ -516,7 +549,7 @@ def cdf_row(phi, values, n, z, scratch):
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
-    tail, density, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, scratch)
+    tail, density, _, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     tail = min(max(tail, 0.0), 1.0)
     if tail > 0.5:
         error *= tail / max(1.0 - tail, EPS)
@@ -717,7 +750,7 @@ def quantile_row(phi, values, n, alpha, score, start, scratch):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
     for _ in range(200):
-        tail, density, error, mirrored, unit, total, step, early, count, pole = tail_at(
+        tail, density, slope, error, mirrored, unit, total, step, early, count, pole = tail_at(
             phi, values, n, z, scratch
         )
         same = mirrored == lower
@@ -735,7 +768,11 @@ def quantile_row(phi, values, n, alpha, score, start, scratch):
             break
         move = -miss * probability / density if lower else miss * probability / density
         if count > 0 and abs(miss) < 0.2 and density > 0.0:
-            delta = move
+            # Halley's step for log P, whose derivatives are ±f/P and ±f'/P − (f/P)²
+            first = density / probability if lower else -density / probability
+            second = (slope if lower else -slope) / probability - first * first
+            bow = 2.0 * first * first - miss * second
+            delta = -2.0 * miss * first / bow if bow > first * first else move
             for _ in range(12):
                 inside = -delta / unit if mirrored else delta / unit
                 tail, integral, reliable = moved_tail(scratch[2], early, count, step, pole, total, inside)
@@ -746,7 +783,7 @@ def quantile_row(phi, values, n, alpha, score, start, scratch):
                 if not (reliable and abs(further) < top - bottom):
                     break
                 delta += further
-                if abs(miss) <= 1e-10 or abs(further) <= 0.5 * resolution:
+                if abs(miss) <= 1e-6 or abs(further) <= 0.5 * resolution:
                     # Newton squares the miss
                     return z + delta, (error + 1e-13) * probability / density + resolution
         candidate = z + move
@@ -762,7 +799,7 @@ def quantile_row(phi, values, n, alpha, score, start, scratch):
 @kernel
 def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
-    work, order, _, bends, lanes = scratch
+    work, order, _, bends, lanes, inverses = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -770,6 +807,11 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
     new = work[5]
     tau, scale, step, log_peak, pole = line
     peak = (math.exp(log_peak) if of_tail else 1.0) / math.pi
+    tolerance = COARSE_TOLERANCE
+    if not of_tail:
+        # a gradient: half the digits of a value are plenty
+        step *= 1.6
+        tolerance = ROW_TOLERANCE
     limit = np.inf
     for stage in range(halvings):
         offset = 0.0 if stage == 0 else 0.5
@@ -783,22 +825,26 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
                 integrand_block(phi, kappa, m, order, head, lanes)
+                inverse_block(phi, e, kappa, m, lanes, inverses)
                 lane = 0
-            move = complex(lanes[0, lane], lanes[1, lane])
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
-            lane += 1
             if k == 0 and stage == 0:
                 value *= 0.5
             if of_tail:
-                value /= complex(tau + move.real, move.imag) * (total + 1.0)
-            a = inverse_sum(phi, e, kappa, m, move)
+                value /= complex(tau + lanes[0, lane], lanes[1, lane]) * (total + 1.0)
             modulus = 0.0
             for j in range(m):
-                b = inverse(e[j], kappa[j], move)
-                term = value * (b * (a + b))
-                new[j] += term.real
-                summed += phi[j] * term.real
-                modulus += phi[j] * (abs(term.real) + abs(term.imag))
+                b_re = inverses[0, j, lane]
+                b_im = inverses[1, j, lane]
+                x = lanes[6, lane] + b_re
+                y = lanes[7, lane] + b_im
+                x, y = b_re * x - b_im * y, b_re * y + b_im * x
+                term = value.real * x - value.imag * y
+                new[j] += term
+                summed += phi[j] * term
+                modulus += phi[j] * (abs(x) + abs(y))
+            modulus *= abs(value.real) + abs(value.imag)
+            lane += 1
             if modulus <= TAIL_CUT * abs(summed):
                 break
             if modulus > TURN_MATTERS * abs(summed) and value.real * last.real + value.imag * last.imag < 0.0:
@@ -825,7 +871,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
             size += phi[j] * abs(old[j])
             old[j] = 0.5 * (old[j] + new[j])
         step *= 0.5
-        if difference <= COARSE_TOLERANCE * size and not turned:
+        if difference <= tolerance * size and not turned:
             return True
     return False
 
@@ -846,7 +892,7 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     for i in range(n):
         if values[i] == z and phi[i] > 0.0:
             z += nudge
-    work, order, _, bends, _ = scratch
+    work, order, _, bends, _, _ = scratch
     m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     head = split_integers(work[0], m, order)
     line = choose_line(work[0], work[1], m, work[2], work[3], bends)
