@@ -207,6 +207,9 @@ def choose_line(phi, c, n, e, kappa, bends):
     # beside a branch point the pole is not simple enough to be taken out
     sine = (tau / scale - slope) / math.sqrt(1.0 + slope * slope)
     pole = math.asin(sine) + math.atan(slope) if tau * left > -1.0 and sine < 1.0 else 0.0
+    if pole * step > 2.0 * math.pi * (width / scale) ** 2:
+        # behind the saddle of the rule's own error term: there is nothing to take out
+        pole = 0.0
     return tau, scale, step, log_peak, pole
 
 
@@ -878,7 +881,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
 
 @kernel
 def row_at(phi, values, n, z, of_tail, scratch, out):
-    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z] / F(z). Returns F(z) by its sum."""
+    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z], which sums to the returned F(z)."""
     low, high = value_range(phi, values, n)
     total = 0.0
     for i in range(n):
@@ -913,9 +916,47 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
             out[i] = max(phi[i] * share, 0.0)
             summed += out[i]
             j += 1
+    if of_tail:
+        for i in range(n):
+            out[i] /= total
+        return summed / total
     for i in range(n):
         out[i] /= summed
-    return summed / total
+    return 1.0
+
+
+@kernel
+def cvar_row(phi, values, n, level, score, scratch, out, extra):
+    """Lower-tail CVaR into the return value, its row into ``out``.
+
+    CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error enters squared. Where the
+    distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q.
+    """
+    z, _ = quantile_row(phi, values, n, level, score, np.nan, scratch)
+    low, high = value_range(phi, values, n)
+    below = row_at(phi, values, n, z, True, scratch, out)
+    for _ in range(4):
+        if below <= level * (1.0 + 1e-10) or z <= low:
+            break
+        z -= EPS * max(abs(low), abs(high))
+        below = row_at(phi, values, n, z, True, scratch, out) if z > low else 0.0
+    if z <= low:
+        below = 0.0
+        z = low
+        for i in range(n):
+            out[i] = 0.0
+    value = z + weighted_offset(out, values, n, z) / level
+    missing = 1.0 - below / level
+    if missing > 1e-10:
+        row_at(phi, values, n, z, False, scratch, extra)
+        for i in range(n):
+            out[i] = out[i] / level + missing * extra[i]
+    total = 0.0
+    for i in range(n):
+        total += out[i]
+    for i in range(n):
+        out[i] /= total
+    return min(max(value, low), z)
 
 
 @kernel
@@ -950,6 +991,7 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
     """Value of a risk measure for each pair; ``start`` holds first guesses (NaN: none) and may be ``out``."""
     scratch = workspace(widest)
     row = np.empty(widest)
+    extra = np.empty(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         begin = indptr[pair]
@@ -967,22 +1009,18 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
         elif measure == SADDLEPOINT:
             out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, scratch)
             errors[pair] = np.inf
+        elif measure == CVAR:
+            out[pair] = cvar_row(f, w, n, levels[pair], scores[pair], scratch, row, extra)
+            errors[pair] = 1e-11 * (high - low) + 4.0 * EPS * max(abs(low), abs(high))
         else:
-            z, error = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], scratch)
-            if measure == CVAR:
-                row_at(f, w, n, z, True, scratch, row)
-                # E[w·P | w·P ≤ q] is stationary in q: the quantile's own error enters only squared
-                value = z + weighted_offset(row, w, n, z)
-                error = 1e-11 * (high - low) + EPS * max(abs(low), abs(high))
-                z = min(value, z)
-            out[pair] = z
-            errors[pair] = error
+            out[pair], errors[pair] = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], scratch)
 
 
 @kernel
 def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, quantiles, widest, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``)."""
     scratch = workspace(widest)
+    extra = np.empty(widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         begin = indptr[pair]
@@ -1001,8 +1039,7 @@ def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, 
                 total += target[i]
             for i in range(n):
                 target[i] /= total
+        elif measure == CVAR:
+            cvar_row(f, w, n, levels[pair], scores[pair], scratch, target, extra)
         else:
-            z = quantiles[pair]
-            if measure == CVAR:
-                z, _ = quantile_row(f, w, n, levels[pair], scores[pair], np.nan, scratch)
-            row_at(f, w, n, z, measure == CVAR, scratch, target)
+            row_at(f, w, n, quantiles[pair], False, scratch, target)
