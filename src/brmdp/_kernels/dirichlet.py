@@ -49,7 +49,7 @@ STEP_IN_WIDTHS = 0.8
 MAX_STEP = 0.3
 # Largest difference of the two rules accepted, relative to the result; their mean then errs by about its square.
 COARSE_TOLERANCE = 2e-7
-ROW_TOLERANCE = 1e-5
+ROW_TOLERANCE = 1e-6
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
@@ -416,7 +416,7 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    Returns (tail, integral, ∫ t exp(K), relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    Returns (tail, integral, ∫ t exp(K) (a check in the slow form), relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
     not fit or the slow form was used.
     """
@@ -460,7 +460,11 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
             new_integral += value.real
-            new_moment += value.real * t.real - value.imag * t.imag
+            if slow:
+                # the density's integrand outlives the tail's; what checks the rule must die with it
+                new_moment += (ratio * complex(t.real, -t.imag)).real * tau / (t.real * t.real + t.imag * t.imag)
+            else:
+                new_moment += value.real * t.real - value.imag * t.imag
             if count < room:
                 nodes[0, count] = t
                 nodes[1, count] = ratio
@@ -486,10 +490,11 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             moment = new_moment
             continue
         new_tail = without_pole(new_tail, 1.0, pole, step, True)
-        difference = max(
-            abs(tail - new_tail) / (abs(tail) + 1e-300),
-            abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300),
-        )
+        difference = abs(tail - new_tail) / (abs(tail) + 1e-300)
+        if not slow:
+            difference = max(difference, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300))
+        elif pole == 0.0:
+            difference = max(difference, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300))
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
         moment = 0.5 * (moment + new_moment)
@@ -813,7 +818,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
     tolerance = COARSE_TOLERANCE
     if not of_tail:
         # a gradient: half the digits of a value are plenty
-        step *= 1.6
+        step *= 1.3
         tolerance = ROW_TOLERANCE
     limit = np.inf
     for stage in range(halvings):
@@ -886,15 +891,21 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     total = 0.0
     for i in range(n):
         total += phi[i]
-    nudge = (high - low) * EPS
-    z = min(max(z, low + nudge), high - nudge)
-    if not (low < z < high):
-        for i in range(n):
-            out[i] = phi[i] / total
-        return 1.0
+    nudge = EPS * max(abs(low), abs(high))
     for i in range(n):
-        if values[i] == z and phi[i] > 0.0:
+        if low < z < high and values[i] == z and phi[i] > 0.0:
             z += nudge
+    if z <= low or z >= high:
+        # at an extreme all mass is on the coordinates that attain it
+        end = low if z <= low else high
+        summed = 0.0
+        for i in range(n):
+            out[i] = phi[i] if of_tail or values[i] == end else 0.0
+            summed += out[i]
+        below = 0.0 if of_tail and z <= low else 1.0
+        for i in range(n):
+            out[i] *= below / summed
+        return below
     work, order, _, bends, _, _ = scratch
     m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     head = split_integers(work[0], m, order)

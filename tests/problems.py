@@ -1,0 +1,189 @@
+"""Problems and measures that several test modules share: every kind of belief, and the paper's worlds after data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import brmdp
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A belief, dense rewards r(s,a,s') and a discount."""
+
+    belief: Any
+    rewards: np.ndarray
+    discount: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rewards.shape[:2]
+
+    @property
+    def n_states(self) -> int:
+        return self.rewards.shape[0]
+
+    @property
+    def admissible(self) -> np.ndarray:
+        return self.belief.pattern.admissible
+
+    def backup(self, risk: Any, values: np.ndarray) -> np.ndarray:
+        return brmdp.backup(self.belief, self.rewards, self.discount, values, risk=risk).q_values
+
+    def plan(self, risk: Any, **options: Any) -> brmdp.Solution:
+        return brmdp.plan(self.belief, self.rewards, self.discount, risk=risk, **options)
+
+    def evaluate(self, policy: Any, risk: Any, **options: Any) -> brmdp.Solution:
+        return brmdp.evaluate_policy(self.belief, self.rewards, self.discount, policy, risk=risk, **options)
+
+
+# --- beliefs ----------------------------------------------------------------------------------------------------------
+
+
+def random_kernel(rng: np.random.Generator, n_states: int, n_actions: int, keep: float = 1.0) -> np.ndarray:
+    kernel = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+    mask = rng.random(kernel.shape) < keep
+    mask[..., 0] |= ~mask.any(axis=-1)
+    kernel = kernel * mask
+    return kernel / kernel.sum(axis=-1, keepdims=True)
+
+
+def dense(seed: int, n_states: int = 4, n_actions: int = 3, discount: float = 0.8) -> Problem:
+    rng = np.random.default_rng(seed)
+    phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states))
+    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=phi.shape), discount)
+
+
+def sparse_rows(seed: int, n_states: int = 6, n_actions: int = 2, discount: float = 0.8) -> Problem:
+    rng = np.random.default_rng(seed)
+    phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states)) * (rng.random((n_states, n_actions, n_states)) < 0.5)
+    phi[..., 0] += 1.0
+    phi[0, 0] = 0.0
+    phi[0, 0, 2] = 3.0  # a row with a single successor is known
+    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=phi.shape), discount)
+
+
+def inadmissible(seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.8) -> Problem:
+    rng = np.random.default_rng(seed)
+    mask = rng.random((n_states, n_actions)) < 0.6
+    mask[np.arange(n_states), rng.integers(0, n_actions, n_states)] = True
+    mask[0] = (False, True, False)
+    phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states))
+    return Problem(brmdp.DirichletPosterior(phi, admissible=mask), rng.normal(size=phi.shape), discount)
+
+
+def disturbance(seed: int, n_states: int = 5, n_actions: int = 2, n_disturbances: int = 4) -> Problem:
+    rng = np.random.default_rng(seed)
+    outcomes = rng.integers(0, n_states, (n_states, n_actions, n_disturbances))
+    outcomes[1, 0] = -1
+    belief = brmdp.DisturbancePosterior(outcomes, rng.uniform(0.4, 5.0, n_disturbances))
+    return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
+
+
+def scenarios(seed: int, n_states: int = 4, n_actions: int = 3, n_scenarios: int = 5) -> Problem:
+    rng = np.random.default_rng(seed)
+    kernels = np.stack([random_kernel(rng, n_states, n_actions, 0.8) for _ in range(n_scenarios)])
+    belief = brmdp.ScenarioPosterior(kernels, rng.dirichlet(np.ones(n_scenarios)))
+    return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
+
+
+def known(seed: int, n_states: int = 5, n_actions: int = 3) -> Problem:
+    rng = np.random.default_rng(seed)
+    rewards = rng.normal(size=(n_states, n_actions, n_states))
+    mdp = brmdp.TabularMDP(random_kernel(rng, n_states, n_actions, 0.7), rewards, 0.8)
+    return Problem(mdp, rewards, 0.8)
+
+
+def after_data(mdp: brmdp.TabularMDP, steps: int, seed: int) -> Problem:
+    """The uniform prior over all successors, after ``steps`` transitions under random actions."""
+    rng = np.random.default_rng(seed)
+    kernel = mdp.kernel()
+    n_states, n_actions, _ = kernel.shape
+    belief = brmdp.DirichletPosterior.uniform(n_states, n_actions)
+    state = 0
+    for _ in range(steps):
+        action = int(rng.integers(n_actions))
+        successor = int(rng.choice(n_states, p=kernel[state, action]))
+        belief.observe(state, action, successor)
+        state = successor
+    return Problem(belief, np.array(mdp.rewards), mdp.discount)
+
+
+RANDOM: dict[str, Callable[[int], Problem]] = {
+    "dense": dense,
+    "sparse": sparse_rows,
+    "inadmissible": inadmissible,
+    "disturbance": disturbance,
+    "scenarios": scenarios,
+}
+
+WORLDS: dict[str, Callable[[], Problem]] = {
+    "riverswim": lambda: after_data(brmdp.envs.riverswim(6), 200, 1),
+    "frozenlake": lambda: after_data(brmdp.envs.frozenlake(), 500, 2),
+    "risky-frozenlake": lambda: after_data(brmdp.envs.frozenlake(0.9), 500, 3),
+}
+
+
+@cache
+def problem(name: str) -> Problem:
+    """A problem by name: one of the paper's worlds, or kind-seed, such as ``dense-3``."""
+    if name in WORLDS:
+        return WORLDS[name]()
+    kind, seed = name.rsplit("-", 1)
+    return RANDOM[kind](int(seed))
+
+
+# --- measures ---------------------------------------------------------------------------------------------------------
+
+
+def level_array(shape: tuple[int, int], low: float = 0.05, high: float = 0.95) -> np.ndarray:
+    return np.random.default_rng(7).uniform(low, high, shape)
+
+
+MEASURES: dict[str, Callable[[tuple[int, int]], Any]] = {
+    "mean": lambda shape: brmdp.Mean(),
+    "quantile-low": lambda shape: brmdp.Quantile(0.1),
+    "quantile-array": lambda shape: brmdp.Quantile(level_array(shape)),
+    "cvar": lambda shape: brmdp.CVaR(0.3),
+    "cvar-array": lambda shape: brmdp.CVaR(level_array(shape)),
+    "sampled-quantile": lambda shape: brmdp.Quantile(level_array(shape), brmdp.MonteCarlo(samples=30, rng=11)),
+    "posterior-sample": lambda shape: brmdp.PosteriorSample(rng=12),
+}
+"""Every certified measure. Each call makes a new object, so the sampled ones take the same draws again."""
+
+
+def measure(name: str, shape: tuple[int, int]) -> Any:
+    return MEASURES[name](shape)
+
+
+# --- references by plain value iteration with the package's own backup ------------------------------------------------
+
+
+def iterate_backup(case: Problem, name: str, policy: np.ndarray | None = None, accuracy: float = 1e-12) -> np.ndarray:
+    """V ← max_a q(s,a; V), or q(s,π(s); V), from zero until the contraction bound is ``accuracy``."""
+    states, gamma = np.arange(case.n_states), case.discount
+    risk = Frozen(measure(name, case.shape), case.belief)
+    values = np.zeros(case.n_states)
+    for _ in range(5000):
+        q_values = case.backup(risk, values)
+        following = q_values.max(axis=1) if policy is None else q_values[states, policy]
+        change = np.max(np.abs(following - values))
+        values = following
+        if gamma * change <= accuracy * (1 - gamma):
+            return values
+    raise AssertionError(f"value iteration did not reach {accuracy}: last change {change}")
+
+
+class Frozen:
+    """A risk measure bound once, so that a loop over ``brmdp.backup`` does not draw again at every sweep."""
+
+    def __init__(self, risk: Any, belief: Any) -> None:
+        self.bound = risk.bind(belief)
+
+    def bind(self, belief: Any) -> Any:
+        return self.bound

@@ -1,0 +1,525 @@
+"""Bad input: each case is a typed error whose message names the culprit and what came.
+
+The table has a row for every kind of bad input; a row is (call, error, pattern of the message).
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import brmdp
+
+KERNEL = np.array([[[0.3, 0.7], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]])
+REWARDS = np.arange(8.0).reshape(2, 2, 2)
+ADMISSIBLE = np.array([[True, True], [True, False]])
+OUTCOMES = np.array([[[0, 1], [1, 1]], [[0, 1], [-1, -1]]])
+INVALID = brmdp.InvalidInputError
+IMPOSSIBLE = brmdp.ImpossibleTransitionError
+
+
+def changed(array, index, value):
+    """A copy with one entry replaced."""
+    copy = np.array(array, dtype=float)
+    copy[index] = value
+    return copy
+
+
+def mdp(transitions=KERNEL, rewards=REWARDS, discount=0.9, start=0, **options):
+    return brmdp.TabularMDP(transitions, rewards, discount, start, **options)
+
+
+def dirichlet():
+    return brmdp.DirichletPosterior(np.where(KERNEL > 0, 1.0, 0.0), admissible=ADMISSIBLE)
+
+
+def disturbance():
+    return brmdp.DisturbancePosterior(OUTCOMES)
+
+
+def scenario():
+    return brmdp.ScenarioPosterior([KERNEL, KERNEL], [0.5, 0.5])
+
+
+def plan(posterior=None, rewards=REWARDS, discount=0.9, risk=None, **options):
+    posterior = dirichlet() if posterior is None else posterior
+    return brmdp.plan(posterior, rewards, discount, risk=brmdp.Quantile(0.2) if risk is None else risk, **options)
+
+
+def evaluated(policy, **options):
+    return brmdp.evaluate_policy(dirichlet(), REWARDS, 0.9, policy, risk=brmdp.Mean(), **options)
+
+
+def cases():
+    """(id, call, error, message)."""
+    # --- levels of 0, 1, NaN, wrong shape, wrong type
+    for level, text in ((0, "0"), (1, "1"), (0.0, "0.0"), (1.0, "1.0"), (-0.1, "-0.1"), (1.2, "1.2"), (np.nan, "nan")):
+        pattern = rf"alpha must lie strictly between 0 and 1; got .*{text}"
+        yield f"quantile level {text}", lambda level=level: brmdp.Quantile(level), INVALID, pattern
+        call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
+        yield f"function level {text}", call, INVALID, pattern
+        call = lambda level=level: brmdp.dirichlet_quantile_row([1, 1], [0, 1], level)  # noqa: E731
+        yield f"row level {text}", call, INVALID, pattern
+        call = lambda level=level: brmdp.certified_level(level, 3)  # noqa: E731
+        yield f"certified level {text}", call, INVALID, pattern
+        call = lambda level=level: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 0], level)  # noqa: E731
+        yield f"posterior quantile level {text}", call, INVALID, pattern
+        call = lambda level=level: brmdp.certify(dirichlet(), REWARDS, 0.9, level)  # noqa: E731
+        yield f"confidence {text}", call, INVALID, rf"confidence must lie strictly between 0 and 1; got .*{text}"
+        call = lambda level=level: brmdp.MonteCarlo().budget(level)  # noqa: E731
+        yield f"budget level {text}", call, INVALID, pattern
+    for level in (0.0, -0.5, 1.0001, np.nan, np.inf):
+        pattern = rf"alpha must lie in \(0, 1\]; got .*{level}"
+        yield f"cvar level {level}", lambda level=level: brmdp.CVaR(level), INVALID, pattern
+        call = lambda level=level: brmdp.dirichlet_cvar([1, 1], [0, 1], level)  # noqa: E731
+        yield f"cvar function level {level}", call, INVALID, pattern
+        call = lambda level=level: brmdp.dirichlet_cvar_row([1, 1], [0, 1], level)  # noqa: E731
+        yield f"cvar row level {level}", call, INVALID, pattern
+    for bad in (0.0, 1.0, np.nan):
+        levels = changed(np.full((2, 2), 0.5), (1, 0), bad)
+        pattern = rf"alpha must lie strictly.*got {bad} at \(s=1, a=0\)"
+        yield f"level array with {bad}", lambda levels=levels: brmdp.Quantile(levels), INVALID, pattern
+    for shape in ((2,), (3, 2), (2, 3), (1, 1), (2, 2, 2), (0,)):
+        call = lambda shape=shape: plan(risk=brmdp.Quantile(np.full(shape, 0.5)))  # noqa: E731
+        pattern = rf"alpha must .*shape \(2, 2\).*got \({', '.join(map(str, shape))},?\)"
+        yield f"levels of shape {shape}", call, INVALID, pattern
+        call = lambda shape=shape: plan(risk=brmdp.CVaR(np.full(shape, 0.5)))  # noqa: E731
+        yield f"cvar levels of shape {shape}", call, INVALID, pattern
+    for level in ("0.5", None, 0.5 + 0j, True, [0.5, [0.5]], {}):
+        for name, make in (("quantile", brmdp.Quantile), ("cvar", brmdp.CVaR)):
+            yield f"{name} level {level!r}", lambda make=make, level=level: make(level), INVALID, "alpha must be a number"
+        call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
+        yield f"function level {level!r}", call, INVALID, "alpha must be a number"
+    call = lambda: brmdp.dirichlet_quantile([1, 1], [0, 1], [0.5, 1.0])  # noqa: E731
+    yield "function levels", call, INVALID, r"alpha must lie strictly.*1\.0 at index \(1,\)"
+    for name, call in (
+        ("certify", lambda: brmdp.certify(dirichlet(), REWARDS, 0.9, [0.9, 0.9])),
+        ("certified_level", lambda: brmdp.certified_level([0.1, 0.2], 3)),
+        (
+            "posterior_quantile_value",
+            lambda: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 0], [0.1, 0.2]),
+        ),
+    ):
+        yield f"{name} with an array of levels", call, INVALID, "alpha|confidence"
+
+    # --- rows that do not sum to one
+    half = changed(KERNEL, (1, 0, 0), 0.4)
+    pattern = r"must sum to one over s'; got 0\.9 at \(s=1, a=0\)"
+    yield "row sum dense", lambda: mdp(half), INVALID, "transitions " + pattern
+    yield "row sum sparse", lambda: mdp(sparse.csr_array(half.reshape(4, 2))), INVALID, "transitions " + pattern
+    yield (
+        "row sum scenario",
+        lambda: brmdp.ScenarioPosterior([KERNEL, half], [0.5, 0.5]),
+        INVALID,
+        r"kernels\[1\] " + pattern,
+    )
+    yield (
+        "row sum informative",
+        lambda: brmdp.DirichletPosterior.informative(half, 3.0),
+        INVALID,
+        "kernel " + pattern,
+    )
+    yield "row sum too large", lambda: mdp(2 * KERNEL), INVALID, r"got 2 at \(s=0, a=0\)"
+    yield "row of zeros", lambda: mdp(changed(KERNEL, (0, 1), 0)), INVALID, r"all zero.*\(s=0, a=1\)"
+    negative = changed(KERNEL, (0, 0), [-0.2, 1.2])
+    yield "negative probability", lambda: mdp(negative), INVALID, r"transitions.*negative.*-0\.2 at \(s=0, a=0, s'=0\)"
+    yield "weights off", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [0.5, 0.4]), INVALID, r"weights must sum.*0\.9"
+    yield (
+        "weights negative",
+        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.5, -0.5]),
+        INVALID,
+        r"weights must not be negative; got -0\.5 at index 1",
+    )
+    yield "weights shape", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.0]), INVALID, r"weights.*\(2,\).*\(1,\)"
+    yield "weights nan", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [np.nan, 1.0]), INVALID, "weights.*nan"
+    for start in ([0.5, 0.4], [1.5, -0.5], [1.0], [[1.0, 0.0]], [np.nan, 1.0]):
+        yield f"start {start}", lambda start=start: mdp(start=start), INVALID, "start must"
+
+    # --- negative, all-zero, non-finite, oversized concentrations
+    ones = np.ones((2, 2, 2))
+    for bad in (-1.0, -1e-300):
+        call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        yield f"concentration {bad}", call, INVALID, rf"concentration.*negative; got {bad} at \(s=1, a=0, s'=1\)"
+        call = lambda bad=bad: brmdp.dirichlet_quantile([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        yield f"function concentration {bad}", call, INVALID, rf"concentration.*negative; got {bad} at index \(1,\)"
+    for bad in (np.nan, np.inf, -np.inf):
+        call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        yield f"concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
+        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        yield f"function concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
+        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, bad], 0.5)  # noqa: E731
+        yield f"function values {bad}", call, INVALID, rf"values must be finite; got {bad} at index \(1,\)"
+        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
+        yield f"function z {bad}", call, INVALID, rf"z must be finite; got {bad}"
+    for bad in (0.0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]):
+        call = lambda bad=bad: brmdp.DirichletPosterior.uniform(2, 2, bad)  # noqa: E731
+        yield f"uniform concentration {bad!r}", call, INVALID, "concentration must be a positive"
+        call = lambda bad=bad: brmdp.DirichletPosterior.informative(KERNEL, bad)  # noqa: E731
+        yield f"informative strength {bad!r}", call, INVALID, "strength must be a positive"
+    zeros = changed(ones, (1, 1), 0.0)
+    yield "zero row", lambda: brmdp.DirichletPosterior(zeros), INVALID, r"concentration.*all zero.*\(s=1, a=1\)"
+    yield "all zeros", lambda: brmdp.DirichletPosterior(0 * ones), INVALID, r"all zero.*\(s=0, a=0\)"
+    yield "function zeros", lambda: brmdp.dirichlet_quantile([0.0, 0.0], [0, 1], 0.5), INVALID, "concentration.*zero"
+    for shape in ((2, 2), (2, 2, 3), (3, 2, 2), (0, 2, 0), (2, 0, 2), ()):
+        call = lambda shape=shape: brmdp.DirichletPosterior(np.ones(shape))  # noqa: E731
+        yield f"concentration of shape {shape}", call, INVALID, r"concentration must have shape \(S, A, S\)"
+    for bad in (0.0, -1.0, [1.0, 0.0], [1.0, -2.0], [1.0], [np.nan, 1.0], "1", None, [[1.0, 1.0]]):
+        call = lambda bad=bad: brmdp.DisturbancePosterior(OUTCOMES, bad)  # noqa: E731
+        yield f"disturbance concentration {bad!r}", call, INVALID, "concentration must"
+    for bad in ("ab", None, [[1, 1], [1]], [1j, 1.0], [], 3.0):
+        call = lambda bad=bad: brmdp.dirichlet_quantile(bad, [0, 1], 0.5)  # noqa: E731
+        yield f"function concentration {bad!r}", call, INVALID, "concentration"
+        call = lambda bad=bad: brmdp.dirichlet_quantile([1, 1], bad, 0.5)  # noqa: E731
+        yield f"function values {bad!r}", call, INVALID, "values"
+        yield f"posterior from {bad!r}", lambda bad=bad: brmdp.DirichletPosterior(bad), INVALID, "concentration"
+    call = lambda: brmdp.dirichlet_quantile([1, 1, 1], [0, 1], 0.5)  # noqa: E731
+    yield "lengths differ", call, INVALID, "concentration and values.*3 and 2"
+    call = lambda: brmdp.dirichlet_quantile(np.ones((2, 2)), np.zeros((3, 2)), 0.5)  # noqa: E731
+    yield "shapes do not broadcast", call, INVALID, r"\(2, 2\).*\(3, 2\)"
+    call = lambda: brmdp.dirichlet_quantile([1e200, 1.0], [0, 1], 0.5)  # noqa: E731
+    yield "concentration too large", call, INVALID, r"concentration.*1e\+200"
+    call = lambda: brmdp.dirichlet_quantile([1.0, 1.0], [0, 1e200], 0.5)  # noqa: E731
+    yield "values too large", call, INVALID, r"values.*1e\+200"
+    call = lambda: brmdp.DirichletPosterior.uniform(2, 2, 1e308)  # noqa: E731
+    yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
+    for name in ("method", "Method"):
+        yield f"unknown {name}", lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method="magic"), INVALID, "method.*magic"
+    call = lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method=["exact"])  # noqa: E731
+    yield "method of a wrong type", call, INVALID, "method"
+
+    # --- discount outside [0, 1)
+    for bad in (1.0, 1, -0.1, 1.5, np.nan, np.inf, -np.inf, "0.9", "x", None, 0.5j, [0.9], True):
+        pattern = r"discount must (lie|be a number) in \[0, 1\); got"
+        yield f"mdp discount {bad!r}", lambda bad=bad: mdp(discount=bad), INVALID, pattern
+        yield f"plan discount {bad!r}", lambda bad=bad: plan(discount=bad), INVALID, pattern
+        call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, bad)  # noqa: E731
+        yield f"certify discount {bad!r}", call, INVALID, pattern
+        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, bad, [0, 0])  # noqa: E731
+        yield f"quantile value discount {bad!r}", call, INVALID, pattern
+
+    # --- states and actions out of range, wrong types
+    for name, make in (("dirichlet", dirichlet), ("disturbance", disturbance), ("scenario", scenario)):
+        for bad in (2, -1, 10**30, 0.0, "0", None, 1j, True, np.nan):
+            for position, argument in enumerate(("state", "action", "next_state")):
+
+                def call(make=make, bad=bad, position=position):
+                    item = [0, 0, 0]
+                    item[position] = bad
+                    make().observe(*item)
+
+                yield f"{name} {argument} {bad!r}", call, INVALID, argument
+        call = lambda make=make: make().observe([0, 0], [0, 0, 0], [0, 0])  # noqa: E731
+        yield f"{name} observations of different shapes", call, INVALID, "state|action|shape"
+        call = lambda make=make: make().observe([0, [0]], [0, 0], [0, 0])  # noqa: E731
+        yield f"{name} ragged observations", call, INVALID, "state"
+    yield "start out of range", lambda: mdp(start=2), INVALID, r"start must lie in 0\.\.1; got 2"
+    yield "start negative", lambda: mdp(start=-1), INVALID, "start.*-1"
+    for bad in ("0", None, 0.0, True):
+        yield f"start {bad!r}", lambda bad=bad: mdp(start=bad), INVALID, f"start.*{bad!r}"
+    for bad in (2, -2):
+        call = lambda bad=bad: brmdp.DisturbancePosterior(np.where(OUTCOMES == 1, bad, OUTCOMES))  # noqa: E731
+        yield f"outcome {bad}", call, INVALID, rf"outcomes.*got {bad} at \(s=0, a=0, d=1\)"
+    partly = OUTCOMES.copy()
+    partly[0, 1, 0] = -1
+    yield "outcome partly -1", lambda: brmdp.DisturbancePosterior(partly), INVALID, r"got -1 at \(s=0, a=1, d=0\)"
+    for bad in (OUTCOMES.astype(float), OUTCOMES[0], "x", None, OUTCOMES > 0, [[[0], [0, 1]]]):
+        call = lambda bad=bad: brmdp.DisturbancePosterior(bad)  # noqa: E731
+        yield f"outcomes {type(bad).__name__} {np.ndim(bad) if not isinstance(bad, list) else 'ragged'}", call, INVALID, (
+            "outcomes must be integers"
+        )
+    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 5, 2, 2, 2)  # noqa: E731
+    yield "function out of range", call, INVALID, r"transition\(0, 0, 0\).*5"
+    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 0.5, 2, 2, 2)  # noqa: E731
+    yield "function not an integer", call, INVALID, r"transition\(0, 0, 0\).*0\.5"
+    call = lambda: brmdp.DisturbancePosterior.from_function("f", 2, 2, 2)  # noqa: E731
+    yield "not a function", call, INVALID, "transition.*(str|'f')"
+    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 0, 2, 2, 2, admissible=[True])  # noqa: E731
+    yield "function admissible", call, INVALID, "admissible"
+    for bad in (2, -1, "x", 0.5, None, [0, [1]]):
+        yield f"observed disturbance {bad!r}", lambda bad=bad: disturbance().observe_disturbance(bad), INVALID, "disturb"
+    for bad in (0, -1, 1.5, "2", None, True):
+        for k, name in enumerate(("n_states", "n_actions")):
+
+            def call(bad=bad, k=k):
+                sizes = [2, 2]
+                sizes[k] = bad
+                brmdp.DirichletPosterior.uniform(*sizes)
+
+            yield f"{name} {bad!r}", call, INVALID, rf"{name} must be a positive integer; got {bad!r}"
+        yield f"samples {bad!r}", lambda bad=bad: dirichlet().sample(bad), INVALID, "n must be a positive integer"
+        yield f"riverswim {bad!r}", lambda bad=bad: brmdp.envs.riverswim(bad), INVALID, "n must be"
+    for bad in (-0.1, 1.1, np.nan, "x", [0.5]):
+        call = lambda bad=bad: brmdp.envs.frozenlake(bad)  # noqa: E731
+        yield f"shortcut_risk {bad!r}", call, INVALID, "shortcut_risk"
+
+    # --- inadmissible actions
+    yield "inadmissible observed", lambda: dirichlet().observe(1, 1, 0), INVALID, "action 1 is not admissible in state 1"
+    call = lambda: dirichlet().observe([0, 1], [0, 1], [0, 0])  # noqa: E731
+    yield "inadmissible in a batch", call, INVALID, "action 1 is not admissible in state 1"
+    yield "inadmissible noise", lambda: disturbance().observe(1, 1, 0), INVALID, "action 1 is not admissible in state 1"
+    pattern = "policy takes action 1 in state 1, which is not admissible"
+    yield "inadmissible policy", lambda: evaluated([0, 1]), INVALID, pattern
+    yield "inadmissible policy in an MDP", lambda: brmdp.evaluate(mdp(admissible=ADMISSIBLE), [0, 1]), INVALID, pattern
+    call = lambda: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 1])  # noqa: E731
+    yield "inadmissible policy sampled", call, INVALID, pattern
+    for bad in (np.ones((2, 3), dtype=bool), np.ones((2, 2)), [True, True], "yes", [[True], [True, False]]):
+        yield f"admissible {np.shape(bad) if not isinstance(bad, list) else bad}", lambda bad=bad: mdp(admissible=bad), (
+            INVALID
+        ), "admissible must be booleans"
+    none = np.array([[True, True], [False, False]])
+    yield "no admissible action", lambda: mdp(admissible=none), INVALID, "state 1 has no admissible action"
+    different = [mdp(), mdp(admissible=ADMISSIBLE)]
+    call = lambda: brmdp.ScenarioPosterior(different, [0.5, 0.5])  # noqa: E731
+    yield "scenarios with different actions", call, INVALID, "admissible"
+
+    # --- rewards not finite, of wrong shape or type
+    for bad in (np.nan, np.inf, -np.inf):
+        spoilt = changed(REWARDS, (1, 0, 1), bad)
+        pattern = rf"rewards must be finite; got {bad}"
+        yield f"mdp reward {bad}", lambda spoilt=spoilt: mdp(rewards=spoilt), INVALID, pattern
+        yield f"plan reward {bad}", lambda spoilt=spoilt: plan(rewards=spoilt), INVALID, pattern + r" at index \(1, 0, 1\)"
+        call = lambda spoilt=spoilt: plan(rewards=sparse.csr_array(spoilt.reshape(4, 2)))  # noqa: E731
+        yield f"sparse reward {bad}", call, INVALID, pattern
+        call = lambda spoilt=spoilt: brmdp.certify(dirichlet(), spoilt, 0.9)  # noqa: E731
+        yield f"certify reward {bad}", call, INVALID, pattern
+        call = lambda bad=bad: mdp(changed(KERNEL, (0, 0, 0), bad))  # noqa: E731
+        yield f"transition {bad}", call, INVALID, rf"transitions must be finite; got {bad}"
+    for shape in ((2,), (2, 3), (2, 2, 3), (4, 2), (2, 2, 2, 1), (), (0,)):
+        call = lambda shape=shape: plan(rewards=np.zeros(shape))  # noqa: E731
+        yield f"rewards of shape {shape}", call, INVALID, "rewards must have shape"
+    call = lambda: plan(rewards=sparse.csr_array((3, 2)))  # noqa: E731
+    yield "sparse rewards shape", call, INVALID, r"rewards must have shape.*sparse \(3, 2\)"
+    for bad in ("rewards", None, REWARDS * 1j, [[0, 1], [2]], object()):
+        yield f"rewards {type(bad).__name__}", lambda bad=bad: plan(rewards=bad), INVALID, "rewards must"
+        yield f"mdp rewards {type(bad).__name__}", lambda bad=bad: mdp(rewards=bad), INVALID, "rewards must"
+    yield "rewards too large", lambda: plan(rewards=REWARDS * 1e300), INVALID, r"rewards.*e\+30"
+    call = lambda: brmdp.solve(mdp(rewards=REWARDS * 1e300))  # noqa: E731
+    yield "mdp rewards too large", call, INVALID, r"rewards.*e\+30"
+    call = lambda: plan(dirichlet(), rewards=brmdp.DisturbanceRewards(REWARDS))  # noqa: E731
+    yield "rewards of another belief", call, INVALID, "rewards must"
+    call = lambda: plan(disturbance(), rewards=brmdp.DisturbanceRewards(REWARDS[0]))  # noqa: E731
+    yield "disturbance rewards shape", call, INVALID, "rewards must have shape"
+    for bad in ("kernel", None, KERNEL * 1j, KERNEL[0], np.zeros((0, 1, 0)), [[1.0], [1.0, 2.0]]):
+        yield f"transitions {type(bad).__name__} {np.shape(bad) if not isinstance(bad, list) else bad}", (
+            lambda bad=bad: mdp(transitions=bad)
+        ), INVALID, "transitions must"
+    call = lambda: mdp(transitions=sparse.csr_array((5, 2)))  # noqa: E731
+    yield "sparse transitions shape", call, INVALID, r"transitions must be a sparse.*\(5, 2\)"
+    yield "state names", lambda: mdp(state_names=["a"]), INVALID, "state_names must hold 2 names; got 1"
+    yield "action names", lambda: mdp(action_names=list("abc")), INVALID, "action_names must hold 2 names; got 3"
+    yield "names of a wrong type", lambda: mdp(action_names=5), INVALID, "action_names.*5"
+
+    # --- impossible transitions observed
+    pattern = r"state=0, action=1, next_state=1\)? is impossible|state=0, action=1, next_state=1"
+    yield "impossible", lambda: dirichlet().observe(0, 1, 1), IMPOSSIBLE, pattern
+    yield "impossible in a batch", lambda: dirichlet().observe([0, 0], [0, 1], [1, 1]), IMPOSSIBLE, pattern
+    yield "impossible scenario", lambda: scenario().observe(0, 1, 1), IMPOSSIBLE, pattern
+    call = lambda: disturbance().observe(0, 1, 0)  # noqa: E731
+    yield "impossible noise", call, IMPOSSIBLE, "state=0, action=1, next_state=0"
+    call = lambda: disturbance().observe(0, 0, 1, disturbance=0)  # noqa: E731
+    yield "impossible with this noise", call, IMPOSSIBLE, "disturbance 0.*next_state=1"
+    call = lambda: disturbance().observe(0, 1, 1)  # noqa: E731
+    yield "ambiguous noise", call, INVALID, r"\[0, 1\]; pass disturbance="
+
+    # --- budgets of zero
+    for bad in (0, 0.0, -1.0, np.nan, np.inf, "250", None):
+        call = lambda bad=bad: brmdp.MonteCarlo(coefficient=bad)  # noqa: E731
+        yield f"coefficient {bad!r}", call, INVALID, rf"coefficient must be a positive.*got {bad!r}"
+    for bad in (0, -5, 1.5, "10", True):
+        call = lambda bad=bad: brmdp.MonteCarlo(cap=bad)  # noqa: E731
+        yield f"cap {bad!r}", call, INVALID, rf"cap must be a positive integer; got {bad!r}"
+        call = lambda bad=bad: brmdp.MonteCarlo(samples=bad)  # noqa: E731
+        yield f"budget {bad!r}", call, INVALID, rf"samples must be a positive integer; got {bad!r}"
+        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 0], samples=bad)  # noqa: E731
+        yield f"posterior samples {bad!r}", call, INVALID, rf"samples must be a positive integer; got {bad!r}"
+        if bad != 0:  # zero switches the check off
+            call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, coverage_samples=bad)  # noqa: E731
+            yield f"coverage samples {bad!r}", call, INVALID, rf"coverage_samples must be .*got {bad!r}"
+        call = lambda bad=bad: plan(max_iterations=bad)  # noqa: E731
+        yield f"max_iterations {bad!r}", call, INVALID, rf"max_iterations must be a positive integer; got {bad!r}"
+        call = lambda bad=bad: brmdp.solve(mdp(), max_iterations=bad)  # noqa: E731
+        yield f"solve max_iterations {bad!r}", call, INVALID, rf"max_iterations must be a positive integer; got {bad!r}"
+        yield f"certified states {bad!r}", lambda bad=bad: brmdp.certified_level(0.1, bad), INVALID, "n_states must"
+
+    # --- tolerances, methods, measures, warm starts
+    for bad in (0, 0.0, -1e-8, np.nan, np.inf, "1e-8", None, 1j, [1e-8]):
+        pattern = "tolerance must be a positive"
+        yield f"tolerance {bad!r}", lambda bad=bad: plan(tolerance=bad), INVALID, pattern
+        yield f"solve tolerance {bad!r}", lambda bad=bad: brmdp.solve(mdp(), tolerance=bad), INVALID, pattern
+        call = lambda bad=bad: brmdp.evaluate(mdp(), [0, 0], tolerance=bad)  # noqa: E731
+        yield f"evaluate tolerance {bad!r}", call, INVALID, pattern
+        yield f"evaluation tolerance {bad!r}", lambda bad=bad: evaluated([0, 0], tolerance=bad), INVALID, pattern
+        call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, tolerance=bad)  # noqa: E731
+        yield f"certify tolerance {bad!r}", call, INVALID, pattern
+    for bad in ("Newton", "", None, 3, ["newton"]):
+        yield f"solver {bad!r}", lambda bad=bad: plan(method=bad), INVALID, "method must be one of.*got"
+        yield f"solve with {bad!r}", lambda bad=bad: brmdp.solve(mdp(), method=bad), INVALID, "method must be one of"
+        yield f"quantile method {bad!r}", lambda bad=bad: brmdp.Quantile(0.5, bad), INVALID, "method must be 'exact'"
+    yield "method class", lambda: brmdp.Quantile(0.5, brmdp.MonteCarlo), INVALID, "method must be"
+    call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, "saddlepoint"))  # noqa: E731
+    yield "saddlepoint of scenarios", call, INVALID, "saddlepoint"
+    call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, brmdp.MonteCarlo(reuse=True, rng=0)))  # noqa: E731
+    yield "reuse of scenarios", call, INVALID, "reuse=True needs a DirichletPosterior; got ScenarioPosterior"
+    for bad in ("quantile", 0.5, object(), brmdp.Mean, brmdp.Quantile):
+        name = getattr(bad, "__name__", type(bad).__name__)
+        yield f"risk {name}", lambda bad=bad: plan(risk=bad), INVALID, "risk must be"
+        call = lambda bad=bad: brmdp.evaluate_policy(dirichlet(), REWARDS, 0.9, [0, 0], risk=bad)  # noqa: E731
+        yield f"evaluation risk {name}", call, INVALID, "risk must be"
+        call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, [0.0, 0.0], risk=bad)  # noqa: E731
+        yield f"backup risk {name}", call, INVALID, "risk must be"
+    for bad in ([0.0], [np.nan, 0.0], [np.inf, 0.0], "zero", [[0.0, 0.0]], 0.0, [0.0, 1e300], [1j, 0]):
+        yield f"initial {bad!r}", lambda bad=bad: plan(initial=bad), INVALID, "initial must"
+        call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, bad, risk=brmdp.Mean())  # noqa: E731
+        yield f"backup values {bad!r}", call, INVALID, "values|initial"
+    for bad in ("seed", -1, 1.5, [0.5]):
+        yield f"rng {bad!r}", lambda bad=bad: dirichlet().sample(1, rng=bad), INVALID, "rng must be"
+        yield f"draw rng {bad!r}", lambda bad=bad: brmdp.PosteriorSample(rng=bad), INVALID, "rng must be"
+        yield f"Monte Carlo rng {bad!r}", lambda bad=bad: brmdp.MonteCarlo(rng=bad), INVALID, "rng must be"
+
+    # --- policies
+    for bad in ([0], [0, 0, 0], [[0, 0]], 0, [], None, "01"):
+        pattern = r"policy must hold one action per state, shape \(2,\)"
+        yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, pattern
+        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, pattern
+        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, bad)  # noqa: E731
+        yield f"sampled policy {bad!r}", call, INVALID, pattern
+    for bad in ([0, 2], [0, -1], [0.0, 0.0], [True, False], ["a", "b"], [0, None], [0j, 0], [0, [0]]):
+        yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, "policy"
+        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, "policy"
+
+    # --- beliefs
+    for bad in (None, KERNEL, "posterior", 3, brmdp.Mean()):
+        name = type(bad).__name__
+        pattern = f"posterior must be.*{name}"
+        options = {"risk": brmdp.Mean()}
+        call = lambda bad=bad, options=options: brmdp.plan(bad, REWARDS, 0.9, **options)  # noqa: E731
+        yield f"plan from {name}", call, INVALID, pattern
+        call = lambda bad=bad, options=options: brmdp.evaluate_policy(bad, REWARDS, 0.9, [0, 0], **options)  # noqa: E731
+        yield f"evaluate_policy from {name}", call, INVALID, pattern
+        yield f"certify {name}", lambda bad=bad: brmdp.certify(bad, REWARDS, 0.9), INVALID, pattern
+        call = lambda bad=bad: brmdp.posterior_quantile_value(bad, REWARDS, 0.9, [0, 0])  # noqa: E731
+        yield f"posterior_quantile_value of {name}", call, INVALID, pattern
+        call = lambda bad=bad, options=options: brmdp.backup(bad, REWARDS, 0.9, [0.0, 0.0], **options)  # noqa: E731
+        yield f"backup of {name}", call, INVALID, pattern
+        yield f"solve {name}", lambda bad=bad: brmdp.solve(bad), INVALID, f"mdp must be a brmdp.TabularMDP; got {name}"
+        yield f"evaluate {name}", lambda bad=bad: brmdp.evaluate(bad, [0, 0]), INVALID, "mdp must be a brmdp.TabularMDP"
+    yield "solve a posterior", lambda: brmdp.solve(dirichlet()), INVALID, "mdp must be.*DirichletPosterior"
+    for bad in ([], "abc", None, 3, np.array(3.0), KERNEL, [KERNEL, KERNEL[:1]], [None], {0: KERNEL}):
+        call = lambda bad=bad: brmdp.ScenarioPosterior(bad, [1.0])  # noqa: E731
+        yield f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}", call, INVALID, "kernels"
+    larger = np.full((3, 2, 3), 1 / 3)
+    call = lambda: brmdp.ScenarioPosterior([KERNEL, larger], [0.5, 0.5])  # noqa: E731
+    yield "kernels of different sizes", call, INVALID, r"kernels.*same states.*\(2, 2\).*\(3, 2\)"
+    yield (
+        "possible of another size",
+        lambda: brmdp.DirichletPosterior.uniform(3, 2, possible=KERNEL),
+        INVALID,
+        "possible must describe 3 states and 2 actions; got 2 and 2",
+    )
+    for bad in ("DENSE", None, 3, ["dense"]):
+        pattern = "format must be"
+        yield f"kernel format {bad!r}", lambda bad=bad: mdp().kernel(bad), INVALID, pattern
+        yield f"mean format {bad!r}", lambda bad=bad: dirichlet().mean(bad), INVALID, pattern
+        yield f"sample format {bad!r}", lambda bad=bad: dirichlet().sample(2, rng=0, format=bad), INVALID, pattern
+        yield f"solution format {bad!r}", lambda bad=bad: plan().kernel(bad), INVALID, pattern
+    yield "csr of many kernels", lambda: dirichlet().sample(2, rng=0, format="csr"), INVALID, "format must be"
+
+
+def parameters():
+    return [pytest.param(call, error, message, id=name) for name, call, error, message in cases()]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), parameters())
+def test_bad_input_is_a_typed_error_that_names_the_culprit(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert isinstance(caught.value, brmdp.BrmdpError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_impossible_transitions_and_bad_input_are_told_apart():
+    assert issubclass(brmdp.ImpossibleTransitionError, brmdp.InvalidInputError)
+    with pytest.raises(brmdp.InvalidInputError) as caught:
+        dirichlet().observe(1, 1, 0)
+    assert not isinstance(caught.value, brmdp.ImpossibleTransitionError)
+
+
+# --- non-convergence ---------------------------------------------------------------------------------
+
+
+def problem():
+    mdp = brmdp.envs.riverswim(6)
+    posterior = brmdp.DirichletPosterior.uniform(6, 2)
+    return posterior, mdp
+
+
+def calls():
+    posterior, world = problem()
+    for method in ("newton", "value-iteration"):
+        yield f"plan {method}", lambda method=method, **options: brmdp.plan(
+            posterior, world.rewards, 0.9, risk=brmdp.Quantile(0.3), method=method, **options
+        )
+        yield f"mean {method}", lambda method=method, **options: brmdp.plan(
+            posterior, world.rewards, 0.9, risk=brmdp.Mean(), method=method, **options
+        )
+        yield f"evaluate_policy {method}", lambda method=method, **options: brmdp.evaluate_policy(
+            posterior, world.rewards, 0.9, [0, 1, 0, 1, 0, 1], risk=brmdp.CVaR(0.3), method=method, **options
+        )
+        yield f"solve {method}", lambda method=method, **options: brmdp.solve(world, method=method, **options)
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in calls()])
+def test_too_few_iterations_raise_and_carry_the_last_iterate(call):
+    with pytest.raises(brmdp.ConvergenceError, match=r"error bound .* after .*raise max_iterations=1\b") as caught:
+        call(max_iterations=1)
+    assert isinstance(caught.value, RuntimeError)
+    truth = call(tolerance=1e-9)
+    for solution in (caught.value.solution, call(max_iterations=1, raise_on_failure=False)):
+        assert isinstance(solution, brmdp.Solution)
+        assert solution.status == "not converged"
+        assert np.isfinite(solution.values).all()
+        assert solution.error_bound > solution.tolerance == 1e-8
+        # even then the certificate is true
+        assert np.abs(solution.values - truth.values).max() <= solution.error_bound + truth.error_bound
+        assert solution.iterations >= 1
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in calls()])
+@pytest.mark.parametrize("limit", [2, 3, 5])
+def test_the_limit_on_iterations_is_kept(call, limit):
+    solution = call(max_iterations=limit, tolerance=1e-13, raise_on_failure=False)
+    assert solution.iterations <= limit
+    assert solution.status in ("converged", "not converged")
+    assert (solution.status == "converged") == (solution.error_bound <= 1e-13)
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in calls()])
+def test_a_tolerance_beyond_arithmetic_raises_with_the_remedy(call):
+    with pytest.raises(brmdp.ConvergenceError, match=r"loosen tolerance") as caught:
+        call(tolerance=1e-30)
+    solution = caught.value.solution
+    assert solution.status == "not converged"
+    assert solution.error_bound < 1e-9
+
+
+def test_certify_passes_non_convergence_on():
+    posterior, world = problem()
+    with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
+        brmdp.certify(posterior, world.rewards, 0.9, tolerance=1e-30)
+
+
+# --- damaged files (test_storage.py has many more) ---------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dirichlet, disturbance, scenario])
+@pytest.mark.parametrize("damage", ["truncated", "altered", "empty", "foreign"])
+def test_damaged_files_are_named(tmp_path, make, damage):
+    path = tmp_path / "posterior.npz"
+    posterior = make()
+    posterior.save(path)
+    whole = path.read_bytes()
+    altered = bytearray(whole)
+    altered[whole.index(b"counts" if b"counts" in whole else b"weights") + 150] ^= 0x10
+    content = {"truncated": whole[: len(whole) // 2], "altered": bytes(altered), "empty": b"", "foreign": b"hello"}
+    path.write_bytes(content[damage])
+    with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+        type(posterior).load(path)

@@ -1,0 +1,340 @@
+"""The certificate is true: error_bound and policy_gap cover the distance to a solution computed to 1e-12.
+
+The references are plain value iterations from zero. Where the measure allows it they use the oracle's own measure: the
+posterior mean, loops over scenarios, a sort of the same draws, a Beta quantile by bisection; otherwise the package's
+backup, and once more the oracle's quantile on the paper's worlds (slow).
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from oracles import dirichlet_functional, planning
+from problems import MEASURES, RANDOM, WORLDS, Problem, iterate_backup, measure, problem
+
+import brmdp
+
+ACCURACY = 1e-12
+TOLERANCES = (1e-1, 1e-2, 1e-4)
+METHODS = ("newton", "value-iteration")
+KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
+EXACT = [name for name in MEASURES if name != "posterior-sample"]
+
+
+@cache
+def optimum(kind, name):
+    return iterate_backup(problem(kind), name, accuracy=ACCURACY)
+
+
+@cache
+def worth(kind, name, policy):
+    return iterate_backup(problem(kind), name, np.array(policy), accuracy=ACCURACY)
+
+
+def assert_covered(got, best, own):
+    """``best`` is V*, ``own`` the value of the returned policy; both to ACCURACY."""
+    assert np.abs(got.values - best).max() <= got.error_bound + ACCURACY
+    assert (best - own).max() <= got.policy_gap + 2 * ACCURACY
+    assert (best - own).min() >= -2 * ACCURACY, "the reference is not optimal"
+
+
+def starts(best, seed):
+    """Where to start: zero, and near the solution, so that a loose tolerance is met by a poor iterate."""
+    rng = np.random.default_rng(seed)
+    yield None
+    for size in (1e-3, 3e-2, 0.5):
+        yield best + size * rng.normal(size=best.size)
+
+
+# --- random problems and the paper's worlds, every exact measure ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
+@pytest.mark.parametrize("name", EXACT)
+def test_certificates_cover(kind, name):
+    case = problem(kind)
+    best = optimum(kind, name)
+    for tolerance in TOLERANCES:
+        for method in METHODS:
+            for initial in starts(best, 1):
+                got = case.plan(measure(name, case.shape), tolerance=tolerance, method=method, initial=initial)
+                assert got.error_bound <= tolerance
+                assert_covered(got, best, worth(kind, name, tuple(got.policy.tolist())))
+
+
+def test_the_cases_above_are_not_trivial():
+    """The bounds are tested by iterates that are really off, by policies that really lose, and they are not wasteful."""
+    errors, losses = [], []
+    for kind in ["dense-1", "dense-2", "dense-3", "inadmissible-1", "inadmissible-2"]:
+        case, best = problem(kind), optimum(kind, "quantile-array")
+        for initial in starts(best, 1):
+            risk = measure("quantile-array", case.shape)
+            got = case.plan(risk, tolerance=0.1, method="value-iteration", initial=initial)
+            errors.append(np.abs(got.values - best).max() / got.error_bound)
+            losses.append((best - worth(kind, "quantile-array", tuple(got.policy.tolist()))).max() / got.policy_gap)
+    assert max(errors) > 0.5
+    assert max(losses) > 0.01
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("shift", [0.37, -0.37])
+@pytest.mark.parametrize("kind", ["dense-1", "inadmissible-2", "disturbance-1", "scenarios-1", "riverswim"])
+def test_error_bound_is_attained(kind, name, shift):
+    """From V* + c the first sweep gives V* + γc, and the bound is γ|c|: no smaller bound would be true."""
+    case = problem(kind)
+    best = optimum(kind, name)
+    got = case.plan(
+        measure(name, case.shape), tolerance=case.discount * 0.3701, method="value-iteration", initial=best + shift
+    )
+    assert got.iterations == 1
+    np.testing.assert_allclose(got.values - best, case.discount * shift, rtol=0, atol=1e-9)
+    assert got.error_bound == pytest.approx(case.discount * abs(shift), rel=1e-6)
+    assert_covered(got, best, worth(kind, name, tuple(got.policy.tolist())))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_policy_gap_covers_what_ties_give_away(gamma, tolerance):
+    """The first action loses 9.9 tolerances at every step and is taken, because it is tied."""
+    loss = 9.9 * tolerance
+    mdp = brmdp.TabularMDP(np.ones((1, 2, 1)), np.array([[0.0, loss]]), gamma)
+    got = brmdp.solve(mdp, tolerance=tolerance)
+    assert got.policy.tolist() == [0]
+    assert got.policy_gap >= loss / (1 - gamma) * (1 - 1e-9)
+    assert abs(got.values[0] - loss / (1 - gamma)) <= got.error_bound + ACCURACY
+
+
+def test_policy_gap_covers_a_greedy_policy_that_loses():
+    """The classic bad case: a poor iterate makes the greedy policy lose close to 2γ·error/(1 − γ)."""
+    gamma, error = 0.9, 0.5
+    kernel = np.zeros((2, 2, 2))
+    kernel[0, 0, 0] = kernel[0, 1, 1] = kernel[1, :, 1] = 1.0
+    loss = 2 * gamma * error
+    rewards = np.zeros((2, 2))
+    rewards[0, 0] = -loss * 0.98  # staying looks better from V = (error, −error), and loses 2γ·error at every step
+    mdp = brmdp.TabularMDP(kernel, rewards, gamma)
+    initial = np.array([error, -error])
+    got = brmdp.solve(mdp, tolerance=10.0, initial=initial)
+    assert got.iterations == 1
+    assert_covered(got, np.zeros(2), brmdp.evaluate(mdp, got.policy))
+    assert got.policy.tolist()[0] == 0
+
+
+def test_evaluation_bounds_cover():
+    for kind in KINDS:
+        case = problem(kind)
+        policy = case.admissible.argmax(axis=1)
+        for name in EXACT:
+            own = worth(kind, name, tuple(policy.tolist()))
+            for tolerance in TOLERANCES:
+                for method in METHODS:
+                    for initial in starts(own, 2):
+                        got = case.evaluate(
+                            policy, measure(name, case.shape), tolerance=tolerance, method=method, initial=initial
+                        )
+                        assert got.error_bound <= tolerance
+                        assert np.abs(got.values - own).max() <= got.error_bound + ACCURACY
+
+
+# --- with the oracle's own measures -----------------------------------------------------------------------------------
+
+
+def check_with_oracle(case, risk_maker, oracle_risk, tolerances=TOLERANCES, reference=None):
+    best = reference
+    if best is None:
+        best = planning.value_iteration(oracle_risk, case.rewards, case.discount, ACCURACY, case.admissible)
+    known = {}
+    for tolerance in (*tolerances, 1e-8):
+        for method in METHODS:
+            for initial in starts(best, 3):
+                got = case.plan(risk_maker(), tolerance=tolerance, method=method, initial=initial)
+                policy = tuple(got.policy.tolist())
+                if policy not in known:
+                    known[policy] = planning.evaluate_policy(
+                        oracle_risk, case.rewards, case.discount, got.policy, ACCURACY
+                    )
+                assert_covered(got, best, known[policy])
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
+def test_mean_with_the_oracle(kind):
+    case = problem(kind)
+    if hasattr(case.belief, "scenario_entries"):
+        kernels = case.belief.pattern.dense(case.belief.scenario_entries)
+        mean = sum(w * k for w, k in zip(case.belief.weights, kernels, strict=True))
+    elif hasattr(case.belief, "outcomes"):
+        share = case.belief.concentration() / case.belief.concentration().sum()
+        mean = np.zeros((*case.shape, case.n_states))
+        for s, a in np.argwhere(case.admissible):
+            for d, successor in enumerate(case.belief.outcomes[s, a]):
+                mean[s, a, successor] += share[d]
+    else:
+        phi = case.belief.concentration()
+        mean = phi / np.maximum(phi.sum(axis=2, keepdims=True), 1e-300)
+    check_with_oracle(case, brmdp.Mean, planning.mean_risk(mean))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("lower_tail", [False, True])
+def test_scenarios_with_the_oracle(seed, lower_tail):
+    case = problem(f"scenarios-{seed}")
+    levels = np.random.default_rng(seed).uniform(0.05, 0.95, case.shape)
+    kernels = case.belief.pattern.dense(case.belief.scenario_entries)
+    risk = planning.scenario_risk(kernels, case.belief.weights, levels, lower_tail=lower_tail)
+    check_with_oracle(case, lambda: (brmdp.CVaR if lower_tail else brmdp.Quantile)(levels), risk)
+
+
+@pytest.mark.parametrize("kind", ["dense-1", "sparse-2", "inadmissible-1"])
+def test_sampled_quantile_with_the_oracle(kind):
+    """The certificate holds for the sampled problem: an order statistic of the very same draws."""
+    case = problem(kind)
+    levels = np.random.default_rng(4).uniform(0.05, 0.95, case.shape)
+
+    def maker():
+        return brmdp.Quantile(levels, brmdp.MonteCarlo(samples=25, rng=5))
+
+    draws, pattern = maker().bind(case.belief).draws, case.belief.pattern
+
+    def dense_draws(s, a):
+        pair = s * case.shape[1] + a
+        out = np.zeros((25, case.n_states))
+        out[:, pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]] = draws[pair]
+        return out
+
+    check_with_oracle(case, maker, planning.sampled_quantile_risk(dense_draws, levels))
+
+
+def two_states(seed, discount):
+    rng = np.random.default_rng(seed)
+    phi = np.exp(rng.uniform(np.log(0.2), np.log(20.0), (2, 2, 2)))
+    if seed % 3 == 0:
+        phi[0, 0, 1] = 0.0
+    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=(2, 2, 2)), discount)
+
+
+beta_tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
+    case = two_states(seed, discount=0.7)
+    levels = np.random.default_rng(seed).uniform(0.02, 0.98, case.shape)
+    risk = planning.dirichlet_quantile_risk(beta_tails, case.belief.concentration(), levels)
+    check_with_oracle(case, lambda: brmdp.Quantile(levels), risk)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cvar_of_two_states_with_beta_functions(seed):
+    case = two_states(seed, discount=0.6)
+    levels = np.random.default_rng(seed).uniform(0.05, 0.95, case.shape)
+    risk = planning.dirichlet_cvar_risk(beta_tails, case.belief.concentration(), levels)
+    check_with_oracle(case, lambda: brmdp.CVaR(levels), risk)
+
+
+def continue_oracle(operator, near, discount):
+    """Plain value iteration with the oracle's operator, begun near the fixed point; its own change proves where it ends."""
+    values = near
+    for _ in range(100):
+        following = operator(values)
+        change = np.abs(following - values).max()
+        values = following
+        if discount * change <= ACCURACY * (1 - discount):
+            return values
+    raise AssertionError(f"not at a fixed point: {change}")
+
+
+def oracle_reference(case, risk, near):
+    def operator(values):
+        q_values = np.full(case.shape, -np.inf)
+        for s, a in np.argwhere(case.admissible):
+            q_values[s, a] = risk(s, a, case.rewards[s, a] + case.discount * values)
+        return q_values.max(axis=1)
+
+    return continue_oracle(operator, near, case.discount)
+
+
+def check_near_oracle(case, levels, risk, maker):
+    """Only V* from the oracle (every quantile costs much): error_bound at loose and at tight tolerances."""
+    best = oracle_reference(case, risk, case.plan(maker(), tolerance=1e-9).values)
+    for tolerance in (*TOLERANCES, 1e-8):
+        for method in METHODS:
+            for initial in starts(best, 5):
+                got = case.plan(maker(), tolerance=tolerance, method=method, initial=initial)
+                assert np.abs(got.values - best).max() <= got.error_bound + ACCURACY
+    return best
+
+
+def test_quantile_of_three_states_with_splines():
+    """Small integer parameters, a B-spline in rational arithmetic, and bisection."""
+    rng = np.random.default_rng(6)
+    phi = rng.integers(1, 4, (3, 2, 3)).astype(float)
+    case = Problem(brmdp.DirichletPosterior(phi), rng.normal(size=(3, 2, 3)), 0.3)
+    levels = rng.uniform(0.05, 0.95, case.shape)
+    risk = planning.dirichlet_quantile_risk(dirichlet_functional.spline_tails, phi, levels)
+    check_near_oracle(case, levels, risk, lambda: brmdp.Quantile(levels))
+
+
+def ray_tails(phi, values, z):
+    return dirichlet_functional.ray_tails(phi, values, z)[:2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dense-1", "sparse-1", "inadmissible-2", "riverswim"])
+def test_quantile_with_the_ray_oracle(kind):
+    """Quantiles by bisection on an inversion along a ray; also the policy's own value."""
+    case = problem(kind)
+    levels = np.random.default_rng(7).uniform(0.05, 0.95, case.shape)
+    phi = case.belief.concentration()
+    risk = planning.dirichlet_quantile_risk(ray_tails, phi, levels)
+    best = check_near_oracle(case, levels, risk, lambda: brmdp.Quantile(levels))
+    got = case.plan(brmdp.Quantile(levels), tolerance=1e-2, method="value-iteration")
+    near = case.evaluate(got.policy, brmdp.Quantile(levels), tolerance=1e-9).values
+
+    def operator(values):
+        return np.array(
+            [
+                risk(s, int(a), case.rewards[s, a] + case.discount * values)
+                for s, a in enumerate(got.policy)
+            ]
+        )
+
+    assert_covered(got, best, continue_oracle(operator, near, case.discount))
+
+
+@pytest.mark.slow
+def test_frozenlake_with_the_ray_oracle():
+    case = problem("risky-frozenlake")
+    levels = np.full(case.shape, 0.1)
+    risk = planning.dirichlet_quantile_risk(ray_tails, case.belief.concentration(), levels)
+    got = case.plan(brmdp.Quantile(0.1), tolerance=1e-9)
+    q_values = planning.backup(risk, case.rewards, case.discount, got.values)
+    distance = np.abs(q_values.max(axis=1) - got.values).max() / (1 - case.discount)
+    assert distance <= (1 + case.discount) / (1 - case.discount) * (got.error_bound + ACCURACY)
+    for tolerance in TOLERANCES:
+        loose = case.plan(brmdp.Quantile(0.1), tolerance=tolerance, method="value-iteration")
+        assert np.abs(loose.values - got.values).max() <= loose.error_bound + distance
+
+
+# --- a large problem --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_iterative_path_certificates_cover(tolerance):
+    from scipy import sparse
+
+    rng = np.random.default_rng(8)
+    n, width = 700, 3
+    columns = np.stack([rng.choice(n, width, replace=False) for _ in range(2 * n)])
+    kernel = sparse.csr_array(
+        (rng.dirichlet(np.ones(width), 2 * n).ravel(), columns.ravel(), np.arange(2 * n + 1) * width), (2 * n, n)
+    )
+    rewards = rng.normal(size=(n, 2))
+    values = np.zeros(n)
+    for _ in range(300):
+        values = (rewards + 0.9 * (kernel @ values).reshape(n, 2)).max(axis=1)
+    mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
+    for method in METHODS:
+        got = brmdp.solve(mdp, tolerance=tolerance, method=method)
+        rows = sparse.csr_array(kernel[np.arange(n) * 2 + got.policy])
+        own = np.linalg.solve(np.eye(n) - 0.9 * rows.toarray(), rewards[np.arange(n), got.policy])
+        assert_covered(got, values, own)

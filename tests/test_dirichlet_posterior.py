@@ -1,0 +1,327 @@
+"""DirichletPosterior against the textbook formulas, scipy's distributions and hand counting."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import brmdp
+
+S, A = 4, 3
+
+
+def random_concentration(seed, zeros=0.4):
+    rng = np.random.default_rng(seed)
+    concentration = rng.gamma(1.0, 2.0, size=(S, A, S)) + 0.01
+    concentration[rng.random(concentration.shape) < zeros] = 0.0
+    concentration[..., seed % S] += 0.5
+    return concentration
+
+
+def random_data(seed, concentration, n):
+    """Possible transitions, with repeats."""
+    rng = np.random.default_rng(seed)
+    possible = np.argwhere(concentration > 0)
+    return possible[rng.integers(len(possible), size=n)].T
+
+
+def state_of(posterior):
+    """Everything that observing may change, as bytes."""
+    return (
+        posterior.concentration("flat").tobytes(),
+        posterior.counts("flat").tobytes(),
+        posterior.mean("flat").tobytes(),
+        posterior.effective_sample_size().tobytes(),
+    )
+
+
+# --- priors ------------------------------------------------------------------------------------------
+
+
+def test_uniform_and_jeffreys_priors():
+    np.testing.assert_array_equal(brmdp.DirichletPosterior.uniform(S, A).concentration(), np.ones((S, A, S)))
+    np.testing.assert_array_equal(
+        brmdp.DirichletPosterior.uniform(S, A, concentration=0.3).concentration(), np.full((S, A, S), 0.3)
+    )
+    np.testing.assert_array_equal(brmdp.DirichletPosterior.jeffreys(S, A).concentration(), np.full((S, A, S), 0.5))
+
+
+def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
+    mdp = brmdp.envs.riverswim(5)
+    for kernel in (mdp, mdp.kernel(), mdp.kernel("csr")):
+        posterior = brmdp.DirichletPosterior.informative(kernel, 12.5)
+        np.testing.assert_allclose(posterior.mean(), mdp.kernel(), atol=1e-15)
+        np.testing.assert_allclose(posterior.effective_sample_size(), 12.5, rtol=1e-15)
+        np.testing.assert_allclose(posterior.concentration(), 12.5 * mdp.kernel(), rtol=1e-14)
+        assert posterior.counts().sum() == 0
+
+
+@pytest.mark.parametrize("make", [np.asarray, lambda c: sparse.csr_array(c.reshape(S * A, S))])
+def test_structural_zeros_take_no_memory_and_stay_zero(make):
+    concentration = random_concentration(1)
+    posterior = brmdp.DirichletPosterior(make(concentration))
+    assert posterior.pattern.n_transitions == posterior.concentration("flat").size == np.count_nonzero(concentration)
+    impossible = concentration == 0
+    np.testing.assert_array_equal(posterior.concentration(), concentration)
+    for array in (posterior.mean(), posterior.variance(), posterior.sample(7, rng=0), posterior.counts()):
+        assert (array[..., impossible] == 0).all()
+
+
+@pytest.mark.parametrize("prior", ["uniform", "jeffreys"])
+def test_possible_transitions_may_be_given_in_any_form(prior):
+    mdp = brmdp.envs.frozenlake(0.7)
+    mask = mdp.kernel() > 0
+    make = getattr(brmdp.DirichletPosterior, prior)
+    value = {"uniform": 1.0, "jeffreys": 0.5}[prior]
+    for possible in (mdp, mask, mask.astype(int), mdp.kernel(), mdp.kernel("csr")):
+        np.testing.assert_array_equal(make(16, 4, possible=possible).concentration(), np.where(mask, value, 0.0))
+
+
+def test_the_prior_is_copied():
+    concentration = random_concentration(2, zeros=0.0)
+    posterior = brmdp.DirichletPosterior(concentration)
+    before = concentration.copy()
+    concentration[:] = 9.0
+    np.testing.assert_array_equal(posterior.concentration(), before)
+    posterior.concentration()[:] = 3.0
+    posterior.concentration("flat")[:] = 3.0
+    np.testing.assert_array_equal(posterior.concentration(), before)
+
+
+def test_inadmissible_actions():
+    concentration = random_concentration(3)
+    admissible = np.ones((S, A), dtype=bool)
+    admissible[1, 2] = admissible[3, 0] = False
+    concentration[1, 2] = 0.0
+    posterior = brmdp.DirichletPosterior(concentration, admissible=admissible)
+    np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
+    np.testing.assert_array_equal(posterior.effective_sample_size() == 0, ~admissible)
+    assert (posterior.mean()[~admissible] == 0).all()
+    np.testing.assert_allclose(posterior.sample(5, rng=1).sum(axis=-1), np.broadcast_to(admissible, (5, S, A)))
+    with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
+        posterior.observe(1, 2, 0)
+    with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
+        posterior.observe([0, 1], [0, 2], [int(np.argmax(concentration[0, 0])), 0])
+
+
+# --- data --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+def test_one_by_one_and_batch_observation_are_identical(zeros):
+    concentration = random_concentration(4, zeros)
+    s, a, t = random_data(4, concentration, 500)
+    singly, batch, chunks = (brmdp.DirichletPosterior(concentration) for _ in range(3))
+    for item in zip(s, a, t, strict=True):
+        assert singly.observe(*item) is None
+    assert batch.observe(s, a, t) is None
+    chunks.observe(s[:123].tolist(), a[:123].tolist(), t[:123].tolist())
+    chunks.observe(s[123:499].reshape(4, 94), a[123:499].reshape(4, 94), t[123:499].reshape(4, 94))
+    chunks.observe(int(s[499]), int(a[499]), int(t[499]))
+    assert state_of(singly) == state_of(batch) == state_of(chunks)
+    counts = np.zeros((S, A, S), dtype=int)
+    for item in zip(s, a, t, strict=True):
+        counts[item] += 1
+    np.testing.assert_array_equal(batch.counts(), counts)
+    np.testing.assert_array_equal(batch.concentration(), concentration + counts)
+    assert batch.counts().dtype.kind == "i"
+
+
+def test_observing_changes_only_its_pair():
+    posterior = brmdp.DirichletPosterior(random_concentration(5, 0.0))
+    before = posterior.mean()
+    posterior.observe(2, 1, 3)
+    changed = (posterior.mean() != before).any(axis=2)
+    np.testing.assert_array_equal(np.argwhere(changed), [[2, 1]])
+
+
+def test_an_empty_batch_changes_nothing():
+    posterior = brmdp.DirichletPosterior(random_concentration(5))
+    before = state_of(posterior)
+    posterior.observe([], [], [])
+    posterior.observe(np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int))
+    assert state_of(posterior) == before
+
+
+def test_a_copy_is_independent_both_ways():
+    original = brmdp.DirichletPosterior(random_concentration(6, 0.0))
+    original.observe(0, 0, 1)
+    twin = original.copy()
+    assert state_of(twin) == state_of(original)
+    before = state_of(original)
+    twin.observe(1, 1, 1)
+    assert state_of(original) == before
+    after = state_of(twin)
+    original.observe([2, 2], [0, 0], [3, 3])
+    assert state_of(twin) == after
+    assert twin.counts().sum() == 2
+    assert original.counts().sum() == 3
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+@pytest.mark.parametrize("bad", ["state", "action", "next_state", "negative", "shape", "float"])
+def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
+    concentration = random_concentration(7, zeros)
+    posterior = brmdp.DirichletPosterior(concentration)
+    posterior.observe(*random_data(1, concentration, 50))
+    before = state_of(posterior)
+    batch = dict(zip(("state", "action", "next_state"), random_data(2, concentration, 20), strict=True))
+    if bad in batch:
+        batch[bad][13] = 17
+        message = rf"{bad} must lie in.*17.*13"
+    elif bad == "negative":
+        batch["state"][13] = -1
+        message = "state must lie in.*-1"
+    elif bad == "float":
+        batch["state"] = batch["state"].astype(float)
+        message = "state must be integers.*float"
+    else:
+        batch["action"] = batch["action"][:-1]
+        message = r"same shape.*\(20,\).*\(19,\)"
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        posterior.observe(**batch)
+    assert state_of(posterior) == before
+
+
+def test_impossible_transitions_are_refused_and_change_nothing():
+    concentration = random_concentration(8)
+    posterior = brmdp.DirichletPosterior(concentration)
+    before = state_of(posterior)
+    for s, a, t in np.argwhere(concentration == 0):
+        with pytest.raises(brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"):
+            posterior.observe(s, a, t)
+        good = np.argwhere(concentration > 0)[:9]
+        batch = np.vstack([good, [[s, a, t]], good]).T
+        with pytest.raises(brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"):
+            posterior.observe(*batch)
+    assert state_of(posterior) == before
+
+
+# --- summaries ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mean_variance_and_sample_size_follow_the_formulas(seed):
+    concentration = random_concentration(seed)
+    posterior = brmdp.DirichletPosterior(concentration)
+    data = random_data(seed, concentration, 100)
+    posterior.observe(*data)
+    phi = concentration.copy()
+    np.add.at(phi, tuple(data), 1.0)
+    total = phi.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(posterior.effective_sample_size(), total[..., 0], rtol=1e-14)
+    np.testing.assert_allclose(posterior.mean(), phi / total, rtol=1e-14)
+    np.testing.assert_allclose(posterior.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12)
+    np.testing.assert_allclose(posterior.mean().sum(axis=2), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(posterior.mean("csr").toarray().reshape(S, A, S), posterior.mean())
+    np.testing.assert_array_equal(posterior.variance("flat"), posterior.variance()[phi > 0])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_draws_have_the_posterior_moments(seed):
+    concentration = random_concentration(seed)
+    posterior = brmdp.DirichletPosterior(concentration)
+    n = 20_000
+    draws = posterior.sample(n, rng=np.random.default_rng(seed))
+    assert draws.shape == (n, S, A, S)
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
+    error = draws.std(axis=0) / np.sqrt(n)
+    assert (np.abs(draws.mean(axis=0) - posterior.mean()) <= 4.5 * error + 1e-15).all()
+    squares = (draws - posterior.mean()) ** 2
+    error = squares.std(axis=0) / np.sqrt(n)
+    assert (np.abs(squares.mean(axis=0) - posterior.variance()) <= 4.5 * error + 1e-15).all()
+    # different pairs are independent
+    flat = draws.reshape(n, S * A, S)[:, :, seed % S]
+    free = flat.std(axis=0) > 1e-12
+    correlation = np.corrcoef(flat[:, free], rowvar=False)
+    off = correlation[~np.eye(int(free.sum()), dtype=bool)]
+    assert np.abs(off).max() < 4.5 / np.sqrt(n)
+
+
+def test_draws_are_reproducible_and_move_on():
+    posterior = brmdp.DirichletPosterior(random_concentration(1))
+    np.testing.assert_array_equal(posterior.sample(3, rng=5), posterior.sample(3, rng=np.random.default_rng(5)))
+    rng = np.random.default_rng(5)
+    first, second = posterior.sample(3, rng=rng), posterior.sample(3, rng=rng)
+    assert (first != second).any()
+    before = state_of(posterior)
+    posterior.sample(2, rng=1)
+    assert state_of(posterior) == before
+
+
+@pytest.mark.parametrize("size", [1e-3, 3e-3, 1e-2])
+@pytest.mark.parametrize("width", [2, 5])
+def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
+    """The marginal of a Dirichlet coordinate is a Beta; with φ ≪ 1 naive gammas vanish together."""
+    posterior = brmdp.DirichletPosterior.uniform(width, 1, concentration=size)
+    n = 4000
+    draws = posterior.sample(n, rng=np.random.default_rng(int(size * 1e4) + width))
+    assert np.isfinite(draws).all()
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
+    assert draws.min() >= 0.0
+    law = stats.beta(size, size * (width - 1))
+    marginal = draws[:, 0, 0, 0]
+    # Most of the mass lies below the smallest double (drawn as zero) and within an ulp of one, so the comparison is made
+    # where doubles resolve the law: at points between 1e-290 and 0.99.
+    points = np.concatenate([10.0 ** np.arange(-290.0, -1, 24), [0.05, 0.3, 0.5, 0.7, 0.95, 0.99]])
+    expected = law.cdf(points)
+    found = (marginal[:, None] <= points).mean(axis=0)
+    error = np.sqrt(expected * (1 - expected) / n)
+    assert (np.abs(found - expected) <= 4.5 * error).all()
+
+
+@pytest.mark.parametrize("size", [5e-3, 1e-2])
+def test_marginals_of_small_concentrations_pass_kolmogorov_smirnov(size):
+    """All coordinates tiny but one: the heavy one's complement resolves the law of the light ones in full."""
+    posterior = brmdp.DirichletPosterior(np.array([[[size, size]], [[1.0, 1.0]]]))
+    draws = posterior.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
+    inside = draws[(draws[:, 0] > 1e-250) & (draws[:, 0] < 0.9)][:, 0]
+    law = stats.beta(size, size)
+    low, high = law.cdf(1e-250), law.cdf(0.9)
+    assert inside.size > 1000
+    result = stats.kstest(inside, lambda x: (law.cdf(x) - low) / (high - low))
+    assert result.pvalue > 1e-3
+
+
+@pytest.mark.parametrize("row", [(1e-3, 2.0), (1e-2, 0.3, 40.0), (0.7, 1.3, 2.0, 0.9)])
+def test_marginals_match_beta_by_kolmogorov_smirnov(row):
+    width = len(row)
+    concentration = np.ones((width, 1, width))
+    concentration[0, 0] = row
+    draws = brmdp.DirichletPosterior(concentration).sample(3000, rng=np.random.default_rng(5))[:, 0, 0]
+    low, high = 1e-300, 1.0 - 1e-9  # beyond them doubles do not resolve the law
+    for i, size in enumerate(row):
+        law = stats.beta(size, sum(row) - size)
+        resolved = draws[(draws[:, i] > low) & (draws[:, i] < high), i]
+        below, above = float(law.cdf(low)), float(law.sf(high))
+        share = 1.0 - below - above
+        assert abs(resolved.size / 3000 - share) <= 4.5 * np.sqrt(share * (1 - share) / 3000) + 1e-12
+        result = stats.kstest(resolved, lambda x, law=law, below=below, share=share: (law.cdf(x) - below) / share)
+        assert result.pvalue > 1e-3
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-12, 1e6, 1e12, 1e140])
+def test_extreme_concentrations_give_probability_vectors(size):
+    posterior = brmdp.DirichletPosterior.uniform(3, 2, concentration=size)
+    np.testing.assert_allclose(posterior.mean(), 1 / 3, rtol=1e-14)
+    draws = posterior.sample(200, rng=2)
+    assert np.isfinite(draws).all()
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
+    if size > 1e5:
+        np.testing.assert_allclose(draws, 1 / 3, atol=0.01)
+    else:  # a corner each time, every corner equally often
+        assert np.allclose(draws.max(axis=-1), 1.0)
+        corners = np.bincount(draws.argmax(axis=-1).ravel(), minlength=3)
+        assert stats.chisquare(corners).pvalue > 1e-3
+
+
+def test_posterior_quantile_plan_uses_the_current_counts():
+    """One state, one action per reward: the plan's value is a Beta quantile of the observed frequencies."""
+    concentration = np.zeros((3, 1, 3))
+    concentration[0, 0, [1, 2]] = 2.0, 3.0
+    concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
+    rewards = np.zeros((3, 1, 3))
+    rewards[0, 0, 1] = 1.0
+    posterior = brmdp.DirichletPosterior(concentration)
+    posterior.observe([0] * 7, [0] * 7, [1, 1, 2, 1, 1, 2, 1])
+    value = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Quantile(0.2)).values[0]
+    assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)

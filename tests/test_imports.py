@@ -1,0 +1,84 @@
+"""Importing is light, and the names that users rely on exist with their documented signatures."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import brmdp
+
+HEAVY = ("scipy.stats", "matplotlib", "jax", "pandas", "gymnasium", "quantecon", "mpmath", "pytest")
+
+NAMES = (
+    "TabularMDP solve evaluate DirichletPosterior ScenarioPosterior DisturbancePosterior Quantile CVaR Mean MonteCarlo "
+    "PosteriorSample plan evaluate_policy certify dirichlet_quantile dirichlet_cdf Solution Certificate envs "
+    "certified_level posterior_quantile_value"
+).split()
+
+
+def test_import_brings_in_nothing_heavy():
+    code = f"import sys, brmdp; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_name_exists(name):
+    assert name in brmdp.__all__
+    assert getattr(brmdp, name) is not None
+
+
+def test_everything_exported_exists_and_is_documented():
+    for name in brmdp.__all__:
+        item = getattr(brmdp, name)
+        assert inspect.getdoc(item), name
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (brmdp.TabularMDP, ["transitions", "rewards", "discount", "start"]),
+        (brmdp.solve, ["mdp"]),
+        (brmdp.evaluate, ["mdp", "policy"]),
+        (brmdp.DirichletPosterior, ["concentration"]),
+        (brmdp.DirichletPosterior.uniform, ["n_states", "n_actions", "concentration"]),
+        (brmdp.ScenarioPosterior, ["kernels", "weights"]),
+        (brmdp.Quantile, ["alpha", "method"]),
+        (brmdp.CVaR, ["alpha"]),
+        (brmdp.plan, ["posterior", "rewards", "discount"]),
+        (brmdp.evaluate_policy, ["posterior", "rewards", "discount", "policy"]),
+        (brmdp.certify, ["posterior", "rewards", "discount", "confidence"]),
+        (brmdp.dirichlet_quantile, ["concentration", "values", "alpha", "method"]),
+        (brmdp.dirichlet_cdf, ["concentration", "values", "z"]),
+    ],
+)
+def test_leading_parameters(function, parameters):
+    assert list(inspect.signature(function).parameters)[: len(parameters)] == parameters
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter", "default"),
+    [
+        (brmdp.TabularMDP, "start", 0),
+        (brmdp.DirichletPosterior.uniform, "concentration", 1.0),
+        (brmdp.plan, "tolerance", 1e-8),
+        (brmdp.certify, "confidence", 0.9),
+        (brmdp.Quantile, "method", "exact"),
+        (brmdp.dirichlet_quantile, "method", "exact"),
+        (brmdp.MonteCarlo, "cap", 2048),
+    ],
+)
+def test_defaults(function, parameter, default):
+    assert inspect.signature(function).parameters[parameter].default == default
+
+
+@pytest.mark.parametrize("method", ["observe", "mean", "sample", "save", "load", "copy", "uniform"])
+def test_dirichlet_posterior_methods(method):
+    assert callable(getattr(brmdp.DirichletPosterior, method))
+
+
+def test_solution_fields():
+    wanted = "values q_values policy tied residual error_bound policy_gap iterations status".split()
+    assert set(wanted) <= set(brmdp.Solution.__dataclass_fields__)
+    assert {"level", "values", "policy", "coverage"} <= set(brmdp.Certificate.__dataclass_fields__)

@@ -1,0 +1,432 @@
+"""One solver for every measure: Newton and value iteration agree with each other and with plain loops."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from oracles import planning
+from problems import MEASURES, RANDOM, WORLDS, known, level_array, measure, problem, random_kernel
+from scipy import sparse
+
+import brmdp
+from brmdp.planning.bellman import DENSE_STATES
+from brmdp.planning.solution import TIE_FACTOR
+
+KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
+METHODS = ("newton", "value-iteration")
+TIGHT = 1e-9
+
+
+def policy_values(kernel, rewards, discount, policy):
+    """(I − γP_π)⁻¹ r_π."""
+    states = np.arange(kernel.shape[0])
+    rows = kernel[states, policy]
+    expected = np.einsum("st,st->s", rows, rewards[states, policy])
+    return np.linalg.solve(np.eye(len(states)) - discount * rows, expected)
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
+@pytest.mark.parametrize("name", MEASURES)
+def test_newton_and_value_iteration_agree(kind, name):
+    case = problem(kind)
+    newton, sweeps = (case.plan(measure(name, case.shape), tolerance=TIGHT, method=method) for method in METHODS)
+    for got in (newton, sweeps):
+        assert got.status == "converged"
+        assert got.error_bound <= TIGHT
+        assert got.values.shape == (case.n_states,)
+        np.testing.assert_array_equal(got.values, got.q_values.max(axis=1))
+        assert case.admissible[np.arange(case.n_states), got.policy].all()
+    assert np.abs(newton.values - sweeps.values).max() <= newton.error_bound + sweeps.error_bound
+    assert newton.iterations < sweeps.iterations
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_plan_is_worth_what_it_says(kind, name):
+    """Evaluating the returned policy gives the plan's values, by both methods."""
+    case = problem(kind)
+    got = case.plan(measure(name, case.shape), tolerance=TIGHT)
+    for method in METHODS:
+        own = case.evaluate(got.policy, measure(name, case.shape), tolerance=TIGHT, method=method)
+        assert own.status == "converged"
+        loss = got.values - own.values
+        assert loss.max() <= got.policy_gap + got.error_bound + own.error_bound
+        assert loss.min() >= -got.error_bound - own.error_bound
+        np.testing.assert_array_equal(own.policy, got.policy)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
+@pytest.mark.parametrize("name", MEASURES)
+def test_warm_start_gives_the_same_fixed_point(kind, name):
+    case = problem(kind)
+    cold = case.plan(measure(name, case.shape), tolerance=TIGHT)
+    noise = np.random.default_rng(1).normal(scale=3.0, size=case.n_states)
+    for initial in (cold, cold.values + noise, np.full(case.n_states, 1e3)):
+        kept = np.array(initial.values if initial is cold else initial)
+        warm = case.plan(measure(name, case.shape), tolerance=TIGHT, initial=initial)
+        assert np.abs(warm.values - cold.values).max() <= warm.error_bound + cold.error_bound
+        np.testing.assert_array_equal(initial.values if initial is cold else initial, kept)
+    assert case.plan(measure(name, case.shape), tolerance=TIGHT, initial=cold).iterations <= cold.iterations
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "riverswim"])
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_kernel_solves_the_evaluation_equation(kind, name):
+    """V = c + γP̂V for the risk-adjusted kernel, with c = q − γP̂V: exactly so where the measure is w·row."""
+    case = problem(kind)
+    got = case.plan(measure(name, case.shape), tolerance=1e-11 if "cvar" not in name else TIGHT)
+    kernel = got.kernel()
+    assert kernel.shape == (case.n_states, case.n_states)
+    assert (kernel >= 0).all()
+    np.testing.assert_allclose(kernel.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(got.kernel("csr").toarray(), kernel)
+    states = np.arange(case.n_states)
+    rows = brmdp.backup(case.belief, case.rewards, case.discount, got.values, risk=measure(name, case.shape)).kernel
+    np.testing.assert_allclose(kernel, rows[states, got.policy], atol=1e-7)
+    expected = np.einsum("st,st->s", kernel, case.rewards[states, got.policy])
+    solved = np.linalg.solve(np.eye(case.n_states) - case.discount * kernel, expected)
+    # w·row is the value itself, because w·E[P | w·P = q] = q and likewise for the other measures
+    np.testing.assert_allclose(solved, got.values, atol=1e-7)
+
+
+# --- the risk-neutral problem -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("method", METHODS)
+def test_solve_against_the_oracle(seed, method):
+    case = known(seed)
+    got = brmdp.solve(case.belief, tolerance=1e-10, method=method)
+    kernel = case.belief.kernel()
+    wanted = planning.value_iteration(planning.mean_risk(kernel), case.rewards, case.discount)
+    np.testing.assert_allclose(got.values, wanted, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(policy_values(kernel, case.rewards, 0.8, got.policy), wanted, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("risk", [None, 0.7, 0.9])
+def test_solve_the_papers_worlds(risk):
+    for mdp, kernel, rewards in (
+        (brmdp.envs.frozenlake(risk), planning.frozenlake_kernel(risk), planning.frozenlake_rewards()),
+        (brmdp.envs.riverswim(6), planning.riverswim_kernel(6), planning.riverswim_rewards(6)),
+    ):
+        wanted = planning.value_iteration(planning.mean_risk(kernel), rewards, mdp.discount, 1e-12)
+        got = brmdp.solve(mdp, tolerance=1e-10)
+        np.testing.assert_allclose(got.values, wanted, rtol=0, atol=2e-10)
+        np.testing.assert_allclose(brmdp.evaluate(mdp, got.policy), wanted, rtol=0, atol=1e-9)
+    assert (brmdp.solve(brmdp.envs.riverswim(6)).policy == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evaluate_against_a_linear_solve(seed):
+    case = known(seed)
+    policy = np.random.default_rng(seed).integers(0, 3, case.n_states)
+    wanted = policy_values(case.belief.kernel(), case.rewards, case.discount, policy)
+    np.testing.assert_allclose(brmdp.evaluate(case.belief, policy), wanted, rtol=0, atol=1e-10)
+    scaled = brmdp.TabularMDP(case.belief.kernel(), 1e9 * case.rewards, case.discount)
+    np.testing.assert_allclose(brmdp.evaluate(scaled, policy), 1e9 * wanted, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_solve_against_quantecon():
+    markov = pytest.importorskip("quantecon.markov")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        kernel, rewards = random_kernel(rng, 12, 4, 0.5), rng.normal(size=(12, 4, 12))
+        expected = np.einsum("sat,sat->sa", kernel, rewards)
+        theirs = markov.DiscreteDP(expected, kernel, 0.95).solve(method="policy_iteration")
+        ours = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.95), tolerance=1e-10)
+        np.testing.assert_allclose(ours.values, theirs.v, rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(ours.policy, theirs.sigma)
+
+
+def test_rewards_in_every_form():
+    case = problem("dense-1")
+    rng = np.random.default_rng(2)
+    simple = rng.normal(size=case.shape)
+    full = np.repeat(simple[:, :, None], case.n_states, axis=2)
+    plans = [
+        brmdp.plan(case.belief, rewards, 0.8, risk=brmdp.Quantile(0.2), tolerance=1e-10).values
+        for rewards in (simple, full, sparse.csr_array(full.reshape(-1, case.n_states)), full.astype(np.float32))
+    ]
+    for other in plans[1:3]:
+        np.testing.assert_allclose(other, plans[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(plans[3], plans[0], rtol=0, atol=1e-6)
+
+
+def test_plans_change_none_of_their_inputs():
+    case = problem("sparse-2")
+    rewards = sparse.csr_array(case.rewards.reshape(-1, case.n_states))
+    phi, data = case.belief.concentration(), rewards.data.copy()
+    levels = level_array(case.shape)
+    brmdp.plan(case.belief, rewards, 0.8, risk=brmdp.Quantile(levels))
+    brmdp.certify(case.belief, rewards, 0.8, coverage_samples=10, rng=1)
+    np.testing.assert_array_equal(case.belief.concentration(), phi)
+    np.testing.assert_array_equal(rewards.data, data)
+    np.testing.assert_array_equal(levels, level_array(case.shape))
+
+
+def test_a_known_mdp_does_not_share_memory_with_its_arguments():
+    rng = np.random.default_rng(3)
+    kernel, rewards = rng.dirichlet(np.ones(3), (3, 2)), rng.normal(size=(3, 2, 3))
+    mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
+    before = brmdp.solve(mdp).values.copy()
+    rewards += 1.0
+    kernel[:] = 1 / 3
+    np.testing.assert_array_equal(brmdp.solve(mdp).values, before)
+
+
+def test_a_known_mdp_leaves_a_sparse_argument_alone():
+    rng = np.random.default_rng(3)
+    matrix = sparse.csr_array(rng.dirichlet(np.ones(3), 6))
+    stored = sparse.csr_array(rng.normal(size=(6, 3)))
+    other = brmdp.TabularMDP(matrix, stored, 0.9)
+    before = brmdp.solve(other).values.copy()
+    stored.data += 1.0
+    np.testing.assert_array_equal(brmdp.solve(other).values, before)
+
+
+# --- special sizes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_discount_zero_is_one_backup(name, method):
+    case = problem("dense-1")
+    got = brmdp.plan(case.belief, case.rewards, 0.0, risk=measure(name, case.shape), method=method)
+    once = brmdp.backup(case.belief, case.rewards, 0.0, np.zeros(4), risk=measure(name, case.shape))
+    np.testing.assert_allclose(got.values, once.q_values.max(axis=1), rtol=0, atol=1e-12)
+    assert got.status == "converged"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_one_state(name, method):
+    belief = brmdp.DirichletPosterior(np.array([[[2.0], [0.5]]]))
+    got = brmdp.plan(belief, np.array([[1.0, 3.0]]), 0.9, risk=measure(name, (1, 2)), method=method, tolerance=1e-9)
+    np.testing.assert_allclose(got.values, [30.0], rtol=0, atol=1e-8)
+    assert got.policy.tolist() == [1]
+    np.testing.assert_array_equal(got.kernel(), [[1.0]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_one_action_is_an_evaluation(name, method):
+    rng = np.random.default_rng(5)
+    belief = brmdp.DirichletPosterior(rng.uniform(0.5, 3, (4, 1, 4)))
+    rewards = rng.normal(size=(4, 1, 4))
+    risk = (measure(name, (4, 1)) for _ in range(2))
+    got = brmdp.plan(belief, rewards, 0.8, risk=next(risk), method=method)
+    own = brmdp.evaluate_policy(belief, rewards, 0.8, np.zeros(4, dtype=int), risk=next(risk), method=method)
+    np.testing.assert_allclose(got.values, own.values, rtol=0, atol=2e-8)
+    assert not got.tied.any()
+
+
+def test_constant_rewards_have_constant_value():
+    for name in MEASURES:
+        case = problem("dense-1")
+        got = brmdp.plan(case.belief, np.ones(case.shape), 0.8, risk=measure(name, case.shape))
+        np.testing.assert_allclose(got.values, 5.0, rtol=0, atol=1e-8)
+        assert got.tied.all()
+
+
+def test_discount_near_one():
+    case = problem("dense-1")
+    got = brmdp.plan(case.belief, case.rewards, 0.9999, risk=brmdp.Quantile(0.2), tolerance=1e-6)
+    assert got.status == "converged"
+    q_values = brmdp.backup(case.belief, case.rewards, 0.9999, got.values, risk=brmdp.Quantile(0.2)).q_values
+    assert np.abs(q_values.max(axis=1) - got.values).max() <= 1e-6
+
+
+# --- large sparse problems --------------------------------------------------------------------------------------------
+
+
+def large(n_states=900, n_actions=2, width=4, seed=0):
+    rng = np.random.default_rng(seed)
+    n_pairs = n_states * n_actions
+    columns = np.stack([rng.choice(n_states, width, replace=False) for _ in range(n_pairs)])
+    pointers = np.arange(n_pairs + 1) * width
+    phi = sparse.csr_array((rng.uniform(0.5, 5, n_pairs * width), columns.ravel(), pointers), (n_pairs, n_states))
+    return brmdp.DirichletPosterior(phi), rng.normal(size=(n_states, n_actions))
+
+
+@pytest.mark.parametrize("name", ["mean", "quantile-array", "cvar"])
+def test_beyond_dense_elimination(name):
+    """The iterative path, against value iteration and against sweeps of brmdp's own operator written out."""
+    belief, rewards = large()
+    assert belief.n_states > DENSE_STATES
+    levels = measure(name, rewards.shape)
+    tolerance = 1e-6
+    newton = brmdp.plan(belief, rewards, 0.8, risk=levels, tolerance=tolerance)
+    sweeps = brmdp.plan(belief, rewards, 0.8, risk=levels, tolerance=tolerance, method="value-iteration")
+    assert newton.status == sweeps.status == "converged"
+    assert np.abs(newton.values - sweeps.values).max() <= newton.error_bound + sweeps.error_bound
+    assert newton.iterations < sweeps.iterations / 3
+    own = brmdp.evaluate_policy(belief, rewards, 0.8, newton.policy, risk=levels, tolerance=tolerance)
+    assert (newton.values - own.values).max() <= newton.policy_gap + newton.error_bound + own.error_bound
+    assert newton.kernel("csr").shape == (900, 900)
+    np.testing.assert_allclose(newton.kernel("csr").sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_large_risk_neutral_against_plain_value_iteration():
+    belief, rewards = large(seed=1)
+    mdp = brmdp.TabularMDP(belief.mean("csr"), rewards, 0.95)
+    got = brmdp.solve(mdp, tolerance=1e-9)
+    kernel, values = belief.mean("csr"), np.zeros(900)
+    for _ in range(600):
+        values = (rewards + 0.95 * (kernel @ values).reshape(rewards.shape)).max(axis=1)
+    np.testing.assert_allclose(got.values, values, rtol=0, atol=2e-9)
+    greedy = rewards + 0.95 * (kernel @ values).reshape(rewards.shape)
+    np.testing.assert_array_equal(got.policy, greedy.argmax(axis=1))
+
+
+def test_iterative_path_of_a_slowly_mixing_chain():
+    """A deterministic ring with one reward: value spreads one state per sweep, which is hard for Krylov methods."""
+    n = 700
+    columns = np.stack([(np.arange(n) + 1) % n, np.arange(n)], axis=1).ravel()
+    kernel = sparse.csr_array((np.ones(2 * n), columns, np.arange(2 * n + 1)), (2 * n, n))
+    rewards = np.zeros((n, 2))
+    rewards[0] = 1.0
+    got = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.99), tolerance=1e-8)
+    distance = (n - np.arange(n)) % n
+    np.testing.assert_allclose(got.values, 0.99**distance * 100, rtol=0, atol=1e-8)
+    assert got.status == "converged"
+
+
+# --- ties -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
+def test_uniform_prior_ties_everywhere(name, method):
+    mdp = brmdp.envs.frozenlake(0.9)
+    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    got = brmdp.plan(belief, mdp.rewards, mdp.discount, risk=measure(name, (16, 4)), method=method)
+    assert got.tied.all()
+    assert (got.policy == 0).all()
+    assert got.tied_actions().all()
+
+
+def test_unvisited_actions_tie_later():
+    mdp = brmdp.envs.frozenlake()
+    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    belief.observe([6] * 8, [1] * 8, [7] * 8)
+    got = brmdp.plan(belief, mdp.rewards, mdp.discount, risk=brmdp.Quantile(0.1))
+    np.testing.assert_array_equal(got.tied_actions()[6], [True, False, True, True])
+    assert got.tied[6]
+    assert got.policy[6] == 0
+    other = np.delete(np.arange(16), 6)
+    assert got.tied_actions()[other].all()
+
+
+def test_lowest_index_among_exact_ties():
+    kernel = np.ones((1, 4, 1))
+    got = brmdp.solve(brmdp.TabularMDP(kernel, np.array([[0.0, 1.0, 0.5, 1.0]]), 0.9))
+    assert got.policy.tolist() == [1]
+    assert got.tied.tolist() == [True]
+    np.testing.assert_array_equal(got.tied_actions(), [[False, True, False, True]])
+
+
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-4, 1e-2])
+@pytest.mark.parametrize("gap", [0.5, 9.0, 11.0, 50.0])
+def test_ties_are_within_ten_tolerances(tolerance, gap):
+    """The second action is better by ``gap`` tolerances: tied, and the first taken, up to ten."""
+    assert TIE_FACTOR == 10
+    kernel = np.zeros((2, 2, 2))
+    kernel[0, :, 1] = 1.0
+    kernel[1, :, 1] = 1.0
+    rewards = np.array([[0.0, gap * tolerance], [0.0, -1.0]])
+    got = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.5), tolerance=tolerance)
+    assert got.tied.tolist() == [gap < 10, False]
+    assert got.policy[0] == (0 if gap < 10 else 1)
+    np.testing.assert_array_equal(got.tied_actions()[0], [gap < 10, True])
+    assert got.values[0] == pytest.approx(gap * tolerance)
+    assert got.policy_gap >= (gap * tolerance if gap < 10 else 0.0) * (1 - 1e-9)
+
+
+def test_inadmissible_actions_never_tie():
+    case = problem("inadmissible-1")
+    got = brmdp.plan(case.belief, np.zeros(case.shape), 0.8, risk=brmdp.Quantile(0.1))
+    np.testing.assert_array_equal(got.tied_actions(), case.admissible)
+    np.testing.assert_array_equal(got.tied, case.admissible.sum(axis=1) > 1)
+    np.testing.assert_array_equal(got.policy, case.admissible.argmax(axis=1))
+
+
+# --- saddlepoint ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense-1", "sparse-1", "disturbance-1", *WORLDS])
+@pytest.mark.parametrize("method", METHODS)
+def test_saddlepoint_is_approximate_and_says_so(kind, method):
+    case = problem(kind)
+    near = case.plan(brmdp.Quantile(0.2, "saddlepoint"), method=method)
+    exact = case.plan(brmdp.Quantile(0.2))
+    assert near.status == "approximate"
+    assert near.error_bound == near.policy_gap == np.inf
+    scale = np.abs(exact.values).max()
+    assert 0 < np.abs(near.values - exact.values).max() < 0.02 * scale
+    own = case.evaluate(near.policy, brmdp.Quantile(0.2, "saddlepoint"), method=method)
+    assert own.status == "approximate"
+    assert own.error_bound == np.inf
+    certified = case.evaluate(near.policy, brmdp.Quantile(0.2))
+    assert certified.status == "converged"
+    assert (exact.values - certified.values).max() < 0.02 * scale
+
+
+# --- the Solution -----------------------------------------------------------------------------------------------------
+
+
+def test_solution_is_frozen():
+    case = problem("dense-1")
+    for got in (case.plan(brmdp.Quantile(0.2)), case.evaluate(np.zeros(4, dtype=int), brmdp.Quantile(0.2))):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            got.values = np.zeros(4)
+        for array in (got.values, got.q_values, got.policy, got.tied):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+
+def test_the_policy_given_stays_writeable():
+    policy = np.zeros(4, dtype=np.int64)
+    problem("dense-1").evaluate(policy, brmdp.Quantile(0.2))
+    policy[0] = 1
+
+
+def test_changing_a_kernel_does_not_change_the_solution():
+    got = problem("dense-1").plan(brmdp.Quantile(0.2))
+    before = got.kernel()
+    got.kernel()[:] = 0
+    got.kernel("csr").data[:] = 0
+    np.testing.assert_array_equal(got.kernel(), before)
+
+
+def test_evaluation_shows_improving_actions():
+    case = problem("dense-1")
+    best = case.plan(brmdp.Quantile(0.2), tolerance=TIGHT)
+    worse = (best.policy + 1) % 3
+    own = case.evaluate(worse, brmdp.Quantile(0.2), tolerance=TIGHT)
+    assert (own.values < best.values).all()
+    assert (own.q_values.max(axis=1) > own.values + 1e-6).any()
+    np.testing.assert_allclose(own.q_values[np.arange(4), worse], own.values, atol=1e-12)
+    assert own.policy_gap == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_too_few_sweeps_raise_and_carry_the_iterate(method):
+    case = problem("dense-1")
+    with pytest.raises(brmdp.ConvergenceError, match="max_iterations=2") as caught:
+        case.plan(brmdp.CVaR(0.2), max_iterations=2, method=method, tolerance=1e-12)
+    assert caught.value.solution.status == "not converged"
+    got = case.plan(brmdp.CVaR(0.2), max_iterations=2, method=method, tolerance=1e-12, raise_on_failure=False)
+    assert got.status == "not converged"
+    reference = case.plan(brmdp.CVaR(0.2), tolerance=TIGHT)
+    assert np.abs(got.values - reference.values).max() <= got.error_bound + TIGHT
+    assert got.iterations <= 3
+
+
+def test_unreachable_tolerance_is_named():
+    case = problem("dense-1")
+    with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
+        case.plan(brmdp.Quantile(0.2), tolerance=1e-18)
