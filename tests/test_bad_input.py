@@ -86,7 +86,12 @@ def cases():
         yield f"cvar levels of shape {shape}", call, INVALID, pattern
     for level in ("0.5", None, 0.5 + 0j, True, [0.5, [0.5]], {}):
         for name, make in (("quantile", brmdp.Quantile), ("cvar", brmdp.CVaR)):
-            yield f"{name} level {level!r}", lambda make=make, level=level: make(level), INVALID, "alpha must be a number"
+            yield (
+                f"{name} level {level!r}",
+                lambda make=make, level=level: make(level),
+                INVALID,
+                "alpha must be a number",
+            )
         call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
         yield f"function level {level!r}", call, INVALID, "alpha must be a number"
     call = lambda: brmdp.dirichlet_quantile([1, 1], [0, 1], [0.5, 1.0])  # noqa: E731
@@ -182,7 +187,12 @@ def cases():
     call = lambda: brmdp.DirichletPosterior.uniform(2, 2, 1e308)  # noqa: E731
     yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
     for name in ("method", "Method"):
-        yield f"unknown {name}", lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method="magic"), INVALID, "method.*magic"
+        yield (
+            f"unknown {name}",
+            lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method="magic"),
+            INVALID,
+            "method.*magic",
+        )
     call = lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method=["exact"])  # noqa: E731
     yield "method of a wrong type", call, INVALID, "method"
 
@@ -223,8 +233,11 @@ def cases():
     yield "outcome partly -1", lambda: brmdp.DisturbancePosterior(partly), INVALID, r"got -1 at \(s=0, a=1, d=0\)"
     for bad in (OUTCOMES.astype(float), OUTCOMES[0], "x", None, OUTCOMES > 0, [[[0], [0, 1]]]):
         call = lambda bad=bad: brmdp.DisturbancePosterior(bad)  # noqa: E731
-        yield f"outcomes {type(bad).__name__} {np.ndim(bad) if not isinstance(bad, list) else 'ragged'}", call, INVALID, (
-            "outcomes must be integers"
+        yield (
+            f"outcomes {type(bad).__name__} {np.ndim(bad) if not isinstance(bad, list) else 'ragged'}",
+            call,
+            INVALID,
+            ("outcomes must be integers"),
         )
     call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 5, 2, 2, 2)  # noqa: E731
     yield "function out of range", call, INVALID, r"transition\(0, 0, 0\).*5"
@@ -235,7 +248,12 @@ def cases():
     call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 0, 2, 2, 2, admissible=[True])  # noqa: E731
     yield "function admissible", call, INVALID, "admissible"
     for bad in (2, -1, "x", 0.5, None, [0, [1]]):
-        yield f"observed disturbance {bad!r}", lambda bad=bad: disturbance().observe_disturbance(bad), INVALID, "disturb"
+        yield (
+            f"observed disturbance {bad!r}",
+            lambda bad=bad: disturbance().observe_disturbance(bad),
+            INVALID,
+            "disturb",
+        )
     for bad in (0, -1, 1.5, "2", None, True):
         for k, name in enumerate(("n_states", "n_actions")):
 
@@ -252,7 +270,12 @@ def cases():
         yield f"shortcut_risk {bad!r}", call, INVALID, "shortcut_risk"
 
     # --- inadmissible actions
-    yield "inadmissible observed", lambda: dirichlet().observe(1, 1, 0), INVALID, "action 1 is not admissible in state 1"
+    yield (
+        "inadmissible observed",
+        lambda: dirichlet().observe(1, 1, 0),
+        INVALID,
+        "action 1 is not admissible in state 1",
+    )
     call = lambda: dirichlet().observe([0, 1], [0, 1], [0, 0])  # noqa: E731
     yield "inadmissible in a batch", call, INVALID, "action 1 is not admissible in state 1"
     yield "inadmissible noise", lambda: disturbance().observe(1, 1, 0), INVALID, "action 1 is not admissible in state 1"
@@ -262,9 +285,12 @@ def cases():
     call = lambda: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 1])  # noqa: E731
     yield "inadmissible policy sampled", call, INVALID, pattern
     for bad in (np.ones((2, 3), dtype=bool), np.ones((2, 2)), [True, True], "yes", [[True], [True, False]]):
-        yield f"admissible {np.shape(bad) if not isinstance(bad, list) else bad}", lambda bad=bad: mdp(admissible=bad), (
-            INVALID
-        ), "admissible must be booleans"
+        yield (
+            f"admissible {np.shape(bad) if not isinstance(bad, list) else bad}",
+            lambda bad=bad: mdp(admissible=bad),
+            (INVALID),
+            "admissible must be booleans",
+        )
     none = np.array([[True, True], [False, False]])
     yield "no admissible action", lambda: mdp(admissible=none), INVALID, "state 1 has no admissible action"
     different = [mdp(), mdp(admissible=ADMISSIBLE)]
@@ -276,7 +302,12 @@ def cases():
         spoilt = changed(REWARDS, (1, 0, 1), bad)
         pattern = rf"rewards must be finite; got {bad}"
         yield f"mdp reward {bad}", lambda spoilt=spoilt: mdp(rewards=spoilt), INVALID, pattern
-        yield f"plan reward {bad}", lambda spoilt=spoilt: plan(rewards=spoilt), INVALID, pattern + r" at index \(1, 0, 1\)"
+        yield (
+            f"plan reward {bad}",
+            lambda spoilt=spoilt: plan(rewards=spoilt),
+            INVALID,
+            pattern + r" at index \(1, 0, 1\)",
+        )
         call = lambda spoilt=spoilt: plan(rewards=sparse.csr_array(spoilt.reshape(4, 2)))  # noqa: E731
         yield f"sparse reward {bad}", call, INVALID, pattern
         call = lambda spoilt=spoilt: brmdp.certify(dirichlet(), spoilt, 0.9)  # noqa: E731
@@ -299,9 +330,12 @@ def cases():
     call = lambda: plan(disturbance(), rewards=brmdp.DisturbanceRewards(REWARDS[0]))  # noqa: E731
     yield "disturbance rewards shape", call, INVALID, "rewards must have shape"
     for bad in ("kernel", None, KERNEL * 1j, KERNEL[0], np.zeros((0, 1, 0)), [[1.0], [1.0, 2.0]]):
-        yield f"transitions {type(bad).__name__} {np.shape(bad) if not isinstance(bad, list) else bad}", (
-            lambda bad=bad: mdp(transitions=bad)
-        ), INVALID, "transitions must"
+        yield (
+            f"transitions {type(bad).__name__} {np.shape(bad) if not isinstance(bad, list) else bad}",
+            (lambda bad=bad: mdp(transitions=bad)),
+            INVALID,
+            "transitions must",
+        )
     call = lambda: mdp(transitions=sparse.csr_array((5, 2)))  # noqa: E731
     yield "sparse transitions shape", call, INVALID, r"transitions must be a sparse.*\(5, 2\)"
     yield "state names", lambda: mdp(state_names=["a"]), INVALID, "state_names must hold 2 names; got 1"
@@ -405,7 +439,12 @@ def cases():
     yield "solve a posterior", lambda: brmdp.solve(dirichlet()), INVALID, "mdp must be.*DirichletPosterior"
     for bad in ([], "abc", None, 3, np.array(3.0), KERNEL, [KERNEL, KERNEL[:1]], [None], {0: KERNEL}):
         call = lambda bad=bad: brmdp.ScenarioPosterior(bad, [1.0])  # noqa: E731
-        yield f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}", call, INVALID, "kernels"
+        yield (
+            f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}",
+            call,
+            INVALID,
+            "kernels",
+        )
     larger = np.full((3, 2, 3), 1 / 3)
     call = lambda: brmdp.ScenarioPosterior([KERNEL, larger], [0.5, 0.5])  # noqa: E731
     yield "kernels of different sizes", call, INVALID, r"kernels.*same states.*\(2, 2\).*\(3, 2\)"
@@ -455,14 +494,23 @@ def problem():
 def calls():
     posterior, world = problem()
     for method in ("newton", "value-iteration"):
-        yield f"plan {method}", lambda method=method, **options: brmdp.plan(
-            posterior, world.rewards, 0.9, risk=brmdp.Quantile(0.3), method=method, **options
+        yield (
+            f"plan {method}",
+            lambda method=method, **options: brmdp.plan(
+                posterior, world.rewards, 0.9, risk=brmdp.Quantile(0.3), method=method, **options
+            ),
         )
-        yield f"mean {method}", lambda method=method, **options: brmdp.plan(
-            posterior, world.rewards, 0.9, risk=brmdp.Mean(), method=method, **options
+        yield (
+            f"mean {method}",
+            lambda method=method, **options: brmdp.plan(
+                posterior, world.rewards, 0.9, risk=brmdp.Mean(), method=method, **options
+            ),
         )
-        yield f"evaluate_policy {method}", lambda method=method, **options: brmdp.evaluate_policy(
-            posterior, world.rewards, 0.9, [0, 1, 0, 1, 0, 1], risk=brmdp.CVaR(0.3), method=method, **options
+        yield (
+            f"evaluate_policy {method}",
+            lambda method=method, **options: brmdp.evaluate_policy(
+                posterior, world.rewards, 0.9, [0, 1, 0, 1, 0, 1], risk=brmdp.CVaR(0.3), method=method, **options
+            ),
         )
         yield f"solve {method}", lambda method=method, **options: brmdp.solve(world, method=method, **options)
 

@@ -9,10 +9,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import dirichlet_functional, planning
-from problems import MEASURES, RANDOM, WORLDS, Problem, iterate_backup, measure, problem
+from scipy import sparse
 
 import brmdp
+from oracles import dirichlet_functional, planning
+from problems import MEASURES, RANDOM, WORLDS, Problem, iterate_backup, measure, problem
 
 ACCURACY = 1e-12
 TOLERANCES = (1e-1, 1e-2, 1e-4)
@@ -231,6 +232,26 @@ def test_cvar_of_two_states_with_beta_functions(seed):
     check_with_oracle(case, lambda: brmdp.CVaR(levels), risk)
 
 
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_chain_that_may_break_has_a_closed_form(discount, method):
+    """Pay 1 and stay with p ~ Beta(a, b), or stop: V = 1/(1 − γx) with x the α-quantile of p. Tight tolerances too."""
+    rng = np.random.default_rng(9)
+    rewards = np.array([[1.0], [0.0]])
+    for _ in range(60):
+        a, b = np.exp(rng.uniform(np.log(0.3), np.log(1e3), 2))
+        alpha = float(rng.uniform(0.01, 0.99))
+        belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
+        x = planning.bisected_quantile(lambda z, a=a, b=b: beta_tails([b, a], [0.0, 1.0], z), 0.0, 1.0, alpha)
+        exact = 1 / (1 - discount * x)
+        for tolerance in (*TOLERANCES, 1e-8, 1e-10):
+            got = brmdp.plan(
+                belief, rewards, discount, risk=brmdp.Quantile(alpha), tolerance=tolerance * exact, method=method
+            )
+            assert abs(got.values[0] - exact) <= got.error_bound + ACCURACY * exact
+            assert got.error_bound <= tolerance * exact
+
+
 def continue_oracle(operator, near, discount):
     """Plain value iteration with the oracle's operator, begun near the fixed point; its own change proves where it ends."""
     values = near
@@ -253,7 +274,7 @@ def oracle_reference(case, risk, near):
     return continue_oracle(operator, near, case.discount)
 
 
-def check_near_oracle(case, levels, risk, maker):
+def check_near_oracle(case, risk, maker):
     """Only V* from the oracle (every quantile costs much): error_bound at loose and at tight tolerances."""
     best = oracle_reference(case, risk, case.plan(maker(), tolerance=1e-9).values)
     for tolerance in (*TOLERANCES, 1e-8):
@@ -271,7 +292,7 @@ def test_quantile_of_three_states_with_splines():
     case = Problem(brmdp.DirichletPosterior(phi), rng.normal(size=(3, 2, 3)), 0.3)
     levels = rng.uniform(0.05, 0.95, case.shape)
     risk = planning.dirichlet_quantile_risk(dirichlet_functional.spline_tails, phi, levels)
-    check_near_oracle(case, levels, risk, lambda: brmdp.Quantile(levels))
+    check_near_oracle(case, risk, lambda: brmdp.Quantile(levels))
 
 
 def ray_tails(phi, values, z):
@@ -286,16 +307,13 @@ def test_quantile_with_the_ray_oracle(kind):
     levels = np.random.default_rng(7).uniform(0.05, 0.95, case.shape)
     phi = case.belief.concentration()
     risk = planning.dirichlet_quantile_risk(ray_tails, phi, levels)
-    best = check_near_oracle(case, levels, risk, lambda: brmdp.Quantile(levels))
+    best = check_near_oracle(case, risk, lambda: brmdp.Quantile(levels))
     got = case.plan(brmdp.Quantile(levels), tolerance=1e-2, method="value-iteration")
     near = case.evaluate(got.policy, brmdp.Quantile(levels), tolerance=1e-9).values
 
     def operator(values):
         return np.array(
-            [
-                risk(s, int(a), case.rewards[s, a] + case.discount * values)
-                for s, a in enumerate(got.policy)
-            ]
+            [risk(s, int(a), case.rewards[s, a] + case.discount * values) for s, a in enumerate(got.policy)]
         )
 
     assert_covered(got, best, continue_oracle(operator, near, case.discount))
@@ -320,8 +338,6 @@ def test_frozenlake_with_the_ray_oracle():
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 def test_iterative_path_certificates_cover(tolerance):
-    from scipy import sparse
-
     rng = np.random.default_rng(8)
     n, width = 700, 3
     columns = np.stack([rng.choice(n, width, replace=False) for _ in range(2 * n)])

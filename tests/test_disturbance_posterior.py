@@ -212,9 +212,11 @@ def test_the_plan_is_the_fixed_point_of_that_backup(alpha):
     np.testing.assert_allclose(solution.values, values, atol=2e-8)
     assert mask[np.arange(S), solution.policy].all()
     np.testing.assert_allclose(
-        solution.values, brmdp.dirichlet_quantile(
+        solution.values,
+        brmdp.dirichlet_quantile(
             posterior.concentration(), targets(solution.values, 0.8)[np.arange(S), solution.policy], alpha
-        ), atol=1e-7,
+        ),
+        atol=1e-7,
     )
 
 

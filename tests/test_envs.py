@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from oracles import planning as oracle
 
 import brmdp
 from brmdp.envs import frozenlake, riverswim
+from oracles import planning as oracle
 
 
 def assert_same_world(mdp, kernel, rewards):

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from oracles import planning
-from problems import dense, disturbance, inadmissible, problem, scenarios, sparse_rows
 from scipy import stats
 
 import brmdp
 from brmdp.planning.guarantees import _order_statistic_interval
+from oracles import planning
+from problems import dense, disturbance, inadmissible, problem, scenarios, sparse_rows
 
 # --- levels -----------------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ def test_certificate_holds(name, confidence):
     assert at_least(held, 500, confidence)
     # both samplers estimate the same probability
     table = [[held, 500 - held], [round(got.coverage * 500), 500 - round(got.coverage * 500)]]
-    if 0 < table[0][1] + table[1][1]:
+    if table[0][1] + table[1][1] > 0:
         assert stats.fisher_exact(table).pvalue > 1e-3
 
 

@@ -217,9 +217,7 @@ def successors(n_states, n_actions, width):
     s, a = np.divmod(np.arange(n_pairs), n_actions)
     columns = np.sort((s[:, None] + 1 + a[:, None] + 37 * np.arange(width)) % n_states, axis=1)
     data = np.full(n_pairs * width, 1.0 / width)
-    return sparse.csr_array(
-        (data, columns.ravel(), np.arange(n_pairs + 1) * width), shape=(n_pairs, n_states)
-    )
+    return sparse.csr_array((data, columns.ravel(), np.arange(n_pairs + 1) * width), shape=(n_pairs, n_states))
 
 
 def test_memory_grows_with_the_possible_transitions_not_with_the_square_of_the_states():
@@ -304,13 +302,16 @@ def test_a_known_mdp_is_a_belief_without_doubt():
         np.testing.assert_allclose(brmdp.plan(mdp, mdp.rewards, 0.9, risk=risk).values, truth, atol=1e-7)
 
 
-@pytest.mark.parametrize(("mdp", "kernel", "rewards"), [
-    (brmdp.envs.riverswim(6), oracle.riverswim_kernel(6), oracle.riverswim_rewards(6)),
-    (brmdp.envs.riverswim(12), oracle.riverswim_kernel(12), oracle.riverswim_rewards(12)),
-    (brmdp.envs.frozenlake(), oracle.frozenlake_kernel(), oracle.frozenlake_rewards()),
-    (brmdp.envs.frozenlake(0.7), oracle.frozenlake_kernel(0.7), oracle.frozenlake_rewards()),
-    (brmdp.envs.frozenlake(1.0), oracle.frozenlake_kernel(1.0), oracle.frozenlake_rewards()),
-])
+@pytest.mark.parametrize(
+    ("mdp", "kernel", "rewards"),
+    [
+        (brmdp.envs.riverswim(6), oracle.riverswim_kernel(6), oracle.riverswim_rewards(6)),
+        (brmdp.envs.riverswim(12), oracle.riverswim_kernel(12), oracle.riverswim_rewards(12)),
+        (brmdp.envs.frozenlake(), oracle.frozenlake_kernel(), oracle.frozenlake_rewards()),
+        (brmdp.envs.frozenlake(0.7), oracle.frozenlake_kernel(0.7), oracle.frozenlake_rewards()),
+        (brmdp.envs.frozenlake(1.0), oracle.frozenlake_kernel(1.0), oracle.frozenlake_rewards()),
+    ],
+)
 def test_the_papers_worlds(mdp, kernel, rewards):
     np.testing.assert_allclose(mdp.kernel(), kernel, atol=1e-15)
     np.testing.assert_array_equal(mdp.rewards, rewards)

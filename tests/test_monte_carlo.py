@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from oracles import planning
-from problems import Frozen, dense, level_array, problem
 from scipy import stats
 
 import brmdp
 from brmdp.risk import order_statistic_rank
+from oracles import planning
+from problems import Frozen, dense, level_array, problem
 
 
 def draws_of(risk, belief):

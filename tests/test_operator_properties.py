@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracles import dirichlet_functional, planning
-from problems import MEASURES, problem
 
 import brmdp
+from oracles import dirichlet_functional, planning
+from problems import MEASURES, problem
 
 relaxed = settings(derandomize=True, deadline=None, max_examples=120)
 
@@ -70,9 +70,7 @@ def test_monotone(data, case):
     risk = measures((n, belief.n_actions), data.draw)
     low = data.draw(vectors(n))
     high = low + np.abs(data.draw(vectors(n)))
-    for below, above in zip(
-        operators(*case, risk, low), operators(*case, risk, high), strict=True
-    ):
+    for below, above in zip(operators(*case, risk, low), operators(*case, risk, high), strict=True):
         assert (below <= above + slack(rewards, high, low)).all()
 
 

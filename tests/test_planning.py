@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from oracles import planning
-from problems import MEASURES, RANDOM, WORLDS, known, level_array, measure, problem, random_kernel
 from scipy import sparse
 
 import brmdp
 from brmdp.planning.bellman import DENSE_STATES
 from brmdp.planning.solution import TIE_FACTOR
+from oracles import planning
+from problems import MEASURES, RANDOM, WORLDS, known, level_array, measure, problem, random_kernel
 
 KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
 METHODS = ("newton", "value-iteration")

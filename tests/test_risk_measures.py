@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import dirichlet_functional, planning
-from problems import MEASURES, RANDOM, level_array, measure, problem
 
 import brmdp
 from brmdp.risk import ATOM_TOLERANCE
+from oracles import dirichlet_functional, planning
+from problems import MEASURES, RANDOM, level_array, measure, problem
 
 KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2)]
 
@@ -110,7 +110,7 @@ def test_disturbance_quantile_uses_the_shared_concentrations():
         by_state = case.rewards[s, a] + case.discount * values
         targets = by_state[case.belief.outcomes[s, a]]
         wanted = planning.bisected_quantile(
-            lambda z, w=targets: float(oracle_tails(case.belief.concentration(), w, z)[0]),
+            lambda z, w=targets: oracle_tails(case.belief.concentration(), w, z),
             targets.min(),
             targets.max(),
             levels[s, a],
@@ -241,7 +241,9 @@ def test_level_one_minus_mu_attains_the_bad_scenario(order):
         weights = [(mu, 1 - mu)[i] for i in order]
         belief = brmdp.ScenarioPosterior(kernels, weights)
         for alpha in (1 - mu, np.nextafter(1 - mu, 2), 1.0 - float(belief.weights[order.index(0)])):
-            assert brmdp.backup(belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(alpha)).q_values[0, 0] == 0
+            assert (
+                brmdp.backup(belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(alpha)).q_values[0, 0] == 0
+            )
         above = 1 - mu + 10 * ATOM_TOLERANCE
         got = brmdp.backup(belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(above)).q_values[0, 0]
         assert got == 0.5
@@ -278,7 +280,13 @@ def downside_example(c, loss):
 
 @pytest.mark.parametrize(
     ("gamma", "mu", "loss", "c"),
-    [(0.9, 0.8, 0.5, 0.4), (0.9, 0.7, 1.0, 0.2), (0.5, 0.95, 3.0, 0.05), (0.99, 2 / 3, 0.6, 0.4), (0.8, 0.6, 1.2, 0.05)],
+    [
+        (0.9, 0.8, 0.5, 0.4),
+        (0.9, 0.7, 1.0, 0.2),
+        (0.5, 0.95, 3.0, 0.05),
+        (0.99, 2 / 3, 0.6, 0.4),
+        (0.8, 0.6, 1.2, 0.05),
+    ],
 )
 @pytest.mark.parametrize("method", ["newton", "value-iteration"])
 def test_proposition_2_robustness_is_needed(gamma, mu, loss, c, method):

@@ -100,7 +100,7 @@ class TabularMDP:
         """``n`` copies of the kernel (there is nothing to draw), restricted to ``pairs`` if given."""
         entries = self.probabilities
         if pairs is not None:
-            entries = np.concatenate([entries[self.pattern.indptr[p] : self.pattern.indptr[p + 1]] for p in pairs])
+            entries = self.pattern.take(entries, pairs)
         return np.tile(entries, (n, 1))
 
     def gather_rewards(self, rewards: Any) -> FloatArray:

@@ -154,6 +154,14 @@ class TransitionPattern:
             return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
         raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
 
+    def take(self, entries: FloatArray, pairs: IntArray) -> FloatArray:
+        """Entries (…, transitions) of the given pairs, one after another."""
+        if pairs is self.pairs:
+            return entries
+        widths = self.widths[pairs]
+        ends = np.cumsum(widths)
+        return entries[..., np.arange(ends[-1]) + np.repeat(self.indptr[pairs] - ends + widths, widths)]
+
     def dense(self, entries: NDArray[Any]) -> NDArray[Any]:
         """Entries (..., transitions) as arrays (..., S, A, S); repeated next states add up."""
         leading = entries.shape[:-1]

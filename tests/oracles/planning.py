@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
+from oracles.dirichlet_functional import lower_cvar
+
 Risk = Callable[[int, int, np.ndarray], float]
 
 
@@ -267,50 +269,43 @@ def posterior_quantile_value(
 # --- measures of Dirichlet rows, from a CDF that is not the package's ---------------------------------
 
 
-def bisected_quantile(cdf: Callable[[float], float], low: float, high: float, alpha: float) -> float:
-    """inf{z : F(z) ≥ α} on [low, high] by plain bisection, down to neighbouring numbers."""
+def bisected_quantile(tails: Callable[[float], tuple], low: float, high: float, alpha: float) -> float:
+    """inf{z : F(z) ≥ α} on [low, high] by plain bisection, down to neighbouring numbers.
+
+    ``tails(z)`` begins with (F, 1 − F), each accurate when it is small; the smaller one decides.
+    """
     while True:
         middle = low + (high - low) / 2
         if not low < middle < high:
             return high
-        if cdf(middle) >= alpha:
+        below, above = tails(middle)[:2]
+        if (below >= alpha) if alpha <= 0.5 else (above <= 1 - alpha):
             high = middle
         else:
             low = middle
 
 
 def dirichlet_quantile_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
-    """Quantile of w·P, P ~ Dir(φ(s,a)); ``tails(φ, w, z)`` returns (F, 1 − F, …) for distinct, positive φ or not."""
+    """Quantile of w·P, P ~ Dir(φ(s,a)), from any ``tails(φ, w, z)`` that begins with (F, 1 − F)."""
     levels = np.broadcast_to(levels, concentration.shape[:2])
 
     def risk(s: int, a: int, targets: np.ndarray) -> float:
         phi = concentration[s, a]
         possible = targets[phi > 0]
         low, high = float(possible.min()), float(possible.max())
-        if low == high:
-            return low
-        return bisected_quantile(lambda z: float(tails(phi, targets, z)[0]), low, high, float(levels[s, a]))
+        return bisected_quantile(lambda z: tails(phi, targets, z), low, high, float(levels[s, a]))
 
     return risk
 
 
 def dirichlet_cvar_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
-    """Lower CVaR of w·P = Σ w_i E[P_i; w·P ≤ q] / α with E[P_i; w·P ≤ q] = (φ_i/Σφ) F_{φ+e_i}(q)."""
+    """Lower CVaR of w·P: max over z near the quantile of z − E[(z − w·P)⁺]/α, which is flat at its top."""
     levels = np.broadcast_to(levels, concentration.shape[:2])
     quantile = dirichlet_quantile_risk(tails, concentration, levels)
 
     def risk(s: int, a: int, targets: np.ndarray) -> float:
         phi, alpha = concentration[s, a], float(levels[s, a])
-        q = quantile(s, a, targets)
-        if q == targets[phi > 0].min():
-            return q
-        total = 0.0
-        for i in np.flatnonzero(phi > 0):
-            heavier = phi.copy()
-            heavier[i] += 1.0
-            share = phi[i] / phi.sum() * float(tails(heavier, targets, q)[0])
-            total += share * (q - targets[i])
-        return q - total / alpha
+        return float(lower_cvar(tails, phi, targets, alpha, quantile(s, a, targets)))
 
     return risk
 

@@ -416,7 +416,8 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    Returns (tail, integral, ∫ t exp(K) (a check in the slow form), relative error, step, early, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    Returns (tail, integral, ∫ t exp(K) (a check in the slow form), relative error, step, early, count);
+    nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
     not fit or the slow form was used.
     """
@@ -517,7 +518,9 @@ def tail_at(phi, values, n, z, scratch):
     head = split_integers(work[0], m, order)
     line = choose_line(work[0], work[1], m, work[2], work[3], bends)
     pole = line[4]
-    tail, integral, moment, error, step, early, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
+    tail, integral, moment, error, step, early, count = tail_on_line(
+        m, head, line, 1, slow, total, FIRST_HALVINGS, scratch
+    )
     if error > 1e-10:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
@@ -614,8 +617,6 @@ def modified_score(phi, v, n, total, u, epsilon, e):
 @kernel
 def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w.
-
-    On return work[2, i]·φ_i, normalised, is the saddlepoint row (only coordinates with φ > 0 are meaningful).
     """
     v = scratch[0][1]
     e = scratch[0][2]
@@ -654,16 +655,27 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     low_u = 0.0
     least_epsilon = 0.0
     z = 0.0
+    correction = 1.0
+    old_value = 0.0
+    old_slope = 0.0
+    change = 0.0
     for _ in range(100):
         value, slope, z = modified_score(phi, v, n, total, u, epsilon, e)
         miss = target - value
         if abs(miss) <= tolerance:
             break
+        # ``slope`` is that of r; how r* really grew from the last point to this one corrects it
+        if change != 0.0:
+            ratio = 2.0 * (value - old_value) / ((slope + old_slope) * change)
+            correction = ratio if 0.2 < ratio < 5.0 else 1.0
+        old_value = value
+        old_slope = slope
+        change = -u
         if miss > 0.0:
             low_u = u
         else:
             least_epsilon = epsilon
-        step = miss / slope
+        step = miss / (slope * correction)
         if epsilon < 0.5:
             # the score grows like √log(1/ε): Newton in log ε
             candidate = epsilon * math.exp(max(min(-step / epsilon, 3.0), -30.0))
@@ -683,9 +695,85 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
             moved = abs(candidate - u)
             u = candidate
             epsilon = 1.0 - u
+        change += u
         if moved <= 4.0 * EPS * min(u, epsilon) or epsilon < 1e-290:
             break
     return mean + sign * unit * z
+
+
+@kernel
+def saddlepoint_gradient(phi, values, n, z, scratch, out):
+    """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
+
+    r* = r + log(û/r)/r with r² = −2K, û² = t²K₂, all at the saddle of z; the gradient is −∂r*/∂w over its sum. Near the mean
+    the formula cancels, and for small φ it can be negative: then the tilted row φ_i/(1 − c_i t), its leading term, is used.
+    """
+    work = scratch[0]
+    m, mirrored, _, total, _ = compact(phi, values, n, z, work[0], work[1])
+    f = work[0]
+    c = work[1]
+    t, epsilon = saddle(f, c, m)
+    for _ in range(2):
+        # two more Newton steps: ``saddle`` stops at two digits
+        first = 0.0
+        k2 = 0.0
+        for j in range(m):
+            x = c[j] / one_minus(c[j], t, epsilon)
+            first += f[j] * x
+            k2 += f[j] * x * x
+        step = -first / k2
+        if 0.0 < t + step < 1.0:
+            t += step
+            epsilon -= step
+    k = 0.0
+    k2 = 0.0
+    k3 = 0.0
+    for j in range(m):
+        work[2, j] = one_minus(c[j], t, epsilon)
+        x = c[j] / work[2, j]
+        k -= f[j] * math.log(work[2, j])
+        k2 += f[j] * x * x
+        k3 += 2.0 * f[j] * x * x * x
+    u_hat = t * math.sqrt(k2)
+    r = math.sqrt(max(-2.0 * k, 0.0))
+    full = u_hat > 0.05 and r > 0.0
+    log_ratio = math.log(u_hat / r) if full else 0.0
+    lowest = 0.0
+    summed = 0.0
+    j = 0
+    for i in range(n):
+        out[i] = 0.0
+        if phi[i] > 0.0 and values[i] != z:
+            share = f[j] / work[2, j]
+            if full:
+                dr = -t * share / r
+                dt = -share / (work[2, j] * k2)
+                du = dt / t + (share * c[j] / (work[2, j] * work[2, j]) + 0.5 * k3 * dt) / k2
+                share = -(dr + (du - dr / r) / r - log_ratio * dr / (r * r))
+            out[i] = share
+            j += 1
+        elif phi[i] > 0.0:
+            share = phi[i]
+            if full:
+                dr = -t * share / r
+                dt = -share / k2
+                du = dt / t + 0.5 * k3 * dt / k2
+                share = -(dr + (du - dr / r) / r - log_ratio * dr / (r * r))
+            out[i] = share
+        lowest = min(lowest, out[i])
+        summed += out[i]
+    if lowest < 0.0 or not summed > 0.0:
+        summed = 0.0
+        j = 0
+        for i in range(n):
+            if phi[i] > 0.0 and values[i] != z:
+                out[i] = f[j] / work[2, j]
+                j += 1
+            elif phi[i] > 0.0:
+                out[i] = phi[i]
+            summed += out[i]
+    for i in range(n):
+        out[i] /= summed
 
 
 @kernel
@@ -694,7 +782,8 @@ def moved_tail(nodes, early, count, step, pole, total, delta):
 
     The first ``early`` nodes are the rule of twice the step, the others its midpoints.
     """
-    sums = (0.0, 0.0)
+    first = 0.0
+    second = 0.0
     integral = 0.0
     worst = 0.0
     for k in range(count):
@@ -710,13 +799,13 @@ def moved_tail(nodes, early, count, step, pole, total, delta):
         term = reduced.real * re - reduced.imag * im
         integral += reduced.real * t.real - reduced.imag * t.imag
         if k < early:
-            sums = (sums[0] + term, sums[1])
+            first += term
         else:
-            sums = (sums[0], sums[1] + term)
+            second += term
         if k == early - 1 or k == count - 1:
             worst = max(worst, abs(reduced) * max(abs(re), abs(im)))
-    first = without_pole(2.0 * step * sums[0], 1.0, pole, 2.0 * step, False)
-    second = without_pole(2.0 * step * sums[1], 1.0, pole, 2.0 * step, True)
+    first = without_pole(2.0 * step * first, 1.0, pole, 2.0 * step, False)
+    second = without_pole(2.0 * step * second, 1.0, pole, 2.0 * step, True)
     tail = 0.5 * (first + second)
     reliable = abs(first - second) <= 2.0 * COARSE_TOLERANCE * abs(tail) and worst * step <= 1e-13 * abs(tail)
     return tail, step * integral, reliable
@@ -740,16 +829,14 @@ def between(bottom, top, low, high, resolution, wish):
 
 
 @kernel
-def quantile_row(phi, values, n, alpha, score, start, scratch):
-    """(α-quantile, bound on its numerical error). ``start`` is a first guess, or NaN for the saddlepoint's."""
+def quantile_row(phi, values, n, alpha, score, scratch):
+    """(α-quantile, bound on its numerical error)."""
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
     resolution = size * EPS
     if high - low <= resolution:
         return low, resolution
-    z = start
-    if not (low < z < high):
-        z = saddlepoint_row(phi, values, n, score, 1e-3, scratch)
+    z = saddlepoint_row(phi, values, n, score, 1e-3, scratch)
     lower = alpha <= 0.5
     target = alpha if lower else 1.0 - alpha
     bottom = low
@@ -943,7 +1030,7 @@ def cvar_row(phi, values, n, level, score, scratch, out, extra):
     CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error enters squared. Where the
     distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q.
     """
-    z, _ = quantile_row(phi, values, n, level, score, np.nan, scratch)
+    z, _ = quantile_row(phi, values, n, level, score, scratch)
     low, high = value_range(phi, values, n)
     below = row_at(phi, values, n, z, True, scratch, out)
     for _ in range(4):
@@ -998,11 +1085,15 @@ CVAR = 2
 
 
 @kernel
-def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, start, widest, out, errors):
-    """Value of a risk measure for each pair; ``start`` holds first guesses (NaN: none) and may be ``out``."""
+def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, sharpness, widest, out):
+    """Value of a risk measure for each pair; returns the largest bound on a numerical error.
+
+    ``sharpness`` is the tolerance of the saddlepoint's normal score.
+    """
     scratch = workspace(widest)
     row = np.empty(widest)
     extra = np.empty(widest)
+    worst = 0.0
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         begin = indptr[pair]
@@ -1010,21 +1101,24 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
         w = values[begin : begin + n]
         f = phi[offsets[pair] : offsets[pair] + n]
         low, high = value_range(f, w, n)
+        size = max(abs(low), abs(high))
         if measure == CVAR and levels[pair] == 1.0:
             mean_into(f, n, row)
             out[pair] = low + weighted_offset(row, w, n, low)
-            errors[pair] = 4.0 * EPS * max(abs(low), abs(high))
-        elif high - low <= EPS * max(abs(low), abs(high)):
+            error = 4.0 * EPS * size
+        elif high - low <= EPS * size:
             out[pair] = low
-            errors[pair] = high - low
+            error = high - low
         elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(f, w, n, scores[pair], 1e-12, scratch)
-            errors[pair] = np.inf
+            out[pair] = saddlepoint_row(f, w, n, scores[pair], sharpness, scratch)
+            error = 0.0
         elif measure == CVAR:
             out[pair] = cvar_row(f, w, n, levels[pair], scores[pair], scratch, row, extra)
-            errors[pair] = 1e-11 * (high - low) + 4.0 * EPS * max(abs(low), abs(high))
+            error = 1e-11 * (high - low) + 4.0 * EPS * size
         else:
-            out[pair], errors[pair] = quantile_row(f, w, n, levels[pair], scores[pair], start[pair], scratch)
+            out[pair], error = quantile_row(f, w, n, levels[pair], scores[pair], scratch)
+        worst = max(worst, error)
+    return worst
 
 
 @kernel
@@ -1043,13 +1137,7 @@ def rows_of_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, 
         if (measure == CVAR and levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
             mean_into(f, n, target)
         elif measure == SADDLEPOINT:
-            saddlepoint_row(f, w, n, scores[pair], 1e-6, scratch)
-            total = 0.0
-            for i in range(n):
-                target[i] = f[i] / scratch[0][2, i]
-                total += target[i]
-            for i in range(n):
-                target[i] /= total
+            saddlepoint_gradient(f, w, n, quantiles[pair], scratch, target)
         elif measure == CVAR:
             cvar_row(f, w, n, levels[pair], scores[pair], scratch, target, extra)
         else:

@@ -17,43 +17,52 @@ def targets_into(rewards, next_states, discount, values, out):
 
 @kernel
 def weighted_sums(pairs, indptr, probabilities, targets, out):
-    """out[pair] = Σ probabilities · targets."""
+    """out[pair] = Σ probabilities · targets; returns the largest |target|."""
+    largest = 0.0
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         total = 0.0
         for i in range(indptr[pair], indptr[pair + 1]):
             total += probabilities[i] * targets[i]
+            largest = max(largest, abs(targets[i]))
         out[pair] = total
+    return largest
 
 
 @kernel
-def greedy(q, values, policy, best):
-    """Lowest-index maximiser and maximum of each row of q; returns max |best − values|."""
+def greedy(q, values, policy, pairs, best):
+    """Lowest-index maximiser of each row of q, its pair and value; returns max |best − values| and max |best|."""
     worst = 0.0
+    size = 0.0
     for s in range(q.shape[0]):
         action = 0
         for a in range(1, q.shape[1]):
             if q[s, a] > q[s, action]:
                 action = a
         policy[s] = action
+        pairs[s] = s * q.shape[1] + action
         best[s] = q[s, action]
-        worst = max(worst, abs(best[s] - values[s]))
-        if not worst < np.inf:
-            return np.inf
-    return worst
+        gap = abs(best[s] - values[s])
+        # written so that a NaN is not lost
+        worst = worst if gap <= worst else gap
+        size = max(size, abs(best[s]), abs(values[s]))
+    return worst, size
 
 
 @kernel
-def newton_matrix(pairs, indptr, next_states, rows, discount, matrix):
-    """Matrix = I − γ P̂ for the rows of one pair per state, laid one after another in ``rows``."""
-    matrix[:] = 0.0
+def newton_step(pairs, indptr, next_states, rows, discount, values, best):
+    """Solve (I − γP̂) d = best − values for the rows of one pair per state, one after another; returns values + d."""
+    n = pairs.shape[0]
+    matrix = np.zeros((n, n))
+    gap = np.empty(n)
     position = 0
-    for s in range(pairs.shape[0]):
+    for s in range(n):
         matrix[s, s] = 1.0
-        pair = pairs[s]
-        for i in range(indptr[pair], indptr[pair + 1]):
+        gap[s] = best[s] - values[s]
+        for i in range(indptr[pairs[s]], indptr[pairs[s] + 1]):
             matrix[s, next_states[i]] -= discount * rows[position]
             position += 1
+    return values + np.linalg.solve(matrix, gap)
 
 
 @kernel

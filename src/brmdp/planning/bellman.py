@@ -6,19 +6,40 @@ Newton's step d solves (I − γP̂_π) d = TV − V (policy iteration when the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import bicgstab
+from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
 from brmdp.risk.base import BoundRisk
 
-__all__ = ["Bellman"]
+__all__ = ["Bellman", "Sweep"]
 
 DENSE_STATES = 600
 """Up to this many states Newton's system is solved by dense elimination, beyond it iteratively."""
+
+
+@dataclass(slots=True)
+class Sweep:
+    """One application of the operator at V: targets, q, the greedy policy and its pairs, TV, and the residual."""
+
+    values: FloatArray
+    targets: FloatArray
+    q: FloatArray
+    policy: IntArray
+    pairs: IntArray
+    best: FloatArray
+    residual: float
+    size: float
+    numerical_error: float
+
+    def bound(self, discount: float) -> float:
+        """Bound on max|TV − V*|."""
+        return (discount * self.residual + self.numerical_error) / (1.0 - discount)
 
 
 class Bellman:
@@ -36,13 +57,11 @@ class Bellman:
         self.risk = risk
         self.rewards = rewards
         self.discount = discount
-        self.states = np.arange(pattern.n_states)
         self.pairs = pattern.pairs if policy is None else self.pairs_of(policy)
-        self._errors = np.zeros(pattern.n_pairs)
 
     def pairs_of(self, policy: IntArray) -> IntArray:
         """The pairs a policy uses."""
-        return self.states * self.pattern.n_actions + policy
+        return np.arange(self.pattern.n_states) * self.pattern.n_actions + policy
 
     def targets(self, values: FloatArray) -> FloatArray:
         """W = r + γV(s') on the possible transitions."""
@@ -52,41 +71,48 @@ class Bellman:
 
     def backup(self, targets: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
         """Q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
-        q = np.full(self.pattern.n_pairs, -np.inf)
-        self.risk.evaluate(targets, pairs, q, self._errors)
-        return q.reshape(self.pattern.n_states, self.pattern.n_actions), float(self._errors[pairs].max())
+        q = np.full((self.pattern.n_states, self.pattern.n_actions), -np.inf)
+        error = self.risk.evaluate(targets, pairs, q.reshape(-1))
+        return q, error
 
-    def newton_step(self, targets: FloatArray, q: FloatArray, policy: IntArray, gap: FloatArray) -> FloatArray:
-        """D with (I − γP̂_π) d = gap, exactly for small problems, to a small relative residual for large ones."""
-        pairs = self.pairs_of(policy)
-        rows = self.risk.rows(targets, q.reshape(-1), pairs)
-        n = self.pattern.n_states
-        if n <= DENSE_STATES:
-            matrix = np.empty((n, n))
-            linear.newton_matrix(pairs, self.pattern.indptr, self.pattern.next_states, rows, self.discount, matrix)
-            return np.linalg.solve(matrix, gap)
-        return self._iterative(pairs, rows, gap)
+    def sweep(self, values: FloatArray, pairs: IntArray) -> Sweep:
+        """Apply the operator, restricted to ``pairs`` (at least one per state)."""
+        targets = self.targets(values)
+        q, error = self.backup(targets, pairs)
+        n = values.size
+        policy = np.empty(n, dtype=np.int64)
+        chosen = np.empty(n, dtype=np.int64)
+        best = np.empty(n)
+        residual, size = linear.greedy(q, values, policy, chosen, best)
+        return Sweep(values, targets, q, policy, chosen, best, residual, size, error)
+
+    def newton(self, sweep: Sweep) -> FloatArray:
+        """V + d with (I − γP̂_π) d = TV − V: exactly for small problems, to a small residual for large ones."""
+        rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs)
+        pattern = self.pattern
+        if pattern.n_states > DENSE_STATES:
+            return sweep.values + self._iterative(sweep.pairs, rows, sweep.best - sweep.values)
+        following: FloatArray = linear.newton_step(
+            sweep.pairs, pattern.indptr, pattern.next_states, rows, self.discount, sweep.values, sweep.best
+        )
+        return following
 
     def _iterative(self, pairs: IntArray, rows: FloatArray, gap: FloatArray) -> FloatArray:
         n = self.pattern.n_states
         pointers = np.empty(n + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
-        columns = np.empty(rows.size, dtype=np.int64)
-        linear.copy_rows(pairs, self.pattern.indptr, self.pattern.next_states, columns)
-        kernel = sparse.csr_array((rows, columns, pointers), shape=(n, n))
-        system = sparse.linalg.LinearOperator(
-            (n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64
-        )
-        size = float(np.abs(gap).max())
-        step, _ = bicgstab(system, gap / size, rtol=1e-4, atol=0.0, maxiter=200)
-        step = step * size
-        # Sweeps damp what is left in the maximum norm, and are a safety net if the Krylov method broke down.
+        kernel = sparse.csr_array((rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n))
+        system = LinearOperator((n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64)
+        scale = float(np.abs(gap).max())
+        step, _ = bicgstab(system, gap / scale, rtol=1e-4, atol=0.0, maxiter=200)
+        step = np.asarray(step) * scale
         if not np.isfinite(step).all():
             step = gap.copy()
+        # Sweeps damp what is left in the maximum norm, and are a safety net if the Krylov method broke down.
         for _ in range(200):
-            following = gap + self.discount * (kernel @ step)
+            following: FloatArray = gap + self.discount * (kernel @ step)
             change = float(np.abs(following - step).max())
             step = following
-            if change <= 1e-3 * size * (1.0 - self.discount):
+            if change <= 1e-3 * scale * (1.0 - self.discount):
                 break
         return step

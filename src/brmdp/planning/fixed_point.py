@@ -4,10 +4,10 @@ T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), s
 
     max|TV − V*| ≤ γ·residual/(1 − γ),
 
-whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the quantile is neither convex nor
-concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one, otherwise a
-value-iteration step is taken, which always does. Between sweeps over all actions Newton may iterate on the rows of the
-greedy policy alone, which costs a fraction 1/A of a sweep.
+whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the quantile is neither
+convex nor concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one,
+otherwise a value-iteration step is taken, which always does. Between sweeps over all actions Newton iterates on the
+rows of the greedy policy alone, which cost a fraction 1/A of a sweep; only a full sweep can certify.
 
 Rounding and quadrature perturb T by at most η, which every bound includes.
 """
@@ -18,9 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
-from brmdp.planning.bellman import Bellman
+from brmdp.planning.bellman import Bellman, Sweep
 
 __all__ = ["METHODS", "FixedPoint", "iterate"]
 
@@ -30,78 +29,69 @@ FLOOR = 16.0 * np.finfo(np.float64).eps
 """Residuals below FLOOR × max|V| are rounding: iterating further cannot help."""
 
 
-@dataclass
+@dataclass(slots=True)
 class FixedPoint:
-    """Where an iteration stands: V, its targets, q, the greedy policy, TV and the residual."""
+    """The last full sweep, how many sweeps were made, and whether its bound meets the tolerance."""
 
-    values: FloatArray
-    targets: FloatArray
-    q: FloatArray
-    policy: IntArray
-    best: FloatArray
-    residual: float
-    numerical_error: float
+    sweep: Sweep
     sweeps: int
-    converged: bool = False
-
-    def bound(self, discount: float) -> float:
-        """Bound on max|TV − V*|."""
-        return (discount * self.residual + self.numerical_error) / (1.0 - discount)
+    converged: bool
 
 
-def _sweep(bellman: Bellman, values: FloatArray, pairs: IntArray, sweeps: int) -> FixedPoint:
-    targets = bellman.targets(values)
-    q, error = bellman.backup(targets, pairs)
-    policy = np.empty(values.size, dtype=np.int64)
-    best = np.empty(values.size)
-    residual = float(linear.greedy(q, values, policy, best))
-    return FixedPoint(values, targets, q, policy, best, residual, error, sweeps)
+def iterate(
+    bellman: Bellman,
+    initial: FloatArray,
+    tolerance: float,
+    method: str,
+    max_iterations: int,
+    policy_pairs: IntArray | None = None,
+) -> FixedPoint:
+    """Iterate from ``initial`` until the error bound is at most ``tolerance``, or give up after ``max_iterations``.
 
-
-def iterate(bellman: Bellman, initial: FloatArray, tolerance: float, method: str, max_iterations: int) -> FixedPoint:
-    """Iterate from ``initial`` until the error bound is at most ``tolerance``, or give up after ``max_iterations`` sweeps.
-
-    The result's last sweep covers all of ``bellman.pairs``.
+    With ``policy_pairs``, the pairs of a good policy, Newton first refines ``initial`` on them alone.
     """
     discount = bellman.discount
-    now = _sweep(bellman, initial, bellman.pairs, 1)
+    # Between full sweeps, the residual on the policy's rows is brought down to where Newton's next step suffices.
+    enough = tolerance * (1.0 - discount)
+    values = initial
+    sweeps = 0
+    if policy_pairs is not None:
+        values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations)
+    now = bellman.sweep(values, bellman.pairs)
+    sweeps += 1
     while True:
-        now.converged = now.bound(discount) <= tolerance
-        at_floor = now.residual <= FLOOR * max(float(np.abs(now.best).max()), float(np.abs(now.values).max()))
-        if now.converged or at_floor or now.sweeps >= max_iterations or not np.isfinite(now.residual):
-            return now
+        converged = now.bound(discount) <= tolerance
+        stuck = not np.isfinite(now.residual) or now.residual <= FLOOR * now.size
+        if converged or stuck or sweeps >= max_iterations:
+            return FixedPoint(now, sweeps, converged)
         if method == "newton":
-            values, sweeps = _policy_newton(bellman, now, tolerance, max_iterations)
-            following = _sweep(bellman, values, bellman.pairs, sweeps + 1)
+            values = bellman.newton(now)
+            if not bellman.risk.linear and now.residual**2 > enough:
+                values, spent = _refine(bellman, values, now.pairs, enough, max_iterations - sweeps - 1)
+                sweeps += spent
+            following = bellman.sweep(values, bellman.pairs)
+            sweeps += 1
             if following.residual <= discount * now.residual:
                 now = following
                 continue
-            now.sweeps = following.sweeps
-        now = _sweep(bellman, now.best, bellman.pairs, now.sweeps + 1)
+        now = bellman.sweep(now.best, bellman.pairs)
+        sweeps += 1
 
 
-def _policy_newton(
-    bellman: Bellman, start: FixedPoint, tolerance: float, max_iterations: int
+def _refine(
+    bellman: Bellman, values: FloatArray, pairs: IntArray, enough: float, max_sweeps: int
 ) -> tuple[FloatArray, int]:
-    """Newton steps on T^π for the greedy π of ``start`` until its residual is small enough; returns (V, sweeps)."""
-    discount = bellman.discount
-    pairs = bellman.pairs_of(start.policy)
-    now = start
-    values = start.values + bellman.newton_step(now.targets, now.q, now.policy, now.best - now.values)
-    sweeps = start.sweeps
-    # Worth while only where a policy sweep is cheaper than a full one and the measure is not linear.
-    if bellman.pairs.size == pairs.size or bellman.risk.approximation() is None:
-        return values, sweeps
-    while sweeps < max_iterations - 1:
-        following = _sweep(bellman, values, pairs, sweeps + 1)
-        sweeps = following.sweeps
-        if not following.residual <= discount * now.residual:
-            return start.best if now is start else now.values, sweeps
-        now = following
-        if now.bound(discount) <= 0.5 * tolerance:
-            return now.best, sweeps
-        values = now.values + bellman.newton_step(now.targets, now.q, now.policy, now.best - now.values)
-        if now.residual * now.residual <= 1e-4 * tolerance * (1.0 - discount):
+    """Newton on T^π for the policy of ``pairs`` until its next residual should be small enough; (V, sweeps)."""
+    last = np.inf
+    for spent in range(max_sweeps):
+        now = bellman.sweep(values, pairs)
+        if not now.residual <= bellman.discount * last:
+            return now.best, spent + 1
+        if now.residual <= enough or now.residual <= FLOOR * now.size:
+            return now.best, spent + 1
+        last = now.residual
+        values = bellman.newton(now)
+        if last * last <= 1e-2 * enough * now.size:
             # Newton squares the residual: the next full sweep will confirm
-            return values, sweeps
-    return values, sweeps
+            return values, spent + 1
+    return values, max(max_sweeps, 0)

@@ -245,7 +245,8 @@ def sampled_policy_values(
         raise InvalidInputError(f"sampling policy values solves dense systems; {n_states} states are too many")
     flat_rewards = posterior.gather_rewards(rewards)
     pairs = np.arange(n_states) * pattern.n_actions + policy
-    columns = np.concatenate([np.arange(pattern.indptr[p], pattern.indptr[p + 1]) for p in pairs])
+    next_states = pattern.take(pattern.next_states, pairs)
+    policy_rewards = pattern.take(flat_rewards, pairs)
     owners = np.repeat(np.arange(n_states), pattern.widths[pairs])
     result = np.empty((n, n_states))
     block = max(1, min(n, 4_000_000 // (n_states * n_states + 1)))
@@ -253,11 +254,11 @@ def sampled_policy_values(
         size = min(block, n - begin)
         draws = posterior.sample_entries(size, rng, pairs=pairs)
         matrices = np.zeros((size, n_states, n_states))
-        np.add.at(matrices, (slice(None), owners, pattern.next_states[columns]), draws)
+        np.add.at(matrices, (slice(None), owners, next_states), draws)
         matrices *= -discount
         matrices[:, np.arange(n_states), np.arange(n_states)] += 1.0
         expected = np.add.reduceat(
-            draws * flat_rewards[columns],
+            draws * policy_rewards,
             np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1])),
             axis=1,
         )

@@ -28,6 +28,9 @@ __all__ = ["Backup", "backup", "evaluate", "evaluate_policy", "plan", "solve"]
 
 LARGEST_VALUE = 1e140
 
+COARSE = 1e-4
+"""Accuracy, relative to max|r|/(1 − γ), to which a cheaper approximation is solved to start from."""
+
 
 class Backup(NamedTuple):
     """One application of a risk measure: values and risk-adjusted rows of every pair."""
@@ -198,14 +201,15 @@ class _Problem:
         bound = risk.bind(self.belief)
         values = self.start(initial)
         bellman = self.bellman(bound, policy)
+        pairs: IntArray | None = None
         cheaper = bound.approximation()
         if cheaper is not None and self.method == "newton":
-            coarse = max(self.tolerance, 1e-4 * self.largest)
-            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", 20)
+            coarse = max(self.tolerance, COARSE * self.largest)
+            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", 20).sweep
             if np.isfinite(near.residual):
-                values = near.best
-        found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations)
-        if not np.isfinite(found.best).all():
+                values, pairs = near.best, near.pairs
+        found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
+        if not np.isfinite(found.sweep.best).all():
             raise ConvergenceError("the iteration left the finite numbers; rescale the rewards", None)
         solution = self.describe(bellman, found, policy)
         if solution.status == NOT_CONVERGED and raise_on_failure:
@@ -215,33 +219,34 @@ class _Problem:
     def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None) -> Solution:
         """Certificates, ties and the risk-adjusted kernel."""
         gamma = self.discount
-        q = found.q
-        error = found.numerical_error
+        last = found.sweep
+        q = last.q
+        error = last.numerical_error
         if policy is None:
-            near = q >= (found.best - TIE_FACTOR * self.tolerance)[:, None]
-            chosen = np.argmax(near, axis=1)
+            near = q >= (last.best - TIE_FACTOR * self.tolerance)[:, None]
+            chosen = near.argmax(axis=1)
             tied = near.sum(axis=1) > 1
-            given_away = float((found.best - q[bellman.states, chosen]).max())
-            gap = (2.0 * (gamma * found.residual + error) + given_away) / (1.0 - gamma)
+            pairs = bellman.pairs_of(chosen)
+            given_away = float((last.best - q.reshape(-1)[pairs]).max())
+            gap = (2.0 * (gamma * last.residual + error) + given_away) / (1.0 - gamma)
         else:
             chosen = policy
             tied = np.zeros(policy.size, dtype=bool)
+            pairs = bellman.pairs
             gap = 0.0
-            q, _ = bellman.backup(found.targets, self.belief.pattern.pairs)
-        bound = found.bound(gamma)
+            q, _ = bellman.backup(last.targets, self.belief.pattern.pairs)
+        bound = last.bound(gamma)
         status = CONVERGED if found.converged else NOT_CONVERGED
         if not bellman.risk.certified:
             bound = gap = np.inf
-            stopping = gamma * found.residual / (1.0 - gamma)
-            status = APPROXIMATE if stopping <= self.tolerance else NOT_CONVERGED
-        pairs = bellman.pairs_of(chosen)
-        rows = bellman.risk.rows(found.targets, q.reshape(-1), pairs)
-        arrays = (found.best, q, chosen, tied)
+            status = APPROXIMATE if found.converged else NOT_CONVERGED
+        rows = bellman.risk.rows(last.targets, q.reshape(-1), pairs)
+        arrays = (last.best, q, chosen, tied)
         for array in arrays:
             array.flags.writeable = False
         return Solution(
             *arrays,
-            residual=found.residual,
+            residual=last.residual,
             error_bound=bound,
             policy_gap=gap,
             iterations=found.sweeps,
@@ -253,14 +258,14 @@ class _Problem:
 
     def advice(self, found: FixedPoint) -> str:
         """Why it failed and what to do."""
-        bound = found.bound(self.discount)
+        last = found.sweep
         text = (
-            f"error bound {bound:.3g} after {found.sweeps} sweeps, tolerance {self.tolerance:.3g} "
-            f"(residual {found.residual:.3g}, discount {self.discount}): "
+            f"error bound {last.bound(self.discount):.3g} after {found.sweeps} sweeps, tolerance {self.tolerance:.3g} "
+            f"(residual {last.residual:.3g}, discount {self.discount}): "
         )
         if found.sweeps >= self.max_iterations:
             return text + f"raise max_iterations={self.max_iterations}, loosen tolerance, or use method='newton'"
         return (
-            text + f"arithmetic cannot resolve more (numerical error of a backup {found.numerical_error:.3g}); "
+            text + f"arithmetic cannot resolve more (numerical error of a backup {last.numerical_error:.3g}); "
             "loosen tolerance"
         )

@@ -80,9 +80,7 @@ class Solution:
         n = self.values.size
         pairs = np.arange(n) * self._pattern.n_actions + self.policy
         indptr = np.concatenate(([0], np.cumsum(self._pattern.widths[pairs])))
-        columns = np.concatenate(
-            [self._pattern.next_states[self._pattern.indptr[p] : self._pattern.indptr[p + 1]] for p in pairs]
-        )
+        columns = self._pattern.take(self._pattern.next_states, pairs)
         matrix = sparse.csr_array((self._rows.copy(), columns, indptr), shape=(n, n))
         matrix.sum_duplicates()
         return matrix if format == "csr" else matrix.toarray()

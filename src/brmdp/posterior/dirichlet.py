@@ -229,7 +229,7 @@ class DirichletPosterior:
         if pairs is None:
             pairs, phi = pattern.pairs, self.concentration_entries
         else:
-            phi = np.concatenate([self.concentration_entries[pattern.indptr[p] : pattern.indptr[p + 1]] for p in pairs])
+            phi = pattern.take(self.concentration_entries, pairs)
         widths = pattern.widths[pairs]
         starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
         return normalise_log_rows(log_gammas(phi, n, rng), starts, widths)

@@ -131,10 +131,7 @@ class ScenarioPosterior:
     def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
         """``n`` joint draws of the kernel; all rows of a draw come from one scenario."""
         chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
-        if pairs is None:
-            return chosen
-        columns = [np.arange(self.pattern.indptr[p], self.pattern.indptr[p + 1]) for p in pairs]
-        return chosen[:, np.concatenate(columns)]
+        return chosen if pairs is None else self.pattern.take(chosen, pairs)
 
     def gather_rewards(self, rewards: Any) -> FloatArray:
         """Rewards on the possible transitions."""

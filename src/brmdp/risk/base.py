@@ -26,10 +26,13 @@ class BoundRisk(Protocol):
     """A risk measure applied to one belief, frozen for the length of a solve."""
 
     certified: bool
-    """Whether the value is exact up to the reported errors, so that a certificate may rest on it."""
+    """Whether the value is exact up to the reported error, so that a certificate may rest on it."""
 
-    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
-        """Write q into out[pairs] and bounds on its numerical error into errors[pairs]."""
+    linear: bool
+    """Whether the value is linear in the targets, with fixed rows."""
+
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
+        """Write q into out[pairs]; return a bound on the numerical error of each."""
         ...
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
@@ -53,21 +56,20 @@ class FixedKernel:
     """The expectation under one kernel: the posterior mean, a posterior draw, or a known kernel."""
 
     certified = True
+    linear = True
 
     def __init__(self, pattern: TransitionPattern, probabilities: FloatArray) -> None:
         self.pattern = pattern
         self.probabilities = probabilities
 
-    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Σ p w for each pair."""
-        linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
-        errors[pairs] = ROUNDING * max(abs(float(targets.max())), abs(float(targets.min())))
+        largest = linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
+        return ROUNDING * float(largest)
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
         """The kernel's own rows."""
-        out = np.empty(int(self.pattern.widths[pairs].sum()))
-        linear.copy_rows(pairs, self.pattern.indptr, self.probabilities, out)
-        return out
+        return self.pattern.take(self.probabilities, pairs)
 
     def approximation(self) -> BoundRisk | None:
         """Nothing is cheaper."""

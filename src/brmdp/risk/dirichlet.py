@@ -39,6 +39,8 @@ class DirichletRows(Protocol):
 class DirichletMeasure:
     """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
 
+    linear = False
+
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
         self.pattern = belief.pattern
         self.measure = measure
@@ -47,14 +49,14 @@ class DirichletMeasure:
         self._phi = belief.concentration_entries.copy()
         self._offsets = belief.concentration_offsets
         self._scores = ndtri(np.minimum(levels, 1.0 - 1e-16))
-        self._start = np.full(levels.shape, np.nan)
+        self._sharpness = 1e-12
 
-    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
-        """Values and numerical error bounds of ``pairs``."""
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
+        """Values of ``pairs`` and the largest bound on a numerical error."""
         pattern = self.pattern
 
-        def run(chunk: IntArray, _: int) -> None:
-            dirichlet.evaluate_pairs(
+        def run(chunk: IntArray, _: int) -> float:
+            error: float = dirichlet.evaluate_pairs(
                 self.measure,
                 chunk,
                 pattern.indptr,
@@ -63,13 +65,13 @@ class DirichletMeasure:
                 targets,
                 self.levels,
                 self._scores,
-                self._start,
+                self._sharpness,
                 pattern.widest,
                 out,
-                errors,
             )
+            return error
 
-        for_chunks(pattern.n_transitions, pairs, run)
+        return max(for_chunks(pattern.n_transitions, pairs, run))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
         """Conditional expectations of the rows of ``pairs``."""
@@ -78,7 +80,7 @@ class DirichletMeasure:
         linear.row_pointers(pairs, pattern.indptr, pointers)
         out = np.empty(int(pointers[-1]))
 
-        def run(chunk: IntArray, first: int) -> None:
+        def run(chunk: IntArray, first: int) -> float:
             dirichlet.rows_of_pairs(
                 self.measure,
                 chunk,
@@ -93,6 +95,7 @@ class DirichletMeasure:
                 pointers[first:],
                 out,
             )
+            return 0.0
 
         for_chunks(out.size, pairs, run)
         return out
@@ -102,5 +105,5 @@ class DirichletMeasure:
         if self.measure != dirichlet.EXACT:
             return None
         twin = object.__new__(DirichletMeasure)
-        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, certified=False)
+        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, certified=False, _sharpness=1e-5)
         return twin

@@ -115,7 +115,6 @@ def _evaluate(measure: int, phi: FloatArray, w: FloatArray, levels: FloatArray) 
     rows, n = phi.shape
     out = np.empty(rows)
     index, pointers, offsets, scores = _layout(rows, n, levels)
-    start = np.full(rows, np.nan)
     dirichlet.evaluate_pairs(
         measure,
         index,
@@ -125,10 +124,9 @@ def _evaluate(measure: int, phi: FloatArray, w: FloatArray, levels: FloatArray) 
         w.ravel(),
         levels,
         scores,
-        start,
+        1e-12,
         n,
         out,
-        np.empty(rows),
     )
     return out
 

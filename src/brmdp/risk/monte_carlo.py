@@ -131,13 +131,14 @@ class SampledQuantile:
     """Order statistic ⌈nα⌉ of w·P over fixed draws; its row is the draw that attains it."""
 
     certified = True
+    linear = False
 
     def __init__(self, pattern: TransitionPattern, draws: dict[int, FloatArray], levels: FloatArray) -> None:
         self.pattern = pattern
         self.draws = draws
         self.ranks = {p: int(order_statistic_rank(d.shape[0], levels[p])) for p, d in draws.items()}
 
-    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Empirical quantiles; exact for the sampled problem up to rounding."""
         indptr = self.pattern.indptr
         for p in pairs.tolist():
@@ -145,7 +146,7 @@ class SampledQuantile:
             rank = self.ranks[p] - 1
             sampled.partition(rank)
             out[p] = sampled[rank]
-        errors[pairs] = ROUNDING * float(np.abs(targets).max())
+        return ROUNDING * float(np.abs(targets).max())
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
         """The attaining draws."""

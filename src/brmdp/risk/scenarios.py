@@ -20,6 +20,7 @@ class ScenarioMeasure:
     """Left quantile, or lower-tail mean, of the scenarios' values."""
 
     certified = True
+    linear = False
 
     def __init__(self, belief: ScenarioPosterior, levels: FloatArray, *, lower_tail: bool) -> None:
         self.pattern = belief.pattern
@@ -28,8 +29,8 @@ class ScenarioMeasure:
         self._entries = np.ascontiguousarray(belief.scenario_entries)
         self._weights = belief.weights.copy()
 
-    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray, errors: FloatArray) -> None:
-        """Values and rounding errors of ``pairs``."""
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
+        """Values of ``pairs`` and their rounding error."""
         linear.scenario_measure(
             pairs,
             self.pattern.indptr,
@@ -41,7 +42,7 @@ class ScenarioMeasure:
             ATOM_TOLERANCE,
             out,
         )
-        errors[pairs] = ROUNDING * float(np.abs(targets).max())
+        return ROUNDING * float(np.abs(targets).max())
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
         """The row of the attaining scenario, or the mixture in the lower tail."""

@@ -30,12 +30,11 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="brmdp")
 
 
-def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], None]) -> None:
+def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]) -> list[float]:
     """Call run(chunk of pairs, position of the chunk's first pair) for all of ``pairs``, in threads if worth while."""
     threads = thread_count() if work >= WORTH_SPLITTING else 1
     if threads == 1:
-        run(pairs, 0)
-        return
+        return [run(pairs, 0)]
     chunks = np.array_split(pairs, 4 * threads)
     starts = np.concatenate(([0], np.cumsum([c.size for c in chunks])[:-1]))
-    list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))
+    return list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))
