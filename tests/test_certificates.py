@@ -7,9 +7,10 @@ backup, and once more the oracle's quantile on the paper's worlds (slow).
 
 from functools import cache
 
+import mpmath
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, special
 
 import brmdp
 from oracles import dirichlet_functional, planning
@@ -250,6 +251,38 @@ def test_a_chain_that_may_break_has_a_closed_form(discount, method):
             )
             assert abs(got.values[0] - exact) <= got.error_bound + ACCURACY * exact
             assert got.error_bound <= tolerance * exact
+
+
+def chain_value(a, b, alpha, discount):
+    """1/(1 − γx) with x the α-quantile of Beta(a, b), in multiple precision."""
+    with mpmath.workdps(30):
+        x = mpmath.mpf(float(special.betaincinv(a, b, alpha)))
+        for _ in range(4):
+            density = x ** (a - 1) * (1 - x) ** (b - 1) / mpmath.beta(a, b)
+            x -= (mpmath.betainc(a, b, 0, x, regularized=True) - alpha) / density
+        return 1 / (1 - mpmath.mpf(discount) * x)
+
+
+HARD_CHAINS = [
+    (25.233178589764012, 0.36830818658474906, 0.4521316565610067, 0.9),
+    (82.316352923236, 0.19428618633562775, 0.4426479077918221, 0.999),
+]
+
+
+def test_error_bound_covers_to_the_last_digit():
+    """No allowance for the reference: the numerical error of a backup is part of the bound."""
+    rng = np.random.default_rng(10)
+    rows = 10 ** rng.uniform(-1, 2, (150, 2))
+    chains = [(*row, rng.uniform(0.05, 0.95), rng.choice([0.9, 0.99, 0.999])) for row in rows.tolist()]
+    missed = []
+    for a, b, alpha, discount in [*HARD_CHAINS, *chains]:
+        belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
+        rewards = np.array([[1.0], [0.0]])
+        got = brmdp.plan(belief, rewards, discount, risk=brmdp.Quantile(alpha), tolerance=1e-7)
+        distance = float(abs(mpmath.mpf(float(got.values[0])) - chain_value(a, b, alpha, discount)))
+        if distance > got.error_bound:
+            missed.append((a, b, alpha, float(discount), distance, got.error_bound))
+    assert not missed
 
 
 def continue_oracle(operator, near, discount):

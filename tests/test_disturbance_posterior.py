@@ -74,7 +74,7 @@ def test_one_observation_teaches_about_every_pair():
     assert posterior.observe(4, 0, 2) is None  # demand 2
     after = posterior.mean()
     np.testing.assert_array_equal(posterior.counts(), [0, 0, 1, 0])
-    p = (PRIOR + [0, 0, 1, 0]) / (PRIOR.sum() + 1)
+    p = (PRIOR + np.array([0, 0, 1, 0])) / (PRIOR.sum() + 1)
     np.testing.assert_allclose(after, kernel_of(p), atol=1e-15)
     moved = (np.abs(after - before) > 1e-6).any(axis=2)
     # all but the pair (0, 0), whose stock stays at zero whatever the demand
@@ -92,7 +92,7 @@ def test_a_hidden_disturbance_must_be_given():
     assert state_of(posterior) == before
     posterior.observe(1, 0, 0, disturbance=3)
     np.testing.assert_array_equal(posterior.counts(), [0, 0, 0, 1])
-    with pytest.raises(brmdp.ImpossibleTransitionError, match="disturbance 0.*to 1, not to next_state=0"):
+    with pytest.raises(brmdp.ImpossibleTransitionError, match=r"disturbance 0.*to 1, not to next_state=0"):
         posterior.observe(1, 0, 0, disturbance=0)
     for wrong in (4, -1, -2, 1.0, "2"):
         with pytest.raises(brmdp.InvalidInputError, match="disturbance"):
@@ -150,7 +150,7 @@ def test_copy_is_independent():
     original.observe_disturbance([2, 3])
     np.testing.assert_array_equal(twin.counts(), [0, 1, 0, 0])
     original.concentration()[:] = 7.0
-    np.testing.assert_array_equal(original.concentration(), PRIOR + [0, 0, 1, 1])
+    np.testing.assert_array_equal(original.concentration(), PRIOR + np.array([0, 0, 1, 1]))
 
 
 def test_all_pairs_of_a_draw_share_the_distribution():

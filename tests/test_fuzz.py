@@ -42,8 +42,9 @@ def outcome(call):
     try:
         return call()
     except brmdp.BrmdpError as error:
-        assert len(str(error)) > 10
-        return None
+        message = str(error)
+    assert len(message) > 10
+    return None
 
 
 def rows(concentration, values, min_size=1, max_size=6):
@@ -100,17 +101,20 @@ class Law:
         slack = 4 * np.finfo(float).eps
         assert self.low - slack <= x / self.scale <= self.high + slack
 
+    def tail(self, alpha):
+        """Cantelli: no quantile or lower-tail mean at level α is further below the mean."""
+        odds = (1 - alpha) / max(alpha, 1e-300)
+        return self.deviation * np.sqrt(odds)
+
     def quantile(self, q, alpha):
         assert np.isfinite(q)
         self.in_hull(q)
-        down = self.deviation * np.sqrt((1 - alpha) / alpha)
-        up = self.deviation * np.sqrt(alpha / (1 - alpha))
-        self.between(q, self.mean - down, self.mean + up)
+        self.between(q, self.mean - self.tail(alpha), self.mean + self.tail(1 - alpha))
 
     def cvar(self, value, alpha):
         assert np.isfinite(value)
         self.in_hull(value)
-        self.between(value, self.mean - self.deviation * np.sqrt((1 - alpha) / alpha), self.mean)
+        self.between(value, self.mean - self.tail(alpha), self.mean)
 
     def row(self, row, phi, w, value, tolerance=1e-7):
         assert np.isfinite(row).all()
@@ -263,8 +267,8 @@ def test_one_heavy_successor_takes_the_whole_row(heavy, alpha):
     for function in (brmdp.dirichlet_quantile_row, brmdp.dirichlet_cvar_row):
         value, row = function(phi, w, alpha)
         Law(phi, w).row(row, phi, w, value)
-        assert row[2] == pytest.approx(1.0, abs=40 / heavy)
-        assert value == pytest.approx(1.0, abs=80 / heavy + 1e-15)
+        assert row[2] == pytest.approx(1.0, abs=40 / heavy + 1e-12)
+        assert value == pytest.approx(1.0, abs=80 / heavy + 1e-12)
 
 
 @FUZZ
@@ -489,8 +493,10 @@ def test_plans_from_documented_input_never_fail(data, size):
     try:
         solution = brmdp.plan(posterior, rewards, discount, risk=risk, tolerance=tolerance, method=method)
     except brmdp.ConvergenceError as error:
-        assert gives_up
-        assert error.solution.status == "not converged"
+        status = error.solution.status if gives_up else f"failed: {error}"
+        solution = None
+    if solution is None:
+        assert status == "not converged"
         return
     np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
     check_solution(solution, posterior.pattern, posterior.gather_rewards(rewards), discount, tolerance)

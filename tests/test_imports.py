@@ -10,7 +10,29 @@ import brmdp
 
 HEAVY = ("scipy.stats", "matplotlib", "jax", "pandas", "gymnasium", "quantecon", "mpmath", "pytest")
 
-NAMES = ["TabularMDP", "solve", "evaluate", "DirichletPosterior", "ScenarioPosterior", "DisturbancePosterior", "Quantile", "CVaR", "Mean", "MonteCarlo", "PosteriorSample", "plan", "evaluate_policy", "certify", "dirichlet_quantile", "dirichlet_cdf", "Solution", "Certificate", "envs", "certified_level", "posterior_quantile_value"]
+NAMES = [
+    "TabularMDP",
+    "solve",
+    "evaluate",
+    "DirichletPosterior",
+    "ScenarioPosterior",
+    "DisturbancePosterior",
+    "Quantile",
+    "CVaR",
+    "Mean",
+    "MonteCarlo",
+    "PosteriorSample",
+    "plan",
+    "evaluate_policy",
+    "certify",
+    "dirichlet_quantile",
+    "dirichlet_cdf",
+    "Solution",
+    "Certificate",
+    "envs",
+    "certified_level",
+    "posterior_quantile_value",
+]
 
 
 def test_import_brings_in_nothing_heavy():

@@ -65,7 +65,7 @@ def slack(*arrays_):
 @relaxed
 @given(st.data(), beliefs())
 def test_monotone(data, case):
-    belief, rewards, discount = case
+    belief, rewards, _ = case
     n = belief.n_states
     risk = measures((n, belief.n_actions), data.draw)
     low = data.draw(vectors(n))

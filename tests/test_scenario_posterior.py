@@ -100,9 +100,9 @@ def test_a_failed_batch_leaves_the_weights_unchanged(bad):
     belief = posterior()
     belief.observe(0, 0, 1)
     before = belief.weights.tobytes()
-    with pytest.raises(brmdp.InvalidInputError, match="state|action"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"state|action"):
         belief.observe(*bad)
-    with pytest.raises(brmdp.InvalidInputError, match="state|action"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"state|action"):
         belief.observe([0, bad[0]], [0, bad[1]], [0, bad[2]])
     assert belief.weights.tobytes() == before
 

@@ -154,7 +154,9 @@ def assert_refused_or_identical(posterior, path):
     try:
         loaded = type(posterior).load(path)
     except brmdp.CorruptFileError as error:
-        assert path.name in str(error)
+        loaded, message = None, str(error)
+    if loaded is None:
+        assert path.name in message
         return True
     assert content(loaded) == content(posterior)
     return False
@@ -241,7 +243,7 @@ def test_an_altered_array_in_a_valid_archive_is_refused(saved):
 def test_a_newer_format_is_refused_by_name(saved):
     posterior, path = saved
     rewrite(path, lambda arrays: arrays.update(format=np.array("brmdp-999")))
-    with pytest.raises(brmdp.CorruptFileError, match="brmdp-999.*brmdp-1"):
+    with pytest.raises(brmdp.CorruptFileError, match=r"brmdp-999.*brmdp-1"):
         type(posterior).load(path)
 
 

@@ -154,7 +154,7 @@ class TransitionPattern:
             return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
         raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
 
-    def take(self, entries: FloatArray, pairs: IntArray) -> FloatArray:
+    def take(self, entries: NDArray[Any], pairs: IntArray) -> NDArray[Any]:
         """Entries (…, transitions) of the given pairs, one after another."""
         if pairs is self.pairs:
             return entries
@@ -177,7 +177,10 @@ class TransitionPattern:
         if self.is_simple:
             out[..., self.pair_of_transition, self.next_states] = entries
         else:
-            np.add.at(out, (..., self.pair_of_transition, self.next_states), entries)
+            flat = out.reshape(-1, self.n_pairs * self.n_states)
+            where = self.pair_of_transition * self.n_states + self.next_states
+            for row, given in zip(flat, entries.reshape(-1, entries.shape[-1]), strict=True):
+                np.add.at(row, where, given)
         return out.reshape(shape)
 
     def csr(self, entries: NDArray[Any]) -> sparse.csr_array:

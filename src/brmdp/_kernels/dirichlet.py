@@ -616,8 +616,7 @@ def modified_score(phi, v, n, total, u, epsilon, e):
 
 @kernel
 def saddlepoint_row(phi, values, n, score, tolerance, scratch):
-    """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w.
-    """
+    """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w."""
     v = scratch[0][1]
     e = scratch[0][2]
     total = 0.0
@@ -709,7 +708,7 @@ def saddlepoint_gradient(phi, values, n, z, scratch, out):
     the formula cancels, and for small φ it can be negative: then the tilted row φ_i/(1 − c_i t), its leading term, is used.
     """
     work = scratch[0]
-    m, mirrored, _, total, _ = compact(phi, values, n, z, work[0], work[1])
+    m, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     f = work[0]
     c = work[1]
     t, epsilon = saddle(f, c, m)

@@ -7,7 +7,8 @@ T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), s
 whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the quantile is neither
 convex nor concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one,
 otherwise a value-iteration step is taken, which always does. Between sweeps over all actions Newton iterates on the
-rows of the greedy policy alone, which cost a fraction 1/A of a sweep; only a full sweep can certify.
+rows of the greedy policy alone, once that policy has settled: they cost a fraction 1/A of a sweep, and only a full sweep
+can certify.
 
 Rounding and quadrature perturb T by at most η, which every bound includes.
 """
@@ -59,6 +60,7 @@ def iterate(
         values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations)
     now = bellman.sweep(values, bellman.pairs)
     sweeps += 1
+    known = policy_pairs
     while True:
         converged = now.bound(discount) <= tolerance
         stuck = not np.isfinite(now.residual) or now.residual <= FLOOR * now.size
@@ -66,9 +68,11 @@ def iterate(
             return FixedPoint(now, sweeps, converged)
         if method == "newton":
             values = bellman.newton(now)
-            if not bellman.risk.linear and now.residual**2 > enough:
+            # refining pays once the policy has settled
+            if known is not None and not bellman.risk.linear and np.array_equal(known, now.pairs):
                 values, spent = _refine(bellman, values, now.pairs, enough, max_iterations - sweeps - 1)
                 sweeps += spent
+            known = now.pairs
             following = bellman.sweep(values, bellman.pairs)
             sweeps += 1
             if following.residual <= discount * now.residual:

@@ -253,9 +253,14 @@ def sampled_policy_values(
     for begin in range(0, n, block):
         size = min(block, n - begin)
         draws = posterior.sample_entries(size, rng, pairs=pairs)
-        matrices = np.zeros((size, n_states, n_states))
-        np.add.at(matrices, (slice(None), owners, next_states), draws)
-        matrices *= -discount
+        matrices = np.zeros((size, n_states * n_states))
+        where = owners * n_states + next_states
+        if np.unique(where).size == where.size:
+            matrices[:, where] = draws
+        else:
+            for matrix, draw in zip(matrices, draws, strict=True):
+                np.add.at(matrix, where, draw)
+        matrices = -discount * matrices.reshape(size, n_states, n_states)
         matrices[:, np.arange(n_states), np.arange(n_states)] += 1.0
         expected = np.add.reduceat(
             draws * policy_rewards,

@@ -205,11 +205,9 @@ class DirichletPosterior:
         return self.pattern.export(draws, format)
 
     def _totals(self) -> FloatArray:
-        return np.bincount(
-            self.pattern.pair_of_transition,
-            weights=self.concentration_entries,
-            minlength=self.pattern.n_pairs,
-        )
+        pattern = self.pattern
+        totals = np.bincount(pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs)
+        return np.asarray(totals, dtype=np.float64)
 
     # --- belief ------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            np.savez(stream, **header, **arrays)
+            np.savez(stream, allow_pickle=False, **(header | arrays))
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)

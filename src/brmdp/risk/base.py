@@ -69,7 +69,11 @@ class FixedKernel:
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
         """The kernel's own rows."""
-        return self.pattern.take(self.probabilities, pairs)
+        pointers = np.empty(pairs.size + 1, dtype=np.int64)
+        linear.row_pointers(pairs, self.pattern.indptr, pointers)
+        out = np.empty(int(pointers[-1]))
+        linear.copy_rows(pairs, self.pattern.indptr, self.probabilities, out)
+        return out
 
     def approximation(self) -> BoundRisk | None:
         """Nothing is cheaper."""

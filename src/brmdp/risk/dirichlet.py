@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,10 +13,9 @@ from brmdp.pattern import TransitionPattern
 from brmdp.risk.base import BoundRisk
 from brmdp.risk.threads import for_chunks
 
-__all__ = ["DirichletMeasure", "DirichletRows"]
+__all__ = ["DirichletMeasure", "DirichletRows", "has_dirichlet_rows"]
 
 
-@runtime_checkable
 class DirichletRows(Protocol):
     """A belief in which every single row is a Dirichlet vector."""
 
@@ -34,6 +33,11 @@ class DirichletRows(Protocol):
     def concentration_offsets(self) -> IntArray:
         """Where each pair's concentrations begin."""
         ...
+
+
+def has_dirichlet_rows(belief: object) -> TypeGuard[DirichletRows]:
+    """Whether the belief describes its rows by concentrations."""
+    return hasattr(belief, "concentration_entries")
 
 
 class DirichletMeasure:

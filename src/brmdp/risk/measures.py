@@ -12,7 +12,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.posterior.base import Belief
 from brmdp.posterior.scenarios import ScenarioPosterior
 from brmdp.risk.base import BoundRisk, FixedKernel, levels_by_pair
-from brmdp.risk.dirichlet import DirichletMeasure, DirichletRows
+from brmdp.risk.dirichlet import DirichletMeasure, has_dirichlet_rows
 from brmdp.risk.monte_carlo import MonteCarlo
 from brmdp.risk.scenarios import ScenarioMeasure
 
@@ -83,7 +83,7 @@ class Quantile:
             if self.method == "saddlepoint":
                 raise InvalidInputError("method='saddlepoint' needs Dirichlet rows; scenarios have exact quantiles")
             return ScenarioMeasure(belief, levels, lower_tail=False)
-        if isinstance(belief, DirichletRows):
+        if has_dirichlet_rows(belief):
             measure = dirichlet.EXACT if self.method == "exact" else dirichlet.SADDLEPOINT
             return DirichletMeasure(belief, measure, levels)
         return FixedKernel(belief.pattern, belief.mean_entries().copy())
@@ -110,7 +110,7 @@ class CVaR:
         levels = levels_by_pair(self.alpha, belief.pattern)
         if isinstance(belief, ScenarioPosterior):
             return ScenarioMeasure(belief, levels, lower_tail=True)
-        if isinstance(belief, DirichletRows):
+        if has_dirichlet_rows(belief):
             return DirichletMeasure(belief, dirichlet.CVAR, levels)
         return FixedKernel(belief.pattern, belief.mean_entries().copy())
 
