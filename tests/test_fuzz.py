@@ -271,6 +271,23 @@ def test_one_heavy_successor_takes_the_whole_row(heavy, alpha):
         assert value == pytest.approx(1.0, abs=80 / heavy + 1e-12)
 
 
+@pytest.mark.parametrize("light", [1e-6, 1e-12, 1e-20, 1e-100, 1e-290])
+def test_a_negligible_successor_changes_nothing(light):
+    """Dropping a successor of concentration ε moves every probability by O(ε log ε)."""
+    slack = 1e-9 + 100 * light
+    phi, w = np.array([1.0, 1.0, light]), np.array([0.0, 0.0, -1.0])
+    value, row = brmdp.dirichlet_cvar_row(phi, w, 0.5)
+    assert value == pytest.approx(0.0, abs=slack)
+    np.testing.assert_allclose(row, [0.5, 0.5, 0.0], atol=slack)
+    for size in (1e-13, 0.07, 1.0):
+        phi, w = np.array([size, light, 0.8 * size]), np.array([0.0, 1.0, -1.0])
+        if light > 1e-6 * size:
+            continue
+        for z in (-0.5, -1e-3, -1e-9):
+            expected = brmdp.dirichlet_cdf(phi[[0, 2]], w[[0, 2]], z)
+            assert brmdp.dirichlet_cdf(phi, w, z) == pytest.approx(expected, abs=1e-9 + 100 * light / size)
+
+
 @FUZZ
 @given(rows(any_concentration, mixed), any_level)
 def test_quantile_row(pair, alpha):

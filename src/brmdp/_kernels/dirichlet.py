@@ -620,35 +620,39 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     v = scratch[0][1]
     e = scratch[0][2]
     total = 0.0
-    mean = 0.0
-    low, high = value_range(phi, values, n)
-    middle = 0.5 * (low + high)
     for i in range(n):
         total += phi[i]
-        if phi[i] > 0.0:
-            mean += phi[i] * (values[i] - middle)
-    mean = middle + mean / total
-    s2 = 0.0
-    s3 = 0.0
+    # everything in units of the spread, from the middle, so that no square can overflow or vanish
+    low, high = value_range(phi, values, n)
+    middle = 0.5 * (low + high)
+    spread = high - low
+    inverse_spread = 1.0 / spread
+    inverse_total = 1.0 / total
+    if not (inverse_spread < np.inf and inverse_total < np.inf):
+        return middle
+    mean = 0.0
     for i in range(n):
-        v[i] = (values[i] - mean) if phi[i] > 0.0 else 0.0
-        s2 += phi[i] * v[i] * v[i]
-        s3 += phi[i] * v[i] * v[i] * v[i]
-    deviation = math.sqrt(s2)
-    central = s3 / (3.0 * s2 * deviation)
+        v[i] = (values[i] - middle) * inverse_spread if phi[i] > 0.0 else 0.0
+        mean += phi[i] * inverse_total * v[i]
+    variance = 0.0
+    skew = 0.0
+    for i in range(n):
+        v[i] = v[i] - mean if phi[i] > 0.0 else 0.0
+        share = phi[i] * inverse_total * v[i] * v[i]
+        variance += share
+        skew += share * v[i]
+    central = skew / (3.0 * variance * math.sqrt(variance * total))
     sign = 1.0 if score >= central else -1.0
-    unit = max(high - mean, 0.0) if sign > 0.0 else max(mean - low, 0.0)
-    if not unit > 0.0:
-        for i in range(n):
-            e[i] = 1.0
-        return mean
+    unit = 0.5 - mean if sign > 0.0 else mean + 0.5
+    if not (unit > 0.0 and variance > 0.0):
+        return middle + spread * mean
     target = sign * score
     least = 0.0
     for i in range(n):
         v[i] *= sign / unit
         least = min(least, v[i])
     distance = -1.0 / least
-    gap = (target - sign * central) * unit / deviation
+    gap = max((target - sign * central) * unit / math.sqrt(variance * total), 0.0)
     u = gap / (1.0 + gap)
     epsilon = 1.0 / (1.0 + gap)
     low_u = 0.0
@@ -697,7 +701,11 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
         change += u
         if moved <= 4.0 * EPS * min(u, epsilon) or epsilon < 1e-290:
             break
-    return mean + sign * unit * z
+    result = middle + spread * (mean + sign * unit * z)
+    if low <= result <= high:
+        return result
+    # concentrations so small that the approximation means nothing
+    return high if result > high else (low if result < low else middle + spread * mean)
 
 
 @kernel
