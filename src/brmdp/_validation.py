@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from brmdp.errors import InvalidInputError
 
 __all__ = [
+    "as_array",
     "as_discount",
     "as_float_array",
     "as_index",
     "as_index_array",
+    "as_level",
     "as_levels",
+    "as_number",
     "as_policy",
     "as_positive_int",
     "as_positive_number",
@@ -32,15 +35,30 @@ def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
+def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
+    """np.asarray, with a named error for ragged or otherwise impossible input."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be an array of {what}; got {error}") from None
+
+
+def as_number(value: Any, name: str, allowed: str) -> float:
+    """A real number (not a string, boolean or array)."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value) != 0:
+        raise InvalidInputError(f"{name} must be {allowed}; got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInputError(f"{name} must be {allowed}; got {value!r}") from None
+
+
 def as_float_array(value: Any, name: str) -> FloatArray:
     """A float64 array of finite numbers."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"dtype {array.dtype}")
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be an array of real numbers; got {error}") from None
+    array = as_array(value, name, "real numbers")
+    if array.dtype.kind not in "biuf":
+        raise InvalidInputError(f"{name} must be an array of real numbers; got dtype {array.dtype}")
+    array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         bad = first_bad(~np.isfinite(array))
         raise InvalidInputError(f"{name} must be finite; got {array[bad]} at index {bad}")
@@ -49,10 +67,7 @@ def as_float_array(value: Any, name: str) -> FloatArray:
 
 def as_positive_number(value: Any, name: str) -> float:
     """A finite number above zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be a positive number; got {value!r}") from None
+    number = as_number(value, name, "a positive finite number")
     if not (np.isfinite(number) and number > 0.0):
         raise InvalidInputError(f"{name} must be a positive finite number; got {value!r}")
     return number
@@ -71,10 +86,7 @@ def as_positive_int(value: Any, name: str) -> int:
 
 def as_discount(value: Any, name: str = "discount") -> float:
     """A discount factor in [0, 1)."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be a number in [0, 1); got {value!r}") from None
+    number = as_number(value, name, "a number in [0, 1)")
     if not 0.0 <= number < 1.0:
         raise InvalidInputError(f"{name} must lie in [0, 1); got {value!r}")
     return number
@@ -82,13 +94,10 @@ def as_discount(value: Any, name: str = "discount") -> float:
 
 def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> FloatArray:
     """Risk levels strictly between 0 and 1 (1 itself where allowed), as a scalar or array."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf":
-            raise TypeError
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}") from None
+    array = as_array(value, name, "levels")
+    if array.dtype.kind not in "iuf":
+        raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}")
+    array = array.astype(np.float64, copy=False)
     good = (array > 0.0) & ((array <= 1.0) if one_allowed else (array < 1.0))
     if not good.all():
         allowed = "lie in (0, 1]" if one_allowed else "lie strictly between 0 and 1"
@@ -100,12 +109,19 @@ def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> 
     return array
 
 
+def as_level(value: Any, name: str = "alpha") -> float:
+    """A single level strictly between 0 and 1."""
+    return float(as_levels(as_number(value, name, "a number strictly between 0 and 1"), name))
+
+
 def as_index(value: Any, size: int, name: str) -> int:
     """An integer in range(size)."""
     try:
         index = operator.index(value)
     except TypeError:
-        raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}") from None
+        index = -1
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}")
     if not 0 <= index < size:
         raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {index}")
     return index
@@ -113,7 +129,7 @@ def as_index(value: Any, size: int, name: str) -> int:
 
 def as_index_array(value: Any, size: int, name: str) -> IntArray:
     """Integers in range(size), any shape."""
-    array = np.asarray(value)
+    array = as_array(value, name, "integers")
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)
     if array.dtype.kind not in "iu":
@@ -129,7 +145,7 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:
     """One admissible action per state."""
     n_states, n_actions = admissible.shape
-    array = np.asarray(value)
+    array = as_array(value, name, "integers")
     if array.shape != (n_states,):
         raise InvalidInputError(f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}")
     policy = as_index_array(array, n_actions, name)

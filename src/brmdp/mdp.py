@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index
+from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index, as_number
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern, pattern_and_entries
 
@@ -65,7 +65,11 @@ class TabularMDP:
         self.pattern: TransitionPattern = pattern
         self.probabilities: FloatArray = normalised_rows(pattern, probabilities, "transitions")
         self.transition_rewards: FloatArray = pattern.gather(rewards)
-        self.rewards: Any = sparse.csr_array(rewards) if sparse.issparse(rewards) else _frozen_copy(rewards)
+        self.rewards: Any = (
+            sparse.csr_array(rewards, dtype=np.float64, copy=True)
+            if sparse.issparse(rewards)
+            else _frozen_copy(rewards)
+        )
         self.discount: float = as_discount(discount)
         self.start: int | FloatArray = _as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
@@ -130,6 +134,8 @@ class TabularMDP:
         if not isinstance(table, Mapping):
             raise InvalidInputError("source must be a dictionary P[s][a] or an environment with env.unwrapped.P")
         n = len(table)
+        if n == 0 or not all(isinstance(actions, Mapping) and actions for actions in table.values()):
+            raise InvalidInputError("P must map every state to a non-empty dictionary of actions")
         n_actions = max(len(actions) for actions in table.values())
         terminal = n
         data: list[float] = []
@@ -143,11 +149,12 @@ class TabularMDP:
             for a in range(n_actions):
                 mass: dict[int, float] = {}
                 paid: dict[int, float] = {}
-                for probability, next_state, reward, terminated in table[s].get(a, ()):
+                for entry in table[s].get(a, ()):
+                    probability, next_state, reward, terminated = _gymnasium_entry(entry, f"P[{s}][{a}]")
                     target = terminal if terminated else as_index(next_state, n, f"next state in P[{s}][{a}]")
-                    ends = ends or bool(terminated)
-                    mass[target] = mass.get(target, 0.0) + float(probability)
-                    paid[target] = paid.get(target, 0.0) + float(probability) * float(reward)
+                    ends = ends or terminated
+                    mass[target] = mass.get(target, 0.0) + probability
+                    paid[target] = paid.get(target, 0.0) + probability * reward
                 for target in sorted(t for t, p in mass.items() if p > 0.0):
                     indices.append(target)
                     data.append(mass[target])
@@ -171,6 +178,22 @@ class TabularMDP:
         admissible = np.diff(indptr).reshape(n_states, n_actions) > 0
         names = [str(s) for s in range(n)] + ["terminal"] if ends else None
         return cls(transitions, rewards, discount, start, admissible=admissible, state_names=names)
+
+
+def _gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
+    try:
+        probability, next_state, reward, terminated = entry
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"{name} must list (probability, next state, reward, terminated); got {entry!r}"
+        ) from None
+    chance = as_number(probability, f"probability in {name}", "a number in [0, 1]")
+    if not 0.0 <= chance <= 1.0 + ROW_SUM_TOLERANCE:
+        raise InvalidInputError(f"probability in {name} must lie in [0, 1]; got {probability!r}")
+    paid = as_number(reward, f"reward in {name}", "a finite number")
+    if not np.isfinite(paid):
+        raise InvalidInputError(f"reward in {name} must be finite; got {reward!r}")
+    return chance, next_state, paid, bool(terminated)
 
 
 def normalised_rows(pattern: TransitionPattern, probabilities: FloatArray, name: str) -> FloatArray:
@@ -206,6 +229,8 @@ def _as_start(start: Any, n_states: int) -> int | FloatArray:
 def _as_names(names: Sequence[str] | None, size: int, name: str) -> tuple[str, ...] | None:
     if names is None:
         return None
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray):
+        raise InvalidInputError(f"{name} must be a sequence of {size} names; got {names!r}")
     result = tuple(str(n) for n in names)
     if len(result) != size:
         raise InvalidInputError(f"{name} must hold {size} names; got {len(result)}")

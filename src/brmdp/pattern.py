@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_index
+from brmdp._validation import FloatArray, IntArray, as_array, as_float_array, as_index, as_index_array
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
-__all__ = ["TransitionPattern", "pattern_and_entries"]
+__all__ = ["TransitionPattern", "pattern_and_entries", "pattern_from_arrays"]
 
 DENSE_LIMIT = 50_000_000
 
@@ -142,7 +142,7 @@ class TransitionPattern:
             matrix.sum_duplicates()
             data = as_float_array(matrix.data, name)
             if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(matrix.indices, self.next_states):
-                return data
+                return data.copy()
             flat = np.asarray(matrix[self.pair_of_transition, self.next_states]).ravel()
             return np.ascontiguousarray(flat, dtype=np.float64)
         array = as_float_array(rewards, name)
@@ -150,7 +150,7 @@ class TransitionPattern:
             return np.repeat(array.ravel(), self.widths)
         if array.shape == (self.n_states, self.n_actions, self.n_states):
             if self.is_full:
-                return np.ascontiguousarray(array).reshape(-1)
+                return array.reshape(-1).copy()
             return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
         raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
 
@@ -227,7 +227,9 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
     entries = as_float_array(matrix.data, name)
     next_states = matrix.indices.astype(np.int64)
     widths = np.diff(matrix.indptr).astype(np.int64)
-    mask = np.ones((n_states, n_actions), dtype=bool) if admissible is None else np.asarray(admissible)
+    mask = np.ones((n_states, n_actions), dtype=bool)
+    if admissible is not None:
+        mask = as_array(admissible, "admissible", "booleans")
     if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
         raise InvalidInputError(
             f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of shape {mask.shape}"
@@ -253,6 +255,20 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
     return TransitionPattern(n_states, n_actions, indptr, next_states), entries
 
 
+def pattern_from_arrays(n_states: int, n_actions: int, indptr: Any, next_states: Any) -> TransitionPattern:
+    """A simple pattern from stored arrays, checked."""
+    columns = as_index_array(next_states, n_states, "next_states").ravel()
+    pointers = as_index_array(indptr, columns.size + 1, "indptr").ravel()
+    if pointers.size != n_states * n_actions + 1 or pointers[0] != 0 or pointers[-1] != columns.size:
+        raise InvalidInputError(f"indptr must run from 0 to {columns.size} over {n_states * n_actions} pairs")
+    if (np.diff(pointers) < 0).any():
+        raise InvalidInputError("indptr must not decrease")
+    pattern = TransitionPattern(n_states, n_actions, pointers, columns)
+    if not pattern.is_simple:
+        raise InvalidInputError("next_states must be distinct and increasing within each pair")
+    return pattern
+
+
 def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
     """Canonical CSR (sorted, no duplicates, no stored zeros) of shape (S·A, S)."""
     if sparse.issparse(kernel):
@@ -260,8 +276,10 @@ def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
             raise InvalidInputError(
                 f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got {kernel.shape}"
             )
-        as_float_array(kernel.data if hasattr(kernel, "data") else kernel.toarray(), name)
+        if kernel.dtype.kind not in "biuf":
+            raise InvalidInputError(f"{name} must be real numbers; got a sparse matrix of dtype {kernel.dtype}")
         matrix = sparse.csr_array(kernel, dtype=np.float64, copy=True)
+        as_float_array(matrix.data, name)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return matrix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from brmdp._validation import as_number
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 
@@ -58,7 +59,7 @@ def frozenlake(shortcut_risk: float | None = None, *, discount: float = 0.8) -> 
             kernel[s, action, s] += 1.0 - HOLE_ESCAPE
         kernel[GOAL, action, ordinary] = 1.0 / len(ordinary)
     if shortcut_risk is not None:
-        theta = float(shortcut_risk)
+        theta = as_number(shortcut_risk, "shortcut_risk", "a number in [0, 1] or None")
         if not 0.0 <= theta <= 1.0:
             raise InvalidInputError(f"shortcut_risk must lie in [0, 1] or be None; got {shortcut_risk!r}")
         kernel[SHORTCUT_STATE, DOWN, :] = 0.0

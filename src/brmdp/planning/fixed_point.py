@@ -75,6 +75,8 @@ def iterate(
             known = now.pairs
             following = bellman.sweep(values, bellman.pairs)
             sweeps += 1
+            if sweeps >= max_iterations and following.residual > now.residual:
+                return FixedPoint(now, sweeps, False)
             if following.residual <= discount * now.residual:
                 now = following
                 continue

@@ -24,13 +24,13 @@ from brmdp._validation import (
     FloatArray,
     IntArray,
     as_discount,
-    as_levels,
+    as_level,
     as_policy,
     as_positive_int,
     as_rng,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.planning.planner import evaluate_policy, plan
+from brmdp.planning.planner import evaluate_policy, plan, require_belief
 from brmdp.posterior.base import Belief
 from brmdp.risk.measures import Quantile
 from brmdp.risk.monte_carlo import order_statistic_rank
@@ -117,7 +117,7 @@ class PosteriorQuantileValue:
 
 def certified_level(alpha: float, n_states: int, *, independent: bool = True) -> float:
     """The level that gives joint confidence 1 − α over ``n_states`` states: ᾱ = 1 − (1 − α)^{1/S}, or α/S if dependent."""
-    level = float(as_levels(alpha))
+    level = as_level(alpha)
     n = as_positive_int(n_states, "n_states")
     return -math.expm1(math.log1p(-level) / n) if independent else level / n
 
@@ -151,7 +151,8 @@ def certify(
     -------
     Certificate
     """
-    level_wanted = float(as_levels(confidence, "confidence"))
+    require_belief(posterior)
+    level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
     n_states = posterior.pattern.n_states
     independent = posterior.rows_independent
@@ -217,8 +218,9 @@ def posterior_quantile_value(
         Of the Monte Carlo interval.
     rng : numpy.random.Generator or seed
     """
-    level = float(as_levels(alpha))
-    sure = float(as_levels(confidence, "confidence"))
+    require_belief(posterior)
+    level = as_level(alpha)
+    sure = as_level(confidence, "confidence")
     n = as_positive_int(samples, "samples")
     chosen = as_policy(policy, posterior.pattern.admissible)
     drawn = sampled_policy_values(posterior, rewards, as_discount(discount), chosen, n, as_rng(rng))

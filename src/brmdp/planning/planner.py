@@ -123,7 +123,7 @@ def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> Float
     _require_mdp(mdp)
     chosen = as_policy(policy, mdp.admissible)
     scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
-    problem = _Problem(mdp, None, mdp.discount, tolerance * scale, "newton", 10_000)
+    problem = _Problem(mdp, None, mdp.discount, scale * as_positive_number(tolerance, "tolerance"), "newton", 10_000)
     return problem.solve(Mean(), None, chosen, True).values
 
 
@@ -133,12 +133,26 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
     problem = _Problem(posterior, rewards, discount, 1e-8, "newton", 1)
+    _require_risk(risk)
     pattern = posterior.pattern
     bellman = problem.bellman(risk.bind(posterior), None)
     targets = bellman.targets(problem.start(values))
     q, _ = bellman.backup(targets, pattern.pairs)
     rows = bellman.risk.rows(targets, q.reshape(-1), pattern.pairs)
     return Backup(q, pattern.dense(rows))
+
+
+def require_belief(belief: Any) -> None:
+    """Refuse what is not a belief."""
+    if isinstance(belief, type) or not hasattr(belief, "pattern"):
+        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {belief!r}")
+
+
+def _require_risk(risk: Any) -> None:
+    if isinstance(risk, type) or not hasattr(risk, "bind"):
+        raise InvalidInputError(
+            f"risk must be a brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
+        )
 
 
 def _require_mdp(mdp: Any) -> None:
@@ -158,8 +172,7 @@ class _Problem:
         method: str,
         max_iterations: int,
     ) -> None:
-        if not hasattr(belief, "pattern"):
-            raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
+        require_belief(belief)
         self.belief = belief
         self.discount = as_discount(discount)
         if rewards is None and isinstance(belief, TabularMDP):
@@ -171,7 +184,7 @@ class _Problem:
             raise InvalidInputError(f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
         self.largest = largest
         self.tolerance = as_positive_number(tolerance, "tolerance")
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}")
         self.method = method
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
@@ -194,10 +207,7 @@ class _Problem:
 
     def solve(self, risk: RiskMeasure, initial: Any, policy: IntArray | None, raise_on_failure: bool) -> Solution:
         """Run the solver and certify the result."""
-        if not hasattr(risk, "bind"):
-            raise InvalidInputError(
-                f"risk must be a brmdp.Quantile, CVaR, Mean or PosteriorSample; got {type(risk).__name__}"
-            )
+        _require_risk(risk)
         bound = risk.bind(self.belief)
         values = self.start(initial)
         bellman = self.bellman(bound, policy)
@@ -209,8 +219,6 @@ class _Problem:
             if np.isfinite(near.residual):
                 values, pairs = near.best, near.pairs
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
-        if not np.isfinite(found.sweep.best).all():
-            raise ConvergenceError("the iteration left the finite numbers; rescale the rewards", None)
         solution = self.describe(bellman, found, policy)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from brmdp._validation import FloatArray, IntArray
+from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 
 __all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "TIE_FACTOR", "Solution"]
@@ -77,6 +78,8 @@ class Solution:
         The values solve the ordinary evaluation equation of this kernel up to second order: it shows which transitions the
         plan is worried about, or hoping for.
         """
+        if format not in ("dense", "csr"):
+            raise InvalidInputError(f"format must be 'dense' or 'csr'; got {format!r}")
         n = self.values.size
         pairs = np.arange(n) * self._pattern.n_actions + self.policy
         indptr = np.concatenate(([0], np.cumsum(self._pattern.widths[pairs])))

@@ -21,9 +21,9 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
-from brmdp.pattern import TransitionPattern, pattern_and_entries
-from brmdp.posterior.gammas import log_gammas, normalise_log_rows
-from brmdp.posterior.storage import load_arrays, save_arrays
+from brmdp.pattern import TransitionPattern, pattern_and_entries, pattern_from_arrays
+from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
+from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
 
@@ -50,6 +50,7 @@ class DirichletPosterior:
 
     def __init__(self, concentration: Any, *, admissible: Any = None) -> None:
         pattern, prior = pattern_and_entries(concentration, "concentration", admissible)
+        as_concentrations(prior)
         self._set(pattern, np.array(prior), np.zeros(pattern.n_transitions, dtype=np.int64))
 
     def _set(self, pattern: TransitionPattern, prior: FloatArray, counts: IntArray) -> None:
@@ -76,6 +77,7 @@ class DirichletPosterior:
         n_states = as_positive_int(n_states, "n_states")
         n_actions = as_positive_int(n_actions, "n_actions")
         value = as_positive_number(concentration, "concentration")
+        as_concentrations(np.array([value]))
         posterior = cls.__new__(cls)
         if possible is None:
             n_pairs = n_states * n_actions
@@ -106,6 +108,7 @@ class DirichletPosterior:
     def informative(cls, kernel: Any, strength: float, *, admissible: Any = None) -> DirichletPosterior:
         """A prior worth ``strength`` observations per row, centred at ``kernel`` (zeros stay impossible)."""
         size = as_positive_number(strength, "strength")
+        as_concentrations(np.array([size]))
         if isinstance(kernel, TabularMDP):
             pattern, entries = kernel.pattern, kernel.probabilities
         else:
@@ -262,10 +265,15 @@ class DirichletPosterior:
             If the file is truncated, altered, of another kind or of an unknown version.
         """
         arrays = load_arrays(path, "DirichletPosterior", _ARRAYS)
-        n_states, n_actions = (int(n) for n in arrays["shape"])
+        n_states, n_actions = shape_of(arrays["shape"], path)
         posterior = cls.__new__(cls)
-        pattern = TransitionPattern(n_states, n_actions, arrays["indptr"], arrays["next_states"])
-        posterior._set(pattern, as_float_array(arrays["prior"], "prior"), arrays["counts"])
+        with corrupt_if_invalid(path):
+            pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
+            prior = as_float_array(arrays["prior"], "prior")
+            counts = as_index_array(arrays["counts"], 2**62, "counts")
+            if not prior.shape == counts.shape == (pattern.n_transitions,) or (prior <= 0).any():
+                raise InvalidInputError("prior and counts must be positive, one per possible transition")
+        posterior._set(pattern, prior, counts)
         return posterior
 
     def __repr__(self) -> str:

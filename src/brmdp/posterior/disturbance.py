@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    as_array,
     as_float_array,
     as_index,
     as_index_array,
@@ -27,8 +28,9 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.pattern import TransitionPattern
-from brmdp.posterior.gammas import log_gammas, normalise_log_rows
-from brmdp.posterior.storage import load_arrays, save_arrays
+from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
+from brmdp.posterior.observations import broadcast_observations
+from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays
 
 __all__ = ["DisturbancePosterior", "DisturbanceRewards"]
 
@@ -57,7 +59,7 @@ class DisturbancePosterior:
     rows_independent: ClassVar[bool] = False
 
     def __init__(self, outcomes: Any, concentration: Any = 1.0) -> None:
-        table = np.asarray(outcomes)
+        table = as_array(outcomes, "outcomes", "integers")
         if table.ndim != 3 or 0 in table.shape or table.dtype.kind not in "iu":
             raise InvalidInputError(
                 f"outcomes must be integers of shape (S, A, D); got {table.dtype} of shape {table.shape}"
@@ -82,6 +84,7 @@ class DisturbancePosterior:
         if (prior <= 0).any():
             where = first_bad(prior <= 0)
             raise InvalidInputError(f"concentration must be positive; got {prior[where]} at d={where[0]}")
+        as_concentrations(prior)
         self._set(table.astype(np.int64), prior, np.zeros(n_disturbances, dtype=np.int64))
 
     def _set(self, outcomes: IntArray, prior: FloatArray, counts: IntArray) -> None:
@@ -114,7 +117,9 @@ class DisturbancePosterior:
             as_positive_int(n_actions, "n_actions"),
             as_positive_int(n_disturbances, "n_disturbances"),
         )
-        mask = np.ones(shape[:2], dtype=bool) if admissible is None else np.asarray(admissible, dtype=bool)
+        if not callable(transition):
+            raise InvalidInputError(f"transition must be a function (state, action, disturbance); got {transition!r}")
+        mask = np.ones(shape[:2], dtype=bool) if admissible is None else as_array(admissible, "admissible", "booleans")
         if mask.shape != shape[:2]:
             raise InvalidInputError(f"admissible must have shape {shape[:2]}; got {mask.shape}")
         outcomes = np.full(shape, -1, dtype=np.int64)
@@ -151,27 +156,29 @@ class DisturbancePosterior:
         InvalidInputError
             If an index is out of range, an action is inadmissible, or the disturbance is ambiguous and not given.
         """
-        given = -1 if disturbance is None else disturbance
-        arrays = np.broadcast_arrays(state, action, next_state, given)
-        found = [self._identify(*(v for v in item)) for item in zip(*(a.flat for a in arrays), strict=True)]
+        if disturbance is None:
+            columns = broadcast_observations(state, action, next_state)
+        else:
+            columns = broadcast_observations(state, action, next_state, disturbance)
+        found = [self._identify(*item) for item in zip(*(c.flat for c in columns), strict=True)]
         self._add(np.array(found, dtype=np.int64))
 
     def observe_disturbance(self, disturbance: Any) -> None:
         """Add observed disturbances (an integer or an array), in place."""
-        self._add(as_index_array(np.atleast_1d(disturbance), self.n_disturbances, "disturbance").ravel())
+        self._add(as_index_array(disturbance, self.n_disturbances, "disturbance").ravel())
 
     def _add(self, disturbances: IntArray) -> None:
         np.add.at(self._counts, disturbances, 1)
         np.add(self._prior, self._counts, out=self.concentration_entries)
 
-    def _identify(self, state: Any, action: Any, next_state: Any, disturbance: Any) -> int:
+    def _identify(self, state: Any, action: Any, next_state: Any, disturbance: Any = None) -> int:
         s = as_index(state, self.n_states, "state")
         a = as_index(action, self.n_actions, "action")
         t = as_index(next_state, self.n_states, "next_state")
         row = self.outcomes[s, a]
         if row[0] < 0:
             raise InvalidInputError(f"action {a} is not admissible in state {s}")
-        if disturbance != -1:
+        if disturbance is not None:
             d = as_index(disturbance, self.n_disturbances, "disturbance")
             if row[d] != t:
                 raise ImpossibleTransitionError(
@@ -256,8 +263,12 @@ class DisturbancePosterior:
     def load(cls, path: Any) -> DisturbancePosterior:
         """Read what :meth:`save` wrote; raises :class:`CorruptFileError` for damaged files."""
         arrays = load_arrays(path, "DisturbancePosterior", _ARRAYS)
-        posterior = cls.__new__(cls)
-        posterior._set(arrays["outcomes"], arrays["prior"], arrays["counts"])
+        with corrupt_if_invalid(path):
+            posterior = cls(arrays["outcomes"], arrays["prior"])
+            counts = as_index_array(arrays["counts"], 2**62, "counts")
+            if counts.shape != (posterior.n_disturbances,):
+                raise InvalidInputError(f"counts must be one per disturbance; got shape {counts.shape}")
+        posterior._set(posterior.outcomes, posterior._prior, counts)
         return posterior
 
     def __repr__(self) -> str:

@@ -9,8 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray
+from brmdp.errors import InvalidInputError
 
-__all__ = ["log_gammas", "normalise_log_rows"]
+__all__ = ["LARGEST", "SMALLEST", "as_concentrations", "log_gammas", "normalise_log_rows"]
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Concentrations outside this range are refused: their sums, products and draws would leave the floating-point range."""
+
+
+def as_concentrations(concentration: FloatArray) -> None:
+    """Refuse concentrations that arithmetic cannot carry."""
+    bad = (concentration < SMALLEST) | (concentration > LARGEST)
+    if bad.any():
+        value = concentration[bad][0]
+        raise InvalidInputError(f"concentration must be 0 or lie in [{SMALLEST:g}, {LARGEST:g}]; got {value}")
 
 
 def log_gammas(concentration: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:

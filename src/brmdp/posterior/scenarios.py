@@ -23,8 +23,9 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
-from brmdp.pattern import TransitionPattern, pattern_and_entries
-from brmdp.posterior.storage import load_arrays, save_arrays
+from brmdp.pattern import TransitionPattern, pattern_and_entries, pattern_from_arrays
+from brmdp.posterior.observations import broadcast_observations
+from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
 
 __all__ = ["ScenarioPosterior"]
 
@@ -44,7 +45,8 @@ class ScenarioPosterior:
     rows_independent: ClassVar[bool] = False
 
     def __init__(self, kernels: Any, weights: Any) -> None:
-        if not isinstance(kernels, np.ndarray | Sequence) or len(kernels) == 0:
+        listed = isinstance(kernels, Sequence) or (isinstance(kernels, np.ndarray) and kernels.ndim > 0)
+        if not listed or isinstance(kernels, str) or len(kernels) == 0:
             raise InvalidInputError("kernels must be a non-empty sequence of kernels or a (K, S, A, S) array")
         parsed = []
         for k, kernel in enumerate(kernels):
@@ -58,14 +60,7 @@ class ScenarioPosterior:
             raise InvalidInputError(f"kernels must all have the same states and actions; got {sorted(shapes)}")
         union = _union([pattern for pattern, _ in parsed])
         probabilities = np.stack([union.gather(pattern.csr(entries)) for pattern, entries in parsed])
-        mass = as_float_array(weights, "weights")
-        if mass.shape != (len(parsed),):
-            raise InvalidInputError(f"weights must have shape ({len(parsed)},), one per kernel; got {mass.shape}")
-        if (mass < 0).any():
-            bad = first_bad(mass < 0)
-            raise InvalidInputError(f"weights must not be negative; got {mass[bad]} at index {bad[0]}")
-        if abs(mass.sum() - 1.0) > 1e-8:
-            raise InvalidInputError(f"weights must sum to one; got {mass.sum():.12g}")
+        mass = _as_weights(weights, len(parsed))
         self._set(union, probabilities, mass / mass.sum())
 
     def _set(self, pattern: TransitionPattern, probabilities: FloatArray, weights: FloatArray) -> None:
@@ -90,7 +85,7 @@ class ScenarioPosterior:
 
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
         """Bayes' rule for observed transitions, in place: three integers, or three arrays (all or none are used)."""
-        states, actions, next_states = np.broadcast_arrays(state, action, next_state)
+        states, actions, next_states = broadcast_observations(state, action, next_state)
         as_index_array(states, self.n_states, "state")
         as_index_array(actions, self.n_actions, "action")
         as_index_array(next_states, self.n_states, "next_state")
@@ -155,14 +150,33 @@ class ScenarioPosterior:
     def load(cls, path: Any) -> ScenarioPosterior:
         """Read what :meth:`save` wrote; raises :class:`CorruptFileError` for damaged files."""
         arrays = load_arrays(path, "ScenarioPosterior", _ARRAYS)
-        n_states, n_actions = (int(n) for n in arrays["shape"])
+        n_states, n_actions = shape_of(arrays["shape"], path)
         posterior = cls.__new__(cls)
-        pattern = TransitionPattern(n_states, n_actions, arrays["indptr"], arrays["next_states"])
-        posterior._set(pattern, arrays["probabilities"], arrays["weights"])
+        with corrupt_if_invalid(path):
+            pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
+            weights = _as_weights(arrays["weights"], arrays["weights"].size)
+            probabilities = as_float_array(arrays["probabilities"], "probabilities")
+            if probabilities.shape != (weights.size, pattern.n_transitions) or (probabilities < 0).any():
+                raise InvalidInputError("probabilities must not be negative, one row per kernel")
+            for row in probabilities:
+                normalised_rows(pattern, row, "probabilities")
+        posterior._set(pattern, probabilities, weights)
         return posterior
 
     def __repr__(self) -> str:
         return f"ScenarioPosterior({self.n_scenarios} kernels, {self.n_states} states, {self.n_actions} actions)"
+
+
+def _as_weights(weights: Any, n: int) -> FloatArray:
+    mass = as_float_array(weights, "weights")
+    if mass.shape != (n,):
+        raise InvalidInputError(f"weights must have shape ({n},), one per kernel; got {mass.shape}")
+    if (mass < 0).any():
+        bad = first_bad(mass < 0)
+        raise InvalidInputError(f"weights must not be negative; got {mass[bad]} at index {bad[0]}")
+    if abs(mass.sum() - 1.0) > 1e-8:
+        raise InvalidInputError(f"weights must sum to one; got {mass.sum():.12g}")
+    return mass
 
 
 def _union(patterns: list[TransitionPattern]) -> TransitionPattern:

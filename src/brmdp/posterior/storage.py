@@ -6,19 +6,21 @@ archive's checksums, the kind, the format version and a SHA-256 digest over all 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brmdp.errors import CorruptFileError
+from brmdp.errors import CorruptFileError, InvalidInputError
 
-__all__ = ["load_arrays", "save_arrays"]
+__all__ = ["corrupt_if_invalid", "load_arrays", "save_arrays", "shape_of"]
 
 FORMAT = "brmdp-1"
 
@@ -53,7 +55,7 @@ def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArr
     if not target.exists():
         raise FileNotFoundError(f"no such file: {target}")
     try:
-        with np.load(target, allow_pickle=False) as archive:
+        with target.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
     except (
         OSError,
@@ -79,6 +81,22 @@ def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArr
     if digest != _digest(kind, content):
         raise CorruptFileError(f"{target} is damaged: its digest does not match its content")
     return content
+
+
+@contextlib.contextmanager
+def corrupt_if_invalid(path: Any) -> Iterator[None]:
+    """Report content that makes no sense as a corrupt file."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise CorruptFileError(f"{path} holds content that makes no sense: {error}") from error
+
+
+def shape_of(array: NDArray[Any], path: Any) -> tuple[int, int]:
+    """(S, A) as stored."""
+    if array.shape != (2,) or array.dtype.kind not in "iu" or (array <= 0).any():
+        raise CorruptFileError(f"{path} must hold two positive sizes; got {array!r}")
+    return int(array[0]), int(array[1])
 
 
 def _digest(kind: str, arrays: dict[str, NDArray[Any]]) -> str:

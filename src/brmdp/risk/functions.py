@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from brmdp._kernels import dirichlet
 from brmdp._validation import FloatArray, as_float_array, as_levels, first_bad
 from brmdp.errors import InvalidInputError
+from brmdp.posterior.gammas import SMALLEST
 
 __all__ = [
     "dirichlet_cdf",
@@ -63,7 +64,7 @@ def dirichlet_quantile(concentration: Any, values: Any, alpha: Any, method: str 
         Signature (n),(n),()→(), with NumPy broadcasting.
     """
     measures = {"exact": dirichlet.EXACT, "saddlepoint": dirichlet.SADDLEPOINT}
-    if method not in measures:
+    if not isinstance(method, str) or method not in measures:
         raise InvalidInputError(f"method must be 'exact' or 'saddlepoint'; got {method!r}")
     phi, w, (levels,), shape = _rows(concentration, values, as_levels(alpha))
     return _shaped(_evaluate(measures[method], phi, w, levels), shape)
@@ -146,6 +147,9 @@ def _rows(concentration: Any, values: Any, last: FloatArray) -> tuple[FloatArray
         if (np.abs(array) > LARGEST).any():
             bad = first_bad(np.abs(array) > LARGEST)
             raise InvalidInputError(f"{name} must lie within ±{LARGEST:g}; got {array[bad]} at index {bad}")
+    if ((phi > 0) & (phi < SMALLEST)).any():
+        bad = first_bad((phi > 0) & (phi < SMALLEST))
+        raise InvalidInputError(f"concentration must be 0 or at least {SMALLEST:g}; got {phi[bad]} at index {bad}")
     if (phi < 0).any():
         bad = first_bad(phi < 0)
         raise InvalidInputError(f"concentration must not be negative; got {phi[bad]} at index {bad}")

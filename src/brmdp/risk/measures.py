@@ -70,7 +70,7 @@ class Quantile:
 
     def __init__(self, alpha: Any, method: Any = "exact") -> None:
         self.alpha = np.array(as_levels(alpha))
-        if not (isinstance(method, MonteCarlo) or method in ("exact", "saddlepoint")):
+        if not (isinstance(method, MonteCarlo) or (isinstance(method, str) and method in ("exact", "saddlepoint"))):
             raise InvalidInputError(f"method must be 'exact', 'saddlepoint' or a brmdp.MonteCarlo; got {method!r}")
         self.method = method
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from brmdp._validation import FloatArray, IntArray, as_positive_int, as_positive_number, as_rng
+from brmdp._validation import FloatArray, IntArray, as_levels, as_positive_int, as_positive_number, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
@@ -71,12 +71,15 @@ class MonteCarlo:
 
     def budget(self, alpha: Any) -> Any:
         """Number of draws at each level."""
-        levels = np.asarray(alpha, dtype=np.float64)
+        levels = as_levels(alpha)
         if self.samples is not None:
             return np.full(levels.shape, self.samples, dtype=np.int64)
         score = ndtri(levels)
-        density_squared = np.exp(-score * score) / (2.0 * np.pi)
-        wanted = np.ceil(self.coefficient * levels * (1.0 - levels) / density_squared - RANK_TOLERANCE)
+        # in logarithms: the density vanishes long before the level does
+        log_ratio = np.log(levels) + np.log1p(-levels) + score * score + np.log(2.0 * np.pi)
+        wanted = np.ceil(
+            self.coefficient * np.exp(np.minimum(log_ratio, 700.0 - np.log(self.coefficient))) - RANK_TOLERANCE
+        )
         return np.clip(wanted, 1, self.cap).astype(np.int64)
 
     def bind(self, belief: Belief, levels: FloatArray) -> SampledQuantile:

@@ -1,0 +1,23 @@
+"""Observed transitions as arrays of one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._validation import as_array
+from brmdp.errors import InvalidInputError
+
+__all__ = ["broadcast_observations"]
+
+
+def broadcast_observations(*columns: Any) -> tuple[NDArray[Any], ...]:
+    """State, action, next state (and more) broadcast together."""
+    arrays = [as_array(column, "an observation", "integers") for column in columns]
+    try:
+        return tuple(np.broadcast_arrays(*arrays))
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise InvalidInputError(f"state, action and next_state must have the same shape; got {shapes}") from None
