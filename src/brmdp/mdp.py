@@ -65,11 +65,7 @@ class TabularMDP:
         self.pattern: TransitionPattern = pattern
         self.probabilities: FloatArray = normalised_rows(pattern, probabilities, "transitions")
         self.transition_rewards: FloatArray = pattern.gather(rewards)
-        self.rewards: Any = (
-            sparse.csr_array(rewards, dtype=np.float64, copy=True)
-            if sparse.issparse(rewards)
-            else _frozen_copy(rewards)
-        )
+        self.rewards: Any = _own_copy(rewards)
         self.discount: float = as_discount(discount)
         self.start: int | FloatArray = _as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
@@ -207,8 +203,10 @@ def normalised_rows(pattern: TransitionPattern, probabilities: FloatArray, name:
     return probabilities / sums[pattern.pair_of_transition]
 
 
-def _frozen_copy(array: Any) -> FloatArray:
-    copy = np.array(as_float_array(array, "rewards"))
+def _own_copy(rewards: Any) -> Any:
+    if sparse.issparse(rewards):
+        return sparse.csr_array(rewards, dtype=np.float64, copy=True)
+    copy = np.array(as_float_array(rewards, "rewards"))
     copy.flags.writeable = False
     return copy
 

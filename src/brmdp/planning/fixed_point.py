@@ -57,7 +57,7 @@ def iterate(
     values = initial
     sweeps = 0
     if policy_pairs is not None:
-        values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations)
+        values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations - 1)
     now = bellman.sweep(values, bellman.pairs)
     sweeps += 1
     known = policy_pairs
@@ -75,11 +75,12 @@ def iterate(
             known = now.pairs
             following = bellman.sweep(values, bellman.pairs)
             sweeps += 1
-            if sweeps >= max_iterations and following.residual > now.residual:
-                return FixedPoint(now, sweeps, False)
-            if following.residual <= discount * now.residual:
+            last_chance = sweeps >= max_iterations
+            if following.residual <= (1.0 if last_chance else discount) * now.residual:
                 now = following
                 continue
+            if last_chance:
+                return FixedPoint(now, sweeps, False)
         now = bellman.sweep(now.best, bellman.pairs)
         sweeps += 1
 
