@@ -40,12 +40,12 @@ def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be an array of {what}; got {error}") from None
+        raise InvalidInputError(f"{name} must be {what}; got {error}") from None
 
 
 def as_number(value: Any, name: str, allowed: str) -> float:
     """A real number (not a string, boolean or array)."""
-    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value) != 0:
+    if isinstance(value, bool | np.bool_ | str | bytes) or as_array(value, name, allowed).ndim != 0:
         raise InvalidInputError(f"{name} must be {allowed}; got {value!r}")
     try:
         return float(value)
@@ -55,7 +55,7 @@ def as_number(value: Any, name: str, allowed: str) -> float:
 
 def as_float_array(value: Any, name: str) -> FloatArray:
     """A float64 array of finite numbers."""
-    array = as_array(value, name, "real numbers")
+    array = as_array(value, name, "an array of real numbers")
     if array.dtype.kind not in "biuf":
         raise InvalidInputError(f"{name} must be an array of real numbers; got dtype {array.dtype}")
     array = array.astype(np.float64, copy=False)
@@ -94,7 +94,7 @@ def as_discount(value: Any, name: str = "discount") -> float:
 
 def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> FloatArray:
     """Risk levels strictly between 0 and 1 (1 itself where allowed), as a scalar or array."""
-    array = as_array(value, name, "levels")
+    array = as_array(value, name, "a number or an array of numbers")
     if array.dtype.kind not in "iuf":
         raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}")
     array = array.astype(np.float64, copy=False)

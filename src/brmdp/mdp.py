@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index, as_number
+from brmdp._validation import FloatArray, IntArray, as_array, as_discount, as_float_array, as_index, as_number
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern, pattern_and_entries
 
@@ -169,7 +169,7 @@ class TabularMDP:
         rewards = sparse.csr_array((np.array(reward_data), np.array(indices), np.array(indptr)), shape=shape)
         if start is None:
             start = 0
-        elif np.ndim(start) == 1 and ends and len(start) == n:
+        elif ends and isinstance(start, list | tuple | np.ndarray) and len(start) == n:
             start = np.append(np.asarray(start, dtype=float), 0.0)
         admissible = np.diff(indptr).reshape(n_states, n_actions) > 0
         names = [str(s) for s in range(n)] + ["terminal"] if ends else None
@@ -212,7 +212,7 @@ def _own_copy(rewards: Any) -> Any:
 
 
 def _as_start(start: Any, n_states: int) -> int | FloatArray:
-    if np.ndim(start) == 0:
+    if as_array(start, "start", f"a state or a distribution over {n_states} states").ndim == 0:
         return as_index(start, n_states, "start")
     distribution = np.array(as_float_array(start, "start"))
     if distribution.shape != (n_states,) or (distribution < 0).any() or abs(distribution.sum() - 1) > 1e-8:

@@ -145,7 +145,7 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
 def require_belief(belief: Any) -> None:
     """Refuse what is not a belief."""
     if isinstance(belief, type) or not hasattr(belief, "pattern"):
-        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {belief!r}")
+        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
 
 
 def _require_risk(risk: Any) -> None:

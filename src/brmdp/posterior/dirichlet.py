@@ -130,7 +130,7 @@ class DirichletPosterior:
         ImpossibleTransitionError
             If the prior gives an observed transition probability zero.
         """
-        if np.ndim(state) == 0 and np.ndim(action) == 0 and np.ndim(next_state) == 0:
+        if not any(isinstance(given, list | tuple | np.ndarray) for given in (state, action, next_state)):
             entry = self.pattern.locate(state, action, next_state)
             self._counts[entry] += 1
             self.concentration_entries[entry] = self._prior[entry] + self._counts[entry]

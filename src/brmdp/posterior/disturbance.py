@@ -73,10 +73,11 @@ class DisturbancePosterior:
                 f"outcomes must lie in 0..{n_states - 1}; got {table[where]} at "
                 f"(s={where[0]}, a={where[1]}, d={where[2]})"
             )
-        if np.ndim(concentration) == 0:
+        given = as_array(concentration, "concentration", "a positive number or one per disturbance")
+        if given.ndim == 0:
             prior = np.full(n_disturbances, as_positive_number(concentration, "concentration"))
         else:
-            prior = np.array(as_float_array(concentration, "concentration"))
+            prior = np.array(as_float_array(given, "concentration"))
         if prior.shape != (n_disturbances,):
             raise InvalidInputError(
                 f"concentration must have shape ({n_disturbances},), one per disturbance; got {prior.shape}"

@@ -13,9 +13,12 @@ from brmdp.errors import InvalidInputError
 __all__ = ["broadcast_observations"]
 
 
+NAMES = ("state", "action", "next_state", "disturbance")
+
+
 def broadcast_observations(*columns: Any) -> tuple[NDArray[Any], ...]:
-    """State, action, next state (and more) broadcast together."""
-    arrays = [as_array(column, "an observation", "integers") for column in columns]
+    """State, action, next state (and disturbance) broadcast together."""
+    arrays = [as_array(column, name, "integers") for column, name in zip(columns, NAMES, strict=False)]
     try:
         return tuple(np.broadcast_arrays(*arrays))
     except ValueError:
