@@ -1,4 +1,4 @@
-"""Plan a small problem you do not fully know: how cautious is the policy, and what can be promised?
+"""Plan a small problem you do not fully know, and see what can be promised.
 
 A machine wears from state 0 (new) to state 4 (broken). Each day you *run* it, *service* it or *replace* it. You have
 sixty days of records and no faith in the exact wear rates. Run it with ``make quickstart``.

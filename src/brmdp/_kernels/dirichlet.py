@@ -88,7 +88,7 @@ def workspace(n):
         np.empty(n, np.int64),
         np.empty((2, MAX_STORED), np.complex128),
         np.empty((2, MAX_BENDS)),
-        np.empty((10, LANES)),
+        np.empty((8, LANES)),
         np.empty((2, n, LANES)),
     )
 
@@ -315,78 +315,78 @@ def path_block(scale, bends, bend_count, first, step, lanes):
 
 @kernel
 def integrand_block(phi, kappa, n, order, head, lanes):
-    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's nodes into lanes[4:6].
+    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
 
-    Integer powers are multiplied out by repeated squaring, without logarithms, across all lanes at once.
+    Integer powers are multiplied out by repeated squaring, without logarithms. The four lanes are written out so that they
+    stay in registers.
     """
-    d_re = lanes[0]
-    d_im = lanes[1]
-    re = lanes[4]
-    im = lanes[5]
-    base_re = lanes[6]
-    base_im = lanes[7]
-    log_modulus = lanes[8]
-    phase = lanes[9]
-    logged = head < n
+    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
+    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
+    r0 = r1 = r2 = r3 = 1.0
+    i0 = i1 = i2 = i3 = 0.0
+    log_modulus = lanes[6]
+    phase = lanes[7]
     for lane in range(LANES):
-        re[lane] = 1.0
-        im[lane] = 0.0
         log_modulus[lane] = 0.0
         phase[lane] = 0.0
+    logged = head < n
     for position in range(n):
         j = order[position]
         k = kappa[j]
-        for lane in range(LANES):
-            base_re[lane] = 1.0 - k * d_re[lane]
-            base_im[lane] = -k * d_im[lane]
+        x0, x1, x2, x3 = 1.0 - k * u0, 1.0 - k * u1, 1.0 - k * u2, 1.0 - k * u3
+        y0, y1, y2, y3 = -k * v0, -k * v1, -k * v2, -k * v3
         power = 0
         if position < head:
             power = int(phi[j])
-            if power > 3:
-                # the modulus need not grow with the lane, but nearly does
-                last = base_re[LANES - 1] ** 2 + base_im[LANES - 1] ** 2
-                if power * math.log(last) > 200.0:
-                    power = 0
+            # the last lane is the farthest out
+            if power > 3 and power * math.log(x3 * x3 + y3 * y3) > 200.0:
+                power = 0
         if power == 0:
             logged = True
             for lane in range(LANES):
-                eta = k * (k * (d_re[lane] * d_re[lane] + d_im[lane] * d_im[lane]) - 2.0 * d_re[lane])
+                d_re = lanes[0, lane]
+                d_im = lanes[1, lane]
+                eta = k * (k * (d_re * d_re + d_im * d_im) - 2.0 * d_re)
                 log_modulus[lane] -= 0.5 * phi[j] * math.log1p(eta)
-                phase[lane] -= phi[j] * math.atan2(base_im[lane], base_re[lane])
+                phase[lane] += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
             continue
         while True:
             if power & 1:
-                for lane in range(LANES):
-                    x = re[lane]
-                    re[lane] = x * base_re[lane] - im[lane] * base_im[lane]
-                    im[lane] = x * base_im[lane] + im[lane] * base_re[lane]
+                r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
+                r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
+                r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
+                r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
             power >>= 1
             if power == 0:
                 break
-            for lane in range(LANES):
-                x = base_re[lane]
-                base_re[lane] = x * x - base_im[lane] * base_im[lane]
-                base_im[lane] *= 2.0 * x
-        if position & 1 == 1 and abs(re[LANES - 1]) + abs(im[LANES - 1]) > 1e60:
+            x0, y0 = x0 * x0 - y0 * y0, 2.0 * x0 * y0
+            x1, y1 = x1 * x1 - y1 * y1, 2.0 * x1 * y1
+            x2, y2 = x2 * x2 - y2 * y2, 2.0 * x2 * y2
+            x3, y3 = x3 * x3 - y3 * y3, 2.0 * x3 * y3
+        if position & 1 == 1 and abs(r3) + abs(i3) > 1e60:
             logged = True
-            for lane in range(LANES):
-                size = abs(re[lane]) + abs(im[lane])
-                log_modulus[lane] -= math.log(size)
-                re[lane] /= size
-                im[lane] /= size
+            s0, s1, s2, s3 = abs(r0) + abs(i0), abs(r1) + abs(i1), abs(r2) + abs(i2), abs(r3) + abs(i3)
+            log_modulus[0] -= math.log(s0)
+            log_modulus[1] -= math.log(s1)
+            log_modulus[2] -= math.log(s2)
+            log_modulus[3] -= math.log(s3)
+            r0, i0, r1, i1 = r0 / s0, i0 / s0, r1 / s1, i1 / s1
+            r2, i2, r3, i3 = r2 / s2, i2 / s2, r3 / s3, i3 / s3
+    lanes[4, 0], lanes[4, 1], lanes[4, 2], lanes[4, 3] = r0, r1, r2, r3
+    lanes[5, 0], lanes[5, 1], lanes[5, 2], lanes[5, 3] = i0, i1, i2, i3
     for lane in range(LANES):
-        x = re[lane]
-        y = im[lane]
+        x = lanes[4, lane]
+        y = lanes[5, lane]
         size = 1.0 / (x * x + y * y)
         if logged:
             size *= math.exp(log_modulus[lane])
             cos = math.cos(phase[lane]) * size
             sin = math.sin(phase[lane]) * size
-            re[lane] = cos * x + sin * y
-            im[lane] = sin * x - cos * y
+            lanes[4, lane] = cos * x + sin * y
+            lanes[5, lane] = sin * x - cos * y
         else:
-            re[lane] = x * size
-            im[lane] = -y * size
+            lanes[4, lane] = x * size
+            lanes[5, lane] = -y * size
 
 
 @kernel
@@ -591,19 +591,31 @@ def cdf_rows(phi, values, z, below, above):
 
 
 @kernel
-def modified_score(phi, v, n, total, u, epsilon, e):
-    """(r*, dr/du, z) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1."""
+def modified_score(phi, v, n, total, u, epsilon, multiply, e):
+    """(r*, dr/du, z) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1.
+
+    With ``multiply`` the factors with φ = 1 share a logarithm, which is accurate enough away from the mean.
+    """
     log_sum = 0.0
     first = 0.0
     norm = 0.0
+    product = 1.0
     for i in range(n):
         e_i = one_minus(v[i], u, epsilon)
         e[i] = e_i
-        x = v[i] * u
-        log_sum += phi[i] * (math.log1p(-x) if abs(x) < 0.5 else math.log(e_i))
+        if multiply and phi[i] == 1.0:
+            product *= e_i
+            if not 1e-100 < product < 1e100:
+                log_sum += math.log(product)
+                product = 1.0
+        else:
+            x = v[i] * u
+            log_sum += phi[i] * (math.log1p(-x) if abs(x) < 0.5 else math.log(e_i))
         g = phi[i] / e_i
         norm += g
         first += g * v[i]
+    if multiply:
+        log_sum += math.log(product)
     z = first / norm
     s2 = 0.0
     s3 = 0.0
@@ -664,7 +676,8 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
         v[i] *= sign / unit
         least = min(least, v[i])
     distance = -1.0 / least
-    gap = max((target - sign * central) * unit / math.sqrt(variance * total), 0.0)
+    steepness = math.sqrt(variance * total) / unit
+    gap = max((target - sign * central) / steepness, 0.0)
     u = gap / (1.0 + gap)
     epsilon = 1.0 / (1.0 + gap)
     low_u = 0.0
@@ -675,7 +688,8 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     old_slope = 0.0
     change = 0.0
     for _ in range(100):
-        value, slope, z = modified_score(phi, v, n, total, u, epsilon, e)
+        multiply = u * steepness > 0.3
+        value, slope, z = modified_score(phi, v, n, total, u, epsilon, multiply, e)
         miss = target - value
         if abs(miss) <= tolerance:
             break

@@ -50,8 +50,11 @@ def greedy(q, values, policy, pairs, best):
 
 
 @kernel
-def newton_step(pairs, indptr, next_states, rows, discount, values, best):
-    """Solve (I − γP̂) d = best − values for the rows of one pair per state, one after another; returns values + d."""
+def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best):
+    """Solve (I − γP̂) d = best − values for one pair per state; returns values + d.
+
+    ``rows`` holds the rows of ``pairs`` one after another (packed), or those of all pairs.
+    """
     n = pairs.shape[0]
     matrix = np.zeros((n, n))
     gap = np.empty(n)
@@ -59,10 +62,35 @@ def newton_step(pairs, indptr, next_states, rows, discount, values, best):
     for s in range(n):
         matrix[s, s] = 1.0
         gap[s] = best[s] - values[s]
-        for i in range(indptr[pairs[s]], indptr[pairs[s] + 1]):
+        begin = indptr[pairs[s]]
+        if not packed:
+            position = begin
+        for i in range(begin, indptr[pairs[s] + 1]):
             matrix[s, next_states[i]] -= discount * rows[position]
             position += 1
     return values + np.linalg.solve(matrix, gap)
+
+
+@kernel
+def lowest_tied(q, best, slack):
+    """Lowest-index action within ``slack`` of the best in each state, its pair, whether others are too, and the most lost."""
+    n, actions = q.shape
+    policy = np.empty(n, np.int64)
+    pairs = np.empty(n, np.int64)
+    tied = np.zeros(n, np.bool_)
+    given_away = 0.0
+    for s in range(n):
+        found = -1
+        for a in range(actions):
+            if q[s, a] >= best[s] - slack:
+                if found < 0:
+                    found = a
+                else:
+                    tied[s] = True
+        policy[s] = found
+        pairs[s] = s * actions + found
+        given_away = max(given_away, best[s] - q[s, found])
+    return policy, pairs, tied, given_away
 
 
 @kernel

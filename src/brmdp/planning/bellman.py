@@ -88,12 +88,21 @@ class Bellman:
 
     def newton(self, sweep: Sweep) -> FloatArray:
         """V + d with (I − γP̂_π) d = TV − V: exactly for small problems, to a small residual for large ones."""
-        rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs)
         pattern = self.pattern
-        if pattern.n_states > DENSE_STATES:
+        fixed = self.risk.fixed_entries()
+        dense = pattern.n_states <= DENSE_STATES
+        rows = fixed if dense and fixed is not None else self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs)
+        if not dense:
             return sweep.values + self._iterative(sweep.pairs, rows, sweep.best - sweep.values)
         following: FloatArray = linear.newton_step(
-            sweep.pairs, pattern.indptr, pattern.next_states, rows, self.discount, sweep.values, sweep.best
+            sweep.pairs,
+            pattern.indptr,
+            pattern.next_states,
+            rows,
+            fixed is None,
+            self.discount,
+            sweep.values,
+            sweep.best,
         )
         return following
 

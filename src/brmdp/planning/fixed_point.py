@@ -61,6 +61,7 @@ def iterate(
     now = bellman.sweep(values, bellman.pairs)
     sweeps += 1
     known = policy_pairs
+    is_linear = bellman.risk.fixed_entries() is not None
     while True:
         converged = now.bound(discount) <= tolerance
         stuck = not np.isfinite(now.residual) or now.residual <= FLOOR * now.size
@@ -69,7 +70,7 @@ def iterate(
         if method == "newton":
             values = bellman.newton(now)
             # refining pays once the policy has settled
-            if known is not None and not bellman.risk.linear and np.array_equal(known, now.pairs):
+            if known is not None and not is_linear and np.array_equal(known, now.pairs):
                 values, spent = _refine(bellman, values, now.pairs, enough, max_iterations - sweeps - 1)
                 sweeps += spent
             known = now.pairs

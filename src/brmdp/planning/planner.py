@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from brmdp._kernels import linear
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -231,11 +233,7 @@ class _Problem:
         q = last.q
         error = last.numerical_error
         if policy is None:
-            near = q >= (last.best - TIE_FACTOR * self.tolerance)[:, None]
-            chosen = near.argmax(axis=1)
-            tied = near.sum(axis=1) > 1
-            pairs = bellman.pairs_of(chosen)
-            given_away = float((last.best - q.reshape(-1)[pairs]).max())
+            chosen, pairs, tied, given_away = linear.lowest_tied(q, last.best, TIE_FACTOR * self.tolerance)
             gap = (2.0 * (gamma * last.residual + error) + given_away) / (1.0 - gamma)
         else:
             chosen = policy
@@ -248,7 +246,8 @@ class _Problem:
         if not bellman.risk.certified:
             bound = gap = np.inf
             status = APPROXIMATE if found.converged else NOT_CONVERGED
-        rows = bellman.risk.rows(last.targets, q.reshape(-1), pairs)
+        # the bound measure is a snapshot, so the rows can wait until somebody asks
+        rows = partial(bellman.risk.rows, last.targets, q.reshape(-1), pairs)
         arrays = (last.best, q, chosen, tied)
         for array in arrays:
             array.flags.writeable = False

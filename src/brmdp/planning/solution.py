@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,7 @@ class Solution:
     status: str
     tolerance: float
     _pattern: TransitionPattern = field(repr=False)
-    _rows: FloatArray = field(repr=False)
+    _rows: Callable[[], FloatArray] = field(repr=False)
 
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
@@ -84,7 +85,7 @@ class Solution:
         pairs = np.arange(n) * self._pattern.n_actions + self.policy
         indptr = np.concatenate(([0], np.cumsum(self._pattern.widths[pairs])))
         columns = self._pattern.take(self._pattern.next_states, pairs)
-        matrix = sparse.csr_array((self._rows.copy(), columns, indptr), shape=(n, n))
+        matrix = sparse.csr_array((self._rows(), columns, indptr), shape=(n, n))
         matrix.sum_duplicates()
         return matrix if format == "csr" else matrix.toarray()
 

@@ -28,8 +28,9 @@ class BoundRisk(Protocol):
     certified: bool
     """Whether the value is exact up to the reported error, so that a certificate may rest on it."""
 
-    linear: bool
-    """Whether the value is linear in the targets, with fixed rows."""
+    def fixed_entries(self) -> FloatArray | None:
+        """The rows of all pairs, where they do not depend on the targets (a linear measure); else None."""
+        ...
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Write q into out[pairs]; return a bound on the numerical error of each."""
@@ -56,7 +57,6 @@ class FixedKernel:
     """The expectation under one kernel: the posterior mean, a posterior draw, or a known kernel."""
 
     certified = True
-    linear = True
 
     def __init__(self, pattern: TransitionPattern, probabilities: FloatArray) -> None:
         self.pattern = pattern
@@ -74,6 +74,10 @@ class FixedKernel:
         out = np.empty(int(pointers[-1]))
         linear.copy_rows(pairs, self.pattern.indptr, self.probabilities, out)
         return out
+
+    def fixed_entries(self) -> FloatArray | None:
+        """The kernel itself."""
+        return self.probabilities
 
     def approximation(self) -> BoundRisk | None:
         """Nothing is cheaper."""

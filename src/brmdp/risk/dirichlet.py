@@ -43,8 +43,6 @@ def has_dirichlet_rows(belief: object) -> TypeGuard[DirichletRows]:
 class DirichletMeasure:
     """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
 
-    linear = False
-
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
         self.pattern = belief.pattern
         self.measure = measure
@@ -53,7 +51,7 @@ class DirichletMeasure:
         self._phi = belief.concentration_entries.copy()
         self._offsets = belief.concentration_offsets
         self._scores = ndtri(np.minimum(levels, 1.0 - 1e-16))
-        self._sharpness = 1e-12
+        self._sharpness = 1e-10
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Values of ``pairs`` and the largest bound on a numerical error."""
@@ -103,6 +101,10 @@ class DirichletMeasure:
 
         for_chunks(out.size, pairs, run)
         return out
+
+    def fixed_entries(self) -> FloatArray | None:
+        """The rows depend on the targets."""
+        return None
 
     def approximation(self) -> BoundRisk | None:
         """The saddlepoint quantile, for the exact one."""

@@ -134,7 +134,6 @@ class SampledQuantile:
     """Order statistic ⌈nα⌉ of w·P over fixed draws; its row is the draw that attains it."""
 
     certified = True
-    linear = False
 
     def __init__(self, pattern: TransitionPattern, draws: dict[int, FloatArray], levels: FloatArray) -> None:
         self.pattern = pattern
@@ -159,6 +158,10 @@ class SampledQuantile:
             sampled = self.draws[p] @ targets[indptr[p] : indptr[p + 1]]
             chosen.append(self.draws[p][np.argpartition(sampled, self.ranks[p] - 1)[self.ranks[p] - 1]])
         return np.concatenate(chosen)
+
+    def fixed_entries(self) -> FloatArray | None:
+        """The rows depend on the targets."""
+        return None
 
     def approximation(self) -> BoundRisk | None:
         """Nothing is cheaper for the sampled problem."""

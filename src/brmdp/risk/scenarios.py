@@ -20,7 +20,6 @@ class ScenarioMeasure:
     """Left quantile, or lower-tail mean, of the scenarios' values."""
 
     certified = True
-    linear = False
 
     def __init__(self, belief: ScenarioPosterior, levels: FloatArray, *, lower_tail: bool) -> None:
         self.pattern = belief.pattern
@@ -59,6 +58,10 @@ class ScenarioMeasure:
             out,
         )
         return out
+
+    def fixed_entries(self) -> FloatArray | None:
+        """The rows depend on the targets."""
+        return None
 
     def approximation(self) -> BoundRisk | None:
         """Nothing is cheaper."""
