@@ -91,7 +91,10 @@ class Bellman:
         pattern = self.pattern
         fixed = self.risk.fixed_entries()
         dense = pattern.n_states <= DENSE_STATES
-        rows = fixed if dense and fixed is not None else self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs)
+        if dense and fixed is not None:
+            rows = fixed
+        else:
+            rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs, precise=False)
         if not dense:
             return sweep.values + self._iterative(sweep.pairs, rows, sweep.best - sweep.values)
         following: FloatArray = linear.newton_step(

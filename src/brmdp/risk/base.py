@@ -36,8 +36,11 @@ class BoundRisk(Protocol):
         """Write q into out[pairs]; return a bound on the numerical error of each."""
         ...
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
-        """Risk-adjusted rows of ``pairs``, one after another; ``values`` is what ``evaluate`` wrote."""
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+        """Risk-adjusted rows of ``pairs``, one after another; ``values`` is what ``evaluate`` wrote.
+
+        With ``precise=False`` an estimate good enough for Newton's method will do.
+        """
         ...
 
     def approximation(self) -> BoundRisk | None:
@@ -67,7 +70,7 @@ class FixedKernel:
         largest = linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
         return ROUNDING * float(largest)
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The kernel's own rows."""
         pointers = np.empty(pairs.size + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)

@@ -75,8 +75,8 @@ class DirichletMeasure:
 
         return max(for_chunks(pattern.n_transitions, pairs, run))
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
-        """Conditional expectations of the rows of ``pairs``."""
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+        """Conditional expectations of the rows of ``pairs``, or a cheap estimate of them."""
         pattern = self.pattern
         pointers = np.empty(pairs.size + 1, dtype=np.int64)
         linear.row_pointers(pairs, pattern.indptr, pointers)
@@ -85,6 +85,7 @@ class DirichletMeasure:
         def run(chunk: IntArray, first: int) -> float:
             dirichlet.rows_of_pairs(
                 self.measure,
+                precise,
                 chunk,
                 pattern.indptr,
                 self._offsets,

@@ -97,6 +97,7 @@ def _with_row(measure: int, concentration: Any, values: Any, alpha: FloatArray) 
     index, pointers, offsets, scores = _layout(rows, n, levels)
     dirichlet.rows_of_pairs(
         measure,
+        True,
         index,
         pointers,
         offsets,

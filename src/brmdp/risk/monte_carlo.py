@@ -150,7 +150,7 @@ class SampledQuantile:
             out[p] = sampled[rank]
         return ROUNDING * float(np.abs(targets).max())
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The attaining draws."""
         indptr = self.pattern.indptr
         chosen = []

@@ -43,7 +43,7 @@ class ScenarioMeasure:
         )
         return ROUNDING * float(np.abs(targets).max())
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray) -> FloatArray:
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The row of the attaining scenario, or the mixture in the lower tail."""
         out = np.empty(int(self.pattern.widths[pairs].sum()))
         linear.scenario_rows(
