@@ -16,14 +16,14 @@ from scipy import sparse
 
 from brmdp._validation import FloatArray, IntArray, as_array, as_discount, as_float_array, as_index, as_number
 from brmdp.errors import InvalidInputError
-from brmdp.pattern import TransitionPattern, pattern_and_entries
+from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries
 
 __all__ = ["ROW_SUM_TOLERANCE", "TabularMDP", "normalised_rows"]
 
 ROW_SUM_TOLERANCE = 1e-8
 
 
-class TabularMDP:
+class TabularMDP(OnPattern):
     """A finite discounted MDP whose kernel is known.
 
     Parameters
@@ -74,16 +74,6 @@ class TabularMDP:
         self.transition_rewards.flags.writeable = False
 
     @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.pattern.n_states
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions."""
-        return self.pattern.n_actions
-
-    @property
     def admissible(self) -> NDArray[np.bool_]:
         """(S, A) mask of admissible actions."""
         return self.pattern.admissible
@@ -102,10 +92,6 @@ class TabularMDP:
         if pairs is not None:
             entries = self.pattern.take(entries, pairs)
         return np.tile(entries, (n, 1))
-
-    def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards on the possible transitions."""
-        return self.pattern.gather(rewards)
 
     def __repr__(self) -> str:
         return (

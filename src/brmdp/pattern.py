@@ -19,10 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_array, as_float_array, as_index, as_index_array
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_array,
+    as_float_array,
+    as_index,
+    as_index_array,
+    as_positive_int,
+    as_rng,
+)
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
-__all__ = ["TransitionPattern", "pattern_and_entries", "pattern_from_arrays"]
+__all__ = ["OnPattern", "TransitionPattern", "pattern_and_entries", "pattern_from_arrays"]
 
 DENSE_LIMIT = 50_000_000
 
@@ -209,6 +218,42 @@ class TransitionPattern:
             and np.array_equal(self.indptr, other.indptr)
             and np.array_equal(self.next_states, other.next_states)
         )
+
+
+class OnPattern:
+    """What every distribution over kernels on a pattern has: a mean, draws, and rewards laid out like its entries."""
+
+    pattern: TransitionPattern
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.pattern.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self.pattern.n_actions
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every possible transition."""
+        raise NotImplementedError
+
+    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+        """``n`` joint draws of the kernel, (n, transitions), of the given pairs only (one after another) if given."""
+        raise NotImplementedError
+
+    def mean(self, format: str = "dense") -> Any:
+        """Mean kernel: "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions."""
+        return self.pattern.export(self.mean_entries(), format)
+
+    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
+        """``n`` kernels drawn from the belief: (n, S, A, S), or "flat" (n, transitions)."""
+        return self.pattern.export(self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format)
+
+    def gather_rewards(self, rewards: Any) -> FloatArray:
+        """Rewards in any accepted form as one number per possible transition."""
+        return self.pattern.gather(rewards)
 
 
 def _shorten(states: IntArray) -> str:

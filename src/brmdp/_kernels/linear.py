@@ -87,6 +87,8 @@ def lowest_tied(q, best, slack):
                     found = a
                 else:
                     tied[s] = True
+        # no action compares as good only where the iteration left the finite numbers
+        found = max(found, 0)
         policy[s] = found
         pairs[s] = s * actions + found
         given_away = max(given_away, best[s] - q[s, found])

@@ -17,11 +17,10 @@ from brmdp._validation import (
     as_index_array,
     as_positive_int,
     as_positive_number,
-    as_rng,
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
-from brmdp.pattern import TransitionPattern, pattern_and_entries, pattern_from_arrays
+from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
 
@@ -30,7 +29,7 @@ __all__ = ["DirichletPosterior"]
 _ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
 
 
-class DirichletPosterior:
+class DirichletPosterior(OnPattern):
     """Independent Dirichlet distributions over the rows of a transition kernel.
 
     Parameters
@@ -169,16 +168,6 @@ class DirichletPosterior:
 
     # --- summaries ---------------------------------------------------------------------------------------------
 
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.pattern.n_states
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions."""
-        return self.pattern.n_actions
-
     def concentration(self, format: str = "dense") -> Any:
         """Current φ(s,a,s'): "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions."""
         return self.pattern.export(self.concentration_entries, format)
@@ -192,20 +181,11 @@ class DirichletPosterior:
         totals = self._totals()
         return totals.reshape(self.n_states, self.n_actions)
 
-    def mean(self, format: str = "dense") -> Any:
-        """Posterior mean kernel."""
-        return self.pattern.export(self.mean_entries(), format)
-
     def variance(self, format: str = "dense") -> Any:
         """Posterior variance of every transition probability."""
         mean = self.mean_entries()
         totals = self._totals()[self.pattern.pair_of_transition]
         return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)
-
-    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
-        """``n`` independent kernels from the posterior: (n, S, A, S), or "flat" (n, transitions)."""
-        draws = self.sample_entries(as_positive_int(n, "n"), as_rng(rng))
-        return self.pattern.export(draws, format)
 
     def _totals(self) -> FloatArray:
         pattern = self.pattern
@@ -234,10 +214,6 @@ class DirichletPosterior:
         widths = pattern.widths[pairs]
         starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
         return normalise_log_rows(log_gammas(phi, n, rng), starts, widths)
-
-    def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards on the possible transitions."""
-        return self.pattern.gather(rewards)
 
     # --- files -------------------------------------------------------------------------------------------------
 

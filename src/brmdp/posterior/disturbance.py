@@ -23,11 +23,10 @@ from brmdp._validation import (
     as_index_array,
     as_positive_int,
     as_positive_number,
-    as_rng,
     first_bad,
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.pattern import TransitionPattern
+from brmdp.pattern import OnPattern, TransitionPattern
 from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays
@@ -44,7 +43,7 @@ class DisturbanceRewards:
     rewards: NDArray[np.float64]
 
 
-class DisturbancePosterior:
+class DisturbancePosterior(OnPattern):
     """A Dirichlet belief about one disturbance that drives all transitions.
 
     Parameters
@@ -128,16 +127,6 @@ class DisturbancePosterior:
             for d in range(shape[2]):
                 outcomes[s, a, d] = as_index(transition(int(s), int(a), d), shape[0], f"transition({s}, {a}, {d})")
         return cls(outcomes, concentration)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.pattern.n_states
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions."""
-        return self.pattern.n_actions
 
     @property
     def n_disturbances(self) -> int:
@@ -226,14 +215,6 @@ class DisturbancePosterior:
         mean = self.disturbance_mean()
         variance: FloatArray = mean * (1.0 - mean) / (self.effective_sample_size() + 1.0)
         return variance
-
-    def mean(self, format: str = "dense") -> Any:
-        """Posterior mean kernel."""
-        return self.pattern.export(self.mean_entries(), format)
-
-    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
-        """``n`` kernels, each from one draw of the disturbance's distribution: (n, S, A, S), or "flat"."""
-        return self.pattern.export(self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format)
 
     def mean_entries(self) -> FloatArray:
         """Mean probability of every outcome, pair after pair."""

@@ -17,13 +17,11 @@ from brmdp._validation import (
     IntArray,
     as_float_array,
     as_index_array,
-    as_positive_int,
-    as_rng,
     first_bad,
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
-from brmdp.pattern import TransitionPattern, pattern_and_entries, pattern_from_arrays
+from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
 
@@ -32,7 +30,7 @@ __all__ = ["ScenarioPosterior"]
 _ARRAYS = ("shape", "indptr", "next_states", "probabilities", "weights")
 
 
-class ScenarioPosterior:
+class ScenarioPosterior(OnPattern):
     """Finitely many kernels with weights, updated by Bayes' rule.
 
     Parameters
@@ -69,16 +67,6 @@ class ScenarioPosterior:
         self.weights = weights
 
     @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.pattern.n_states
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions."""
-        return self.pattern.n_actions
-
-    @property
     def n_scenarios(self) -> int:
         """Number of kernels."""
         return int(self.weights.size)
@@ -110,14 +98,6 @@ class ScenarioPosterior:
         twin._set(self.pattern, self.scenario_entries, self.weights.copy())
         return twin
 
-    def mean(self, format: str = "dense") -> Any:
-        """Posterior mean kernel."""
-        return self.pattern.export(self.mean_entries(), format)
-
-    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
-        """``n`` kernels drawn by weight: (n, S, A, S), or "flat" (n, transitions)."""
-        return self.pattern.export(self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format)
-
     def mean_entries(self) -> FloatArray:
         """Mean probability of every possible transition."""
         mean: FloatArray = self.weights @ self.scenario_entries
@@ -127,10 +107,6 @@ class ScenarioPosterior:
         """``n`` joint draws of the kernel; all rows of a draw come from one scenario."""
         chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
         return chosen if pairs is None else self.pattern.take(chosen, pairs)
-
-    def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards on the possible transitions."""
-        return self.pattern.gather(rewards)
 
     def save(self, path: Any) -> None:
         """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
