@@ -26,6 +26,8 @@ __all__ = [
     "first_bad",
 ]
 
+LEAST_LEVEL = 1e-100
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -98,9 +100,11 @@ def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> 
     if array.dtype.kind not in "iuf":
         raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}")
     array = array.astype(np.float64, copy=False)
-    good = (array > 0.0) & ((array <= 1.0) if one_allowed else (array < 1.0))
+    good = (array >= LEAST_LEVEL) & ((array <= 1.0) if one_allowed else (array < 1.0))
     if not good.all():
         allowed = "lie in (0, 1]" if one_allowed else "lie strictly between 0 and 1"
+        if (array[~good] > 0.0).any() and (array[~good] < LEAST_LEVEL).any():
+            allowed += f" and be at least {LEAST_LEVEL:g}"
         if array.ndim == 0:
             raise InvalidInputError(f"{name} must {allowed}; got {value!r}")
         bad = first_bad(~good)

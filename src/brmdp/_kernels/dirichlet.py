@@ -73,7 +73,7 @@ MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
 
-kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @kernel

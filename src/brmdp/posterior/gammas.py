@@ -13,8 +13,8 @@ from brmdp.errors import InvalidInputError
 
 __all__ = ["LARGEST", "SMALLEST", "as_concentrations", "log_gammas", "normalise_log_rows"]
 
-SMALLEST, LARGEST = 1e-300, 1e150
-"""Concentrations outside this range are refused: their sums, products and draws would leave the floating-point range."""
+SMALLEST, LARGEST = 1e-100, 1e12
+"""Concentrations outside this range are refused: rounding would break the stated accuracy above, underflow below."""
 
 
 def as_concentrations(concentration: FloatArray) -> None:

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from brmdp._kernels import dirichlet
 from brmdp._validation import FloatArray, as_float_array, as_levels, first_bad
 from brmdp.errors import InvalidInputError
-from brmdp.posterior.gammas import SMALLEST
+from brmdp.posterior.gammas import LARGEST, SMALLEST
 
 __all__ = [
     "dirichlet_cdf",
@@ -20,8 +20,8 @@ __all__ = [
     "dirichlet_quantile_row",
 ]
 
-LARGEST = 1e150
-"""Values and concentrations beyond ±1e150 are refused: their differences and squares would overflow."""
+LARGEST_VALUE = 1e150
+"""Values beyond are refused: their differences and squares would overflow."""
 
 
 def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool = False) -> Any:
@@ -30,7 +30,7 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     Parameters
     ----------
     concentration, values : (..., n) arrays
-        Zero concentrations are structural zeros: their values do not matter.
+        Concentrations from 1e-100 to 1e12; zeros are structural zeros, whose values do not matter. Values within ±1e150.
     z : (...) array
     complement : bool
         Return Pr(values·P > z) instead, without cancellation.
@@ -53,7 +53,7 @@ def dirichlet_quantile(concentration: Any, values: Any, alpha: Any, method: str 
     Parameters
     ----------
     concentration, values : (..., n) arrays
-    alpha : (...) array in (0, 1)
+    alpha : (...) array in (0, 1), at least 1e-100
     method : {"exact", "saddlepoint"}
         "exact": within 2 ulp of max|values|, or to a relative error of 1e-9 in the tail probability, whichever is looser.
         "saddlepoint": an approximation (about 1e-4 in probability for 16 values), much faster.
@@ -145,9 +145,12 @@ def _rows(concentration: Any, values: Any, last: FloatArray) -> tuple[FloatArray
     for array, name in ((phi, "concentration"), (w, "values")):
         if array.ndim == 0 or array.shape[-1] == 0:
             raise InvalidInputError(f"{name} must have at least one entry along its last axis; got shape {array.shape}")
-        if (np.abs(array) > LARGEST).any():
-            bad = first_bad(np.abs(array) > LARGEST)
-            raise InvalidInputError(f"{name} must lie within ±{LARGEST:g}; got {array[bad]} at index {bad}")
+    if (np.abs(w) > LARGEST_VALUE).any():
+        bad = first_bad(np.abs(w) > LARGEST_VALUE)
+        raise InvalidInputError(f"values must lie within ±{LARGEST_VALUE:g}; got {w[bad]} at index {bad}")
+    if (phi > LARGEST).any():
+        bad = first_bad(phi > LARGEST)
+        raise InvalidInputError(f"concentration must be at most {LARGEST:g}; got {phi[bad]} at index {bad}")
     if ((phi > 0) & (phi < SMALLEST)).any():
         bad = first_bad((phi > 0) & (phi < SMALLEST))
         raise InvalidInputError(f"concentration must be 0 or at least {SMALLEST:g}; got {phi[bad]} at index {bad}")
