@@ -430,6 +430,8 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
+    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree.
+
     Returns (tail, integral, ∫ t exp(K) (a check in the slow form), relative error, step, early, count);
     nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
@@ -515,7 +517,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         if difference <= COARSE_TOLERANCE and not turned:
             error = difference * math.sqrt(difference) + 1e-14 * (20.0 + math.sqrt(total))
             break
-        error = difference
+        error = 1.0 + difference
     if slow or count > room:
         count = 0
     return tail, integral, moment, error, step, early, count
@@ -533,7 +535,7 @@ def tail_at(phi, values, n, z, scratch):
     tail, integral, moment, error, step, early, count = tail_on_line(
         m, head, line, 1, slow, total, FIRST_HALVINGS, scratch
     )
-    if error > 1e-10:
+    if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
@@ -542,6 +544,8 @@ def tail_at(phi, values, n, z, scratch):
         tail, integral, moment, error, step, early, count = tail_on_line(
             m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch
         )
+    if error >= 1.0:
+        error -= 1.0
     density = integral * (total if slow else everything - 1.0) / unit
     # d/dz of the density; only used where count > 0
     slope = -(everything - 1.0) * (everything - 2.0) * moment / (unit * unit)
