@@ -17,7 +17,8 @@ monotonically in y.
 saddle the rule is linear in y and fine for a Gaussian; farther out all scales of y are resolved by a constant
 number of nodes per e-fold. The pole at t = 0, x = i·arcsin(τ/s), would spoil the rule when it is close; its
 contribution to the rule with step h is known, +1/(e^{2πa/h} − 1) with nodes at kh and −1/(e^{2πa/h} + 1) with
-nodes at (k+½)h, a its distance from the x axis, and is taken out where it contributes. The two rules then differ by ε, and their mean, which is the
+nodes at (k+½)h, a its distance from the x axis,
+and is taken out where it contributes. The two rules then differ by ε, and their mean, which is the
 rule of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
 
 **Slow tails.** For small Σφ the integrand decays slowly. Because ∫ exp(K) K' dt = 0, multiplying by
