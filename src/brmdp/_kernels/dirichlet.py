@@ -31,8 +31,8 @@ a(t) = Σ φ_i/(1 − c_i t) and b_i = 1/(1 − c_i t) the same identity serves 
     row (CVaR)     E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),  tail of φ+e_i = (1/(Φ+1)) ∫ exp(K) b_i (a + b_i) / t
 
 **Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is
-(1/2πi) ∫ (1 − δt)^{Φ−1} exp(K(t)) dt/t with K still taken at z: the n logarithms per node are not computed again,
-so the quantile costs about one evaluation of the distribution function once the start is good.
+(1/2πi) ∫ (1 − δt)^{Φ−1} exp(K(t)) dt/t with K still taken at z. The nodes of z thus give the whole Taylor series in δ,
+and the quantile costs about one evaluation of the distribution function once the start is good.
 
 **The start** is the saddlepoint quantile. Parametrised by u (1 − c_i t = (1 − v_i u)/(1 − zu), v centred at the
 mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one scalar equation r*(u) = Φ⁻¹(α) is left.
@@ -41,9 +41,12 @@ mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one sca
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 # First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at most MAX_STEP.
 STEP_IN_WIDTHS = 0.8
@@ -69,6 +72,10 @@ LANES = 4
 MAX_STORED = 128
 # Σφ above which the plain integrands decay fast enough to need no division per node.
 FAST_DECAY = 6.0
+# Largest last term of the Taylor series in z accepted, relative to the tail.
+SERIES_TOLERANCE = 1e-12
+# Tolerance of the saddlepoint's normal score where it only starts the exact search.
+START_SHARPNESS = 1e-3
 # Bends of the path in the rare case of very different scales.
 MAX_BENDS = 6
 
@@ -433,10 +440,8 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
 
     The estimate is 1 plus the last difference of the two rules where they could not be brought to agree.
 
-    Returns (tail, integral, ∫ t exp(K) (a check in the slow form), relative error, step, early, count);
-    nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t) without the factor ``step``; ``early`` of them precede the last midpoints; count is 0 when they did
-    not fit or the slow form was used.
+    Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
     """
     work, order, nodes, bends, lanes, _ = scratch
     phi = work[0]
@@ -445,7 +450,6 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     tau, scale, step, log_peak, pole = line
     peak = math.exp(log_peak) / math.pi
     tail = 0.0
-    early = 0
     integral = 0.0
     moment = 0.0
     error = 1.0
@@ -457,7 +461,6 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         new_integral = 0.0
         new_moment = 0.0
         offset = 0.0 if stage == 0 else 0.5
-        early = count
         last = 0.0j
         turned = False
         lane = LANES
@@ -481,8 +484,6 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             if slow:
                 # the density's integrand outlives the tail's; what checks the rule must die with it
                 new_moment += (ratio * complex(t.real, -t.imag)).real * tau / (t.real * t.real + t.imag * t.imag)
-            else:
-                new_moment += value.real * t.real - value.imag * t.imag
             if count < room:
                 nodes[0, count] = t
                 nodes[1, count] = ratio
@@ -494,12 +495,12 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
                 turned = True
             last = ratio
             if not growth < MAX_GROWTH:
-                return tail, integral, moment, 1.0, step, 0, 0
+                return tail, integral, 1.0, step, 0
         new_tail *= step
         new_integral *= step
         new_moment *= step
         if stage > 0 and turned and halvings < MAX_HALVINGS:
-            return tail, integral, moment, 1.0, step, 0, 0
+            return tail, integral, 1.0, step, 0
         if stage == 0:
             tail = without_pole(new_tail, 1.0, pole, step, False)
             integral = new_integral
@@ -521,41 +522,31 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         error = 1.0 + difference
     if slow or count > room:
         count = 0
-    return tail, integral, moment, error, step, early, count
+    return tail, integral, error, step, count
 
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, its slope, error, mirrored, unit, Σφ, step, early, count, pole) for min w < z < max w."""
+    """(tail, density, error, mirrored, unit, Σφ, step, count) for min w < z < max w; see ``tail_on_line``."""
     work, order, _, bends, _, _ = scratch
     m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
     slow = total < FAST_DECAY
     head = split_integers(work[0], m, order)
     line = choose_line(work[0], work[1], m, work[2], work[3], bends)
-    pole = line[4]
-    tail, integral, moment, error, step, early, count = tail_on_line(
-        m, head, line, 1, slow, total, FIRST_HALVINGS, scratch
-    )
+    tail, integral, error, step, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
-        pole = 0.0
-        line = (tau, min(scale, tau), first, log_peak, pole)
-        tail, integral, moment, error, step, early, count = tail_on_line(
-            m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch
-        )
+        line = (tau, min(scale, tau), first, log_peak, 0.0)
+        tail, integral, error, step, count = tail_on_line(m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch)
     if error >= 1.0:
         error -= 1.0
     density = integral * (total if slow else everything - 1.0) / unit
-    # d/dz of the density; only used where count > 0
-    slope = -(everything - 1.0) * (everything - 2.0) * moment / (unit * unit)
-    if mirrored:
-        slope = -slope
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
         count = 0
-    return tail, density, slope, error, mirrored, unit, everything, step, early, count, pole
+    return tail, density, error, mirrored, unit, everything, step, count
 
 
 @kernel
@@ -577,7 +568,7 @@ def cdf_row(phi, values, n, z, scratch):
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
-    tail, density, _, error, mirrored, _, _, _, _, _, _ = tail_at(phi, values, n, z, scratch)
+    tail, density, error, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     tail = min(max(tail, 0.0), 1.0)
     if tail > 0.5:
         error *= tail / max(1.0 - tail, EPS)
@@ -597,8 +588,9 @@ def cdf_rows(phi, values, z, below, above):
 
 @kernel
 def modified_score(phi, v, n, total, u, epsilon, multiply, e):
-    """(r*, dr/du, z) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1.
+    """(r*, dr*/du, z, dz/du, d²z/du²) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1.
 
+    With x = (v − z)/(1 − vu) and S_k = Σ φ x^k: û² = u²S₂, dz/du = S₂/Φ and r dr/du = uS₂/(1 − zu).
     With ``multiply`` the factors with φ = 1 share a logarithm, which is accurate enough away from the mean.
     """
     log_sum = 0.0
@@ -632,32 +624,41 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
         s3 += g * x
         s4 += g * x * x
     beyond = 1.0 - z * u
+    z_slope = s2 / total
+    s2_slope = 2.0 * (s3 + (z * (s2 + u * s3) - z_slope * u * s2) / beyond)
     u_hat = u * math.sqrt(s2)
     rho3 = 2.0 * s3 / (s2 * math.sqrt(s2))
     if u_hat < 2e-3:
         rho4 = 6.0 * s4 / (s2 * s2)
         score = u_hat * (1.0 - rho3 * u_hat / 6.0) + rho3 / 6.0 + u_hat * (rho3 * rho3 / 18.0 - rho4 / 24.0)
-        return score, math.sqrt(s2), z
+        return score, math.sqrt(s2), z, z_slope, s2_slope / total
     k = total * math.log1p(-z * u) - log_sum
     r = math.sqrt(max(-2.0 * k, 1e-300))
-    return r + math.log(u_hat / r) / r, u * s2 / (beyond * r), z
+    log_ratio = math.log(u_hat / r)
+    slope = u * s2 / (beyond * r)
+    slope += (1.0 / u + 0.5 * s2_slope / s2 - (1.0 + log_ratio) * slope / r) / r
+    return r + log_ratio / r, slope, z, z_slope, s2_slope / total
 
 
 @kernel
-def saddlepoint_row(phi, values, n, score, tolerance, scratch):
-    """Quantile with normal score ``score`` by the saddlepoint approximation; requires min w < max w."""
+def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch):
+    """Quantile with normal score ``score`` by the saddlepoint approximation; low = min w < max w = high.
+
+    ``start`` is (u, t): the tilt of a similar row to start from, 0 if none is known, replaced by that of this row and the
+    saddlepoint in units of 1/(high − low).
+    """
     v = scratch[0][1]
     e = scratch[0][2]
     total = 0.0
     for i in range(n):
         total += phi[i]
     # everything in units of the spread, from the middle, so that no square can overflow or vanish
-    low, high = value_range(phi, values, n)
     middle = 0.5 * (low + high)
     spread = high - low
     inverse_spread = 1.0 / spread
     inverse_total = 1.0 / total
     if not (inverse_spread < np.inf and inverse_total < np.inf):
+        start[:] = 0.0
         return middle
     mean = 0.0
     for i in range(n):
@@ -674,6 +675,7 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
     sign = 1.0 if score >= central else -1.0
     unit = 0.5 - mean if sign > 0.0 else mean + 0.5
     if not (unit > 0.0 and variance > 0.0):
+        start[:] = 0.0
         return middle + spread * mean
     target = sign * score
     least = 0.0
@@ -682,34 +684,35 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
         least = min(least, v[i])
     distance = -1.0 / least
     steepness = math.sqrt(variance * total) / unit
-    gap = max((target - sign * central) / steepness, 0.0)
-    u = gap / (1.0 + gap)
-    epsilon = 1.0 / (1.0 + gap)
+    if sign * start[0] > 0.0:
+        u = sign * start[0]
+        epsilon = 1.0 - u
+    else:
+        gap = max((target - sign * central) / steepness, 0.0)
+        u = gap / (1.0 + gap)
+        epsilon = 1.0 / (1.0 + gap)
     low_u = 0.0
     least_epsilon = 0.0
     z = 0.0
-    correction = 1.0
-    old_value = 0.0
-    old_slope = 0.0
-    change = 0.0
     for _ in range(100):
         multiply = u * steepness > 0.3
-        value, slope, z = modified_score(phi, v, n, total, u, epsilon, multiply, e)
+        value, slope, z, z_slope, z_bend = modified_score(phi, v, n, total, u, epsilon, multiply, e)
         miss = target - value
         if abs(miss) <= tolerance:
             break
-        # ``slope`` is that of r; how r* really grew from the last point to this one corrects it
-        if change != 0.0:
-            ratio = 2.0 * (value - old_value) / ((slope + old_slope) * change)
-            correction = ratio if 0.2 < ratio < 5.0 else 1.0
-        old_value = value
-        old_slope = slope
-        change = -u
+        step = miss / slope
+        if slope > 0.0 and abs(step) < 0.1 * epsilon and miss * step <= tolerance * epsilon:
+            # Newton's next step is the last, and z can take it without another evaluation
+            z += step * (z_slope + 0.5 * step * z_bend)
+            u += step
+            epsilon -= step
+            break
         if miss > 0.0:
             low_u = u
         else:
             least_epsilon = epsilon
-        step = miss / (slope * correction)
+        if not slope > 0.0:
+            step = np.inf if miss > 0.0 else -np.inf
         if epsilon < 0.5:
             # the score grows like √log(1/ε): Newton in log ε
             candidate = epsilon * math.exp(max(min(-step / epsilon, 3.0), -30.0))
@@ -729,10 +732,13 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
             moved = abs(candidate - u)
             u = candidate
             epsilon = 1.0 - u
-        change += u
         if moved <= 4.0 * EPS * min(u, epsilon) or epsilon < 1e-290:
             break
     result = middle + spread * (mean + sign * unit * z)
+    known = epsilon > 1e-3 and low <= result <= high
+    # nearer to 1 a tilt is known by its ε alone, which is not kept
+    start[0] = sign * u if known else 0.0
+    start[1] = sign * u / ((1.0 - z * u) * unit) if known else 0.0
     if low <= result <= high:
         return result
     # concentrations so small that the approximation means nothing
@@ -740,19 +746,25 @@ def saddlepoint_row(phi, values, n, score, tolerance, scratch):
 
 
 @kernel
-def saddlepoint_gradient(phi, values, n, z, scratch, out):
+def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
 
     r* = r + log(û/r)/r with r² = −2K, û² = t²K₂, all at the saddle of z; the gradient is −∂r*/∂w over its sum. Near the mean
     the formula cancels, and for small φ it can be negative: then the tilted row φ_i/(1 − c_i t), its leading term, is used.
+    ``start`` is what evaluating the row has left.
     """
     work = scratch[0]
-    m, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
+    m, mirrored, unit, _, _ = compact(phi, values, n, z, work[0], work[1])
     f = work[0]
     c = work[1]
-    t, epsilon = saddle(f, c, m)
-    for _ in range(2):
-        # two more Newton steps: ``saddle`` stops at two digits
+    t = (-start[1] if mirrored else start[1]) * unit / (high - low)
+    epsilon = 1.0 - t
+    steps = 1
+    if not 0.0 < t < 1.0:
+        t, epsilon = saddle(f, c, m)
+        steps = 2
+    for _ in range(steps):
+        # Newton: ``saddle`` stops at two digits, and z need not be the saddlepoint's own quantile
         first = 0.0
         k2 = 0.0
         for j in range(m):
@@ -766,38 +778,39 @@ def saddlepoint_gradient(phi, values, n, z, scratch, out):
     k = 0.0
     k2 = 0.0
     k3 = 0.0
+    product = 1.0
+    inverse = work[2]
     for j in range(m):
-        work[2, j] = one_minus(c[j], t, epsilon)
-        x = c[j] / work[2, j]
-        k -= f[j] * math.log(work[2, j])
+        e = one_minus(c[j], t, epsilon)
+        inverse[j] = 1.0 / e
+        x = c[j] * inverse[j]
+        if f[j] == 1.0 and 1e-100 < product < 1e100:
+            product *= e
+        else:
+            k -= f[j] * math.log(e)
         k2 += f[j] * x * x
         k3 += 2.0 * f[j] * x * x * x
+    k -= math.log(product)
     u_hat = t * math.sqrt(k2)
     r = math.sqrt(max(-2.0 * k, 0.0))
-    full = u_hat > 0.05 and r > 0.0
-    log_ratio = math.log(u_hat / r) if full else 0.0
+    # −∂r*/∂w_i = φ_i b (flat + b (lean − curl c b)) with b = 1/(1 − c_i t)
+    flat = 1.0
+    lean = 0.0
+    curl = 0.0
+    if u_hat > 0.05 and r > 0.0:
+        flat = t * (1.0 - (1.0 + math.log(u_hat / r)) / (r * r)) / r
+        curl = 1.0 / (k2 * r)
+        lean = curl * (1.0 / t + 0.5 * k3 / k2)
     lowest = 0.0
     summed = 0.0
     j = 0
     for i in range(n):
         out[i] = 0.0
         if phi[i] > 0.0 and values[i] != z:
-            share = f[j] / work[2, j]
-            if full:
-                dr = -t * share / r
-                dt = -share / (work[2, j] * k2)
-                du = dt / t + (share * c[j] / (work[2, j] * work[2, j]) + 0.5 * k3 * dt) / k2
-                share = -(dr + (du - dr / r) / r - log_ratio * dr / (r * r))
-            out[i] = share
+            out[i] = f[j] * inverse[j] * (flat + inverse[j] * (lean - curl * c[j] * inverse[j]))
             j += 1
         elif phi[i] > 0.0:
-            share = phi[i]
-            if full:
-                dr = -t * share / r
-                dt = -share / k2
-                du = dt / t + 0.5 * k3 * dt / k2
-                share = -(dr + (du - dr / r) / r - log_ratio * dr / (r * r))
-            out[i] = share
+            out[i] = phi[i] * (flat + lean)
         lowest = min(lowest, out[i])
         summed += out[i]
     if lowest < 0.0 or not summed > 0.0:
@@ -835,38 +848,50 @@ def tilted_row(phi, values, n, z, scratch, out):
 
 
 @kernel
-def moved_tail(nodes, early, count, step, pole, total, delta):
-    """Tail and ∫ exp(K) dt/(πi) at z + δ from the nodes of z, δ in units of c; and the two rules' difference.
+def series_root(nodes, count, step, tail, total, wanted, scale):
+    """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1, k) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
 
-    The first ``early`` nodes are the rule of twice the step, the others its midpoints.
+    Returns (δ, d tail/dδ there, the last term relative to ``scale``).
     """
-    first = 0.0
-    second = 0.0
-    integral = 0.0
-    worst = 0.0
+    s1 = s2 = s3 = s4 = s5 = s6 = 0.0
     for k in range(count):
         t = nodes[0, k]
-        re = 1.0 - delta * t.real
-        im = -delta * t.imag
-        modulus = math.exp(
-            (0.5 * total - 1.0) * math.log1p(delta * (delta * (t.real * t.real + t.imag * t.imag) - 2.0 * t.real))
+        power = nodes[1, k] * t
+        s1 += power.real
+        power *= t
+        s2 += power.real
+        power *= t
+        s3 += power.real
+        power *= t
+        s4 += power.real
+        power *= t
+        s5 += power.real
+        power *= t
+        s6 += power.real
+    weight = step * (1.0 - total)
+    s1 *= weight
+    weight *= (2.0 - total) / 2.0
+    s2 *= weight
+    weight *= (3.0 - total) / 3.0
+    s3 *= weight
+    weight *= (4.0 - total) / 4.0
+    s4 *= weight
+    weight *= (5.0 - total) / 5.0
+    s5 *= weight
+    weight *= (6.0 - total) / 6.0
+    s6 *= weight
+    delta = 0.0
+    for _ in range(10):
+        miss = tail - wanted + delta * (s1 + delta * (s2 + delta * (s3 + delta * (s4 + delta * (s5 + delta * s6)))))
+        slope = s1 + delta * (
+            2.0 * s2 + delta * (3.0 * s3 + delta * (4.0 * s4 + delta * (5.0 * s5 + delta * 6.0 * s6)))
         )
-        phase = (total - 2.0) * math.atan2(im, re)
-        # (1 − δt)^{Φ−2} exp(K) dt/(πi t)
-        reduced = nodes[1, k] * complex(modulus * math.cos(phase), modulus * math.sin(phase))
-        term = reduced.real * re - reduced.imag * im
-        integral += reduced.real * t.real - reduced.imag * t.imag
-        if k < early:
-            first += term
-        else:
-            second += term
-        if k == early - 1 or k == count - 1:
-            worst = max(worst, abs(reduced) * max(abs(re), abs(im)))
-    first = without_pole(2.0 * step * first, 1.0, pole, 2.0 * step, False)
-    second = without_pole(2.0 * step * second, 1.0, pole, 2.0 * step, True)
-    tail = 0.5 * (first + second)
-    reliable = abs(first - second) <= 2.0 * COARSE_TOLERANCE * abs(tail) and worst * step <= 1e-13 * abs(tail)
-    return tail, step * integral, reliable
+        move = -miss / slope
+        delta += move
+        if abs(move) <= 1e-14 * abs(delta):
+            break
+    last_term = abs(s6 * delta**6) / scale
+    return delta, slope, last_term if abs(move) <= 1e-12 * abs(delta) else np.inf
 
 
 @kernel
@@ -887,14 +912,13 @@ def between(bottom, top, low, high, resolution, wish):
 
 
 @kernel
-def quantile_row(phi, values, n, alpha, score, scratch):
-    """(α-quantile, bound on its numerical error)."""
-    low, high = value_range(phi, values, n)
+def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
+    """(α-quantile, bound on its numerical error); see ``saddlepoint_row``, from which it starts."""
     size = max(abs(low), abs(high))
     resolution = size * EPS
     if high - low <= resolution:
         return low, resolution
-    z = saddlepoint_row(phi, values, n, score, 1e-3, scratch)
+    z = saddlepoint_row(phi, values, n, low, high, score, START_SHARPNESS, start, scratch)
     lower = alpha <= 0.5
     target = alpha if lower else 1.0 - alpha
     bottom = low
@@ -903,9 +927,7 @@ def quantile_row(phi, values, n, alpha, score, scratch):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
     for _ in range(200):
-        tail, density, slope, error, mirrored, unit, total, step, early, count, pole = tail_at(
-            phi, values, n, z, scratch
-        )
+        tail, density, error, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
         same = mirrored == lower
         probability = tail if same else 1.0 - tail
         if not same:
@@ -920,25 +942,13 @@ def quantile_row(phi, values, n, alpha, score, scratch):
         if abs(miss) <= 1e-12:
             break
         move = -miss * probability / density if lower else miss * probability / density
-        if count > 0 and abs(miss) < 0.2 and density > 0.0:
-            # Halley's step for log P, whose derivatives are ±f/P and ±f'/P − (f/P)²
-            first = density / probability if lower else -density / probability
-            second = (slope if lower else -slope) / probability - first * first
-            bow = 2.0 * first * first - miss * second
-            delta = -2.0 * miss * first / bow if bow > first * first else move
-            for _ in range(12):
-                inside = -delta / unit if mirrored else delta / unit
-                tail, integral, reliable = moved_tail(scratch[2], early, count, step, pole, total, inside)
-                density = integral * (total - 1.0) / unit
-                probability = tail if same else 1.0 - tail
-                miss = math.log(probability / target) if probability > 0.0 else -np.inf
-                further = -miss * probability / density if lower else miss * probability / density
-                if not (reliable and abs(further) < top - bottom):
-                    break
-                delta += further
-                if abs(miss) <= 1e-6 or abs(further) <= 0.5 * resolution:
-                    # Newton squares the miss
-                    return z + delta, (error + 10.0 * miss * miss) * probability / density + 4.0 * resolution
+        if count > 0 and abs(miss) < 0.2:
+            wanted = target if same else 1.0 - target
+            inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
+            if gradient < 0.0:
+                move = -inside * unit if mirrored else inside * unit
+                if cut <= SERIES_TOLERANCE:
+                    return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         if not (bottom < candidate < top):
             candidate = between(bottom, top, low, high, resolution, candidate)
@@ -1087,14 +1097,14 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
 
 
 @kernel
-def cvar_row(phi, values, n, level, score, scratch, out, extra):
+def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     """Lower-tail CVaR into the return value, its row into ``out``.
 
     CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error enters squared. Where the
     distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q.
     """
-    z, _ = quantile_row(phi, values, n, level, score, scratch)
     low, high = value_range(phi, values, n)
+    z, _ = quantile_row(phi, values, n, low, high, level, score, start, scratch)
     below = row_at(phi, values, n, z, True, scratch, out)
     for _ in range(4):
         if below <= level * (1.0 + 1e-10) or z <= low:
@@ -1140,32 +1150,64 @@ def mean_into(phi, n, out):
 
 
 # --- many rows -----------------------------------------------------------------------------------------------------
-# Row p of ``pairs`` has values[starts[p]:stops[p]] and concentrations phi[offsets[p]:offsets[p] + length].
 
 EXACT = 0
 SADDLEPOINT = 1
 CVAR = 2
 
 
+class Rows(NamedTuple):
+    """Dirichlet rows of pairs, and the level at which each is measured.
+
+    Pair p has the successors indptr[p] to indptr[p + 1] and the concentrations phi[offsets[p]:] of as many.
+    """
+
+    indptr: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    phi: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    """Normal scores of the levels."""
+    starts: NDArray[np.float64]
+    """(pairs, 2): tilt and saddlepoint of each pair when last evaluated, only a place to start from; 0 if unknown."""
+    widest: int
+    """Most successors of a pair."""
+
+    @classmethod
+    def of(
+        cls,
+        indptr: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        phi: NDArray[np.float64],
+        levels: NDArray[np.float64],
+        widest: int,
+    ) -> Rows:
+        """Rows none of which has been evaluated yet."""
+        scores = ndtri(np.minimum(levels, 1.0 - 1e-16))
+        return cls(indptr, offsets, phi, levels, scores, np.zeros((levels.size, 2)), widest)
+
+
 @kernel
-def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores, sharpness, widest, out):
+def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     """Value of a risk measure for each pair; returns the largest bound on a numerical error.
 
     ``sharpness`` is the tolerance of the saddlepoint's normal score.
     """
-    scratch = workspace(widest)
-    row = np.empty(widest)
-    extra = np.empty(widest)
+    scratch = workspace(rows.widest)
+    row = np.empty(rows.widest)
+    extra = np.empty(rows.widest)
     worst = 0.0
     for position in range(pairs.shape[0]):
         pair = pairs[position]
-        begin = indptr[pair]
-        n = indptr[pair + 1] - begin
+        begin = rows.indptr[pair]
+        n = rows.indptr[pair + 1] - begin
         w = values[begin : begin + n]
-        f = phi[offsets[pair] : offsets[pair] + n]
+        f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+        level = rows.levels[pair]
+        score = rows.scores[pair]
         low, high = value_range(f, w, n)
         size = max(abs(low), abs(high))
-        if measure == CVAR and levels[pair] == 1.0:
+        if measure == CVAR and level == 1.0:
             mean_into(f, n, row)
             out[pair] = low + weighted_offset(row, w, n, low)
             error = 4.0 * EPS * size
@@ -1173,41 +1215,49 @@ def evaluate_pairs(measure, pairs, indptr, offsets, phi, values, levels, scores,
             out[pair] = low
             error = high - low
         elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(f, w, n, scores[pair], sharpness, scratch)
+            out[pair] = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
             error = 0.0
         elif measure == CVAR:
-            out[pair] = cvar_row(f, w, n, levels[pair], scores[pair], scratch, row, extra)
+            out[pair] = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
             error = 1e-11 * (high - low) + 4.0 * EPS * size
         else:
-            out[pair], error = quantile_row(f, w, n, levels[pair], scores[pair], scratch)
+            out[pair], error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
         worst = max(worst, error)
     return worst
 
 
 @kernel
-def rows_of_pairs(
-    measure, precise, pairs, indptr, offsets, phi, values, levels, scores, quantiles, widest, out_indptr, out
-):
+def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``).
 
     Without ``precise`` the saddlepoint gradient, right to about three digits, replaces that of the exact quantile where all
     concentrations are at least 1: enough for Newton's method, and several times cheaper.
     """
-    scratch = workspace(widest)
-    extra = np.empty(widest)
+    scratch = workspace(rows.widest)
+    extra = np.empty(rows.widest)
     for position in range(pairs.shape[0]):
         pair = pairs[position]
-        begin = indptr[pair]
-        n = indptr[pair + 1] - begin
+        begin = rows.indptr[pair]
+        n = rows.indptr[pair + 1] - begin
         w = values[begin : begin + n]
-        f = phi[offsets[pair] : offsets[pair] + n]
+        f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
         target = out[out_indptr[position] : out_indptr[position] + n]
         low, high = value_range(f, w, n)
-        if (measure == CVAR and levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
+        if (measure == CVAR and rows.levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
             mean_into(f, n, target)
         elif measure == SADDLEPOINT or (measure == EXACT and not precise and f.min() >= 1.0):
-            saddlepoint_gradient(f, w, n, quantiles[pair], scratch, target)
+            saddlepoint_gradient(f, w, n, low, high, quantiles[pair], rows.starts[pair], scratch, target)
         elif measure == CVAR:
-            cvar_row(f, w, n, levels[pair], scores[pair], scratch, target, extra)
+            cvar_row(f, w, n, rows.levels[pair], rows.scores[pair], rows.starts[pair], scratch, target, extra)
         else:
             row_at(f, w, n, quantiles[pair], False, scratch, target)
+
+
+@kernel
+def mean_rows(pairs, rows, out):
+    """Mean rows of the given pairs, each at its own place in ``out``."""
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        begin = rows.indptr[pair]
+        n = rows.indptr[pair + 1] - begin
+        mean_into(rows.phi[rows.offsets[pair] : rows.offsets[pair] + n], n, out[begin : begin + n])

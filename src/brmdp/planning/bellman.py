@@ -71,7 +71,8 @@ class Bellman:
 
     def backup(self, targets: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
         """Q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
-        q = np.full((self.pattern.n_states, self.pattern.n_actions), -np.inf)
+        q = np.empty((self.pattern.n_states, self.pattern.n_actions))
+        q.fill(-np.inf)
         error = self.risk.evaluate(targets, pairs, q.reshape(-1))
         return q, error
 

@@ -15,6 +15,7 @@ Rounding and quadrature perturb T by at most η, which every bound includes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ def iterate(
     is_linear = bellman.risk.fixed_entries() is not None
     while True:
         converged = now.bound(discount) <= tolerance
-        stuck = not np.isfinite(now.residual) or now.residual <= FLOOR * now.size
+        stuck = not math.isfinite(now.residual) or now.residual <= FLOOR * now.size
         if converged or stuck or sweeps >= max_iterations:
             return FixedPoint(now, sweeps, converged)
         if method == "newton":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -214,17 +215,27 @@ class _Problem:
         values = self.start(initial)
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
-        cheaper = bound.approximation()
-        if cheaper is not None and self.method == "newton":
+        for cheaper in reversed(self.approximations(bound, initial is None)):
             coarse = max(self.tolerance, COARSE * self.largest)
             near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", 20).sweep
-            if np.isfinite(near.residual):
-                values, pairs = near.best, near.pairs
+            if math.isfinite(near.residual):
+                values = near.best
+                if cheaper.fixed_entries() is None:
+                    pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
         solution = self.describe(bellman, found, policy)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
         return solution
+
+    def approximations(self, bound: BoundRisk, cold: bool) -> list[BoundRisk]:
+        """Cheaper and cheaper measures to start from; a linear one only where nothing better is known."""
+        found: list[BoundRisk] = []
+        cheaper = bound.approximation() if self.method == "newton" else None
+        while cheaper is not None and (cold or cheaper.fixed_entries() is None):
+            found.append(cheaper)
+            cheaper = cheaper.approximation()
+        return found
 
     def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None) -> Solution:
         """Certificates, ties and the risk-adjusted kernel."""

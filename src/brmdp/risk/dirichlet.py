@@ -5,24 +5,18 @@ from __future__ import annotations
 from typing import Protocol, TypeGuard
 
 import numpy as np
-from scipy.special import ndtri
 
 from brmdp._kernels import dirichlet, linear
 from brmdp._validation import FloatArray, IntArray
-from brmdp.pattern import TransitionPattern
-from brmdp.risk.base import BoundRisk
+from brmdp.posterior.base import Belief
+from brmdp.risk.base import BoundRisk, FixedKernel
 from brmdp.risk.threads import for_chunks
 
 __all__ = ["DirichletMeasure", "DirichletRows", "has_dirichlet_rows"]
 
 
-class DirichletRows(Protocol):
+class DirichletRows(Belief, Protocol):
     """A belief in which every single row is a Dirichlet vector."""
-
-    @property
-    def pattern(self) -> TransitionPattern:
-        """Possible transitions."""
-        ...
 
     @property
     def concentration_entries(self) -> FloatArray:
@@ -46,58 +40,33 @@ class DirichletMeasure:
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
         self.pattern = belief.pattern
         self.measure = measure
-        self.levels = levels
         self.certified = measure != dirichlet.SADDLEPOINT
-        self._phi = belief.concentration_entries.copy()
-        self._offsets = belief.concentration_offsets
-        self._scores = ndtri(np.minimum(levels, 1.0 - 1e-16))
+        self._rows = dirichlet.Rows.of(
+            self.pattern.indptr,
+            belief.concentration_offsets,
+            belief.concentration_entries.copy(),
+            levels,
+            self.pattern.widest,
+        )
         self._sharpness = 1e-10
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Values of ``pairs`` and the largest bound on a numerical error."""
-        pattern = self.pattern
 
         def run(chunk: IntArray, _: int) -> float:
-            error: float = dirichlet.evaluate_pairs(
-                self.measure,
-                chunk,
-                pattern.indptr,
-                self._offsets,
-                self._phi,
-                targets,
-                self.levels,
-                self._scores,
-                self._sharpness,
-                pattern.widest,
-                out,
-            )
+            error: float = dirichlet.evaluate_pairs(self.measure, chunk, self._rows, targets, self._sharpness, out)
             return error
 
-        return max(for_chunks(pattern.n_transitions, pairs, run))
+        return max(for_chunks(self.pattern.n_transitions, pairs, run))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """Conditional expectations of the rows of ``pairs``, or a cheap estimate of them."""
-        pattern = self.pattern
         pointers = np.empty(pairs.size + 1, dtype=np.int64)
-        linear.row_pointers(pairs, pattern.indptr, pointers)
+        linear.row_pointers(pairs, self.pattern.indptr, pointers)
         out = np.empty(int(pointers[-1]))
 
         def run(chunk: IntArray, first: int) -> float:
-            dirichlet.rows_of_pairs(
-                self.measure,
-                precise,
-                chunk,
-                pattern.indptr,
-                self._offsets,
-                self._phi,
-                targets,
-                self.levels,
-                self._scores,
-                values,
-                pattern.widest,
-                pointers[first:],
-                out,
-            )
+            dirichlet.rows_of_pairs(self.measure, precise, chunk, self._rows, targets, values, pointers[first:], out)
             return 0.0
 
         for_chunks(out.size, pairs, run)
@@ -108,9 +77,11 @@ class DirichletMeasure:
         return None
 
     def approximation(self) -> BoundRisk | None:
-        """The saddlepoint quantile, for the exact one."""
+        """The saddlepoint quantile for the exact one, the posterior mean for the others."""
         if self.measure != dirichlet.EXACT:
-            return None
+            mean = np.empty(self.pattern.n_transitions)
+            dirichlet.mean_rows(self.pattern.pairs, self._rows, mean)
+            return FixedKernel(self.pattern, mean)
         twin = object.__new__(DirichletMeasure)
         twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, certified=False, _sharpness=1e-5)
         return twin

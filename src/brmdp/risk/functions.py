@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from brmdp._kernels import dirichlet
-from brmdp._validation import FloatArray, as_float_array, as_levels, first_bad
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_levels, first_bad
 from brmdp.errors import InvalidInputError
 from brmdp.posterior.gammas import LARGEST, SMALLEST
 
@@ -22,6 +21,9 @@ __all__ = [
 
 LARGEST_VALUE = 1e150
 """Values beyond are refused: their differences and squares would overflow."""
+
+SHARPNESS = 1e-12
+"""Tolerance of the saddlepoint's normal score."""
 
 
 def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool = False) -> Any:
@@ -92,50 +94,24 @@ def dirichlet_cvar_row(concentration: Any, values: Any, alpha: Any) -> tuple[Any
 def _with_row(measure: int, concentration: Any, values: Any, alpha: FloatArray) -> tuple[Any, FloatArray]:
     phi, w, (levels,), shape = _rows(concentration, values, alpha)
     result = _evaluate(measure, phi, w, levels)
-    rows, n = phi.shape
-    out = np.empty((rows, n))
-    index, pointers, offsets, scores = _layout(rows, n, levels)
-    dirichlet.rows_of_pairs(
-        measure,
-        True,
-        index,
-        pointers,
-        offsets,
-        phi.ravel(),
-        w.ravel(),
-        levels,
-        scores,
-        result,
-        n,
-        pointers,
-        out.reshape(-1),
-    )
-    return _shaped(result, shape), out.reshape(*shape, n)
+    rows, pairs = _independent(phi, levels)
+    out = np.empty(phi.shape)
+    dirichlet.rows_of_pairs(measure, True, pairs, rows, w.ravel(), result, rows.indptr, out.reshape(-1))
+    return _shaped(result, shape), out.reshape(*shape, -1)
 
 
 def _evaluate(measure: int, phi: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:
-    rows, n = phi.shape
-    out = np.empty(rows)
-    index, pointers, offsets, scores = _layout(rows, n, levels)
-    dirichlet.evaluate_pairs(
-        measure,
-        index,
-        pointers,
-        offsets,
-        phi.ravel(),
-        w.ravel(),
-        levels,
-        scores,
-        1e-12,
-        n,
-        out,
-    )
+    rows, pairs = _independent(phi, levels)
+    out = np.empty(pairs.size)
+    dirichlet.evaluate_pairs(measure, pairs, rows, w.ravel(), SHARPNESS, out)
     return out
 
 
-def _layout(rows: int, n: int, levels: FloatArray) -> tuple[Any, Any, Any, FloatArray]:
-    pointers = np.arange(rows + 1, dtype=np.int64) * n
-    return np.arange(rows), pointers, pointers[:-1], ndtri(np.minimum(levels, 1.0 - 1e-16))
+def _independent(phi: FloatArray, levels: FloatArray) -> tuple[dirichlet.Rows, IntArray]:
+    """The rows of (rows, n) concentrations, and the numbers of all of them."""
+    count, n = phi.shape
+    pointers = np.arange(count + 1, dtype=np.int64) * n
+    return dirichlet.Rows.of(pointers, pointers[:-1], phi.ravel(), levels, n), np.arange(count)
 
 
 def _rows(concentration: Any, values: Any, last: FloatArray) -> tuple[FloatArray, FloatArray, list[FloatArray], Any]:
