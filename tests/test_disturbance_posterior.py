@@ -27,7 +27,7 @@ def inventory(concentration=PRIOR):
 
 
 def profits():
-    """r(s, a, d): sales depend on the demand itself, which the next stock does not reveal."""
+    """r(s, a, d): with a lost sale the next stock does not reveal the demand."""
     s, a, d = np.ogrid[:S, :S, :DEMANDS]
     return PRICE * np.minimum(s + a, d) - COST * a - HOLDING * s
 

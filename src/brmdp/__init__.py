@@ -1,6 +1,7 @@
 """Bayesian-risk Markov decision processes: plan against a quantile of what you do not know."""
 
-from brmdp import envs
+from brmdp import agents, envs
+from brmdp.agents import Agent
 from brmdp.errors import (
     BrmdpError,
     ConvergenceError,
@@ -36,17 +37,21 @@ from brmdp.risk import (
     dirichlet_quantile,
     dirichlet_quantile_row,
 )
+from brmdp.simulation import Diagnostics, History, World, simulate
 
 __all__ = [
+    "Agent",
     "Backup",
     "BrmdpError",
     "CVaR",
     "Certificate",
     "ConvergenceError",
     "CorruptFileError",
+    "Diagnostics",
     "DirichletPosterior",
     "DisturbancePosterior",
     "DisturbanceRewards",
+    "History",
     "ImpossibleTransitionError",
     "InvalidInputError",
     "Mean",
@@ -57,6 +62,8 @@ __all__ = [
     "ScenarioPosterior",
     "Solution",
     "TabularMDP",
+    "World",
+    "agents",
     "backup",
     "certified_level",
     "certify",
@@ -70,5 +77,6 @@ __all__ = [
     "evaluate_policy",
     "plan",
     "posterior_quantile_value",
+    "simulate",
     "solve",
 ]

@@ -118,7 +118,7 @@ class TabularMDP(OnPattern):
         n = len(table)
         if n == 0 or not all(isinstance(actions, Mapping) and actions for actions in table.values()):
             raise InvalidInputError("P must map every state to a non-empty dictionary of actions")
-        n_actions = max(len(actions) for actions in table.values())
+        n_actions = 1 + max(as_index(a, 2**31, "action in P") for actions in table.values() for a in actions)
         terminal = n
         data: list[float] = []
         reward_data: list[float] = []

@@ -136,13 +136,13 @@ class TransitionPattern:
         return entry
 
     def gather(self, rewards: Any, name: str = "rewards") -> FloatArray:
-        """Rewards r(s,a), r(s,a,s') or a CSR matrix (S·A, S) as one number per possible transition.
+        """Rewards r(s,a), r(s,a,s'), a CSR matrix (S·A, S), or flat, as one number per possible transition.
 
         A CSR matrix has SciPy's meaning: entries it does not store are zero.
         """
         shapes = (
-            f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, {self.n_states}) "
-            f"or a sparse ({self.n_pairs}, {self.n_states})"
+            f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, {self.n_states}), "
+            f"a sparse ({self.n_pairs}, {self.n_states}), or flat ({self.n_transitions},) over the possible transitions"
         )
         if sparse.issparse(rewards):
             if rewards.shape != (self.n_pairs, self.n_states):
@@ -161,6 +161,8 @@ class TransitionPattern:
             if self.is_full:
                 return array.reshape(-1).copy()
             return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
+        if array.shape == (self.n_transitions,):
+            return np.array(array)
         raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
 
     def take(self, entries: NDArray[Any], pairs: IntArray) -> NDArray[Any]:

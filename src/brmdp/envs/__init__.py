@@ -1,6 +1,18 @@
-"""The paper's worlds as known MDPs."""
+"""Worlds: known MDPs, and their Gymnasium faces under ids such as ``brmdp/RiverSwim-v0``."""
 
 from brmdp.envs.frozenlake import frozenlake
+from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
+from brmdp.envs.registration import FrozenLakeEnv, RiverSwimEnv
 from brmdp.envs.riverswim import riverswim
+from brmdp.envs.tabular_env import TabularEnv
 
-__all__ = ["frozenlake", "riverswim"]
+__all__ = [
+    "FrozenLakeEnv",
+    "InventoryEnv",
+    "InventoryProblem",
+    "RiverSwimEnv",
+    "TabularEnv",
+    "frozenlake",
+    "inventory",
+    "riverswim",
+]

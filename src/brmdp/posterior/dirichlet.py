@@ -6,9 +6,10 @@ Impossible transitions have φ = 0 and take no memory.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brmdp._validation import (
     FloatArray,
@@ -22,14 +23,14 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
-from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
+from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
 
 _ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
 
 
-class DirichletPosterior(OnPattern):
+class DirichletPosterior(OnPattern, Stored):
     """Independent Dirichlet distributions over the rows of a transition kernel.
 
     Parameters
@@ -217,33 +218,23 @@ class DirichletPosterior(OnPattern):
 
     # --- files -------------------------------------------------------------------------------------------------
 
-    def save(self, path: Any) -> None:
-        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
-        save_arrays(
-            path,
-            "DirichletPosterior",
-            {
-                "shape": np.array([self.n_states, self.n_actions]),
-                "indptr": self.pattern.indptr,
-                "next_states": self.pattern.next_states,
-                "prior": self._prior,
-                "counts": self._counts,
-            },
-        )
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Prior and counts as named arrays, for :meth:`save`."""
+        return {
+            "shape": np.array([self.n_states, self.n_actions]),
+            "indptr": self.pattern.indptr,
+            "next_states": self.pattern.next_states,
+            "prior": self._prior,
+            "counts": self._counts,
+        }
 
     @classmethod
-    def load(cls, path: Any) -> DirichletPosterior:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        CorruptFileError
-            If the file is truncated, altered, of another kind or of an unknown version.
-        """
-        arrays = load_arrays(path, "DirichletPosterior", _ARRAYS)
-        n_states, n_actions = shape_of(arrays["shape"], path)
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
+        """What :meth:`arrays` described."""
+        require_arrays(arrays, _ARRAYS, source)
+        n_states, n_actions = shape_of(arrays["shape"], source)
         posterior = cls.__new__(cls)
-        with corrupt_if_invalid(path):
+        with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
             prior = as_float_array(arrays["prior"], "prior")
             counts = as_index_array(arrays["counts"], 2**62, "counts")

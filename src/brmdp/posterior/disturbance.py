@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern
 from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
 from brmdp.posterior.observations import broadcast_observations
-from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays
+from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays
 
 __all__ = ["DisturbancePosterior", "DisturbanceRewards"]
 
@@ -43,7 +43,7 @@ class DisturbanceRewards:
     rewards: NDArray[np.float64]
 
 
-class DisturbancePosterior(OnPattern):
+class DisturbancePosterior(OnPattern, Stored):
     """A Dirichlet belief about one disturbance that drives all transitions.
 
     Parameters
@@ -236,16 +236,15 @@ class DisturbancePosterior(OnPattern):
             raise InvalidInputError(f"rewards must have shape (S, A, D) = {self.outcomes.shape}; got {array.shape}")
         return array[self.pattern.admissible].ravel()
 
-    def save(self, path: Any) -> None:
-        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
-        arrays = {"outcomes": self.outcomes, "prior": self._prior, "counts": self._counts}
-        save_arrays(path, "DisturbancePosterior", arrays)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Outcomes, prior and counts as named arrays, for :meth:`save`."""
+        return {"outcomes": self.outcomes, "prior": self._prior, "counts": self._counts}
 
     @classmethod
-    def load(cls, path: Any) -> DisturbancePosterior:
-        """Read what :meth:`save` wrote; raises :class:`CorruptFileError` for damaged files."""
-        arrays = load_arrays(path, "DisturbancePosterior", _ARRAYS)
-        with corrupt_if_invalid(path):
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
+        """What :meth:`arrays` described."""
+        require_arrays(arrays, _ARRAYS, source)
+        with corrupt_if_invalid(source):
             posterior = cls(arrays["outcomes"], arrays["prior"])
             counts = as_index_array(arrays["counts"], 2**62, "counts")
             if counts.shape != (posterior.n_disturbances,):

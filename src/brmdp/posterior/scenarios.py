@@ -7,9 +7,10 @@ P^k(s'|s,a). Rows of different pairs are dependent: they share the scenario.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from brmdp._validation import (
@@ -23,14 +24,14 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.observations import broadcast_observations
-from brmdp.posterior.storage import corrupt_if_invalid, load_arrays, save_arrays, shape_of
+from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["ScenarioPosterior"]
 
 _ARRAYS = ("shape", "indptr", "next_states", "probabilities", "weights")
 
 
-class ScenarioPosterior(OnPattern):
+class ScenarioPosterior(OnPattern, Stored):
     """Finitely many kernels with weights, updated by Bayes' rule.
 
     Parameters
@@ -108,27 +109,23 @@ class ScenarioPosterior(OnPattern):
         chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
         return chosen if pairs is None else self.pattern.take(chosen, pairs)
 
-    def save(self, path: Any) -> None:
-        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
-        save_arrays(
-            path,
-            "ScenarioPosterior",
-            {
-                "shape": np.array([self.n_states, self.n_actions]),
-                "indptr": self.pattern.indptr,
-                "next_states": self.pattern.next_states,
-                "probabilities": self.scenario_entries,
-                "weights": self.weights,
-            },
-        )
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Kernels and weights as named arrays, for :meth:`save`."""
+        return {
+            "shape": np.array([self.n_states, self.n_actions]),
+            "indptr": self.pattern.indptr,
+            "next_states": self.pattern.next_states,
+            "probabilities": self.scenario_entries,
+            "weights": self.weights,
+        }
 
     @classmethod
-    def load(cls, path: Any) -> ScenarioPosterior:
-        """Read what :meth:`save` wrote; raises :class:`CorruptFileError` for damaged files."""
-        arrays = load_arrays(path, "ScenarioPosterior", _ARRAYS)
-        n_states, n_actions = shape_of(arrays["shape"], path)
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
+        """What :meth:`arrays` described."""
+        require_arrays(arrays, _ARRAYS, source)
+        n_states, n_actions = shape_of(arrays["shape"], source)
         posterior = cls.__new__(cls)
-        with corrupt_if_invalid(path):
+        with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
             weights = _as_weights(arrays["weights"], arrays["weights"].size)
             probabilities = as_float_array(arrays["probabilities"], "probabilities")

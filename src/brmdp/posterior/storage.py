@@ -13,14 +13,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brmdp.errors import CorruptFileError, InvalidInputError
 
-__all__ = ["corrupt_if_invalid", "load_arrays", "save_arrays", "shape_of"]
+__all__ = ["Stored", "corrupt_if_invalid", "load_arrays", "require_arrays", "save_arrays", "shape_of"]
 
 FORMAT = "brmdp-1"
 
@@ -41,8 +41,8 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
         raise
 
 
-def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Read the named arrays of a file of the given kind, verifying it.
+def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a file of the given kind, verifying it.
 
     Raises
     ------
@@ -76,11 +76,46 @@ def load_arrays(path: Any, kind: str, names: tuple[str, ...]) -> dict[str, NDArr
     if found_kind != kind:
         raise CorruptFileError(f"{target} holds a {found_kind!r}, not a {kind!r}")
     digest = str(content.pop("digest", ""))
-    if set(content) != set(names):
-        raise CorruptFileError(f"{target} must hold the arrays {sorted(names)}; got {sorted(content)}")
     if digest != _digest(kind, content):
         raise CorruptFileError(f"{target} is damaged: its digest does not match its content")
     return content
+
+
+class Stored:
+    """Saving and loading for what can be written as named arrays.
+
+    A subclass has ``arrays()`` and ``from_arrays(arrays, source)``, which verifies them and names ``source`` in its errors.
+    """
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that matters, as named arrays."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
+        """The object that ``arrays()`` described."""
+        raise NotImplementedError
+
+    def save(self, path: Any) -> None:
+        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
+        save_arrays(path, type(self).__name__, self.arrays())
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file is truncated, altered, of another kind or of an unknown version.
+        """
+        return cls.from_arrays(load_arrays(path, cls.__name__), path)
+
+
+def require_arrays(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], source: Any) -> None:
+    """Refuse content that lacks some of the named arrays, or has others."""
+    if set(arrays) != set(names):
+        raise CorruptFileError(f"{source} must hold the arrays {sorted(names)}; got {sorted(arrays)}")
 
 
 @contextlib.contextmanager

@@ -49,7 +49,11 @@ class BoundRisk(Protocol):
 
 
 class RiskMeasure(Protocol):
-    """A way to turn doubt about the kernel into a single value; see :meth:`bind`."""
+    """A way to turn doubt about the kernel into a single value; see :meth:`bind`.
+
+    A measure with a level has ``at_level(alpha)``, which gives the same measure at another one. A measure that remembers
+    something from plan to plan (a random stream, draws) has ``memory()``, named arrays, and ``restore(memory)``.
+    """
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief, taking a snapshot of what it needs."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet
+from brmdp._streams import stream_from_state, stream_state
 from brmdp._validation import as_levels, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.posterior.base import Belief
@@ -46,6 +48,14 @@ class PosteriorSample:
         """Draw one kernel."""
         return FixedKernel(belief.pattern, belief.sample_entries(1, self.rng)[0])
 
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Where its random stream stands."""
+        return {"stream": stream_state(self.rng)}
+
+    def restore(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        self.rng = stream_from_state(memory["stream"])
+
     def __repr__(self) -> str:
         return "PosteriorSample()"
 
@@ -73,6 +83,19 @@ class Quantile:
         if not (isinstance(method, MonteCarlo) or (isinstance(method, str) and method in ("exact", "saddlepoint"))):
             raise InvalidInputError(f"method must be 'exact', 'saddlepoint' or a brmdp.MonteCarlo; got {method!r}")
         self.method = method
+
+    def at_level(self, alpha: Any) -> Quantile:
+        """The same measure at another level, or levels."""
+        return Quantile(alpha, self.method)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What the method remembers from plan to plan."""
+        return self.method.memory() if isinstance(self.method, MonteCarlo) else {}
+
+    def restore(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        if isinstance(self.method, MonteCarlo):
+            self.method.restore(memory)
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""
@@ -104,6 +127,10 @@ class CVaR:
 
     def __init__(self, alpha: Any) -> None:
         self.alpha = np.array(as_levels(alpha, one_allowed=True))
+
+    def at_level(self, alpha: Any) -> CVaR:
+        """The same measure at another level, or levels."""
+        return CVaR(alpha)
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""

@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from brmdp._streams import stream_from_state, stream_state
 from brmdp._validation import FloatArray, IntArray, as_levels, as_positive_int, as_positive_number, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
@@ -68,6 +70,18 @@ class MonteCarlo:
         self.reuse = bool(reuse)
         self.rng = as_rng(rng)
         self._kept: _KeptDraws | None = None
+        self._remembered: tuple[FloatArray, FloatArray] | None = None
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Where the random stream stands, and the draws kept."""
+        kept = self._remembered if self._kept is None else (self._kept.phi, self._kept.logs)
+        return {"stream": stream_state(self.rng)} | ({} if kept is None else {"phi": kept[0], "logs": kept[1]})
+
+    def restore(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        self.rng = stream_from_state(memory["stream"])
+        self._remembered = (memory["phi"], memory["logs"]) if "phi" in memory else None
+        self._kept = None
 
     def budget(self, alpha: Any) -> Any:
         """Number of draws at each level."""
@@ -89,8 +103,12 @@ class MonteCarlo:
         if self.reuse:
             if not isinstance(belief, DirichletPosterior):
                 raise InvalidInputError(f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}")
+            if self._remembered is not None:
+                self._kept = _KeptDraws(pattern, *self._remembered)
+                self._remembered = None
             if self._kept is None or not self._kept.can_follow(belief):
-                self._kept = _KeptDraws(belief, self.samples or self.cap, self.rng)
+                phi = belief.concentration_entries.copy()
+                self._kept = _KeptDraws(pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng))
             self._kept.follow(belief, self.rng)
             draws = [self._kept.rows[p][: budgets[p]] for p in pattern.pairs]
         else:
@@ -104,10 +122,10 @@ class MonteCarlo:
 class _KeptDraws:
     """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to."""
 
-    def __init__(self, belief: DirichletPosterior, n: int, rng: np.random.Generator) -> None:
-        self.pattern = belief.pattern
-        self.phi = belief.concentration_entries.copy()
-        self.logs = log_gammas(self.phi, n, rng)
+    def __init__(self, pattern: TransitionPattern, phi: FloatArray, logs: FloatArray) -> None:
+        self.pattern = pattern
+        self.phi = phi
+        self.logs = logs
         self.rows: dict[int, FloatArray] = {int(p): self._normalised(int(p)) for p in self.pattern.pairs}
 
     def _normalised(self, pair: int) -> FloatArray:

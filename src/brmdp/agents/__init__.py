@@ -1,0 +1,25 @@
+"""Agents that learn online: four parts, and the paper's methods as presets."""
+
+from brmdp.agents.agent import ActionReport, Agent, EpisodeReport
+from brmdp.agents.presets import aq_brmdp, brmdp, continuing_psrl
+from brmdp.agents.progress import Progress
+from brmdp.agents.restarts import EveryStep, FixedLength, GeometricLength, RestartRule, VisitDoubling
+from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
+
+__all__ = [
+    "ActionReport",
+    "AdaptiveLevel",
+    "Agent",
+    "EpisodeReport",
+    "EveryStep",
+    "FixedLength",
+    "FixedLevel",
+    "GeometricLength",
+    "Progress",
+    "RestartRule",
+    "Schedule",
+    "VisitDoubling",
+    "aq_brmdp",
+    "brmdp",
+    "continuing_psrl",
+]

@@ -1,0 +1,392 @@
+"""The one agent: a belief, a risk measure, a level schedule and a restart rule (the paper's Algorithm AQ-BRMDP).
+
+At the start of each pseudo-episode the agent takes a snapshot of what it believes, asks the schedule for levels, plans, and
+then follows that plan, while data are collected, until the restart rule ends the pseudo-episode. Every method of the paper is
+a choice of the four parts; see :mod:`brmdp.agents.presets`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._streams import independent_streams, stream_from_state, stream_state
+from brmdp._validation import FloatArray, IntArray, as_discount, as_index, as_level, as_positive_number
+from brmdp.agents.parts import build_part, describe_part
+from brmdp.agents.progress import Progress
+from brmdp.agents.restarts import RestartRule
+from brmdp.agents.schedules import Schedule
+from brmdp.errors import CorruptFileError, InvalidInputError
+from brmdp.planning import Solution, backup, plan
+from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
+from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
+from brmdp.risk import Mean, Quantile
+from brmdp.risk.base import RiskMeasure
+
+__all__ = ["ActionReport", "Agent", "EpisodeReport"]
+
+BELIEFS = {cls.__name__: cls for cls in (DirichletPosterior, DisturbancePosterior, ScenarioPosterior)}
+
+
+@dataclass(frozen=True)
+class ActionReport:
+    """What the current plan thinks of one action; see :meth:`Agent.explain`.
+
+    Attributes
+    ----------
+    action : int
+    value : float
+        The plan's q(s,a).
+    chosen : bool
+        Whether the plan takes it.
+    tied : bool
+        Whether it is as good as the best.
+    level : float or None
+        The level at which the plan judges it; None for measures without levels.
+    visits : int
+        How often the agent took it in this state when the plan was made.
+    mean : float
+        Posterior mean of r + γV(s'), V the plan's values.
+    quantile : float
+        Posterior quantile of the same, at ``quantile_level``.
+    quantile_level : float
+        ``level``, or the one asked for.
+    """
+
+    action: int
+    value: float
+    chosen: bool
+    tied: bool
+    level: float | None
+    visits: int
+    mean: float
+    quantile: float
+    quantile_level: float
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeReport:
+    """How the current pseudo-episode was planned: its number, first step, levels (None without a level) and solution."""
+
+    episode: int
+    first_step: int
+    levels: FloatArray | None
+    solution: Solution
+
+
+class Agent(Stored):
+    """Learns online and acts; works without any loop of ours.
+
+    Parameters
+    ----------
+    belief : DirichletPosterior, DisturbancePosterior or ScenarioPosterior
+        What is believed before the first step. The agent keeps a copy.
+    rewards : as in :func:`brmdp.plan`
+    discount : float in [0, 1)
+    risk : RiskMeasure
+        How to turn doubt into a value.
+    restart : RestartRule
+        When to learn and plan again.
+    schedule : Schedule, optional
+        Levels for ``risk`` at each plan; by default its own.
+    tolerance : float
+        Of the plans.
+    rng : numpy.random.Generator or seed
+        Source of the agent's two streams: one for ties, one for the restart rule. Measures that draw have their own.
+
+    Notes
+    -----
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``. Among tied
+    actions it chooses uniformly, once per plan.
+    """
+
+    def __init__(
+        self,
+        belief: Any,
+        rewards: Any,
+        discount: float,
+        *,
+        risk: RiskMeasure,
+        restart: RestartRule,
+        schedule: Schedule | None = None,
+        tolerance: float = 1e-8,
+        rng: Any = None,
+    ) -> None:
+        if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
+            raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
+        if isinstance(risk, type) or not hasattr(risk, "bind"):
+            raise InvalidInputError(f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}")
+        if schedule is not None and not hasattr(schedule, "levels"):
+            raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
+        if schedule is not None and not hasattr(risk, "at_level"):
+            raise InvalidInputError(f"risk must have a level for a schedule to set; got {risk!r}")
+        if isinstance(restart, type) or not hasattr(restart, "ends"):
+            raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
+        self._latest = belief.copy()
+        self.rewards: FloatArray = self._latest.gather_rewards(rewards)
+        self.discount: float = as_discount(discount)
+        self.risk = risk
+        self.schedule = schedule
+        self.restart = restart
+        self.tolerance: float = as_positive_number(tolerance, "tolerance")
+        self._tie_stream, self._restart_stream = independent_streams(rng, 2)
+        self.progress = Progress.none(self._latest.pattern.admissible)
+        self.belief: Any = self._latest.copy()
+        """What was believed when the current plan was made (φ_k)."""
+        self._levels: FloatArray | None = None
+        self._values: FloatArray | None = None
+        self._q_values: FloatArray | None = None
+        self._policy: list[int] | None = None
+        self._report: EpisodeReport | None = None
+        self._stale = True
+
+    # --- acting and learning -----------------------------------------------------------------------------------
+
+    def act(self, state: int) -> int:
+        """The action for ``state``; plans first when a new pseudo-episode begins."""
+        if self._stale:
+            self._begin_episode()
+        if type(state) is not int or not 0 <= state < len(self._actions):
+            state = as_index(state, self._latest.n_states, "state")
+        return self._actions[state]
+
+    def observe(self, state: int, action: int, next_state: int, *, disturbance: int | None = None) -> None:
+        """Learn from a transition, whoever chose the action.
+
+        Parameters
+        ----------
+        state, action, next_state : int
+        disturbance : int, optional
+            What drove it, for a :class:`DisturbancePosterior` whose next state does not reveal it.
+
+        Raises
+        ------
+        InvalidInputError, ImpossibleTransitionError
+            As the belief's ``observe``; the agent is then unchanged.
+        """
+        if disturbance is None:
+            self._latest.observe(state, action, next_state)
+        else:
+            self._latest.observe(state, action, next_state, disturbance)
+        self.progress.add(int(state), int(action))
+        if not self._stale and self.restart.ends(self.progress, self._restart_stream):
+            self._stale = True
+
+    @property
+    def _actions(self) -> list[int]:
+        assert self._policy is not None
+        return self._policy
+
+    def _begin_episode(self) -> None:
+        """Learn what was observed, set the levels and plan."""
+        self.progress.begin_episode()
+        self.belief = self._latest.copy()
+        risk: Any = self.risk
+        if self.schedule is not None:
+            risk = risk.at_level(self.schedule.levels(self.progress))
+        self._levels = None
+        if hasattr(risk, "alpha"):
+            self._levels = np.array(np.broadcast_to(risk.alpha, self.progress.visits.shape))
+        solution = plan(
+            self.belief, self.rewards, self.discount, risk=risk, tolerance=self.tolerance, initial=self._values
+        )
+        self._values = solution.values
+        self._q_values = solution.q_values
+        self._policy = self._break_ties(solution).tolist()
+        self._report = EpisodeReport(self.progress.episode, self.progress.steps, self._levels, solution)
+        self._stale = False
+
+    def _break_ties(self, solution: Solution) -> IntArray:
+        """A tied action uniformly at random, in every tied state."""
+        if not solution.tied.any():
+            return solution.policy
+        tickets = self._tie_stream.random(solution.q_values.shape)
+        chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
+        return chosen
+
+    # --- what it thinks ----------------------------------------------------------------------------------------
+
+    @property
+    def episode(self) -> int:
+        """Number of the current pseudo-episode; 0 before the first."""
+        return self.progress.episode
+
+    @property
+    def policy(self) -> IntArray:
+        """The current plan's action in every state; plans first when none is current."""
+        if self._stale:
+            self._begin_episode()
+        return np.array(self._actions, dtype=np.int64)
+
+    @property
+    def levels(self) -> FloatArray | None:
+        """(S, A) levels of the current plan; None for measures without levels."""
+        return self._levels
+
+    @property
+    def report(self) -> EpisodeReport:
+        """How the current plan came about; not kept in files.
+
+        Raises
+        ------
+        InvalidInputError
+            If no plan has been made since the agent was built or loaded.
+        """
+        if self._report is None:
+            raise InvalidInputError("report is there once the agent has planned: call act first")
+        return self._report
+
+    def explain(self, state: int, *, quantile_level: float | None = None) -> list[ActionReport]:
+        """What the current plan thinks of each admissible action in ``state``; plans first when none is current.
+
+        Parameters
+        ----------
+        state : int
+        quantile_level : float in (0, 1), optional
+            Level of the reported posterior quantile; by default that of the plan, or 0.1 for measures without levels.
+        """
+        s = as_index(state, self._latest.n_states, "state")
+        policy = self.policy
+        assert self._values is not None
+        assert self._q_values is not None
+        shown = np.full(self.progress.visits.shape, 0.1 if quantile_level is None else as_level(quantile_level))
+        if quantile_level is None and self._levels is not None:
+            shown = np.minimum(self._levels, np.nextafter(1.0, 0.0))
+        mean = backup(self.belief, self.rewards, self.discount, self._values, risk=Mean()).q_values[s]
+        quantile = backup(self.belief, self.rewards, self.discount, self._values, risk=Quantile(shown)).q_values[s]
+        best = self._q_values[s].max()
+        return [
+            ActionReport(
+                action=a,
+                value=float(self._q_values[s, a]),
+                chosen=bool(a == policy[s]),
+                tied=bool(self._q_values[s, a] >= best - 10.0 * self.tolerance),
+                level=None if self._levels is None else float(self._levels[s, a]),
+                visits=int(self.progress.visits_at_start[s, a]),
+                mean=float(mean[a]),
+                quantile=float(quantile[a]),
+                quantile_level=float(shown[s, a]),
+            )
+            for a in np.flatnonzero(self.progress.admissible[s]).tolist()
+        ]
+
+    # --- files -------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything the next step depends on, as named arrays, for :meth:`save`."""
+        progress = self.progress
+        parts = {
+            "belief": type(self._latest).__name__,
+            "risk": describe_part(self.risk),
+            "schedule": describe_part(self.schedule),
+            "restart": describe_part(self.restart),
+        }
+        content: dict[str, NDArray[Any]] = {
+            "parts": np.array(json.dumps(parts)),
+            "rewards": self.rewards,
+            "numbers": np.array([self.discount, self.tolerance]),
+            "counters": np.array(
+                [progress.episode, progress.steps, progress.steps_in_episode, *progress.last_pair, self._stale]
+            ),
+            "visits": progress.visits,
+            "visits_at_start": progress.visits_at_start,
+            "tie_stream": stream_state(self._tie_stream),
+            "restart_stream": stream_state(self._restart_stream),
+        }
+        content |= {f"latest.{name}": array for name, array in self._latest.arrays().items()}
+        if self._values is not None and self._q_values is not None:
+            content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._actions)}
+            content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
+        if self._levels is not None:
+            content["levels"] = self._levels
+        if hasattr(self.risk, "memory"):
+            content |= {f"risk.{name}": array for name, array in self.risk.memory().items()}
+        return content
+
+    @classmethod
+    def load(
+        cls,
+        path: Any,
+        *,
+        risk: RiskMeasure | None = None,
+        schedule: Schedule | None = None,
+        restart: RestartRule | None = None,
+    ) -> Self:
+        """Read what :meth:`save` wrote; the agent goes on exactly as the saved one would have.
+
+        Parameters
+        ----------
+        path : path
+        risk, schedule, restart : optional
+            Parts of your own making, which a file cannot hold; those of the library are rebuilt.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file is truncated, altered, of another kind or of an unknown version.
+        InvalidInputError
+            If a part of your own making is not passed.
+        """
+        return cls.from_arrays(load_arrays(path, cls.__name__), path, risk=risk, schedule=schedule, restart=restart)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        source: Any,
+        *,
+        risk: RiskMeasure | None = None,
+        schedule: Schedule | None = None,
+        restart: RestartRule | None = None,
+    ) -> Self:
+        """What :meth:`arrays` described."""
+        try:
+            parts = json.loads(str(arrays["parts"]))
+            belief_type = BELIEFS[parts["belief"]]
+            chosen = {
+                name: build_part(parts[name], given, name)
+                for name, given in (("risk", risk), ("schedule", schedule), ("restart", restart))
+            }
+            with corrupt_if_invalid(source):
+                latest = belief_type.from_arrays(_below(arrays, "latest."), source)
+                discount, tolerance = arrays["numbers"].tolist()
+                agent = cls(latest, arrays["rewards"], discount, tolerance=tolerance, rng=0, **chosen)
+                agent._resume(arrays, source, belief_type)
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
+        return agent
+
+    def _resume(self, arrays: dict[str, NDArray[Any]], source: Any, belief_type: Any) -> None:
+        progress = self.progress
+        episode, steps, steps_in_episode, state, action, stale = arrays["counters"].tolist()
+        progress.episode, progress.steps, progress.steps_in_episode = episode, steps, steps_in_episode
+        progress.last_pair = (state, action)
+        np.copyto(progress.visits, arrays["visits"])
+        np.copyto(progress.visits_at_start, arrays["visits_at_start"])
+        self._stale = bool(stale)
+        self._tie_stream = stream_from_state(arrays["tie_stream"])
+        self._restart_stream = stream_from_state(arrays["restart_stream"])
+        if "values" in arrays:
+            self._values, self._q_values = arrays["values"], arrays["q_values"]
+            self._policy = arrays["policy"].tolist()
+            self.belief = belief_type.from_arrays(_below(arrays, "belief."), source)
+        self._levels = arrays.get("levels")
+        if hasattr(self.risk, "restore"):
+            self.risk.restore(_below(arrays, "risk."))
+
+    def __repr__(self) -> str:
+        return (
+            f"Agent({type(self._latest).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
+            f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
+        )
+
+
+def _below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

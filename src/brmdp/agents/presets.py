@@ -1,0 +1,109 @@
+"""The paper's three methods, each a choice of parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brmdp._streams import independent_streams
+from brmdp.agents.agent import Agent
+from brmdp.agents.restarts import GeometricLength, RestartRule
+from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
+from brmdp.risk import MonteCarlo, PosteriorSample, Quantile
+
+__all__ = ["aq_brmdp", "brmdp", "continuing_psrl"]
+
+
+def aq_brmdp(
+    belief: Any,
+    rewards: Any,
+    discount: float,
+    *,
+    delta: float,
+    floor: float = 0.2,
+    method: Any = "exact",
+    restart: RestartRule | None = None,
+    tolerance: float = 1e-8,
+    rng: Any = None,
+) -> Agent:
+    """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's Algorithm AQ-BRMDP).
+
+    Parameters
+    ----------
+    belief, rewards, discount, tolerance
+        As in :class:`Agent`.
+    delta : float
+        Sensitivity δ > 0 of the schedule (the paper: 5 to 15).
+    floor : float in (0, 1)
+        Most cautious level α̲.
+    method : {"exact", "saddlepoint"} or MonteCarlo
+        As in :class:`brmdp.Quantile`. A MonteCarlo is rebuilt on a stream of the agent's.
+    restart : RestartRule, optional
+        By default geometric pseudo-episodes that go on with probability ``discount``.
+    rng : numpy.random.Generator or seed
+    """
+    return _quantile_agent(
+        belief, rewards, discount, AdaptiveLevel(delta, floor), floor, method, restart, tolerance, rng
+    )
+
+
+def brmdp(
+    belief: Any,
+    rewards: Any,
+    discount: float,
+    *,
+    alpha: float,
+    method: Any = "exact",
+    restart: RestartRule | None = None,
+    tolerance: float = 1e-8,
+    rng: Any = None,
+) -> Agent:
+    """BRMDP-α: quantile planning at one fixed level; arguments as in :func:`aq_brmdp`."""
+    return _quantile_agent(belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, rng)
+
+
+def continuing_psrl(
+    belief: Any,
+    rewards: Any,
+    discount: float,
+    *,
+    restart: RestartRule | None = None,
+    tolerance: float = 1e-8,
+    rng: Any = None,
+) -> Agent:
+    """Continuing PSRL: act optimally for one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
+    agent_stream, draws = independent_streams(rng, 2)
+    return Agent(
+        belief,
+        rewards,
+        discount,
+        risk=PosteriorSample(rng=draws),
+        restart=GeometricLength(discount) if restart is None else restart,
+        tolerance=tolerance,
+        rng=agent_stream,
+    )
+
+
+def _quantile_agent(
+    belief: Any,
+    rewards: Any,
+    discount: float,
+    schedule: Schedule,
+    level: float,
+    method: Any,
+    restart: RestartRule | None,
+    tolerance: float,
+    rng: Any,
+) -> Agent:
+    agent_stream, draws = independent_streams(rng, 2)
+    if isinstance(method, MonteCarlo):
+        method = MonteCarlo(method.coefficient, cap=method.cap, samples=method.samples, reuse=method.reuse, rng=draws)
+    return Agent(
+        belief,
+        rewards,
+        discount,
+        risk=Quantile(level, method),
+        schedule=schedule,
+        restart=GeometricLength(discount) if restart is None else restart,
+        tolerance=tolerance,
+        rng=agent_stream,
+    )

@@ -1,0 +1,1 @@
+"""From records to numbers: curves, intervals, comparisons, claims."""

@@ -1,0 +1,191 @@
+"""A store that does not know its demand: one item, lost sales, daily orders.
+
+The example to start from in practice. Everything is known but the distribution of the demand, which is the same on every
+day and at every stock. So one observed demand teaches about all states and orders, and the belief that fits is
+:class:`brmdp.DisturbancePosterior`::
+
+    problem = brmdp.envs.inventory()
+    posterior = brmdp.DisturbancePosterior(problem.outcomes)
+    rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
+    posterior.observe_disturbance([2, 0, 3])
+    plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(0.2))
+
+What the books reveal: if something is left, the demand was stock + order − next stock. If nothing is left, it was at least
+stock + order, and the rest went home unserved. ``DisturbancePosterior.observe(state, action, next_state)`` therefore refuses
+such a day unless it is told the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
+customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days out would make the demand look
+smaller than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_number, as_positive_int
+from brmdp.envs.rendering import StockPainter
+from brmdp.envs.tabular_env import TabularEnv
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import TabularMDP
+
+__all__ = ["DEMAND", "InventoryEnv", "InventoryProblem", "inventory"]
+
+DEMAND = (0.10, 0.20, 0.30, 0.20, 0.15, 0.05)
+"""The default demand: probabilities of 0, 1, …, 5 units a day, 2.25 on average."""
+
+
+@dataclass(frozen=True, eq=False)
+class InventoryProblem:
+    """An inventory with its true demand, and what a belief about the demand needs.
+
+    Attributes
+    ----------
+    mdp : TabularMDP
+        The truth, by stock and order. Its rewards r(s, a, s') are those of :attr:`disturbance_rewards`, averaged over the
+        demands that lead to s'; only a shortage cost makes a difference between these.
+    outcomes : (S, A, D) integers
+        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbancePosterior` takes.
+    disturbance_rewards : (S, A, D) array
+        Profit r(s, a, d) of the day: what :class:`brmdp.DisturbanceRewards` takes.
+    demand : (D,) array
+        True probabilities of the demands 0, …, D − 1.
+    """
+
+    mdp: TabularMDP
+    outcomes: IntArray
+    disturbance_rewards: FloatArray
+    demand: FloatArray
+
+
+def inventory(
+    capacity: int = 10,
+    max_order: int = 5,
+    demand: Sequence[float] | FloatArray = DEMAND,
+    *,
+    price: float = 4.0,
+    unit_cost: float = 2.0,
+    order_cost: float = 1.0,
+    holding_cost: float = 0.1,
+    shortage_cost: float = 0.0,
+    discount: float = 0.95,
+) -> InventoryProblem:
+    """One item with lost sales: the state is the stock in the morning, the action the quantity ordered.
+
+    The order arrives at once, then the day's demand d comes; min(s + a, d) units are sold and max(s + a − d, 0) are left. The
+    profit of the day is price × sold − unit_cost × a − order_cost × [a > 0] − holding_cost × left − shortage_cost × unserved.
+    The first morning finds an empty store.
+
+    Parameters
+    ----------
+    capacity : int
+        Most units in stock; orders beyond it (s + a > capacity) are inadmissible. There are capacity + 1 states.
+    max_order : int, at most ``capacity``
+        Most units in one order. There are max_order + 1 actions.
+    demand : (D,) probabilities
+        The true distribution of the demand 0, …, D − 1; by default :data:`DEMAND`.
+    price, unit_cost : float
+        Of one unit, sold and bought.
+    order_cost : float
+        Of an order, whatever its size.
+    holding_cost : float
+        Of one unit left overnight.
+    shortage_cost : float
+        Of one unit of unserved demand, beyond the lost sale itself.
+    discount : float
+    """
+    capacity = as_positive_int(capacity, "capacity")
+    max_order = as_positive_int(max_order, "max_order")
+    if max_order > capacity:
+        raise InvalidInputError(f"max_order must not exceed capacity={capacity}; got {max_order}")
+    demand = _as_demand(demand)
+    price, unit_cost, order_cost = (
+        _amount(price, "price"),
+        _amount(unit_cost, "unit_cost"),
+        _amount(order_cost, "order_cost"),
+    )
+    holding_cost, shortage_cost = _amount(holding_cost, "holding_cost"), _amount(shortage_cost, "shortage_cost")
+
+    stock, order, wanted = np.ogrid[: capacity + 1, : max_order + 1, : demand.size]
+    available = stock + order
+    admissible = available[:, :, 0] <= capacity
+    left = np.maximum(available - wanted, 0)
+    unserved = np.maximum(wanted - available, 0)
+    outcomes = np.where(admissible[:, :, None], left, -1)
+    spent = unit_cost * order + order_cost * (order > 0)
+    disturbance_rewards = price * (wanted - unserved) - spent - holding_cost * left - shortage_cost * unserved
+
+    kernel = np.zeros((capacity + 1, max_order + 1, capacity + 1))
+    s, a = np.nonzero(admissible)
+    for d, probability in enumerate(demand):
+        kernel[s, a, outcomes[s, a, d]] += probability
+    # an empty shelf hides how much was wanted: on average, given that at least the available units were
+    likely = demand * (wanted >= available)
+    chance = likely.sum(axis=2)
+    hidden = np.divide((likely * unserved).sum(axis=2), chance, out=np.zeros_like(chance), where=chance > 0)
+    evening = np.arange(capacity + 1)
+    sold = np.maximum(available - evening, 0)
+    rewards = price * sold - spent - holding_cost * evening - shortage_cost * hidden[:, :, None] * (evening == 0)
+
+    mdp = TabularMDP(
+        kernel,
+        rewards,
+        discount,
+        start=0,
+        admissible=admissible,
+        state_names=[f"stock {s}" for s in range(capacity + 1)],
+        action_names=[f"order {a}" for a in range(max_order + 1)],
+    )
+    for array in (outcomes, disturbance_rewards, demand):
+        array.flags.writeable = False
+    return InventoryProblem(mdp, outcomes, disturbance_rewards, demand)
+
+
+class InventoryEnv(TabularEnv):
+    """The inventory as a Gymnasium environment; ``info["disturbance"]`` is the day's demand, unserved units included.
+
+    Parameters
+    ----------
+    render_mode : {None, "ansi", "rgb_array"}
+    **settings
+        Those of :func:`inventory`.
+
+    Attributes
+    ----------
+    problem : InventoryProblem
+    """
+
+    def __init__(self, render_mode: str | None = None, **settings: Any) -> None:
+        self.problem = inventory(**settings)
+        super().__init__(self.problem.mdp, render_mode, StockPainter(self.problem.mdp.n_states - 1))
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One day: returns (next stock, profit, False, False, {"disturbance": demand})."""
+        stock, profit, terminated, truncated, info = super().step(action)
+        info["disturbance"] = self._outcome
+        return stock, profit, terminated, truncated, info
+
+    def _outcomes(self, state: int, action: int) -> tuple[FloatArray, IntArray, FloatArray]:
+        """One outcome per demand, so that the demand is known and the profit counts unserved units."""
+        problem = self.problem
+        return problem.demand, problem.outcomes[state, action], problem.disturbance_rewards[state, action]
+
+
+def _as_demand(demand: Any) -> FloatArray:
+    probabilities = np.array(as_float_array(demand, "demand"))
+    if probabilities.ndim != 1 or (probabilities < 0).any() or abs(probabilities.sum() - 1.0) > 1e-8:
+        raise InvalidInputError(
+            f"demand must be probabilities of 0, 1, …, one after another, that sum to one; "
+            f"got shape {probabilities.shape}, sum {probabilities.sum():.12g}"
+        )
+    normalised: FloatArray = probabilities / probabilities.sum()
+    return normalised
+
+
+def _amount(value: Any, name: str) -> float:
+    amount = as_number(value, name, "a finite number, not negative")
+    if not 0.0 <= amount < np.inf:
+        raise InvalidInputError(f"{name} must be a finite number, not negative; got {value!r}")
+    return amount

@@ -1,0 +1,47 @@
+"""The stored runs of one case, side by side: what analysis and figures work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brmdp._validation import FloatArray, IntArray
+from brmdp.experiments.spec import Case
+
+__all__ = ["CaseRecords"]
+
+
+@dataclass(frozen=True, eq=False)
+class CaseRecords:
+    """R runs of T steps of one case, in the order of their run numbers.
+
+    Attributes
+    ----------
+    case : Case
+    run : (R,) integers
+        Run numbers; equal numbers of different cases share their seeds.
+    state, action, episode : (R, T) integers
+    reward : (R, T) array
+    true_regret : (R, T) array
+        Per step, not accumulated.
+    robust_regret : (R, T) array or None
+        Likewise.
+    quantile_step : (D,) integers
+    quantile_value : (R, D) array
+        Empty if not recorded.
+    seconds : (R,) array
+        Time of each run.
+    n_states : int
+    """
+
+    case: Case
+    run: IntArray
+    state: IntArray
+    action: IntArray
+    episode: IntArray
+    reward: FloatArray
+    true_regret: FloatArray
+    robust_regret: FloatArray | None
+    quantile_step: IntArray
+    quantile_value: FloatArray
+    seconds: FloatArray
+    n_states: int

@@ -1,0 +1,1 @@
+"""Pictures from tidy data."""
