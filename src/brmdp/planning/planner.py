@@ -97,13 +97,16 @@ def evaluate_policy(
     method: str = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
+    all_actions: bool = True,
 ) -> Solution:
     """The Bayesian-risk value of a fixed policy, the fixed point of T^π; arguments as in :func:`plan`.
 
-    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy.
+    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
+    ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
     """
     problem = _Problem(posterior, rewards, discount, tolerance, method, max_iterations)
-    return problem.solve(risk, initial, as_policy(policy, posterior.pattern.admissible), raise_on_failure)
+    chosen = as_policy(policy, posterior.pattern.admissible)
+    return problem.solve(risk, initial, chosen, raise_on_failure, all_actions)
 
 
 def solve(
@@ -127,7 +130,7 @@ def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> Float
     chosen = as_policy(policy, mdp.admissible)
     scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
     problem = _Problem(mdp, None, mdp.discount, scale * as_positive_number(tolerance, "tolerance"), "newton", 10_000)
-    return problem.solve(Mean(), None, chosen, True).values
+    return problem.solve(Mean(), None, chosen, True, False).values
 
 
 def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure) -> Backup:
@@ -208,7 +211,14 @@ class _Problem:
         """The operator of a bound measure."""
         return Bellman(self.belief.pattern, bound, self.rewards, self.discount, policy)
 
-    def solve(self, risk: RiskMeasure, initial: Any, policy: IntArray | None, raise_on_failure: bool) -> Solution:
+    def solve(
+        self,
+        risk: RiskMeasure,
+        initial: Any,
+        policy: IntArray | None,
+        raise_on_failure: bool,
+        all_actions: bool = True,
+    ) -> Solution:
         """Run the solver and certify the result."""
         _require_risk(risk)
         bound = risk.bind(self.belief)
@@ -223,7 +233,7 @@ class _Problem:
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
-        solution = self.describe(bellman, found, policy)
+        solution = self.describe(bellman, found, policy, all_actions)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
         return solution
@@ -237,7 +247,7 @@ class _Problem:
             cheaper = cheaper.approximation()
         return found
 
-    def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None) -> Solution:
+    def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None, all_actions: bool) -> Solution:
         """Certificates, ties and the risk-adjusted kernel."""
         gamma = self.discount
         last = found.sweep
@@ -251,7 +261,8 @@ class _Problem:
             tied = np.zeros(policy.size, dtype=bool)
             pairs = bellman.pairs
             gap = 0.0
-            q, _ = bellman.backup(last.targets, self.belief.pattern.pairs)
+            if all_actions:
+                q, _ = bellman.backup(last.targets, self.belief.pattern.pairs)
         bound = last.bound(gamma)
         status = CONVERGED if found.converged else NOT_CONVERGED
         if not bellman.risk.certified:

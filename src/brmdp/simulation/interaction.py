@@ -250,5 +250,9 @@ class _Meter:
         belief, discount, risk = self.agent.belief, self.agent.discount, Quantile(level)
         best = plan(belief, self.agent.rewards, discount, risk=risk, initial=self._robust_values)
         self._robust_values = best.values
-        followed = evaluate_policy(belief, self.agent.rewards, discount, policy, risk=risk, initial=best)
+        if np.array_equal(policy, best.policy):
+            return [0.0] * policy.size
+        followed = evaluate_policy(
+            belief, self.agent.rewards, discount, policy, risk=risk, initial=best, all_actions=False
+        )
         return [float(gap) for gap in best.values - followed.values]
