@@ -21,8 +21,9 @@ def plan(
     rng: np.random.Generator,
     tolerance: float = 1e-8,
     max_iterations: int = 10_000,
+    initial: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Value iteration from V = 0 on empirical quantiles of draws that stay fixed during the solve.
+    """Value iteration (from V = 0, or warm) on empirical quantiles of draws that stay fixed during the solve.
 
     Returns values, Q-values and the number of sweeps.
     """
@@ -32,7 +33,8 @@ def plan(
     ranks = np.ceil(counts * levels).astype(int) - 1
     draws = {pair: rng.dirichlet(concentration[pair], size=counts[pair]) for pair in pairs}
 
-    values, q_values = np.zeros(n_states), np.empty((n_states, n_actions))
+    values = np.zeros(n_states) if initial is None else initial
+    q_values = np.empty((n_states, n_actions))
     change, iterations = np.inf, 0
     while change > tolerance and iterations < max_iterations:
         for pair in pairs:

@@ -120,6 +120,8 @@ def as_level(value: Any, name: str = "alpha") -> float:
 
 def as_index(value: Any, size: int, name: str) -> int:
     """An integer in range(size)."""
+    if type(value) is int and 0 <= value < size:
+        return value
     try:
         index = operator.index(value)
     except TypeError:

@@ -89,6 +89,11 @@ class TransitionPattern:
         return np.flatnonzero(self.widths > 0)
 
     @cached_property
+    def row_widths(self) -> IntArray:
+        """Number of possible successors of each admissible pair."""
+        return self.widths[self.pairs]
+
+    @cached_property
     def pair_of_transition(self) -> IntArray:
         """The pair s·A + a that owns each entry."""
         return np.repeat(np.arange(self.n_pairs), self.widths)
@@ -118,15 +123,16 @@ class TransitionPattern:
         ImpossibleTransitionError
             If the transition is not in the pattern.
         """
-        state = as_index(state, self.n_states, "state")
-        action = as_index(action, self.n_actions, "action")
-        next_state = as_index(next_state, self.n_states, "next_state")
-        pair = state * self.n_actions + action
+        n, n_actions = self.n_states, self.n_actions
+        state = as_index(state, n, "state")
+        action = as_index(action, n_actions, "action")
+        next_state = as_index(next_state, n, "next_state")
+        pair = state * n_actions + action
+        if self.is_full:
+            return pair * n + next_state
         begin, end = int(self.indptr[pair]), int(self.indptr[pair + 1])
         if begin == end:
             raise InvalidInputError(f"action {action} is not admissible in state {state}")
-        if self.is_full:
-            return begin + next_state
         entry = begin + int(np.searchsorted(self.next_states[begin:end], next_state))
         if entry == end or self.next_states[entry] != next_state:
             raise ImpossibleTransitionError(

@@ -49,6 +49,35 @@ def greedy(q, values, policy, pairs, best):
     return worst, size
 
 
+# Below this size elimination written out beats the call of LAPACK.
+SMALL = 48
+
+
+@kernel
+def eliminate(matrix, right):
+    """Solve matrix·x = right for a matrix I − γP; both are overwritten where the system is small.
+
+    The rows are strictly dominated by their diagonals, so no pivoting is needed.
+    """
+    n = right.shape[0]
+    if n > SMALL:
+        return np.linalg.solve(matrix, right)
+    for k in range(n):
+        inverse = 1.0 / matrix[k, k]
+        for i in range(k + 1, n):
+            factor = matrix[i, k] * inverse
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    matrix[i, j] -= factor * matrix[k, j]
+                right[i] -= factor * right[k]
+    for k in range(n - 1, -1, -1):
+        total = right[k]
+        for j in range(k + 1, n):
+            total -= matrix[k, j] * right[j]
+        right[k] = total / matrix[k, k]
+    return right
+
+
 @kernel
 def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best):
     """Solve (I − γP̂) d = best − values for one pair per state; returns values + d.
@@ -68,7 +97,70 @@ def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best
         for i in range(begin, indptr[pairs[s] + 1]):
             matrix[s, next_states[i]] -= discount * rows[position]
             position += 1
-    return values + np.linalg.solve(matrix, gap)
+    return values + eliminate(matrix, gap)
+
+
+@kernel
+def policy_iteration(pairs, indptr, next_states, probabilities, rewards, discount, n_actions, values, most, floor):
+    """Policy iteration for one kernel from ``values``, until the policy repeats, the residual is rounding, or ``most`` rounds.
+
+    ``pairs`` are the actions to choose from, state after state. Returns values of the last policy and the rounds made.
+    """
+    n = values.shape[0]
+    chosen = np.full(n, -1)
+    paid = np.empty(n)
+    best = np.empty(n)
+    for rounds in range(most):
+        before = chosen.copy()
+        best[:] = -np.inf
+        for position in range(pairs.shape[0]):
+            pair = pairs[position]
+            expected = 0.0
+            total = 0.0
+            for i in range(indptr[pair], indptr[pair + 1]):
+                expected += probabilities[i] * rewards[i]
+                total += probabilities[i] * values[next_states[i]]
+            total = expected + discount * total
+            s = pair // n_actions
+            if total > best[s]:
+                best[s] = total
+                chosen[s] = pair
+                paid[s] = expected
+        residual = 0.0
+        size = 0.0
+        same = True
+        for s in range(n):
+            residual = max(residual, abs(best[s] - values[s]))
+            size = max(size, abs(best[s]))
+            same = same and chosen[s] == before[s]
+        if same or residual <= floor * size:
+            return values, rounds
+        matrix = np.zeros((n, n))
+        for s in range(n):
+            matrix[s, s] = 1.0
+            for i in range(indptr[chosen[s]], indptr[chosen[s] + 1]):
+                matrix[s, next_states[i]] -= discount * probabilities[i]
+        values = eliminate(matrix, paid.copy())
+    return values, most
+
+
+@kernel
+def policy_values(policies, indptr, next_states, probabilities, rewards, discount):
+    """Values of policies, each given by its pairs: (n, S) in, (n, S) out."""
+    count, n = policies.shape
+    out = np.empty((count, n))
+    paid = np.empty(n)
+    matrix = np.empty((n, n))
+    for k in range(count):
+        matrix[:] = 0.0
+        for s in range(n):
+            matrix[s, s] = 1.0
+            paid[s] = 0.0
+            for i in range(indptr[policies[k, s]], indptr[policies[k, s] + 1]):
+                matrix[s, next_states[i]] -= discount * probabilities[i]
+                paid[s] += probabilities[i] * rewards[i]
+        out[k] = eliminate(matrix, paid)
+    return out
 
 
 @kernel
@@ -93,6 +185,20 @@ def lowest_tied(q, best, slack):
         pairs[s] = s * actions + found
         given_away = max(given_away, best[s] - q[s, found])
     return policy, pairs, tied, given_away
+
+
+@kernel
+def normalise_rows(entries, widths):
+    """Divide consecutive rows of the given widths by their sums, in place; ``entries`` is (n, entries)."""
+    for k in range(entries.shape[0]):
+        begin = 0
+        for width in widths:
+            total = 0.0
+            for i in range(begin, begin + width):
+                total += entries[k, i]
+            for i in range(begin, begin + width):
+                entries[k, i] /= total
+            begin += width
 
 
 @kernel

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._streams import independent_streams, stream_from_state, stream_state
-from brmdp._validation import FloatArray, IntArray, as_discount, as_index, as_level, as_positive_number
+from brmdp._validation import FloatArray, IntArray, as_index, as_level
 from brmdp.agents.parts import build_part, describe_part
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import CorruptFileError, InvalidInputError
-from brmdp.planning import Solution, backup, plan
+from brmdp.planning import Problem, Solution, backup
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, Quantile
@@ -127,12 +127,10 @@ class Agent(Stored):
         if isinstance(restart, type) or not hasattr(restart, "ends"):
             raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
         self._latest = belief.copy()
-        self.rewards: FloatArray = self._latest.gather_rewards(rewards)
-        self.discount: float = as_discount(discount)
+        self._problem = Problem.of(self._latest, rewards, discount, tolerance)
         self.risk = risk
         self.schedule = schedule
         self.restart = restart
-        self.tolerance: float = as_positive_number(tolerance, "tolerance")
         self._tie_stream, self._restart_stream = independent_streams(rng, 2)
         self.progress = Progress.none(self._latest.pattern.admissible)
         self.belief: Any = self._latest.copy()
@@ -140,7 +138,7 @@ class Agent(Stored):
         self._levels: FloatArray | None = None
         self._values: FloatArray | None = None
         self._q_values: FloatArray | None = None
-        self._policy: list[int] | None = None
+        self._policy: list[int] = []
         self._report: EpisodeReport | None = None
         self._stale = True
 
@@ -150,9 +148,7 @@ class Agent(Stored):
         """The action for ``state``; plans first when a new pseudo-episode begins."""
         if self._stale:
             self._begin_episode()
-        if type(state) is not int or not 0 <= state < len(self._actions):
-            state = as_index(state, self._latest.n_states, "state")
-        return self._actions[state]
+        return self._policy[as_index(state, len(self._policy), "state")]
 
     def observe(self, state: int, action: int, next_state: int, *, disturbance: int | None = None) -> None:
         """Learn from a transition, whoever chose the action.
@@ -172,14 +168,9 @@ class Agent(Stored):
             self._latest.observe(state, action, next_state)
         else:
             self._latest.observe(state, action, next_state, disturbance)
-        self.progress.add(int(state), int(action))
+        self.progress.add(state, action)
         if not self._stale and self.restart.ends(self.progress, self._restart_stream):
             self._stale = True
-
-    @property
-    def _actions(self) -> list[int]:
-        assert self._policy is not None
-        return self._policy
 
     def _begin_episode(self) -> None:
         """Learn what was observed, set the levels and plan."""
@@ -191,9 +182,7 @@ class Agent(Stored):
         self._levels = None
         if hasattr(risk, "alpha"):
             self._levels = np.array(np.broadcast_to(risk.alpha, self.progress.visits.shape))
-        solution = plan(
-            self.belief, self.rewards, self.discount, risk=risk, tolerance=self.tolerance, initial=self._values
-        )
+        solution = self._problem.solve(self.belief, risk, self._values)
         self._values = solution.values
         self._q_values = solution.q_values
         self._policy = self._break_ties(solution).tolist()
@@ -208,6 +197,21 @@ class Agent(Stored):
         chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
         return chosen
 
+    @property
+    def rewards(self) -> FloatArray:
+        """Known rewards, one per possible transition."""
+        return self._problem.rewards
+
+    @property
+    def discount(self) -> float:
+        """γ."""
+        return self._problem.discount
+
+    @property
+    def tolerance(self) -> float:
+        """Of the plans."""
+        return self._problem.tolerance
+
     # --- what it thinks ----------------------------------------------------------------------------------------
 
     @property
@@ -220,7 +224,7 @@ class Agent(Stored):
         """The current plan's action in every state; plans first when none is current."""
         if self._stale:
             self._begin_episode()
-        return np.array(self._actions, dtype=np.int64)
+        return np.array(self._policy, dtype=np.int64)
 
     @property
     def levels(self) -> FloatArray | None:
@@ -299,7 +303,7 @@ class Agent(Stored):
         }
         content |= {f"latest.{name}": array for name, array in self._latest.arrays().items()}
         if self._values is not None and self._q_values is not None:
-            content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._actions)}
+            content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._policy)}
             content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
         if self._levels is not None:
             content["levels"] = self._levels

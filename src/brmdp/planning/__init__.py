@@ -7,18 +7,20 @@ from brmdp.planning.guarantees import (
     certify,
     posterior_quantile_value,
 )
-from brmdp.planning.planner import Backup, backup, evaluate, evaluate_policy, plan, solve
+from brmdp.planning.planner import Backup, Problem, backup, evaluate, evaluate_policies, evaluate_policy, plan, solve
 from brmdp.planning.solution import Solution
 
 __all__ = [
     "Backup",
     "Certificate",
     "PosteriorQuantileValue",
+    "Problem",
     "Solution",
     "backup",
     "certified_level",
     "certify",
     "evaluate",
+    "evaluate_policies",
     "evaluate_policy",
     "plan",
     "posterior_quantile_value",

@@ -17,10 +17,14 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
 from brmdp.risk.base import BoundRisk
 
-__all__ = ["Bellman", "Sweep"]
+__all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep"]
 
 DENSE_STATES = 600
 """Up to this many states Newton's system is solved by dense elimination, beyond it iteratively."""
+
+
+FLOOR = 16.0 * np.finfo(np.float64).eps
+"""Residuals below FLOOR × max|V| are rounding: iterating further cannot help."""
 
 
 @dataclass(slots=True)
@@ -86,6 +90,26 @@ class Bellman:
         best = np.empty(n)
         residual, size = linear.greedy(q, values, policy, chosen, best)
         return Sweep(values, targets, q, policy, chosen, best, residual, size, error)
+
+    def settle(self, values: FloatArray, most: int) -> tuple[FloatArray, int]:
+        """Policy iteration in one go, where the measure is linear and the problem small; (V, rounds)."""
+        fixed = self.risk.fixed_entries()
+        pattern = self.pattern
+        if fixed is None or pattern.n_states > DENSE_STATES:
+            return values, 0
+        settled: tuple[FloatArray, int] = linear.policy_iteration(
+            self.pairs,
+            pattern.indptr,
+            pattern.next_states,
+            fixed,
+            self.rewards,
+            self.discount,
+            pattern.n_actions,
+            values,
+            most,
+            FLOOR,
+        )
+        return settled
 
     def newton(self, sweep: Sweep) -> FloatArray:
         """V + d with (I − γP̂_π) d = TV − V: exactly for small problems, to a small residual for large ones."""

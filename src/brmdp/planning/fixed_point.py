@@ -21,14 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.planning.bellman import Bellman, Sweep
+from brmdp.planning.bellman import FLOOR, Bellman, Sweep
 
 __all__ = ["METHODS", "FixedPoint", "iterate"]
 
 METHODS = ("newton", "value-iteration")
-
-FLOOR = 16.0 * np.finfo(np.float64).eps
-"""Residuals below FLOOR × max|V| are rounding: iterating further cannot help."""
 
 
 @dataclass(slots=True)
@@ -59,6 +56,8 @@ def iterate(
     sweeps = 0
     if policy_pairs is not None:
         values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations - 1)
+    elif method == "newton":
+        values, sweeps = bellman.settle(values, max_iterations - 1)
     now = bellman.sweep(values, bellman.pairs)
     sweeps += 1
     known = policy_pairs

@@ -12,6 +12,7 @@ from brmdp._kernels import linear
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    as_array,
     as_discount,
     as_float_array,
     as_policy,
@@ -20,14 +21,15 @@ from brmdp._validation import (
 )
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning.bellman import Bellman
+from brmdp.pattern import TransitionPattern
+from brmdp.planning.bellman import DENSE_STATES, Bellman
 from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
 from brmdp.planning.solution import APPROXIMATE, CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
 from brmdp.posterior.base import Belief
 from brmdp.risk.base import BoundRisk, RiskMeasure
 from brmdp.risk.measures import Mean
 
-__all__ = ["Backup", "backup", "evaluate", "evaluate_policy", "plan", "solve"]
+__all__ = ["Backup", "Problem", "backup", "evaluate", "evaluate_policies", "evaluate_policy", "plan", "solve"]
 
 LARGEST_VALUE = 1e140
 
@@ -81,8 +83,8 @@ def plan(
     -------
     Solution
     """
-    problem = _Problem(posterior, rewards, discount, tolerance, method, max_iterations)
-    return problem.solve(risk, initial, None, raise_on_failure)
+    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
+    return problem.solve(posterior, risk, problem.start(initial), raise_on_failure=raise_on_failure)
 
 
 def evaluate_policy(
@@ -104,9 +106,16 @@ def evaluate_policy(
     ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
     ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
     """
-    problem = _Problem(posterior, rewards, discount, tolerance, method, max_iterations)
+    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
     chosen = as_policy(policy, posterior.pattern.admissible)
-    return problem.solve(risk, initial, chosen, raise_on_failure, all_actions)
+    return problem.solve(
+        posterior,
+        risk,
+        problem.start(initial),
+        policy=chosen,
+        raise_on_failure=raise_on_failure,
+        all_actions=all_actions,
+    )
 
 
 def solve(
@@ -120,17 +129,36 @@ def solve(
 ) -> Solution:
     """Risk-neutral optimum of a known MDP, by the same solver; arguments as in :func:`plan`."""
     _require_mdp(mdp)
-    problem = _Problem(mdp, None, mdp.discount, tolerance, method, max_iterations)
-    return problem.solve(Mean(), initial, None, raise_on_failure)
+    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, tolerance, method, max_iterations)
+    return problem.solve(mdp, Mean(), problem.start(initial), raise_on_failure=raise_on_failure)
 
 
 def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
-    """Exact value of a policy in a known MDP, (S,)."""
+    """Exact value of a policy in a known MDP, (S,): one linear system, solved iteratively to ``tolerance`` if it is large."""
     _require_mdp(mdp)
-    chosen = as_policy(policy, mdp.admissible)
+    values: FloatArray = evaluate_policies(mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance)[0]
+    return values
+
+
+def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-10) -> FloatArray:
+    """Exact values of many policies (n, S) in a known MDP, (n, S); see :func:`evaluate`."""
+    _require_mdp(mdp)
+    given = as_array(policies, "policies", "integers, one row per policy")
+    if given.ndim != 2:
+        raise InvalidInputError(f"policies must have shape (n, {mdp.n_states}); got {given.shape}")
+    chosen = [as_policy(policy, mdp.admissible) for policy in given]
+    accuracy = as_positive_number(tolerance, "tolerance")
+    if mdp.n_states <= DENSE_STATES:
+        rows = np.array(chosen, dtype=np.int64).reshape(len(chosen), mdp.n_states)
+        pairs = rows + np.arange(mdp.n_states) * mdp.n_actions
+        pattern = mdp.pattern
+        values: FloatArray = linear.policy_values(
+            pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
+        )
+        return values
     scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
-    problem = _Problem(mdp, None, mdp.discount, scale * as_positive_number(tolerance, "tolerance"), "newton", 10_000)
-    return problem.solve(Mean(), None, chosen, True, False).values
+    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, scale * accuracy)
+    return np.array([problem.solve(mdp, Mean(), policy=policy, all_actions=False).values for policy in chosen])
 
 
 def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure) -> Backup:
@@ -138,11 +166,14 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
 
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
-    problem = _Problem(posterior, rewards, discount, 1e-8, "newton", 1)
+    problem = Problem.of(posterior, rewards, discount)
     _require_risk(risk)
     pattern = posterior.pattern
     bellman = problem.bellman(risk.bind(posterior), None)
-    targets = bellman.targets(problem.start(values))
+    next_values = problem.start(values)
+    if next_values is None:
+        raise InvalidInputError("values must be one number per state; got None")
+    targets = bellman.targets(next_values)
     q, _ = bellman.backup(targets, pattern.pairs)
     rows = bellman.risk.rows(targets, q.reshape(-1), pattern.pairs)
     return Backup(q, pattern.dense(rows))
@@ -166,26 +197,25 @@ def _require_mdp(mdp: Any) -> None:
         raise InvalidInputError(f"mdp must be a brmdp.TabularMDP; got {type(mdp).__name__}")
 
 
-class _Problem:
-    """Validated inputs, ready to be solved for any measure."""
+class Problem:
+    """Rewards, discount and accuracy, validated once, to be solved for any belief on the same pattern.
+
+    ``rewards`` are flat, one per possible transition.
+    """
 
     def __init__(
         self,
-        belief: Belief,
-        rewards: Any,
+        pattern: TransitionPattern,
+        rewards: FloatArray,
         discount: float,
-        tolerance: float,
-        method: str,
-        max_iterations: int,
+        tolerance: float = 1e-8,
+        method: str = "newton",
+        max_iterations: int = 10_000,
     ) -> None:
-        require_belief(belief)
-        self.belief = belief
+        self.pattern = pattern
+        self.rewards = rewards
         self.discount = as_discount(discount)
-        if rewards is None and isinstance(belief, TabularMDP):
-            self.rewards = belief.transition_rewards
-        else:
-            self.rewards = belief.gather_rewards(rewards)
-        largest = max(abs(float(self.rewards.max())), abs(float(self.rewards.min()))) / (1.0 - self.discount)
+        largest = max(abs(float(rewards.max())), abs(float(rewards.min()))) / (1.0 - self.discount)
         if not largest <= LARGEST_VALUE:
             raise InvalidInputError(f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
         self.largest = largest
@@ -195,11 +225,17 @@ class _Problem:
         self.method = method
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
 
-    def start(self, initial: Any) -> FloatArray:
-        """First iterate."""
-        n = self.belief.pattern.n_states
+    @classmethod
+    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any) -> Problem:
+        """Rewards in any form that the belief can gather."""
+        require_belief(belief)
+        return cls(belief.pattern, belief.gather_rewards(rewards), discount, *settings)
+
+    def start(self, initial: Any) -> FloatArray | None:
+        """A warm start, checked."""
+        n = self.pattern.n_states
         if initial is None:
-            return np.zeros(n)
+            return None
         values = as_float_array(initial.values if isinstance(initial, Solution) else initial, "initial")
         if values.shape != (n,):
             raise InvalidInputError(f"initial must be a Solution or have shape ({n},); got {values.shape}")
@@ -209,20 +245,22 @@ class _Problem:
 
     def bellman(self, bound: BoundRisk, policy: IntArray | None) -> Bellman:
         """The operator of a bound measure."""
-        return Bellman(self.belief.pattern, bound, self.rewards, self.discount, policy)
+        return Bellman(self.pattern, bound, self.rewards, self.discount, policy)
 
     def solve(
         self,
+        belief: Belief,
         risk: RiskMeasure,
-        initial: Any,
-        policy: IntArray | None,
-        raise_on_failure: bool,
+        initial: FloatArray | None = None,
+        *,
+        policy: IntArray | None = None,
+        raise_on_failure: bool = True,
         all_actions: bool = True,
     ) -> Solution:
         """Run the solver and certify the result."""
         _require_risk(risk)
-        bound = risk.bind(self.belief)
-        values = self.start(initial)
+        bound = risk.bind(belief)
+        values = np.zeros(self.pattern.n_states) if initial is None else initial
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
@@ -262,7 +300,7 @@ class _Problem:
             pairs = bellman.pairs
             gap = 0.0
             if all_actions:
-                q, _ = bellman.backup(last.targets, self.belief.pattern.pairs)
+                q, _ = bellman.backup(last.targets, self.pattern.pairs)
         bound = last.bound(gamma)
         status = CONVERGED if found.converged else NOT_CONVERGED
         if not bellman.risk.certified:
@@ -281,7 +319,7 @@ class _Problem:
             iterations=found.sweeps,
             status=status,
             tolerance=self.tolerance,
-            _pattern=self.belief.pattern,
+            _pattern=self.pattern,
             _rows=rows,
         )
 

@@ -22,11 +22,12 @@ from brmdp._validation import (
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, normalised_rows
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
-from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
+from brmdp.posterior.gammas import as_concentrations, dirichlet_rows
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
 
+_MANY = (list, tuple, np.ndarray)
 _ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
 
 
@@ -130,10 +131,11 @@ class DirichletPosterior(OnPattern, Stored):
         ImpossibleTransitionError
             If the prior gives an observed transition probability zero.
         """
-        if not any(isinstance(given, list | tuple | np.ndarray) for given in (state, action, next_state)):
+        if not (isinstance(state, _MANY) or isinstance(action, _MANY) or isinstance(next_state, _MANY)):
             entry = self.pattern.locate(state, action, next_state)
-            self._counts[entry] += 1
-            self.concentration_entries[entry] = self._prior[entry] + self._counts[entry]
+            count = self._counts[entry] + 1
+            self._counts[entry] = count
+            self.concentration_entries[entry] = self._prior[entry] + count
             return
         entries = self._locate_many(state, action, next_state)
         np.add.at(self._counts, entries, 1)
@@ -164,7 +166,8 @@ class DirichletPosterior(OnPattern, Stored):
     def copy(self) -> DirichletPosterior:
         """An independent posterior with the same prior and counts."""
         twin = DirichletPosterior.__new__(DirichletPosterior)
-        twin._set(self.pattern, self._prior.copy(), self._counts.copy())
+        # the prior never changes
+        twin._set(self.pattern, self._prior, self._counts.copy())
         return twin
 
     # --- summaries ---------------------------------------------------------------------------------------------
@@ -209,12 +212,8 @@ class DirichletPosterior(OnPattern, Stored):
         """``n`` draws of the rows of ``pairs`` (all admissible ones by default), (n, entries)."""
         pattern = self.pattern
         if pairs is None:
-            pairs, phi = pattern.pairs, self.concentration_entries
-        else:
-            phi = pattern.take(self.concentration_entries, pairs)
-        widths = pattern.widths[pairs]
-        starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
-        return normalise_log_rows(log_gammas(phi, n, rng), starts, widths)
+            return dirichlet_rows(self.concentration_entries, n, rng, pattern.row_widths)
+        return dirichlet_rows(pattern.take(self.concentration_entries, pairs), n, rng, pattern.widths[pairs])
 
     # --- files -------------------------------------------------------------------------------------------------
 

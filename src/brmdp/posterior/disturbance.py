@@ -27,7 +27,7 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern
-from brmdp.posterior.gammas import as_concentrations, log_gammas, normalise_log_rows
+from brmdp.posterior.gammas import as_concentrations, dirichlet_rows
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays
 
@@ -222,9 +222,7 @@ class DisturbancePosterior(OnPattern, Stored):
 
     def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
         """``n`` joint draws; within a draw all pairs share the disturbance's distribution."""
-        zero = np.zeros(1, dtype=np.int64)
-        width = np.array([self.n_disturbances])
-        draws = normalise_log_rows(log_gammas(self.concentration_entries, n, rng), zero, width)
+        draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
         return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
 
     def gather_rewards(self, rewards: Any) -> FloatArray:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 
-__all__ = ["LARGEST", "SMALLEST", "as_concentrations", "log_gammas", "normalise_log_rows"]
+__all__ = ["LARGEST", "SMALLEST", "as_concentrations", "dirichlet_rows", "log_gammas", "normalise_log_rows"]
 
 SMALLEST, LARGEST = 1e-100, 1e12
 """Concentrations outside this range are refused: rounding would break the stated accuracy above, underflow below."""
@@ -34,8 +35,19 @@ def log_gammas(concentration: FloatArray, n: int, rng: np.random.Generator) -> F
     return draws
 
 
-def normalise_log_rows(logs: FloatArray, starts: IntArray, widths: IntArray) -> FloatArray:
-    """Turn log gammas (n, entries) of consecutive rows into probabilities; ``starts`` and ``widths`` are not empty."""
+def dirichlet_rows(concentration: FloatArray, n: int, rng: np.random.Generator, widths: IntArray) -> FloatArray:
+    """``n`` draws of consecutive Dirichlet rows of the given widths (not zero), (n, entries)."""
+    if (concentration < 1.0).any():
+        return normalise_log_rows(log_gammas(concentration, n, rng), widths)
+    # no row of these can vanish
+    draws: FloatArray = rng.standard_gamma(concentration, (n, concentration.size))
+    linear.normalise_rows(draws, widths)
+    return draws
+
+
+def normalise_log_rows(logs: FloatArray, widths: IntArray) -> FloatArray:
+    """Turn log gammas (n, entries) of consecutive rows of the given widths (not zero) into probabilities."""
+    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
     logs = logs - np.repeat(np.maximum.reduceat(logs, starts, axis=1), widths, axis=1)
     np.exp(logs, out=logs)
     logs /= np.repeat(np.add.reduceat(logs, starts, axis=1), widths, axis=1)

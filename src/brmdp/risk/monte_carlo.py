@@ -130,7 +130,7 @@ class _KeptDraws:
 
     def _normalised(self, pair: int) -> FloatArray:
         block = self.logs[:, self.pattern.indptr[pair] : self.pattern.indptr[pair + 1]]
-        return normalise_log_rows(block, np.zeros(1, dtype=np.int64), np.array([block.shape[1]]))
+        return normalise_log_rows(block, np.array([block.shape[1]]))
 
     def can_follow(self, belief: DirichletPosterior) -> bool:
         """Whether the belief is a later state of the one drawn from."""

@@ -11,7 +11,7 @@ import numpy as np
 from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int, as_rng
 from brmdp.agents import Agent
 from brmdp.errors import InvalidInputError
-from brmdp.planning import evaluate, evaluate_policy, plan, posterior_quantile_value, solve
+from brmdp.planning import evaluate_policies, evaluate_policy, plan, posterior_quantile_value, solve
 from brmdp.risk import Quantile
 from brmdp.simulation.world import World
 
@@ -61,6 +61,8 @@ class Episodes:
     iterations : list of int
     residual, error_bound : list of float
     status : list of str
+    policy : list of int
+        Number of the policy followed, in the order of first appearance: equal numbers, equal policies.
     """
 
     first_step: list[int] = field(default_factory=list)
@@ -69,6 +71,7 @@ class Episodes:
     residual: list[float] = field(default_factory=list)
     error_bound: list[float] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
+    policy: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,18 +146,25 @@ def simulate(
     rewards = np.empty(n)
     episodes = np.empty(n, dtype=np.int64)
     state = world.reset(seed)
-    meter = _Meter(agent, world, wanted, n, state, as_rng(diagnostics_rng))
-    env_step = world.env.step
+    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng))
+    act, observe, env_step, progress = agent.act, agent.observe, world.env.step, agent.progress
+    next_quantile = n if wanted.quantile_level is None else 0
+    episode = -1
     for t in range(n):
-        action = agent.act(state)
-        meter.at(t, state)
+        action = act(state)
+        if progress.episode != episode:
+            episode = progress.episode
+            meter.begin_episode(t)
+        if t == next_quantile:
+            meter.estimate_quantile(t)
+            next_quantile += wanted.quantile_every
         observation, reward, terminated, truncated, info = env_step(action)
         following = world.end_of(int(observation)) if terminated else int(observation)
-        agent.observe(state, action, following, disturbance=info.get("disturbance"))
+        observe(state, action, following, disturbance=info.get("disturbance"))
         states[t] = state
         actions[t] = action
         rewards[t] = reward
-        episodes[t] = agent.episode
+        episodes[t] = episode
         state = world.reset() if terminated or truncated else following
         if on_step is not None and t % 100 == 99:
             on_step(t + 1)
@@ -163,8 +173,8 @@ def simulate(
         actions,
         rewards,
         episodes,
-        meter.true_regret,
-        meter.robust_regret,
+        meter.true_regret(states, n),
+        meter.robust_regret(states, n),
         np.array(meter.quantile_step, dtype=np.int64),
         np.array(meter.quantile_value),
         meter.episodes,
@@ -172,55 +182,25 @@ def simulate(
 
 
 class _Meter:
-    """Regrets and diagnostics along the way, from what the agent believes and does."""
+    """Regrets and diagnostics, from what the agent believes and does in each pseudo-episode."""
 
-    def __init__(
-        self, agent: Agent, world: World, wanted: Diagnostics, n: int, start: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, agent: Agent, world: World, wanted: Diagnostics, start: int, rng: np.random.Generator) -> None:
+        if wanted.true_regret and world.truth is None:
+            raise InvalidInputError("true_regret=True needs a world that knows the truth; pass true_regret=False")
         self.agent = agent
         self.wanted = wanted
         self.truth = world.truth
         self.start = start
         self.rng = rng
         self.episodes = Episodes()
-        self.true_regret: FloatArray | None = None
-        self.robust_regret: FloatArray | None = None
         self.quantile_step: list[int] = []
         self.quantile_value: list[float] = []
-        self._episode = -1
-        if wanted.true_regret:
-            if self.truth is None:
-                raise InvalidInputError("true_regret=True needs a world that knows the truth; pass true_regret=False")
-            self.true_regret = np.empty(n)
-            self._optimum = solve(self.truth, tolerance=1e-10).values
-            self._true_gaps: dict[bytes, list[float]] = {}
-        if wanted.robust_level is not None:
-            self.robust_regret = np.empty(n)
-            self._robust_values: FloatArray | None = None
+        self._policies: dict[bytes, int] = {}
+        self._robust_values: FloatArray | None = None
+        self._robust_gaps: list[FloatArray] = []
 
-    def at(self, t: int, state: int) -> None:
-        """Measure before the step at time ``t`` in ``state`` is taken."""
-        if self.agent.episode != self._episode:
-            self._new_episode(t)
-        if self.true_regret is not None:
-            self.true_regret[t] = self._true_gap[state]
-        if self.robust_regret is not None:
-            self.robust_regret[t] = self._robust_gap[state]
-        if self.wanted.quantile_level is not None and t % self.wanted.quantile_every == 0:
-            estimate = posterior_quantile_value(
-                self.agent.belief,
-                self.agent.rewards,
-                self.agent.discount,
-                self.agent.policy,
-                self.wanted.quantile_level,
-                samples=self.wanted.quantile_samples,
-                rng=self.rng,
-            )
-            self.quantile_step.append(t)
-            self.quantile_value.append(float(estimate.values[self.start]))
-
-    def _new_episode(self, t: int) -> None:
-        self._episode = self.agent.episode
+    def begin_episode(self, t: int) -> None:
+        """Note how the pseudo-episode that begins at step ``t`` was planned."""
         report = self.agent.report
         solution = report.solution
         episodes = self.episodes
@@ -230,29 +210,55 @@ class _Meter:
         episodes.residual.append(solution.residual)
         episodes.error_bound.append(solution.error_bound)
         episodes.status.append(solution.status)
-        if self.wanted.true_regret:
-            self._true_gap = self._gap_in_truth(self.agent.policy)
+        policy = self.agent.policy
+        # policies return: each is kept once
+        episodes.policy.append(self._policies.setdefault(policy.tobytes(), len(self._policies)))
         if self.wanted.robust_level is not None:
-            self._robust_gap = self._gap_in_belief(self.agent.policy, self.wanted.robust_level)
+            self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
 
-    def _gap_in_truth(self, policy: IntArray) -> list[float]:
-        """V* − V^π, remembered: policies return."""
-        assert self.truth is not None
-        key = policy.tobytes()
-        if key not in self._true_gaps:
-            if len(self._true_gaps) >= 1000:
-                self._true_gaps.clear()
-            self._true_gaps[key] = [float(gap) for gap in self._optimum - evaluate(self.truth, policy)]
-        return self._true_gaps[key]
+    def estimate_quantile(self, t: int) -> None:
+        """The posterior quantile of the current policy's value at the first state, under φ_k."""
+        estimate = posterior_quantile_value(
+            self.agent.belief,
+            self.agent.rewards,
+            self.agent.discount,
+            self.agent.policy,
+            as_level(self.wanted.quantile_level),
+            samples=self.wanted.quantile_samples,
+            rng=self.rng,
+        )
+        self.quantile_step.append(t)
+        self.quantile_value.append(float(estimate.values[self.start]))
 
-    def _gap_in_belief(self, policy: IntArray, level: float) -> list[float]:
+    def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """V*_{φ,α̲} − V^π_{φ,α̲} under what the agent believes now."""
         belief, discount, risk = self.agent.belief, self.agent.discount, Quantile(level)
         best = plan(belief, self.agent.rewards, discount, risk=risk, initial=self._robust_values)
         self._robust_values = best.values
         if np.array_equal(policy, best.policy):
-            return [0.0] * policy.size
+            return np.zeros(policy.size)
         followed = evaluate_policy(
             belief, self.agent.rewards, discount, policy, risk=risk, initial=best, all_actions=False
         )
-        return [float(gap) for gap in best.values - followed.values]
+        return best.values - followed.values
+
+    def true_regret(self, states: IntArray, n: int) -> FloatArray | None:
+        """V*(s_t) − V^{π_k}(s_t) at every step."""
+        if not self.wanted.true_regret:
+            return None
+        assert self.truth is not None
+        policies = np.array([np.frombuffer(policy, dtype=np.int64) for policy in self._policies])
+        gaps = solve(self.truth, tolerance=1e-10).values - evaluate_policies(self.truth, policies)
+        return self._along(gaps[self.episodes.policy], states, n)
+
+    def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:
+        """V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step."""
+        if self.wanted.robust_level is None:
+            return None
+        return self._along(np.array(self._robust_gaps), states, n)
+
+    def _along(self, gaps: FloatArray, states: IntArray, n: int) -> FloatArray:
+        """From one row of gaps per pseudo-episode to one number per step."""
+        lengths = np.diff(np.append(self.episodes.first_step, n))
+        regret: FloatArray = gaps[np.repeat(np.arange(lengths.size), lengths), states]
+        return regret
