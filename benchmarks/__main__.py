@@ -9,7 +9,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import baseline, growth, micro, risk_neutral
+from benchmarks import baseline, growth, micro, online, risk_neutral
 
 SECTIONS = {
     "baseline": baseline.run,
@@ -17,6 +17,7 @@ SECTIONS = {
     "dense": growth.run_dense,
     "sparse": growth.run_sparse,
     "micro": micro.run,
+    "online": online.run,
 }
 RESULTS = Path("results") / "bench.json"
 

@@ -52,7 +52,7 @@ class NumpyRun:
         return self._interact(plan)
 
     def _interact(self, plan) -> float:
-        n_states, n_actions, _ = self.kernel.shape
+        n_states = self.kernel.shape[0]
         counts = np.zeros_like(self.kernel)
         states = np.arange(n_states)
         state, episode, regret, restart = 0, 0, 0.0, True
