@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+# runs of the quickstart; the paper has 100
+RUNS ?= 40
 
 .PHONY: install quickstart test test-slow check bench clean
 
@@ -16,7 +18,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 quickstart: install
-	$(BIN)/python examples/quickstart.py
+	$(BIN)/brmdp reproduce riverswim-6 --runs $(RUNS) --workers $(WORKERS) --out results/quickstart
 
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"

@@ -260,5 +260,6 @@ class _Meter:
     def _along(self, gaps: FloatArray, states: IntArray, n: int) -> FloatArray:
         """From one row of gaps per pseudo-episode to one number per step."""
         lengths = np.diff(np.append(self.episodes.first_step, n))
-        regret: FloatArray = gaps[np.repeat(np.arange(lengths.size), lengths), states]
+        # nothing beats the optimum; what falls below zero is the solver's tolerance
+        regret: FloatArray = np.maximum(gaps[np.repeat(np.arange(lengths.size), lengths), states], 0.0)
         return regret

@@ -1,7 +1,7 @@
 """Plan a small problem you do not fully know, and see what can be promised.
 
 A machine wears from state 0 (new) to state 4 (broken). Each day you *run* it, *service* it or *replace* it. You have
-sixty days of records and no faith in the exact wear rates. Run it with ``make quickstart``.
+sixty days of records and no faith in the exact wear rates. Run it with ``python examples/maintenance.py``.
 """
 
 from __future__ import annotations
