@@ -1,1 +1,240 @@
-"""The command line."""
+"""The command line: ``brmdp reproduce``, ``run``, ``list`` and ``status``; a thin shell over :mod:`brmdp.experiments`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.experiments import (
+    ALL,
+    EXPERIMENTS,
+    Experiment,
+    Store,
+    cluster_executor,
+    find_stores,
+    load_sweep,
+    run_experiment,
+)
+from brmdp.experiments.extras import optional
+from brmdp.experiments.spec import require_known
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+    """
+    try:
+        cyclopts = optional("cyclopts")
+        app = cyclopts.App(
+            name="brmdp",
+            help="Experiments with Bayesian-risk Markov decision processes.",
+            version=version("brmdp"),
+            suppress_keyboard_interrupt=False,
+            result_action="return_value",
+        )
+        for command, name in ((reproduce, "reproduce"), (run, "run"), (list_experiments, "list"), (status, "status")):
+            app.command(command, name=name)
+        try:
+            app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
+        except cyclopts.CycloptsError as error:
+            raise InvalidInputError(f"{error} (see brmdp --help)") from error
+    except BrmdpError as error:
+        return _fail(" ".join(str(error).split()), 1)
+    except KeyboardInterrupt:
+        return _fail("stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED)
+    return 0
+
+
+def reproduce(
+    name: str,
+    /,
+    *,
+    runs: int | None = None,
+    workers: int | None = None,
+    out: Path = Path("results"),
+    method: str | None = None,
+    steps: int | None = None,
+    cluster: str | None = None,
+) -> None:
+    """Carry out an experiment of the paper, judge its claims and draw its figures.
+
+    Parameters
+    ----------
+    name : str
+        One that `brmdp list` shows, or `all` for those of the paper.
+    runs : int
+        Runs of each agent, 100 by default. What is already there is not computed again.
+    workers : int
+        Processes on this machine; by default one per processor.
+    out : Path
+        Folder for results: they go to OUT/NAME.
+    method : str
+        How to take quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+    steps : int
+        Shorter runs, to try things out.
+    cluster : str
+        Address of a Dask scheduler, to compute there.
+    """
+    require_known(name, [*EXPERIMENTS, "all"], "experiment")
+    chosen = [EXPERIMENTS[key] for key in (ALL if name == "all" else [name])]
+    _carry_out([e.adjusted(runs=runs, steps=steps, method=method) for e in chosen], out, workers, cluster)
+
+
+def run(
+    file: Path,
+    /,
+    *,
+    runs: int | None = None,
+    workers: int | None = None,
+    out: Path = Path("results"),
+    method: str | None = None,
+    steps: int | None = None,
+    cluster: str | None = None,
+) -> None:
+    """Carry out a sweep of your own, described in a TOML file.
+
+    Parameters
+    ----------
+    file : Path
+        Environments, agents and their parameters.
+    runs : int
+        Runs of each case, instead of the file's.
+    workers : int
+        Processes on this machine; by default one per processor.
+    out : Path
+        Folder for results: they go to OUT/NAME.
+    method : str
+        How to take quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+    steps : int
+        Instead of the file's.
+    cluster : str
+        Address of a Dask scheduler, to compute there.
+    """
+    experiment = load_sweep(file)
+    _carry_out([experiment.adjusted(runs=runs, steps=steps, method=method)], out, workers, cluster)
+
+
+def list_experiments() -> None:
+    """Show the experiments that can be reproduced."""
+    width = max(map(len, EXPERIMENTS))
+    for experiment in EXPERIMENTS.values():
+        cases = experiment.cases
+        print(f"{experiment.name:{width}}  {experiment.title}: {len(cases)} cases, {cases[0].steps} steps")
+    print(f"{'all':{width}}  The paper's: {', '.join(ALL)}")
+
+
+def status(directory: Path, /) -> None:
+    """Show which runs are finished, missing or set aside; verifies every file, changes none.
+
+    Parameters
+    ----------
+    directory : Path
+        A folder of results, or that of one experiment in it.
+    """
+    for store in find_stores(directory):
+        print(f"{store.directory}: {store.experiment.title}, {store.experiment.runs} runs of each case")
+        for case in store.experiment.cases:
+            found = store.status(case)
+            parts = [f"{len(found.finished)} finished"]
+            parts += [f"{len(found.missing)} missing ({_ranges(found.missing)})"] if found.missing else []
+            parts += [f"{len(found.damaged)} damaged ({_ranges(found.damaged)})"] if found.damaged else []
+            print(f"  {case.name}: {', '.join(parts)}")
+        for name in store.files_set_aside():
+            print(f"  set aside: {name}")
+
+
+# --- behind the commands ---------------------------------------------------------------------------------------
+
+
+def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None) -> None:
+    if cluster is not None and workers is not None:
+        raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
+    with nullcontext() if cluster is None else cluster_executor(cluster) as executor:
+        for experiment in experiments:
+            with _display(experiment.name) as display:
+                store = run_experiment(
+                    experiment,
+                    out,
+                    workers=workers,
+                    executor=executor,
+                    on_progress=display.progress,
+                    on_message=display.message,
+                )
+            print(_report(store))
+
+
+def _report(store: Store) -> str:
+    """Figures, summary and claims, written; and what to print of them."""
+    from brmdp.figures.report import write_report
+
+    records = {case.name: store.records(case.name) for case in store.experiment.cases}
+    return str(write_report(store.experiment, records, store.directory).text)
+
+
+@dataclass(frozen=True)
+class _Display:
+    progress: Callable[[int, int], None]
+    message: Callable[[str], None]
+
+
+@contextmanager
+def _display(name: str) -> Iterator[_Display]:
+    """A progress bar with the remaining time, on standard error."""
+    rich_progress, console = optional("rich.progress"), optional("rich.console").Console(stderr=True)
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TextColumn("left"),
+        rich_progress.TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    bar = rich_progress.Progress(*columns, console=console, speed_estimate_period=300)
+    task = bar.add_task(name, total=None)
+
+    def progress(finished: int, wanted: int) -> None:
+        bar.update(task, completed=finished, total=wanted)
+        bar.start()  # not before there is something to show
+
+    def message(text: str) -> None:
+        console.print(f"brmdp: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    try:
+        yield _Display(progress, message)
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _ranges(runs: Iterable[int]) -> str:
+    """Run numbers, short: 0-3, 7."""
+    spans: list[list[int]] = []
+    for number in sorted(runs):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"brmdp: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,6 +10,7 @@ __all__ = [
     "BrmdpError",
     "ConvergenceError",
     "CorruptFileError",
+    "ExperimentError",
     "ImpossibleTransitionError",
     "InvalidInputError",
 ]
@@ -43,3 +44,10 @@ class ConvergenceError(BrmdpError, RuntimeError):
 
 class CorruptFileError(BrmdpError, ValueError):
     """A saved file is truncated, altered, of another kind or of an unknown version."""
+
+
+class ExperimentError(BrmdpError, RuntimeError):
+    """An experiment cannot go on: its folder, a run or a worker failed, or the folder holds something else.
+
+    Finished runs stay where they are; once the cause is removed, running it again goes on from there.
+    """

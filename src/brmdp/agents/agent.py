@@ -173,16 +173,17 @@ class Agent(Stored):
             self._stale = True
 
     def _begin_episode(self) -> None:
-        """Learn what was observed, set the levels and plan."""
-        self.progress.begin_episode()
-        self.belief = self._latest.copy()
+        """Learn what was observed, set the levels and plan; nothing changes if that fails."""
+        belief = self._latest.copy()
         risk: Any = self.risk
         if self.schedule is not None:
-            risk = risk.at_level(self.schedule.levels(self.progress))
+            risk = risk.at_level(self.schedule.levels(self.progress.upcoming()))
+        solution = self._problem.solve(belief, risk, self._values)
+        self.progress.begin_episode()
+        self.belief = belief
         self._levels = None
         if hasattr(risk, "alpha"):
             self._levels = np.array(np.broadcast_to(risk.alpha, self.progress.visits.shape))
-        solution = self._problem.solve(self.belief, risk, self._values)
         self._values = solution.values
         self._q_values = solution.q_values
         self._policy = self._break_ties(solution).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,10 @@ class Progress:
         """Before anything happened."""
         nothing = np.zeros(admissible.shape, dtype=np.int64)
         return cls(0, 0, 0, nothing, nothing.copy(), admissible, (-1, -1))
+
+    def upcoming(self) -> Progress:
+        """What this will be once the next pseudo-episode has begun."""
+        return replace(self, episode=self.episode + 1, steps_in_episode=0, visits_at_start=self.visits.copy())
 
     def begin_episode(self) -> None:
         """A new pseudo-episode begins."""

@@ -1,7 +1,26 @@
 """Experiments: what to run, running it, and keeping the results."""
 
+from brmdp.experiments.one_run import RunRecord, execute
 from brmdp.experiments.paper import ALL, EXPERIMENTS
 from brmdp.experiments.records import CaseRecords
-from brmdp.experiments.spec import Case, Experiment
+from brmdp.experiments.runner import cluster_executor, run_experiment
+from brmdp.experiments.spec import METHODS, Case, Experiment
+from brmdp.experiments.store import CaseStatus, Store, find_stores
+from brmdp.experiments.sweep import load_sweep
 
-__all__ = ["ALL", "EXPERIMENTS", "Case", "CaseRecords", "Experiment"]
+__all__ = [
+    "ALL",
+    "EXPERIMENTS",
+    "METHODS",
+    "Case",
+    "CaseRecords",
+    "CaseStatus",
+    "Experiment",
+    "RunRecord",
+    "Store",
+    "cluster_executor",
+    "execute",
+    "find_stores",
+    "load_sweep",
+    "run_experiment",
+]

@@ -1,0 +1,200 @@
+"""One run of one case: the world, the agent, and their interaction, from a seed and a run number alone.
+
+Three random streams belong to a run: of the environment, of the agent and of the diagnostics. They depend on the
+experiment's seed and the run number, not on the case, so run i of all cases meets the same luck; and on nothing else, so
+neither workers, nor order, nor diagnostics change a result.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from brmdp import envs
+from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubling, aq_brmdp, brmdp, continuing_psrl
+from brmdp.envs.tabular_env import TabularEnv
+from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.experiments.extras import optional
+from brmdp.experiments.spec import METHODS, Case, require_known
+from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
+from brmdp.risk import MonteCarlo
+from brmdp.simulation import Diagnostics, History, World, simulate
+
+__all__ = ["AGENTS", "ENVIRONMENTS", "REQUIRED", "RunRecord", "build", "execute"]
+
+ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM = 0, 1, 2
+
+REQUIRED = object()
+"""In place of a default."""
+
+_QUANTILE = {"method": "exact", "coefficient": 250.0}
+_RESTART = {"restart": "geometric"}
+
+AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
+    "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_RESTART}),
+    "brmdp": (brmdp, {"alpha": REQUIRED, **_QUANTILE, **_RESTART}),
+    "continuing-psrl": (continuing_psrl, _RESTART),
+}
+"""By name: how to make it, and its parameters with their defaults."""
+
+RESTARTS: dict[str, RestartRule | None] = {
+    "geometric": None,
+    "every-step": EveryStep(),
+    "visit-doubling": VisitDoubling(),
+}
+"""Restart rules by name; None is the presets' own. A whole number means that many steps."""
+
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "riverswim": ("n",),
+    "frozenlake": ("shortcut_risk",),
+    "inventory": (
+        *("capacity", "max_order", "demand"),
+        *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
+    ),
+}
+"""Environments of the library, and their parameters; any other name is the id of a Gymnasium environment.
+
+An id of your own is written "module:id": every process that runs it then imports the module that registers it.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What one run gave: its history, the size of its world, and how long it took."""
+
+    history: History
+    n_states: int
+    n_actions: int
+    seconds: float
+
+
+def execute(case: Case, seed: int, run: int) -> RunRecord:
+    """Carry out run number ``run`` of ``case``.
+
+    Parameters
+    ----------
+    case : Case
+    seed : int
+        Of the experiment.
+    run : int
+    """
+    begin = time.perf_counter()
+    environment, agent_stream, diagnostics = (
+        np.random.SeedSequence(seed, spawn_key=(run, stream))
+        for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM)
+    )
+    with _one_blas_thread:
+        world, agent = build(case, agent_stream)
+        history = simulate(
+            agent,
+            world,
+            case.steps,
+            seed=int(environment.generate_state(1, np.uint64)[0]),
+            diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
+            diagnostics_rng=diagnostics,
+        )
+    return RunRecord(history, world.n_states, world.n_actions, time.perf_counter() - begin)
+
+
+def build(case: Case, rng: Any = None) -> tuple[World, Agent]:
+    """The world of a case, and its agent with the prior Dir(1, …, 1).
+
+    Raises
+    ------
+    InvalidInputError
+        If a name or parameter is not allowed; the message names the case.
+    """
+    try:
+        world, belief, rewards = _setting(case)
+        return world, _agent(case, belief, rewards, rng)
+    except BrmdpError as error:
+        raise InvalidInputError(f"case {case.name!r}: {error}") from error
+
+
+def _setting(case: Case) -> tuple[World, Any, Any]:
+    """World, prior and rewards."""
+    name, parameters = case.environment, dict(case.environment_parameters)
+    if name not in ENVIRONMENTS:
+        world = World(_gymnasium(name, parameters), case.discount)
+        return world, world.prior(), world.rewards
+    for key in parameters:
+        require_known(key, ENVIRONMENTS[name], f"parameter of {name}")
+    if name == "inventory":
+        env = envs.InventoryEnv(**parameters, discount=case.discount)
+        belief = DisturbancePosterior(env.problem.outcomes)
+        return World(env, case.discount), belief, DisturbanceRewards(env.problem.disturbance_rewards)
+    # without Gymnasium's wrappers, which cost more than the step itself
+    world = World(TabularEnv(getattr(envs, name)(**parameters, discount=case.discount)), case.discount)
+    return world, world.prior(), world.rewards
+
+
+def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
+    if ":" not in str(name):  # "module:id" imports the module first, which registers the id
+        require_known(name, [*ENVIRONMENTS, "or the id of a Gymnasium environment"], "environment", gymnasium.registry)
+    try:
+        return gymnasium.make(name, disable_env_checker=True, **parameters)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"Gymnasium cannot make {name!r} with {parameters}: {error}") from error
+
+
+def _agent(case: Case, belief: Any, rewards: Any, rng: Any) -> Agent:
+    require_known(case.agent, AGENTS, "agent")
+    make, defaults = AGENTS[case.agent]
+    for key in case.agent_parameters:
+        require_known(key, defaults, f"parameter of {case.agent}")
+    parameters = {**defaults, **case.agent_parameters}
+    missing = [key for key, value in parameters.items() if value is REQUIRED]
+    if missing:
+        raise InvalidInputError(f"{case.agent} needs {', '.join(missing)}")
+    parameters["restart"] = _restart(parameters["restart"])
+    if "method" in parameters:
+        parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
+    return make(belief, rewards, case.discount, **parameters, rng=rng)
+
+
+def _restart(rule: Any) -> RestartRule | None:
+    if isinstance(rule, str):
+        require_known(rule, RESTARTS, "restart")
+        return RESTARTS[rule]
+    return FixedLength(rule)
+
+
+def _method(name: Any, coefficient: Any) -> Any:
+    require_known(name, METHODS, "method")
+    if name in ("exact", "saddlepoint"):
+        return name
+    return MonteCarlo(coefficient, reuse=name == "monte-carlo-reused")
+
+
+class _OneBlasThread:
+    """While any run is under way in this process, one thread for linear algebra.
+
+    With several, the last bits of a dense solve may depend on their number from about a hundred states on; and where
+    processors are busy, threads waiting for each other cost more than the solve.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._runs == 0:
+                self._limit = optional("threadpoolctl").threadpool_limits(limits=1)
+            self._runs += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()

@@ -1,0 +1,359 @@
+"""Running experiments: in this process, on local worker processes, or on a cluster, with the same results.
+
+Runs are independent. Any :mod:`concurrent.futures` executor computes them; this process alone writes, so workers need not share
+its file system, and being killed at any moment costs the runs under way and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brmdp._validation import as_positive_int
+from brmdp.errors import BrmdpError, ExperimentError
+from brmdp.experiments.extras import optional
+from brmdp.experiments.one_run import build, execute
+from brmdp.experiments.spec import Case, Experiment
+from brmdp.experiments.store import Store, encode, versions
+
+__all__ = ["cluster_executor", "compute", "run_experiment"]
+
+ONE_THREAD = dict.fromkeys(
+    ("BRMDP_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+"""The environment of local workers: one thread each."""
+
+DEATHS = 2
+"""Workers that a run may kill, with no other under way, before it counts as failed."""
+
+FAILURES = 20
+"""Failed runs after which to stop: something is wrong with all of them."""
+
+CONNECTING = "10s"
+"""How long to wait for a cluster's scheduler."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to compute."""
+
+    case: Case
+    seed: int
+    run: int
+
+    def __str__(self) -> str:
+        return f"run {self.run} of {self.case.name}"
+
+
+def run_experiment(
+    experiment: Experiment,
+    directory: Any,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
+) -> Store:
+    """Compute what is missing of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    directory : path
+        Results go to ``directory``/``experiment.name``.
+    workers : int, optional
+        Local processes; 1 computes in this one. By default as many as there are processors.
+    executor : concurrent.futures.Executor, optional
+        Where to compute instead, such as :func:`cluster_executor` gives.
+    on_progress : function, optional
+        Called with the numbers of runs finished and wanted, at the start and after every run.
+    on_message : function, optional
+        Called with what a user should know: files set aside, workers that died. By default a warning.
+
+    Returns
+    -------
+    Store
+        With every run finished.
+
+    Raises
+    ------
+    InvalidInputError
+        If a case cannot be built.
+    ExperimentError
+        If the folder holds other parameters or cannot be written, or runs failed. What is finished is kept, and the next
+        call goes on from there; so it does after an interrupt.
+    """
+    if workers is not None:
+        workers = as_positive_int(workers, "workers")
+    say = _warn if on_message is None else on_message
+    for case in experiment.cases:
+        build(case)
+    with Store.opened(directory, experiment) as store:
+        tasks = _missing(store, say)
+        wanted = len(experiment.cases) * experiment.runs
+        finished = wanted - len(tasks)
+        if on_progress is not None:
+            on_progress(finished, wanted)
+
+        def keep(task: Task, data: bytes) -> None:
+            nonlocal finished
+            store.write(task.case, task.run, data)
+            finished += 1
+            if on_progress is not None:
+                on_progress(finished, wanted)
+
+        if tasks:
+            _compute_all(tasks, _Engine.chosen(executor, workers), keep, say)
+        return store
+
+
+def compute(task: Task) -> bytes:
+    """What a worker does: one run, as the content of its file."""
+    try:
+        return encode(execute(task.case, task.seed, task.run), task.case, task.seed, task.run)
+    except BrmdpError as error:
+        # in words: what an error carries need not survive the way back
+        raise ExperimentError(f"{task} failed: {error}") from None
+
+
+@contextmanager
+def cluster_executor(address: str) -> Iterator[Executor]:
+    """An executor on the Dask cluster whose scheduler has that address; brmdp must be installed on its workers.
+
+    Raises
+    ------
+    ExperimentError
+        If there is no scheduler.
+    """
+    distributed = optional("distributed", "cluster")
+    try:
+        client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ExperimentError(f"no Dask scheduler answers at {address!r}: {error}") from error
+    with client:
+        client.register_worker_callbacks(_one_thread)
+        yield client.get_executor(pure=False)
+
+
+def _one_thread() -> None:
+    """In a worker of a cluster, which has the processor of one run."""
+    os.environ.setdefault("BRMDP_NUM_THREADS", "1")
+
+
+# --- what is left to do ----------------------------------------------------------------------------------------
+
+
+def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
+    """Runs to compute, after setting damaged files aside: round by round, in each the longest first.
+
+    Rounds keep the cases level, should it be stopped; and with the short runs last, workers finish together.
+    """
+    experiment = store.experiment
+    tasks = []
+    made_with: set[tuple[str, str]] = set()
+    for case in experiment.cases:
+        status = store.status(case)
+        made_with |= status.versions
+        for run, reason in status.damaged.items():
+            say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
+        tasks += [Task(case, experiment.seed, run) for run in (*status.missing, *status.damaged)]
+    others = sorted(f"{package} {number}" for package, number in made_with - versions().items())
+    if others:
+        say(
+            f"{store.directory} holds runs made with {', '.join(others)}; they are kept, the versions now are {versions()}"
+        )
+    return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
+
+
+def _expected_cost(case: Case) -> float:
+    """Roughly how long a run takes, to order them."""
+    default = "none" if case.agent == "continuing-psrl" else "exact"
+    weights = {"none": 1, "saddlepoint": 2, "exact": 3, "monte-carlo-reused": 10, "monte-carlo": 30}
+    return float(case.steps * weights[case.agent_parameters.get("method", default)])
+
+
+# --- where to compute ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """Makes executors.
+
+    Attributes
+    ----------
+    start : function
+        A new executor for at most so many runs at a time.
+    stop : function
+        Ends one, whatever it is doing.
+    in_flight : int or None
+        How many runs to hand out at a time; None for all.
+    local : bool
+        Whether its workers are processes of ours: they share numba's cache, and can be replaced when they die.
+    """
+
+    start: Callable[[int], Executor]
+    stop: Callable[[Any], None]
+    in_flight: int | None = None
+    local: bool = False
+
+    @classmethod
+    def chosen(cls, executor: Executor | None, workers: int | None) -> _Engine:
+        if executor is not None:
+            return cls(lambda _: executor, lambda _: None)
+        if workers == 1:
+            return cls(lambda _: _InProcess(), lambda _: None, in_flight=1)
+        processes = optional("loky").cpu_count() if workers is None else workers
+        return cls(
+            start=lambda most: _local_pool(min(processes, most)),
+            stop=lambda pool: pool.shutdown(kill_workers=True),
+            in_flight=2 * processes,
+            local=True,
+        )
+
+
+class _InProcess(Executor):
+    """Computes at once, here."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """A finished future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _local_pool(processes: int) -> Executor:
+    """Worker processes, already starting."""
+    pool: Executor = optional("loky").ProcessPoolExecutor(
+        processes, env=ONE_THREAD, initializer=_leave_with, initargs=(os.getpid(),)
+    )
+    with _interrupts_held():
+        pool.submit(os.getpid)
+    return pool
+
+
+def _leave_with(parent: int) -> None:
+    """In a worker: end soon after the process that started it, were it killed; nobody would take the results."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Worker processes started in here never see Ctrl-C: only this process decides what it means."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _warm(tasks: Iterable[Task]) -> None:
+    """Compile here what workers will need, so that they find it in numba's cache instead of all compiling it."""
+    kinds = {(t.case.environment, t.case.agent, t.case.agent_parameters.get("method")): t for t in tasks}
+    for task in kinds.values():
+        execute(replace(task.case, steps=2), task.seed, task.run)
+
+
+# --- computing -------------------------------------------------------------------------------------------------
+
+
+def _compute_all(
+    tasks: list[Task], engine: _Engine, keep: Callable[[Task, bytes], None], say: Callable[[str], None]
+) -> None:
+    """Compute and keep every task; a run that fails does not stop the others.
+
+    When a worker dies, all runs under way are lost, and one of them may be the cause. They are computed again one at a time,
+    which lets the others finish and tells which it is.
+    """
+    waiting, suspects = deque(tasks), deque[Task]()
+    deaths: Counter[str] = Counter()
+    failures: list[ExperimentError] = []
+    warm = not engine.local
+    while (waiting or suspects) and len(failures) < FAILURES:
+        queue, in_flight = (suspects, 1) if suspects else (waiting, engine.in_flight)
+        executor = engine.start(1 if suspects else len(waiting))
+        try:
+            if not warm:
+                _warm(tasks)  # while the workers are starting
+                warm = True
+            lost = _work_through(queue, executor, in_flight, keep, failures)
+        finally:
+            engine.stop(executor)
+        if lost:
+            names = ", ".join(sorted(str(task) for task in lost)[:5]) + (", …" if len(lost) > 5 else "")
+            if not engine.local:
+                raise ExperimentError(f"the executor broke down over {names}. Finished runs are kept; run again")
+            say(f"a worker died; to be computed again: {names}")
+        for task in lost:
+            deaths[str(task)] += queue is suspects
+            if deaths[str(task)] < DEATHS:
+                suspects.append(task)
+            else:
+                failures.append(ExperimentError(f"{task} killed its worker {DEATHS} times: out of memory?"))
+    if failures:
+        raise ExperimentError(
+            f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: {failures[0]}"
+        ) from failures[0]
+
+
+def _work_through(
+    waiting: deque[Task],
+    executor: Executor,
+    in_flight: int | None,
+    keep: Callable[[Task, bytes], None],
+    failures: list[ExperimentError],
+) -> list[Task]:
+    """Compute what is waiting, until nothing is, too much fails or the executor breaks; returns what was lost then."""
+    running: dict[Future[bytes], Task] = {}
+    lost: list[Task] = []
+    try:
+        while (waiting or running) and not lost and len(failures) < FAILURES:
+            while waiting and (in_flight is None or len(running) < in_flight):
+                task = waiting.popleft()
+                try:
+                    running[executor.submit(compute, task)] = task
+                except BrokenExecutor:
+                    lost.append(task)
+                    break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                try:
+                    data = future.result()
+                except BrokenExecutor:
+                    lost.append(task)
+                except CancelledError:
+                    failures.append(ExperimentError(f"{task} was cancelled by the executor"))
+                except ExperimentError as error:
+                    failures.append(error)
+                except Exception as error:
+                    failures.append(ExperimentError(f"{task} failed: {error!r}"))
+                else:
+                    keep(task, data)
+        return [*lost, *running.values()] if lost else []
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

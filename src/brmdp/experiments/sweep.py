@@ -1,0 +1,170 @@
+"""Sweeps: environments × agents × parameters × runs, described in a TOML file.
+
+::
+
+    name = "caution"            # of the folder of results
+    runs = 20
+    steps = 2000
+    seed = 1                    # the rest may be left out
+    discount = 0.9
+    robust_level = 0.2          # diagnostics
+    quantile_level = 0.1
+
+    [[environment]]
+    name = "riverswim"          # or frozenlake, inventory, or the id of a Gymnasium environment
+    n = [6, 10]                 # a list stands for each of its entries
+
+    [[environment]]
+    name = "FrozenLake-v1"
+    is_slippery = true
+    discount = 0.95             # here in place of the common one
+
+    [[agent]]
+    name = "aq-brmdp"
+    delta = [5, 10]
+    method = "saddlepoint"
+
+    [[agent]]
+    name = "continuing-psrl"
+
+Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what sets them apart:
+``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``), write a list of lists.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.experiments.one_run import AGENTS, ENVIRONMENTS, REQUIRED, build
+from brmdp.experiments.spec import Case, Experiment, require_known
+
+__all__ = ["load_sweep"]
+
+DEFAULTS: dict[str, Any] = {
+    "name": REQUIRED,
+    "title": None,
+    "runs": REQUIRED,
+    "steps": REQUIRED,
+    "seed": 2026,
+    "discount": 0.9,
+    "robust_level": None,
+    "quantile_level": None,
+    "environment": REQUIRED,
+    "agent": REQUIRED,
+}
+
+Entry = tuple[str, dict[str, Any]]
+"""A name and its parameters."""
+
+
+def load_sweep(path: Any) -> Experiment:
+    """The experiment that a TOML file describes; see the module's description.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, is not TOML (with line and column), or describes something impossible (with the key).
+    """
+    try:
+        text = Path(path).read_bytes().decode()
+        return _experiment(tomllib.loads(text))
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not text in UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"{path} is not valid TOML: {error}") from error
+    except BrmdpError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+
+
+def _experiment(content: dict[str, Any]) -> Experiment:
+    for key in content:
+        require_known(key, DEFAULTS, "key")
+    settings = {**DEFAULTS, **content}
+    missing = [key for key, value in settings.items() if value is REQUIRED]
+    if missing:
+        raise InvalidInputError(f"needs {', '.join(missing)}")
+    environments = _expanded(settings["environment"], "environment")
+    agents = [_with_defaults(entry) for entry in _expanded(settings["agent"], "agent")]
+    cases = []
+    for (environment, place), (agent, method) in itertools.product(
+        zip(environments, _labels(environments), strict=True), zip(agents, _labels(agents), strict=True)
+    ):
+        parameters = dict(environment[1])
+        discount = parameters.pop("discount", settings["discount"])
+        case = Case(
+            name=f"{place}/{method}" if len(environments) > 1 else method,
+            environment=environment[0],
+            environment_parameters=parameters,
+            agent=agent[0],
+            agent_parameters=agent[1],
+            discount=discount,
+            steps=settings["steps"],
+            robust_level=settings["robust_level"],
+            quantile_level=settings["quantile_level"],
+        )
+        build(case)
+        cases.append(case)
+    name = settings["name"]
+    return Experiment(name, settings["title"] or str(name), tuple(cases), settings["runs"], settings["seed"])
+
+
+def _expanded(tables: Any, kind: str) -> list[Entry]:
+    """One entry for every combination of the lists in each table; twice the same is one."""
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        raise InvalidInputError(f"{kind} must be one or more tables [[{kind}]]; got {tables!r}")
+    entries: list[Entry] = []
+    for table in tables:
+        if not isinstance(table.get("name"), str):
+            raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
+        name = table["name"]
+        if kind == "agent":
+            require_known(name, AGENTS, "agent")
+            _require_keys(table, AGENTS[name][1], f"key of the agent {name}")
+        elif name in ENVIRONMENTS:
+            _require_keys(table, ("discount", *ENVIRONMENTS[name]), f"key of the environment {name}")
+        for parameters in _combinations(table, f"[[{kind}]] {name}"):
+            if (name, parameters) not in entries:
+                entries.append((name, parameters))
+    return entries
+
+
+def _require_keys(table: dict[str, Any], valid: Iterable[str], what: str) -> None:
+    for key in table:
+        require_known(key, ("name", *valid), what)
+
+
+def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    parameters = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
+    for key, choices in parameters.items():
+        if not choices:
+            raise InvalidInputError(f"{key} of {where} must not be an empty list")
+    for values in itertools.product(*parameters.values()):
+        yield dict(zip(parameters, values, strict=True))
+
+
+def _with_defaults(entry: Entry) -> Entry:
+    """All parameters written out, so that a store does not depend on defaults of the day."""
+    name, parameters = entry
+    defaults = {key: value for key, value in AGENTS[name][1].items() if value is not REQUIRED}
+    return name, {**defaults, **parameters}
+
+
+def _labels(entries: list[Entry]) -> list[str]:
+    """Names with those parameters in which entries of the same name differ."""
+    labels = []
+    for name, parameters in entries:
+        others = [other for kind, other in entries if kind == name]
+        varying = [key for key in parameters if any(other.get(key) != parameters[key] for other in others)]
+        labels.append("-".join([name, *(f"{key}{_word(parameters[key])}" for key in varying)]))
+    return labels
+
+
+def _word(value: Any) -> str:
+    return format(value, "g") if isinstance(value, float) else str(value)

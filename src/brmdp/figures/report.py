@@ -1,0 +1,143 @@
+"""The report of an experiment: numbers, claims and figures in one folder, and a text for the terminal.
+
+Every file is complete or absent, and equal records give equal files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brmdp.analysis.claims import CLAIMS
+from brmdp.analysis.judgement import JudgedClaim, judge, merged
+from brmdp.analysis.summary import (
+    claims_as_markdown,
+    claims_as_text,
+    count_of_runs,
+    summarise,
+    summary_table,
+    verdict_counts,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import CaseRecords, Experiment
+from brmdp.figures.layouts import figures_of
+from brmdp.figures.schematics import schematics
+from brmdp.figures.style import picture
+
+__all__ = ["Report", "write_overview", "write_report", "write_schematics"]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What an experiment showed.
+
+    Attributes
+    ----------
+    text : str
+        For a terminal of 100 columns: final regrets with intervals, and the claims with verdicts.
+    summary : dict
+        What stands in ``summary.json``.
+    claims : tuple of JudgedClaim
+    files : tuple of Path
+        All that was written.
+    """
+
+    text: str
+    summary: dict[str, Any]
+    claims: tuple[JudgedClaim, ...]
+    files: tuple[Path, ...]
+
+
+def write_report(experiment: Experiment, records: Mapping[str, CaseRecords], directory: Path) -> Report:
+    """Write the report of an experiment into ``directory``.
+
+    It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as PNG and PDF. An experiment
+    that is not the paper's has no claims, and their files are empty of them.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    records : mapping
+        Records by case name. Cases may be missing or have different numbers of runs: pairs are made of common runs.
+    directory : Path
+        Made if it does not exist.
+    """
+    present = {case.name: records[case.name] for case in experiment.cases if case.name in records}
+    if not any(found.run.size for found in present.values()):
+        raise InvalidInputError(f"records must hold at least one run of a case of {experiment.name}; got none")
+    present = {name: found for name, found in present.items() if found.run.size}
+    summary = summarise(experiment, present)
+    claims = judge(CLAIMS.get(experiment.name, ()), experiment.name, present)
+    table = summary_table(present)
+    contents = {
+        "summary.json": _json(summary),
+        "summary.md": table.as_markdown() + "\n",
+        "claims.json": _json([claim.as_json() for claim in claims]),
+        "claims.md": claims_as_markdown(claims) + "\n" if claims else "",
+    }
+    pictures = {
+        f"{name}.{kind}": picture(figure, kind)
+        for name, figure in figures_of(experiment, present).items()
+        for kind in ("png", "pdf")
+    }
+    files = _write_all(directory, contents, pictures)
+    heading = f"{experiment.title}: {count_of_runs(present)}, mean [95 % interval]"
+    parts = [heading, table.as_text()]
+    if claims:
+        parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
+    return Report("\n\n".join(parts), summary, claims, files)
+
+
+def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedClaim, ...]:
+    """Write the claims of several reports together as ``claims.json`` and ``claims.md``.
+
+    Statements that span experiments (something *can* happen) are judged over all of them here.
+    """
+    claims = merged([claim for report in reports for claim in report.claims])
+    contents = {
+        "claims.json": _json([claim.as_json() for claim in claims]),
+        "claims.md": f"{verdict_counts(claims)}.\n\n{claims_as_markdown(claims)}\n",
+    }
+    _write_all(directory, contents, {})
+    return claims
+
+
+def write_schematics(directory: Path) -> tuple[Path, ...]:
+    """Write the schematics of the two worlds as PNG and PDF."""
+    pictures = {
+        f"{name}.{kind}": picture(figure, kind) for name, figure in schematics().items() for kind in ("png", "pdf")
+    }
+    return _write_all(directory, {}, pictures)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write_all(directory: Path, texts: Mapping[str, str], pictures: Mapping[str, bytes]) -> tuple[Path, ...]:
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    contents = {name: text.encode() for name, text in texts.items()} | dict(pictures)
+    for name, content in contents.items():
+        _write_whole(directory / name, content)
+    return tuple(directory / name for name in contents)
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    """Complete or absent."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,347 @@
+"""Curves, estimates and summaries against slow second implementations, and against known truths by simulation."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from brmdp.analysis import (
+    Curve,
+    cumulative_reward,
+    cumulative_robust_regret,
+    cumulative_true_regret,
+    estimate,
+    moving_average_reward,
+    occupancy,
+    quantile_value,
+    summarise,
+)
+from brmdp.analysis import measures as measured
+from brmdp.analysis.curves import common_runs, shown_steps
+from brmdp.analysis.estimates import MINIMUM_RUNS, ratio_samples
+from brmdp.analysis.summary import Table, count_of_runs, summary_table
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import Case, CaseRecords, Experiment
+from oracles import analysis as oracle
+
+
+def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbers=None, **changes):
+    """Random records, all of whose parts are drawn independently."""
+    rng = np.random.default_rng(seed)
+    environment = changes.pop("environment", "riverswim")
+    content = {
+        "case": Case(name, environment, "aq-brmdp", 0.9, steps, {"n": n_states}, {}, shown, 0.2, 0.1),
+        "run": np.arange(runs) if numbers is None else np.asarray(numbers),
+        "state": rng.integers(n_states, size=(runs, steps)),
+        "action": rng.integers(4, size=(runs, steps)),
+        "episode": np.tile(np.arange(1, steps + 1), (runs, 1)),
+        "reward": rng.exponential(size=(runs, steps)) * rng.integers(2, size=(runs, steps)),
+        "true_regret": rng.exponential(size=(runs, steps)),
+        "robust_regret": rng.exponential(size=(runs, steps)),
+        "quantile_step": np.arange(0, steps, 200),
+        "quantile_value": rng.normal(size=(runs, len(range(0, steps, 200)))),
+        "seconds": rng.exponential(size=runs),
+        "n_states": n_states,
+    }
+    return CaseRecords(**(content | changes))
+
+
+# --- estimates ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [3, 4, 10, 100])
+def test_estimate_agrees_with_scipy(runs):
+    samples = np.random.default_rng(runs).gamma(2.0, size=(runs, 7))
+    found = estimate(samples)
+    for column in range(7):
+        wanted = oracle.interval(samples[:, column])
+        np.testing.assert_allclose(
+            [found.mean[column], found.low[column], found.high[column]], wanted, rtol=1e-12, atol=1e-14
+        )
+        one = estimate(samples[:, column])
+        assert float(one.low) == pytest.approx(float(found.at(column).low), rel=1e-12)
+        assert one.runs == runs
+
+
+@pytest.mark.parametrize("runs", range(MINIMUM_RUNS))
+def test_few_runs_have_no_interval_and_no_warning(runs):
+    found = estimate(np.arange(runs, dtype=float))
+    assert np.isnan(found.low)
+    assert np.isnan(found.high)
+    assert not found.has_interval
+    assert found.as_json() == {"mean": None if runs == 0 else (runs - 1) / 2, "ci95": None}
+    assert "nan" not in str(found)
+
+
+def test_interval_covers_the_truth_in_95_percent():
+    samples = np.random.default_rng(1).normal(3.0, 2.0, size=(8, 20_000))
+    found = estimate(samples)
+    covered = np.mean((found.low < 3.0) & (found.high > 3.0))
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 20_000)
+
+
+def test_ratio_agrees_with_the_delta_method():
+    rng = np.random.default_rng(2)
+    denominator = rng.gamma(20.0, size=40)
+    numerator = 0.7 * denominator + rng.normal(size=40)
+    found = estimate(ratio_samples(numerator, denominator))
+    np.testing.assert_allclose(
+        [found.mean, found.low, found.high], oracle.ratio_interval(list(numerator), list(denominator)), rtol=1e-10
+    )
+
+
+def test_ratio_interval_covers_the_truth():
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(2000):
+        common = rng.gamma(9.0, size=50)
+        found = estimate(ratio_samples(common * rng.uniform(0.5, 1.5, 50), common * rng.uniform(1.5, 2.5, 50)))
+        covered += bool(found.low < 0.5 < found.high)
+    assert 0.93 < covered / 2000 < 0.97
+
+
+def test_ratio_to_nothing_is_unknown_not_an_error():
+    found = estimate(ratio_samples(np.ones(4), np.zeros(4)))
+    assert found.as_json() == {"mean": None, "ci95": [None, None]}
+    assert str(found) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [
+        ([1.0], "1.000"),
+        ([1234.5], "1234"),
+        ([0.005, 0.005, 0.005], "0.005000 [0.005000, 0.005000]"),
+        ([0.0, 0.0, 0.0], "0 [0, 0]"),
+        ([100.0, 101.0, 102.0], "101.0 [98.5, 103.5]"),
+        ([-3e-9, -3e-9, -3e-9], "-3e-09 [-3e-09, -3e-09]"),
+        ([], "unknown"),
+    ],
+)
+def test_estimate_as_text(samples, text):
+    assert str(estimate(samples)) == text
+
+
+# --- curves ------------------------------------------------------------------------------------------------------------
+
+
+def test_cumulative_curves_agree_with_running_sums():
+    records = records_of()
+    for curve, per_step in (
+        (cumulative_true_regret(records), records.true_regret),
+        (cumulative_robust_regret(records), records.robust_regret),
+        (cumulative_reward(records), records.reward),
+    ):
+        assert curve.step[0] == 1
+        assert curve.step[-1] == 700
+        for run in range(5):
+            np.testing.assert_allclose(curve.values[run], oracle.running_sum(per_step[run]), rtol=1e-12)
+        np.testing.assert_array_equal(curve.after(300), curve.values[:, 299])
+
+
+@pytest.mark.parametrize("window", [1, 7, 100, 700])
+def test_moving_average_agrees_and_begins_with_a_full_window(window):
+    records = records_of()
+    curve = moving_average_reward(records, window)
+    assert curve.step[0] == window
+    for run in range(5):
+        np.testing.assert_allclose(
+            curve.values[run], oracle.moving_average(list(records.reward[run]), window), atol=1e-12
+        )
+
+
+def test_moving_average_of_fewer_steps_than_the_window_is_empty():
+    curve = moving_average_reward(records_of(steps=50))
+    assert curve.values.shape == (5, 0)
+    assert curve.step.size == 0
+
+
+def test_occupancy_agrees_with_counting():
+    records = records_of()
+    found = occupancy(records)
+    for run in range(5):
+        np.testing.assert_allclose(found[run], oracle.occupancy(list(records.state[run]), 6, 300), rtol=1e-15)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_allclose(occupancy(records, 10_000).sum(axis=1), 1.0)
+
+
+def test_what_was_not_recorded_is_none():
+    records = records_of(robust_regret=None, quantile_value=np.empty((5, 0)), quantile_step=np.empty(0, dtype=int))
+    assert cumulative_robust_regret(records) is None
+    assert quantile_value(records) is None
+    assert measured.ROBUST_REGRET.samples(records) is None
+    assert measured.QUANTILE_VALUE.samples(records) is None
+
+
+def test_shown_steps_default_to_all():
+    assert shown_steps(records_of(shown=0)) == 700
+    assert shown_steps(records_of(shown=300)) == 300
+    assert shown_steps(records_of(shown=9000)) == 700
+
+
+def test_curve_cut_and_looked_up():
+    curve = quantile_value(records_of())
+    assert curve is not None
+    assert curve.until(400).step.tolist() == [0, 200, 400]
+    with pytest.raises(InvalidInputError, match="step must be one of"):
+        curve.after(300)
+
+
+def test_differences_pair_runs_by_number_not_by_position():
+    first, second = records_of(numbers=[0, 2, 3, 5, 8]), records_of(numbers=[1, 2, 5, 6, 0], seed=1)
+    difference = cumulative_true_regret(first) - cumulative_true_regret(second)
+    assert difference.run.tolist() == [0, 2, 5]
+    totals = [
+        dict(zip(records.run.tolist(), cumulative_true_regret(records).after(700), strict=True))
+        for records in (first, second)
+    ]
+    np.testing.assert_allclose(difference.after(700), oracle.paired(*totals), rtol=1e-12)
+    mine, theirs = common_runs(first.run, second.run)
+    assert first.run[mine].tolist() == second.run[theirs].tolist()
+
+
+def test_pairing_removes_what_runs_share():
+    luck = np.random.default_rng(4).normal(scale=100.0, size=(30, 1))
+    one, other = Curve(np.arange(30), np.array([1]), luck + 1.0), Curve(np.arange(30), np.array([1]), luck)
+    assert float((one - other).estimate().standard_error[0]) < 1e-10
+    np.testing.assert_allclose((one - other).estimate().mean, 1.0)
+
+
+# --- measures ----------------------------------------------------------------------------------------------------------
+
+
+def test_measures_agree_with_counting():
+    records = records_of(n_states=16, shown=450)
+    steps, runs = 450, range(5)
+    states, actions, rewards = (part.tolist() for part in (records.state, records.action, records.reward))
+    regret = records.true_regret
+    wanted = {
+        "TRUE_REGRET": [sum(regret[i, :steps]) for i in runs],
+        "ROBUST_REGRET": [sum(records.robust_regret[i, :steps]) for i in runs],
+        "AVERAGE_REWARD": [sum(rewards[i][:steps]) / steps for i in runs],
+        "LAST_REWARD": [sum(rewards[i][steps - 100 : steps]) / 100 for i in runs],
+        "LEFT_SHARE": [sum(s < 5 for s in states[i][:steps]) / steps for i in runs],
+        "RIGHT_SHARE": [sum(s >= 11 for s in states[i][:steps]) / steps for i in runs],
+        "HOLE_SHARE": [sum(s in (5, 7, 11, 12) for s in states[i][:steps]) / steps for i in runs],
+        "SHORTCUT_USES": [
+            sum(s == 2 and a == 3 for s, a in zip(states[i][:steps], actions[i][:steps], strict=True)) for i in runs
+        ],
+        "SECOND_HALF_SHARE": [sum(regret[i, 225:steps]) / sum(regret[i, :steps]) for i in runs],
+        "QUANTILE_VALUE": [sum(records.quantile_value[i, :3]) / 3 for i in runs],
+        "SECONDS": records.seconds,
+    }
+    for name, values in wanted.items():
+        np.testing.assert_allclose(getattr(measured, name).samples(records), values, rtol=1e-12, err_msg=name)
+
+
+def test_rise_time_agrees_with_looking():
+    rng = np.random.default_rng(5)
+    rewards = np.where(np.arange(700) > rng.integers(50, 800, size=(40, 1)), rng.integers(2, size=(40, 700)), 0.0)
+    records = records_of(runs=40, shown=600, reward=rewards)
+    wanted = [oracle.first_time(list(row), 100, measured.HALF_OF_RIGHT, 600) for row in rewards]
+    assert measured.RISE_TIME.samples(records).tolist() == wanted
+    assert max(wanted) == 600
+    assert min(wanted) < 300
+
+
+def test_rise_time_of_few_steps_is_the_end():
+    assert measured.RISE_TIME.samples(records_of(steps=50, shown=0)).tolist() == [50.0] * 5
+    assert measured.LAST_REWARD.samples(records_of(steps=50, shown=0)) is None
+
+
+def test_no_regret_grows_linearly():
+    assert measured.SECOND_HALF_SHARE.samples(records_of(true_regret=np.zeros((5, 700)))).tolist() == [0.5] * 5
+
+
+# --- summary -----------------------------------------------------------------------------------------------------------
+
+
+def experiment_of(*names, **settings):
+    records = {name: records_of(name, seed=position, **settings) for position, name in enumerate(names)}
+    return Experiment("mine", "Mine", tuple(found.case for found in records.values()), runs=5), records
+
+
+def strict_json(content):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(json.dumps(content, allow_nan=False), parse_constant=refuse)
+
+
+def test_summary_has_the_promised_shape():
+    experiment, records = experiment_of("aq-brmdp", "brmdp-0.1", "brmdp-0.5", steps=1700, shown=800)
+    summary = strict_json(summarise(experiment, records))
+    assert summary["experiment"] == "mine"
+    assert summary["runs"] == 5
+    assert summary["parameters"]["cases"]["brmdp-0.1"]["environment_parameters"] == {"n": 6}
+    assert list(summary["agents"]) == ["aq-brmdp", "brmdp-0.1", "brmdp-0.5"]
+    for name, agent in summary["agents"].items():
+        assert agent["seconds_per_run"] == pytest.approx(records[name].seconds.mean())
+        for key in ("true_regret", "robust_regret", "reward"):
+            per_step = getattr(records[name], key)
+            assert list(agent[key]["checkpoints"]) == ["500", "800", "1000", "1500"]
+            for content, steps in ((agent[key], 1700), (agent[key]["checkpoints"]["800"], 800)):
+                mean, low, high = oracle.interval([sum(row[:steps]) for row in per_step])
+                assert content["mean"] == pytest.approx(mean)
+                assert content["ci95"] == pytest.approx([low, high])
+        assert len(agent["occupancy"]["mean"]) == len(agent["occupancy"]["ci95"]) == 6
+        assert agent["quantile_value"]["mean"] == pytest.approx(records[name].quantile_value.mean())
+        assert list(agent["quantile_value"]["checkpoints"]) == [str(step) for step in range(0, 1700, 200)]
+    pairs = [(entry["first"], entry["second"]) for entry in summary["differences"]]
+    assert pairs == [("aq-brmdp", "brmdp-0.1"), ("aq-brmdp", "brmdp-0.5"), ("brmdp-0.1", "brmdp-0.5")]
+    gaps = (records["aq-brmdp"].true_regret - records["brmdp-0.1"].true_regret).sum(axis=1)
+    assert summary["differences"][0]["true_regret"]["ci95"] == pytest.approx(list(oracle.interval(gaps)[1:]))
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_summary_of_few_runs_has_null_intervals(runs):
+    experiment, records = experiment_of("a", "b", runs=runs, robust_regret=None)
+    summary = strict_json(summarise(experiment, records))
+    assert summary["agents"]["a"]["robust_regret"] is None
+    assert summary["agents"]["a"]["true_regret"]["ci95"] is None
+    assert summary["differences"][0]["robust_regret"] is None
+    assert summary["differences"][0]["runs"] == runs
+
+
+def test_cases_in_different_worlds_are_not_compared():
+    one, other = records_of("a", n_states=6), records_of("b", n_states=10)
+    summary = summarise(Experiment("mine", "Mine", (one.case, other.case)), {"a": one, "b": other})
+    assert summary["differences"] == []
+
+
+def test_partial_records_are_summarised_as_they_are():
+    experiment, records = experiment_of("a", "b", "c")
+    del records["c"]
+    records["b"] = records_of("b", runs=3, numbers=[4, 1, 7])
+    summary = summarise(experiment, records)
+    assert summary["runs"] == 3
+    assert list(summary["agents"]) == ["a", "b"]
+    assert [entry["runs"] for entry in summary["differences"]] == [2]
+    assert count_of_runs(records) == "3 to 5 runs"
+
+
+def test_table_says_what_is_there():
+    _, records = experiment_of("a", "b")
+    assert summary_table(records).header == (
+        "agent",
+        "true regret, 300 steps",
+        "true regret, total",
+        "robust regret, total",
+        "s/run",
+    )
+    _, records = experiment_of("a", "b", shown=0, robust_regret=None)
+    table = summary_table(records)
+    assert table.header == ("agent", "true regret, total", "s/run")
+    assert str(estimate(records["a"].true_regret.sum(axis=1))) in table.as_text()
+    assert Table(("x", "y"), (("1", "22"),)).as_markdown() == "| x | y |\n| :-- | --: |\n| 1 | 22 |"
+
+
+def test_analysis_needs_neither_matplotlib_nor_the_slow_part_of_scipy():
+    code = (
+        "import sys, brmdp.analysis as a, numpy as np; a.estimate(np.arange(5.0)); "
+        "print(*[m for m in ('matplotlib', 'scipy.stats', 'pandas', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == []

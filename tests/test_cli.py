@@ -1,0 +1,264 @@
+"""The command line: what it does, and one clear line about what it cannot do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from brmdp import cli
+from brmdp.experiments import Store, load_sweep, run_experiment
+
+SWEEP = """
+name = "small"
+runs = 3
+steps = 40
+
+[[environment]]
+name = "riverswim"
+n = 4
+
+[[agent]]
+name = "aq-brmdp"
+delta = 5
+
+[[agent]]
+name = "continuing-psrl"
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Work in an empty folder that has a sweep."""
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.toml").write_text(SWEEP)
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Without figures, which take seconds."""
+    monkeypatch.setattr(cli, "_report", lambda store: f"report of {store.experiment.name}")
+
+
+def command(*arguments, **options):
+    """The command in its own process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "brmdp.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+        **options,
+    )
+
+
+# --- what it does ----------------------------------------------------------------------------------------------
+
+
+def test_list(capsys):
+    assert cli.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "riverswim-6",
+        "riverswim-10",
+        "frozenlake-0.7",
+        "frozenlake-0.9",
+        "delta-sensitivity",
+        "quantile-methods",
+        "all",
+    ]
+    assert "RiverSwim-6: 5 cases, 4500 steps" in lines[0]
+
+
+def test_run_a_sweep_and_run_it_again(no_report, capsys):
+    assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "report of small\n"
+    assert "6/6" in printed.err
+    runs = {path: path.stat().st_mtime_ns for path in Path("results/small/runs").iterdir()}
+    assert len(runs) == 6
+    assert cli.main(["run", "sweep.toml", "--workers", "1", "--runs", "4"]) == 0
+    assert all(path.stat().st_mtime_ns == made for path, made in runs.items())
+    assert len(list(Path("results/small/runs").iterdir())) == 8
+
+
+def test_reproduce_with_all_options(no_report, capsys):
+    options = ["--runs", "1", "--steps", "20", "--workers", "1", "--out", "there", "--method", "saddlepoint"]
+    assert cli.main(["reproduce", "riverswim-6", *options]) == 0
+    store = Store.at("there/riverswim-6")
+    assert store.experiment.case("aq-brmdp").agent_parameters["method"] == "saddlepoint"
+    assert store.records("brmdp-0.1").reward.shape == (1, 20)
+
+
+def test_all_means_those_of_the_paper(no_report, capsys):
+    assert cli.main(["reproduce", "all", "--runs", "1", "--steps", "3", "--workers", "1"]) == 0
+    names = ["riverswim-6", "riverswim-10", "frozenlake-0.7", "frozenlake-0.9", "delta-sensitivity"]
+    assert capsys.readouterr().out.splitlines() == [f"report of {name}" for name in names]
+    assert sorted(path.name for path in Path("results").iterdir()) == sorted(names)
+
+
+def test_a_report_is_written_and_printed():
+    done = command("run", "sweep.toml", "--workers", "1")
+    out, err = done.communicate(timeout=120)
+    assert done.returncode == 0, err
+    assert "aq-brmdp" in out
+    folder = Path("results/small")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["experiment"], summary["runs"]) == ("small", 3)
+    assert set(summary["agents"]) == {"aq-brmdp", "continuing-psrl"}
+    assert (folder / "claims.json").exists()
+    assert list(folder.rglob("*.png"))
+    assert list(folder.rglob("*.pdf"))
+
+
+def test_status(no_report, capsys):
+    cli.main(["run", "sweep.toml", "--workers", "1"])
+    runs = Path("results/small/runs")
+    (runs / "aq-brmdp--0000.parquet").unlink()
+    (runs / "aq-brmdp--0001.parquet").unlink()
+    (runs / "continuing-psrl--0002.parquet").write_bytes(b"PAR1")
+    capsys.readouterr()
+    for folder in ("results", "results/small"):
+        assert cli.main(["status", folder]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines == [
+            "results/small: small, 3 runs of each case",
+            "  aq-brmdp: 1 finished, 2 missing (0-1)",
+            "  continuing-psrl: 2 finished, 1 damaged (2)",
+        ]
+    cli.main(["run", "sweep.toml", "--workers", "1"])
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "brmdp: results/small/runs/continuing-psrl--0002.parquet is damaged" in printed
+    assert "set aside as results/small/set-aside/continuing-psrl--0002.parquet" in printed
+    cli.main(["status", "results"])
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  aq-brmdp: 3 finished",
+        "  continuing-psrl: 3 finished",
+        "  set aside: continuing-psrl--0002.parquet",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["reproduce", "--help"], ["run", "--help"], ["--version"]])
+def test_help(arguments, capsys):
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out
+
+
+# --- what it cannot do -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["reproduce", "riverswim6"],
+            "unknown experiment 'riverswim6'; did you mean 'riverswim-6'? valid: riverswim-6, ",
+        ),
+        (["reproduce"], "requires an argument"),
+        (["reproduce", "riverswim-6", "--runs", "0"], "runs must be a positive integer; got 0"),
+        (["reproduce", "riverswim-6", "--runs", "-3"], "runs must be a positive integer; got -3"),
+        (["reproduce", "riverswim-6", "--runs", "few"], '--runs: unable to convert "few" into int'),
+        (["reproduce", "riverswim-6", "--steps", "0"], "steps must be a positive integer; got 0"),
+        (["reproduce", "riverswim-6", "--workers", "0"], "workers must be a positive integer; got 0"),
+        (
+            ["reproduce", "riverswim-6", "--method", "exakt"],
+            "unknown method 'exakt'; did you mean 'exact'? valid: exact, ",
+        ),
+        (["reproduce", "riverswim-6", "--run", "3"], "Did you mean --runs?"),
+        (["reproduce", "riverswim-6", "--out", "sweep.toml"], "sweep.toml/riverswim-6: Not a directory"),
+        (["reproduce", "quantile-methods", "--method", "exact"], "method cannot be chosen for quantile-methods"),
+        (["reproduce", "riverswim-6", "--workers", "2", "--cluster", "tcp://x:1"], "workers and cluster exclude"),
+        (["run", "none.toml"], "none.toml cannot be read: No such file or directory"),
+        (["run", "sweep.toml", "--steps", "-1"], "steps must be a positive integer; got -1"),
+        (["status", "nowhere"], "nowhere holds no experiment"),
+        (["repoduce", "riverswim-6"], "Unknown command"),
+    ],
+)
+def test_one_clear_line(arguments, message, capsys):
+    assert cli.main(arguments) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("brmdp: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("runs = 3", "runs = "), "sweep.toml is not valid TOML: Invalid value (at line 3, column 8)"),
+        (("delta = 5", "delta = -5"), "sweep.toml: case 'aq-brmdp': delta must be a positive finite number; got -5"),
+        (("delta = 5", "delta = 5\nfloor = 1"), "floor must lie strictly between 0 and 1; got 1"),
+        (("n = 4", "m = 4"), "unknown key of the environment riverswim 'm'"),
+        (('"riverswim"\nn = 4', '"CartPole-v1"'), "env must have a Discrete observation_space"),
+    ],
+)
+def test_one_clear_line_about_a_sweep(change, message, capsys):
+    Path("sweep.toml").write_text(SWEEP.replace(*change))
+    assert cli.main(["run", "sweep.toml"]) == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+
+
+def test_stores_are_not_mixed(no_report, capsys):
+    cli.main(["run", "sweep.toml", "--workers", "1"])
+    capsys.readouterr()
+    for options in (["--steps", "50"], ["--method", "saddlepoint"]):
+        assert cli.main(["run", "sweep.toml", *options]) == 1
+        printed = capsys.readouterr().err
+        assert "results/small was made with other parameters" in printed
+        assert printed.count("\n") == 1
+
+
+def test_no_traceback_from_the_shell():
+    done = command("reproduce", "riverswim-7")
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert err.startswith("brmdp: unknown experiment 'riverswim-7'; did you mean 'riverswim-6'?")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_keeps_what_is_finished(workers, no_report):
+    Path("sweep.toml").write_text(SWEEP.replace("runs = 3", "runs = 200").replace("steps = 40", "steps = 300"))
+    # in its own group, to which a terminal would send the signal: workers get it, too
+    done = command("run", "sweep.toml", "--workers", workers, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(Path("results").glob("small/runs/[!.]*.parquet"))) < 2:
+            assert time.monotonic() < deadline
+            assert done.poll() is None
+            time.sleep(0.02)
+        os.killpg(done.pid, signal.SIGINT)
+        out, err = done.communicate(timeout=60)
+    finally:
+        done.kill()
+    assert done.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "brmdp: stopped. Finished runs are kept; the same command goes on from there"
+    assert "Traceback" not in err
+    runs = Path("results/small/runs")
+    finished = {path: path.stat().st_mtime_ns for path in runs.glob("[!.]*.parquet")}
+    assert 2 <= len(finished) < 400
+    assert not list(runs.glob(".*"))
+    assert cli.main(["run", "sweep.toml", "--workers", "1", "--runs", "3"]) == 0
+    assert all(path.stat().st_mtime_ns == made for path, made in finished.items())
+
+
+def test_missing_packages_are_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cyclopts", None)
+    assert cli.main(["list"]) == 1
+    assert capsys.readouterr().err == "brmdp: cyclopts is missing; install it with: pip install 'brmdp[experiments]'\n"
+
+
+def test_the_command_and_the_library_share_their_stores(no_report):
+    cli.main(["run", "sweep.toml", "--workers", "1"])
+    before = Path("results/small/runs/aq-brmdp--0000.parquet").stat().st_mtime_ns
+    run_experiment(load_sweep("sweep.toml"), "results", workers=1)
+    assert Path("results/small/runs/aq-brmdp--0000.parquet").stat().st_mtime_ns == before

@@ -1,0 +1,288 @@
+"""Reports and pictures: what is written, that it is whole, equal for equal data, readable, and drawn from the right numbers."""
+
+import dataclasses
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from brmdp.analysis import cumulative_true_regret, moving_average_reward, occupancy
+from brmdp.envs import frozenlake, riverswim
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import ALL, EXPERIMENTS, Experiment
+from brmdp.figures import report as reporting
+from brmdp.figures.layouts import LAYOUTS, figures_of
+from brmdp.figures.report import write_overview, write_report, write_schematics
+from brmdp.figures.schematics import frozenlake_schematic, riverswim_schematic
+from brmdp.figures.style import LOOKS, looks_of, picture
+from test_analysis import records_of
+from test_claims import LAKE, PAPER, RIVER, TABLE, told
+
+SIZE_LIMIT = 200_000
+
+
+def story_of(experiment):
+    return PAPER.get(experiment) or {case.name: {} for case in EXPERIMENTS[experiment].cases}
+
+
+def texts_in(figure):
+    return [text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text")) if text.get_text()]
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """A report of every experiment, from made-up runs."""
+    directory = tmp_path_factory.mktemp("reports")
+    return {name: write_report(EXPERIMENTS[name], told(name, story_of(name)), directory / name) for name in EXPERIMENTS}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_report_writes_all_files_and_nothing_else(reports, name):
+    files = reports[name].files
+    pictures = [f"{name}.png"]
+    if name == "quantile-methods":
+        pictures = ["quantile-methods-riverswim-6.png", "quantile-methods-frozenlake-0.7.png"]
+    wanted = {"summary.json", "summary.md", "claims.json", "claims.md", *pictures}
+    wanted |= {picture.replace(".png", ".pdf") for picture in pictures}
+    assert {path.name for path in files} == wanted
+    assert {path.name for path in files[0].parent.iterdir()} == wanted
+    for path in files:
+        if path.suffix == ".png":
+            assert path.stat().st_size < SIZE_LIMIT
+            with Image.open(path) as image:
+                assert image.width >= 1000
+                assert "Software" not in image.info
+        elif path.suffix == ".pdf":
+            assert path.read_bytes().startswith(b"%PDF")
+            assert b"CreationDate" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_report_is_consistent_json_and_readable_text(reports, name):
+    report = reports[name]
+    by_name = {path.name: path for path in report.files}
+    assert json.loads(by_name["summary.json"].read_text()) == json.loads(json.dumps(report.summary))
+    claims = json.loads(by_name["claims.json"].read_text())
+    assert [claim["verdict"] for claim in claims] == [str(claim.verdict) for claim in report.claims]
+    assert max(map(len, report.text.splitlines())) <= 100
+    for case in EXPERIMENTS[name].cases:
+        assert case.name in report.text
+        assert case.name in by_name["summary.md"].read_text()
+
+
+def test_equal_records_give_equal_bytes(reports, tmp_path):
+    again = write_report(EXPERIMENTS["frozenlake-0.7"], told("frozenlake-0.7", LAKE), tmp_path)
+    for first, second in zip(reports["frozenlake-0.7"].files, again.files, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_one_or_two_runs_make_a_report(tmp_path, runs):
+    report = write_report(EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER, runs=runs), tmp_path)
+    assert f"{runs} run{'s' if runs > 1 else ''}" in report.text
+    assert report.summary["agents"]["aq-brmdp"]["true_regret"]["ci95"] is None
+    for path in report.files:
+        if path.suffix == ".json":
+            assert "NaN" not in path.read_text()
+
+
+def test_missing_cases_are_left_out(tmp_path):
+    records = told("riverswim-6", RIVER)
+    del records["brmdp-0.3"]
+    report = write_report(EXPERIMENTS["riverswim-6"], records, tmp_path)
+    assert list(report.summary["agents"]) == ["aq-brmdp", "continuing-psrl", "brmdp-0.1", "brmdp-0.5"]
+    assert "no runs of brmdp-0.3" in report.text
+    with pytest.raises(InvalidInputError, match="at least one run"):
+        write_report(EXPERIMENTS["riverswim-6"], {}, tmp_path)
+
+
+def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
+    cases = {
+        "small/care$ful": records_of("small/care$ful"),
+        "small/bold": records_of("small/bold", seed=1),
+        "large/careful": records_of("large/careful", n_states=20, robust_regret=None),
+    }
+    mine = Experiment("mine", "My sweep", tuple(found.case for found in cases.values()))
+    report = write_report(mine, cases, tmp_path)
+    assert {path.name for path in report.files if path.suffix == ".png"} == {"mine-small.png", "mine-large.png"}
+    assert report.claims == ()
+    assert (tmp_path / "claims.json").read_text() == "[]\n"
+    small, large = figures_of(mine, cases).values()
+    assert any("robust" in text for text in texts_in(small))
+    assert not any("robust" in text for text in texts_in(large))
+
+
+def test_losses_are_drawn_below_zero():
+    found = records_of("a", reward=-np.ones((5, 700)))
+    (figure,) = figures_of(Experiment("mine", "Mine", (found.case,)), {"a": found}).values()
+    (reward,) = (axes for axes in figure.get_axes() if "reward" in axes.get_title())
+    assert reward.get_ylim()[0] < -1.0
+
+
+def test_short_interactions_are_drawn(tmp_path):
+    found = records_of("a", steps=30, shown=0)
+    write_report(Experiment("short", "Short", (found.case,)), {"a": found}, tmp_path)
+
+
+def test_overview_judges_over_all_experiments(reports, tmp_path):
+    claims = write_overview([reports[name] for name in ALL], tmp_path)
+    assert len(claims) == sum(len(reports[name].claims) for name in ALL) - 1
+    assert {str(claim.verdict) for claim in claims} == {"reproduced"}
+    assert len(json.loads((tmp_path / "claims.json").read_text())) == len(claims)
+    assert (tmp_path / "claims.md").read_text().startswith(f"{len(claims)} reproduced.\n\n| experiment |")
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
+    target = tmp_path / "summary.json"
+    target.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        reporting._write_whole(target, b"new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+# --- what is drawn -----------------------------------------------------------------------------------------------------
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
+
+
+def test_curves_end_at_the_shown_step_with_the_right_values():
+    records = told("riverswim-6", RIVER)
+    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
+    regret, reward, share = figure.get_axes()
+    for name, found in records.items():
+        line = lines_of(regret)[LOOKS[name].label]
+        assert line.get_xdata()[-1] == 600
+        assert line.get_ydata()[-1] == pytest.approx(cumulative_true_regret(found).after(600).mean())
+        line = lines_of(reward)[LOOKS[name].label]
+        assert line.get_xdata()[0] == 100
+        assert line.get_ydata()[-1] == pytest.approx(moving_average_reward(found).after(600).mean())
+    wanted = np.stack([occupancy(found).mean(axis=0) for found in records.values()])
+    np.testing.assert_allclose(np.asarray(share.get_images()[0].get_array()), wanted)
+    assert [label.get_text() for label in share.get_yticklabels()] == [LOOKS[name].label for name in records]
+
+
+def test_bands_are_the_intervals():
+    records = told("delta-sensitivity", TABLE)
+    (figure,) = figures_of(EXPERIMENTS["delta-sensitivity"], records).values()
+    (axes,) = figure.get_axes()
+    for band, found in zip(axes.collections, records.values(), strict=True):
+        total = cumulative_true_regret(found).until(600).estimate().at(-1)
+        heights = [y for path in band.get_paths() for x, y in path.vertices if x == 600]
+        assert [min(heights), max(heights)] == pytest.approx([float(total.low), float(total.high)])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_axes_say_what_they_show(name):
+    for figure in figures_of(EXPERIMENTS[name], told(name, story_of(name))).values():
+        assert len(figure.get_axes()) == len(LAYOUTS[name])
+        for axes in figure.get_axes():
+            assert axes.get_title()
+            assert axes.get_xlabel()
+            assert axes.get_ylabel() or axes.get_images()
+
+
+@pytest.mark.parametrize("name", ["riverswim-6", "frozenlake-0.7", "delta-sensitivity", "quantile-methods"])
+def test_texts_do_not_overlap(name):
+    for figure in figures_of(EXPERIMENTS[name], told(name, story_of(name))).values():
+        figure.canvas.draw()
+        renderer = figure.canvas.get_renderer()
+        (legend,) = figure.legends
+        boxes = [legend.get_window_extent(renderer)]
+        for axes in figure.get_axes():
+            boxes += [text.get_window_extent(renderer) for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+        boxes = [box for box in boxes if box.width]
+        width, height = figure.canvas.get_width_height()
+        for number, box in enumerate(boxes):
+            assert box.x0 >= -1
+            assert box.y0 >= -1
+            assert box.x1 <= width + 1
+            assert box.y1 <= height + 1
+            assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+
+
+def test_agents_look_the_same_everywhere_and_differ_in_grey():
+    names = ["aq-brmdp", "continuing-psrl", "brmdp-0.1", "brmdp-0.3", "brmdp-0.5"]
+    looks = looks_of(names)
+    assert looks == {name: looks_of([name])[name] for name in reversed(names)}
+    for part in ("colour", "line", "marker", "label"):
+        assert len({str(getattr(look, part)) for look in looks.values()}) == len(names)
+    strangers = looks_of([f"agent {number}" for number in range(20)])
+    assert len({(look.colour, str(look.line)) for look in strangers.values()}) == 20
+
+
+def test_drawing_leaves_no_trace_in_matplotlib():
+    code = (
+        "import sys, matplotlib; before = matplotlib.rcParams.copy()\n"
+        "from brmdp.figures.report import write_schematics; import tempfile, pathlib\n"
+        "write_schematics(pathlib.Path(tempfile.mkdtemp()))\n"
+        "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams['font.size'] == before['font.size'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["False", "True"]
+
+
+# --- schematics --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 6, 10])
+def test_riverswim_schematic_shows_every_transition(n):
+    world = riverswim(n)
+    kernel = world.kernel()
+    texts = " ".join(texts_in(riverswim_schematic(world)))
+    shown = sorted(re.findall(r"\b\d\.\d\d\b(?!\d)", texts))
+    assert shown == sorted(f"{p:.2f}" for p in kernel[kernel > 0] if p < 1)
+    assert "pays 1" in texts
+    assert "pays 0.005" in texts
+
+
+@pytest.mark.parametrize("theta", [0.7, 0.9])
+def test_frozenlake_schematic_shows_the_shortcut(theta):
+    texts = texts_in(frozenlake_schematic(frozenlake(theta)))
+    assert f"θ = {theta:g}" in texts
+    assert f"1 − θ\n= {1 - theta:.1f}" in texts
+    assert texts.count("hole") == 4
+    assert {"start", "goal", *map(str, range(16))} <= set(texts)
+
+
+def test_frozenlake_schematic_without_shortcut():
+    assert not any("θ" in text for text in texts_in(frozenlake_schematic(frozenlake())))
+
+
+def test_schematics_are_written(tmp_path):
+    files = write_schematics(tmp_path)
+    assert sorted(path.suffix for path in files) == [".pdf", ".pdf", ".png", ".png"]
+    assert all(path.stat().st_size < SIZE_LIMIT for path in files)
+
+
+def test_pictures_keep_their_colours():
+    """The palette of 256 colours does not change what an agent's colour is."""
+    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER)).values()
+    with Image.open(io.BytesIO(picture(figure, "png"))) as image:
+        colours = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
+    for look in looks_of(RIVER).values():
+        wanted = [int(look.colour[k : k + 2], 16) for k in (1, 3, 5)]
+        assert np.abs(colours - wanted).max(axis=1).min() <= 12
+
+
+def test_different_numbers_of_runs_are_named():
+    records = told("riverswim-6", RIVER)
+    fewer = records["brmdp-0.1"]
+    records["brmdp-0.1"] = dataclasses.replace(
+        fewer, **{part: getattr(fewer, part)[:4] for part in ("run", "state", "reward", "true_regret", "seconds")}
+    )
+    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
+    assert any("4 to 12 runs" in text for text in texts_in(figure))

@@ -1,0 +1,434 @@
+"""A run on disk is complete or absent, verified when read, and never mixed with others."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
+from brmdp.experiments import Experiment, Store, execute, find_stores, run_experiment
+from brmdp.experiments.store import decode, encode, versions
+from tiny_experiments import tiny
+
+TINY = tiny()
+CASE = TINY.cases[0]
+
+
+@pytest.fixture(scope="module")
+def record():
+    return execute(CASE, TINY.seed, 1)
+
+
+@pytest.fixture(scope="module")
+def data(record):
+    return encode(record, CASE, TINY.seed, 1)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return run_experiment(TINY, tmp_path_factory.mktemp("undisturbed"), workers=1)
+
+
+@pytest.fixture
+def store(undisturbed, tmp_path):
+    """A finished store to spoil."""
+    copy = tmp_path / "out" / "tiny"
+    (copy / "runs").mkdir(parents=True)
+    for path in undisturbed.directory.rglob("*"):
+        if path.is_file():
+            (copy / path.relative_to(undisturbed.directory)).write_bytes(path.read_bytes())
+    return Store(copy, TINY)
+
+
+def again(store, **changes):
+    """Run it again; returns the store and the messages."""
+    messages = []
+    done = run_experiment(
+        replace(store.experiment, **changes), store.directory.parent, workers=1, on_message=messages.append
+    )
+    return done, messages
+
+
+def modification_times(store):
+    return {path.name: path.stat().st_mtime_ns for path in store.directory.glob("runs/*")}
+
+
+# --- one run ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_comes_back_as_it_was(record, data):
+    stored = decode(data, CASE, TINY.seed, 1, "here")
+    history = record.history
+    for name in ("state", "action", "reward", "episode", "true_regret", "robust_regret"):
+        np.testing.assert_array_equal(stored.table[name].to_numpy(), getattr(history, name))
+    first = stored.table["status"].is_valid().to_numpy()
+    np.testing.assert_array_equal(np.flatnonzero(first), history.episodes.first_step)
+    for name in ("iterations", "residual", "error_bound", "status"):
+        assert stored.table[name].drop_null().to_pylist() == getattr(history.episodes, name)
+    levels = stored.table["levels"].drop_null().to_pylist()
+    np.testing.assert_array_equal(levels, [level.ravel() for level in history.episodes.levels])
+    quantiles = stored.table["quantile_value"]
+    np.testing.assert_array_equal(np.flatnonzero(quantiles.is_valid().to_numpy()), history.quantile_step)
+    np.testing.assert_array_equal(quantiles.drop_null().to_numpy(), history.quantile_value)
+    assert stored.seconds == record.seconds
+    assert stored.n_states == 4
+
+
+def test_anyone_can_read_a_file_and_see_what_it_is(undisturbed):
+    table = pq.read_table(undisturbed.path(TINY.case("sampled/reused"), 2))
+    assert table.num_rows == 60
+    assert table["robust_regret"].null_count == 60
+    facts = json.loads(table.schema.metadata[b"brmdp"])
+    assert facts["case"]["agent_parameters"] == {"delta": 5.0, "method": "monte-carlo-reused", "coefficient": 20.0}
+    assert (facts["run"], facts["seed"], facts["versions"]) == (2, TINY.seed, versions())
+    assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "python"}
+
+
+def test_every_changed_byte_is_noticed_or_harmless(data):
+    """Wherever a bit flips, reading fails or gives exactly the same content."""
+    truth = decode(data, CASE, TINY.seed, 1, "here")
+    noticed = 0
+    for position in np.random.default_rng(0).choice(len(data), 400, replace=False):
+        spoilt = bytearray(data)
+        spoilt[position] ^= 1 << int(position % 8)
+        try:
+            stored = decode(bytes(spoilt), CASE, TINY.seed, 1, "the file")
+        except CorruptFileError as error:
+            noticed += str(error).startswith("the file ")
+        else:
+            assert stored.content == truth.content
+            assert (stored.seconds, stored.versions) == (truth.seconds, truth.versions)
+    assert noticed > 200
+
+
+@pytest.mark.parametrize("length", [0, 3, 4, 100, -200, -8, -1])
+def test_truncated_content_is_named(data, length):
+    with pytest.raises(CorruptFileError, match=r"^the file is damaged"):
+        decode(data[:length], CASE, TINY.seed, 1, "the file")
+
+
+@pytest.mark.parametrize(
+    ("case", "seed", "run", "named"),
+    [
+        (CASE, TINY.seed, 2, "run is 1, asked for 2"),
+        (CASE, 5, 1, "seed is 11, asked for 5"),
+        (replace(CASE, steps=61), TINY.seed, 1, "case.steps is 60, asked for 61"),
+        (replace(CASE, discount=0.7), TINY.seed, 1, "case.discount is 0.8, asked for 0.7"),
+        (TINY.cases[1], TINY.seed, 1, 'case.name is "adaptive", asked for "psrl"'),
+    ],
+)
+def test_another_run_is_not_taken_for_this_one(data, case, seed, run, named):
+    with pytest.raises(CorruptFileError) as caught:
+        decode(data, case, seed, run, "the file")
+    assert "the file holds another run: " in str(caught.value)
+    assert named in str(caught.value)
+
+
+def test_what_only_figures_need_does_not_matter(data):
+    decode(data, replace(CASE, shown_steps=7), TINY.seed, 1, "here")
+
+
+# --- the folder ------------------------------------------------------------------------------------------------
+
+
+def test_layout(undisturbed):
+    names = sorted(path.name for path in undisturbed.directory.glob("runs/*"))
+    assert len(names) == 12
+    assert names[0] == "adaptive--0000.parquet"
+    assert "sampled%2Freused--0002.parquet" in names
+    description = json.loads((undisturbed.directory / "experiment.json").read_text())
+    assert Experiment.from_description(description["experiment"]) == TINY
+    assert Store.at(undisturbed.directory).digest() == undisturbed.digest()
+
+
+def test_records_side_by_side(undisturbed):
+    records = undisturbed.records("adaptive")
+    assert records.case == CASE
+    assert records.run.tolist() == [0, 1, 2]
+    for name in ("state", "action", "episode", "reward", "true_regret", "robust_regret"):
+        assert getattr(records, name).shape == (3, 60)
+    assert records.state.dtype == np.int64
+    assert records.quantile_step.tolist() == [0]
+    assert records.quantile_value.shape == (3, 1)
+    assert records.n_states == 4
+    assert (records.seconds > 0).all()
+    history = execute(CASE, TINY.seed, 2).history
+    np.testing.assert_array_equal(records.true_regret[2], history.true_regret)
+    np.testing.assert_array_equal(records.state[2], history.state)
+
+
+def test_records_without_diagnostics(undisturbed):
+    records = undisturbed.records("sampled/reused")
+    assert records.robust_regret is None
+    assert records.quantile_value.shape == (3, 0)
+
+
+def test_records_of_an_unknown_case(undisturbed):
+    with pytest.raises(InvalidInputError, match="unknown case 'adaptiv'; did you mean 'adaptive'"):
+        undisturbed.records("adaptiv")
+
+
+def test_finished_runs_are_not_touched(store):
+    before = modification_times(store)
+    done, messages = again(store)
+    assert modification_times(done) == before
+    assert messages == []
+
+
+def spoil_truncate(path, other):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def spoil_empty(path, other):
+    path.write_bytes(b"")
+
+
+def spoil_flip(path, other):
+    data = bytearray(path.read_bytes())
+    data[40] ^= 255
+    path.write_bytes(data)
+
+
+def spoil_swap(path, other):
+    mine = path.read_bytes()
+    path.write_bytes(other.read_bytes())
+    other.write_bytes(mine)
+
+
+def spoil_forge(path, other):
+    """Other content under the old digest."""
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("reward")
+    table = table.set_column(column, table.schema.field(column), [np.zeros(60)])
+    pq.write_table(table, path)
+
+
+@pytest.mark.parametrize("spoil", [spoil_truncate, spoil_empty, spoil_flip, spoil_swap, spoil_forge])
+def test_a_spoilt_file_is_named_set_aside_and_computed_again(store, undisturbed, spoil):
+    path, other = store.path(CASE, 1), store.path(TINY.cases[1], 1)
+    before = modification_times(store)
+    spoil(path, other)
+    spoilt = path.read_bytes()
+    with pytest.raises(CorruptFileError, match="adaptive--0001"):
+        store.records("adaptive")
+    done, messages = again(store)
+    expected = 2 if spoil is spoil_swap else 1
+    assert len(messages) == expected
+    assert str(path) in messages[0]
+    assert "set aside as" in messages[0]
+    assert (store.directory / "set-aside" / path.name).read_bytes() == spoilt
+    assert done.digest() == undisturbed.digest()
+    after = modification_times(done)
+    assert sum(after[name] != before[name] for name in after) == expected
+
+
+def test_nothing_set_aside_is_overwritten(store):
+    for attempt in range(3):
+        store.path(CASE, 0).write_bytes(bytes([attempt]) * 5)
+        again(store)
+    assert store.files_set_aside() == ["adaptive--0000.2.parquet", "adaptive--0000.3.parquet", "adaptive--0000.parquet"]
+
+
+def test_by_default_a_spoilt_file_is_a_warning(store):
+    store.path(CASE, 0).write_bytes(b"")
+    with pytest.warns(RuntimeWarning, match=r"adaptive--0000\.parquet is damaged"):
+        run_experiment(TINY, store.directory.parent, workers=1)
+
+
+def test_other_versions_are_mentioned(store, monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.runner.versions", lambda: {**versions(), "numpy": "9.9"})
+    _, messages = again(store)
+    assert len(messages) == 1
+    assert f"numpy {versions()['numpy']}" in messages[0]
+
+
+def test_more_runs_extend_and_fewer_use_the_first(store, undisturbed):
+    before = modification_times(store)
+    extended, _ = again(store, runs=4)
+    after = modification_times(extended)
+    assert len(after) == 16
+    assert all(after[name] == before[name] for name in before)
+    assert Store.at(store.directory).experiment.runs == 4
+    fewer, _ = again(store, runs=2)
+    assert modification_times(fewer) == after
+    assert fewer.records("psrl").run.tolist() == [0, 1]
+    assert Store.at(store.directory).experiment.runs == 4
+    assert again(store)[0].digest() == undisturbed.digest()
+
+
+def changed_case(**changes):
+    return (replace(CASE, **changes), *TINY.cases[1:])
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"seed": 12}, "seed is 11, asked for 12"),
+        ({"cases": changed_case(steps=90)}, "cases.adaptive.steps is 60, asked for 90"),
+        ({"cases": changed_case(discount=0.5)}, "cases.adaptive.discount is 0.8, asked for 0.5"),
+        ({"cases": changed_case(robust_level=None)}, "cases.adaptive.robust_level is 0.2, asked for null"),
+        (
+            {"cases": changed_case(agent_parameters={"delta": 5.0, "floor": 0.2, "method": "saddlepoint"})},
+            'cases.adaptive.agent_parameters.method is "exact", asked for "saddlepoint"',
+        ),
+        ({"cases": TINY.cases[1:]}, "asked for absent"),
+    ],
+)
+def test_other_parameters_are_refused(store, changes, named):
+    before = modification_times(store)
+    with pytest.raises(ExperimentError, match="must not be mixed") as caught:
+        again(store, **changes)
+    assert named in str(caught.value)
+    assert str(store.directory) in str(caught.value)
+    assert modification_times(store) == before
+    assert not store.files_set_aside()
+
+
+def test_wording_may_change(store):
+    _, messages = again(store, title="Another title", cases=changed_case(shown_steps=30))
+    assert messages == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"format": 1, "experiment": {"name": 3}}', b"\xff\xfe"])
+def test_a_damaged_description_is_named(store, content, undisturbed):
+    (store.directory / "experiment.json").write_bytes(content)
+    with pytest.raises(ExperimentError, match=r"experiment\.json is damaged"):
+        again(store)
+    (store.directory / "experiment.json").unlink()
+    before = modification_times(store)
+    done, messages = again(store)
+    assert (modification_times(done), messages) == (before, [])
+
+
+def test_a_later_format_is_refused(store):
+    path = store.directory / "experiment.json"
+    path.write_text(json.dumps({"format": 99, "experiment": {}}))
+    with pytest.raises(ExperimentError, match="format 99"):
+        again(store)
+
+
+def test_unfinished_files_are_removed_and_not_seen(store):
+    stale = store.directory / "runs" / ".adaptive--0007.parquet"
+    stale.write_bytes(b"half")
+    assert pq.read_table(store.directory / "runs", columns=["state"]).num_rows == 12 * 60
+    again(store)
+    assert not stale.exists()
+
+
+def test_two_runners_keep_out_of_each_others_way(store):
+    code = "import sys; from tiny_experiments import tiny; from brmdp.experiments import run_experiment\n"
+    code += "run_experiment(tiny(), sys.argv[1], workers=1)"
+    with Store.opened(store.directory.parent, TINY):
+        other = subprocess.run(
+            [sys.executable, "-c", code, str(store.directory.parent)],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert other.returncode == 1
+    assert "another process is at work on" in other.stderr
+    again(store)
+
+
+def test_find_stores(store, tmp_path):
+    assert [found.directory for found in find_stores(store.directory)] == [store.directory]
+    assert [found.directory for found in find_stores(store.directory.parent)] == [store.directory]
+    with pytest.raises(ExperimentError, match="holds no experiment"):
+        find_stores(tmp_path)
+    with pytest.raises(ExperimentError, match="holds no experiment"):
+        Store.at(tmp_path)
+
+
+def test_status_of_a_case(store):
+    store.path(CASE, 0).unlink()
+    spoil_truncate(store.path(CASE, 2), None)
+    status = store.status(CASE)
+    assert (status.finished, status.missing, list(status.damaged)) == ((1,), (0,), [2])
+    assert store.path(CASE, 2).exists()
+
+
+# --- disks -----------------------------------------------------------------------------------------------------
+
+
+def assert_intact(store, before):
+    """Nothing lost, nothing half done, and it can go on."""
+    assert modification_times(store) == before
+    assert not list(store.directory.glob("runs/.*"))
+    done, messages = again(store, runs=4)
+    assert messages == []
+    assert len(modification_times(done)) == 16
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_full_disk_is_a_clear_error(store, failing, monkeypatch):
+    before = modification_times(store)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Store.opened(store.directory.parent, TINY) as opened, monkeypatch.context() as patch:
+        patch.setattr(os, failing, full)
+        with pytest.raises(ExperimentError, match=r"adaptive--0003\.parquet: No space left on device.*intact"):
+            opened.write(CASE, 3, b"anything")
+    assert_intact(store, before)
+
+
+def test_a_file_that_really_does_not_fit(store):
+    """The operating system refuses a write in the middle of a run's file."""
+    pytest.importorskip("resource")
+    before = modification_times(store)
+    code = """
+import resource, sys
+from tiny_experiments import tiny
+from brmdp.experiments import execute, run_experiment
+for case in tiny().cases:
+    execute(case, 1, 1)     # whatever must be compiled is, before there is no more room
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+run_experiment(tiny(runs=4), sys.argv[1], workers=1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store.directory.parent)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "ExperimentError" in done.stderr
+    assert "File too large. Finished runs are intact" in done.stderr
+    assert_intact(store, before)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ExperimentError, match=r"file.*: Not a directory"):
+        run_experiment(TINY, tmp_path / "file", workers=1)
+
+
+def test_an_unwritable_folder(store):
+    """Root may write anywhere, so as somebody else where the tests run as root."""
+    before = modification_times(store)
+    runs = store.directory / "runs"
+    root = os.geteuid() == 0
+    for folder in (store.directory, *store.directory.parents[:3]):
+        folder.chmod(0o755)
+    runs.chmod(0o555)
+    (store.directory / ".lock").chmod(0o666)
+    if root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(ExperimentError, match=r"Permission denied\. Finished runs are intact"):
+            run_experiment(TINY.adjusted(runs=4), store.directory.parent, workers=1)
+    finally:
+        if root:
+            os.seteuid(0)
+        runs.chmod(0o755)
+    assert_intact(store, before)

@@ -1,0 +1,197 @@
+"""Sweeps in TOML: what they mean, and what is said about mistakes."""
+
+import pytest
+
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import load_sweep, run_experiment
+
+COMMON = 'name = "try"\nruns = 2\nsteps = 30\n'
+RIVER = '[[environment]]\nname = "riverswim"\nn = 4\n'
+PSRL = '[[agent]]\nname = "continuing-psrl"\n'
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Loads text as a file."""
+
+    def load(text):
+        path = tmp_path / "sweep.toml"
+        path.write_text(text)
+        return load_sweep(path)
+
+    return load
+
+
+FULL = """
+name = "caution"
+title = "How much caution?"
+runs = 20
+steps = 2000
+seed = 1
+discount = 0.9
+robust_level = 0.2
+quantile_level = 0.1
+
+[[environment]]
+name = "riverswim"
+n = [6, 10]
+
+[[environment]]
+name = "FrozenLake-v1"
+is_slippery = true
+discount = 0.95
+
+[[agent]]
+name = "aq-brmdp"
+delta = [5, 10]
+method = "saddlepoint"
+
+[[agent]]
+name = "continuing-psrl"
+"""
+
+
+def test_everything_meets_everything(sweep):
+    experiment = sweep(FULL)
+    assert (experiment.name, experiment.title, experiment.runs, experiment.seed) == (
+        "caution",
+        "How much caution?",
+        20,
+        1,
+    )
+    assert [case.name for case in experiment.cases] == [
+        f"{place}/{agent}"
+        for place in ("riverswim-n6", "riverswim-n10", "FrozenLake-v1")
+        for agent in ("aq-brmdp-delta5", "aq-brmdp-delta10", "continuing-psrl")
+    ]
+    case = experiment.case("FrozenLake-v1/aq-brmdp-delta10")
+    assert case.environment_parameters == {"is_slippery": True}
+    assert (case.discount, case.steps, case.shown_steps) == (0.95, 2000, 2000)
+    assert (case.robust_level, case.quantile_level) == (0.2, 0.1)
+    assert experiment.cases[0].discount == 0.9
+    assert case.agent_parameters == {
+        "delta": 10,
+        "floor": 0.2,
+        "method": "saddlepoint",
+        "coefficient": 250.0,
+        "restart": "geometric",
+    }
+
+
+def test_the_example_in_the_documentation_is_this_one():
+    import brmdp.experiments.sweep as module
+
+    lines = [line.split("#")[0].strip() for line in module.__doc__.splitlines()]
+    assert [line for line in FULL.splitlines() if line and "title" not in line] == [
+        line for line in lines if " = " in line or line.startswith("[[")
+    ]
+
+
+def test_one_environment_is_left_out_of_the_names(sweep):
+    experiment = sweep(COMMON + RIVER + PSRL + '[[agent]]\nname = "brmdp"\nalpha = 0.1\n')
+    assert [case.name for case in experiment.cases] == ["continuing-psrl", "brmdp"]
+    assert (experiment.title, experiment.seed, experiment.cases[0].robust_level) == ("try", 2026, None)
+
+
+def test_tables_of_the_same_name_are_told_apart(sweep):
+    agents = "".join(f'[[agent]]\nname = "brmdp"\nalpha = {alpha}\n' for alpha in (0.1, 0.3, 0.3))
+    rules = '[[agent]]\nname = "continuing-psrl"\nrestart = ["every-step", 5]\n'
+    assert [case.name for case in sweep(COMMON + RIVER + agents + rules).cases] == [
+        "brmdp-alpha0.1",
+        "brmdp-alpha0.3",
+        "continuing-psrl-restartevery-step",
+        "continuing-psrl-restart5",
+    ]
+
+
+def test_a_parameter_that_is_a_list(sweep):
+    store = '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = [[0.5, 0.5], [0.2, 0.8]]\n'
+    experiment = sweep(COMMON + store + PSRL)
+    assert [case.environment_parameters["demand"] for case in experiment.cases] == [[0.5, 0.5], [0.2, 0.8]]
+
+
+def test_discounts_can_be_swept(sweep):
+    experiment = sweep(COMMON + RIVER + "discount = [0.5, 0.9]\n" + PSRL)
+    assert [case.discount for case in experiment.cases] == [0.5, 0.9]
+    assert [case.name for case in experiment.cases] == [
+        "riverswim-discount0.5/continuing-psrl",
+        "riverswim-discount0.9/continuing-psrl",
+    ]
+
+
+def test_a_sweep_runs(sweep, tmp_path):
+    experiment = sweep(COMMON + RIVER + '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\n' + PSRL)
+    store = run_experiment(experiment, tmp_path, workers=1)
+    assert store.records("inventory/continuing-psrl").reward.shape == (2, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = \n", r"is not valid TOML: Invalid value \(at line 1, column 8\)"),
+        ('name = "x"\nruns == 3\n', r"at line 2, column"),
+        ('name = "x"\nname = "y"\n', r"at line 2"),
+        ("", "needs name, runs, steps, environment, agent"),
+        (COMMON + RIVER, "needs agent"),
+        (COMMON + "step = 3\n" + RIVER + PSRL, "unknown key 'step'; did you mean 'steps'[?] valid: name, title, runs"),
+        (COMMON.replace("30", "0") + RIVER + PSRL, "steps must be a positive integer; got 0"),
+        (COMMON.replace("30", "1.5") + RIVER + PSRL, "steps must be a positive integer; got 1.5"),
+        (COMMON.replace("30", "[1, 2]") + RIVER + PSRL, r"steps must be a positive integer; got \[1, 2\]"),
+        (COMMON.replace("= 2", "= 0") + RIVER + PSRL, "runs must be a positive integer; got 0"),
+        (COMMON.replace("= 2", '= "many"') + RIVER + PSRL, "runs must be a positive integer; got 'many'"),
+        (COMMON.replace('"try"', "7") + RIVER + PSRL, "name of an experiment must be .*; got 7"),
+        (COMMON.replace('"try"', '"a/b"') + RIVER + PSRL, "name of an experiment must be .*; got 'a/b'"),
+        (COMMON + "seed = -1\n" + RIVER + PSRL, "seed must be an integer, not negative; got -1"),
+        (COMMON + "discount = 1\n" + RIVER + PSRL, r"discount must lie in \[0, 1\); got 1"),
+        (COMMON + "robust_level = 0\n" + RIVER + PSRL, "robust_level must lie strictly between 0 and 1; got 0"),
+        (COMMON + "environment = 3\n" + PSRL, r"environment must be one or more tables \[\[environment\]\]; got 3"),
+        (COMMON + "agent = []\n" + RIVER, r"agent must be one or more tables"),
+        (COMMON + "[environment]\nname = 'riverswim'\n" + PSRL, r"environment must be one or more tables"),
+        (COMMON + "[[environment]]\nn = 3\n" + PSRL, r"each \[\[environment\]\] needs a name"),
+        (COMMON + "[[environment]]\nname = ['riverswim']\n" + PSRL, r"each \[\[environment\]\] needs a name"),
+        (
+            COMMON + RIVER.replace("n = 4", "m = 4") + PSRL,
+            "unknown key of the environment riverswim 'm'; .*valid: name",
+        ),
+        (COMMON + RIVER.replace("4", "[]") + PSRL, r"n of \[\[environment\]\] riverswim must not be an empty list"),
+        (COMMON + RIVER.replace("4", "'wide'") + PSRL, "case 'continuing-psrl': n must be"),
+        (COMMON + RIVER.replace("swim", "swin") + PSRL, "unknown environment 'riverswin'; did you mean 'riverswim'"),
+        (COMMON + RIVER + "[[agent]]\nname = 'psrl'\n", "unknown agent 'psrl'; did you mean 'continuing-psrl'"),
+        (
+            COMMON + RIVER + PSRL + "delta = 3\n",
+            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart",
+        ),
+        (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\n", "aq-brmdp needs delta"),
+        (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndleta = 5\n", "'dleta'; did you mean 'delta'"),
+        (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 0\n", "delta must be a positive finite number; got 0"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = [5, -1]\n",
+            "case 'aq-brmdp-delta-1': delta must be a positive finite number; got -1",
+        ),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 5\nfloor = 1.2\n",
+            "floor must lie strictly between 0 and 1; got 1.2",
+        ),
+        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = true\n", "alpha must be a number"),
+        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n", "alpha must be a number"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 0.1\nmethod = 'exct'\n",
+            "unknown method 'exct'; did you mean 'exact'",
+        ),
+    ],
+)
+def test_mistakes_are_named(sweep, text, message, tmp_path):
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        sweep(text)
+    assert str(caught.value).startswith(str(tmp_path / "sweep.toml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"none\.toml cannot be read: No such file"):
+        load_sweep(tmp_path / "none.toml")
+    with pytest.raises(InvalidInputError, match="cannot be read: Is a directory"):
+        load_sweep(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(InvalidInputError, match="is not text in UTF-8"):
+        load_sweep(tmp_path / "latin.toml")

@@ -1,0 +1,496 @@
+"""Worlds: any Gymnasium environment with discrete spaces as agents see it, its ends, and Gymnasium's own tables."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.wrappers import TimeLimit
+
+import brmdp
+from brmdp import World, agents, simulate
+from brmdp.envs import TabularEnv, riverswim
+
+TABLES = {
+    "FrozenLake-v1": {},
+    "FrozenLake8x8-v1": {},
+    "FrozenLake-dry": {"id": "FrozenLake-v1", "is_slippery": False},
+    "CliffWalking-v1": {},
+    "CliffWalking-slippery": {"id": "CliffWalking-v1", "is_slippery": True},
+    "Taxi-v4": {},
+    "Taxi-rainy": {"id": "Taxi-v4", "is_rainy": True},
+}
+"""Gymnasium's own environments with a table P."""
+
+
+def made(name, **more):
+    options = TABLES[name] | more
+    return gymnasium.make(options.pop("id", name), **options)
+
+
+def dense_rewards(world):
+    """Rewards r(s, a, s') of the model."""
+    rewards = world.rewards
+    if not isinstance(rewards, np.ndarray):
+        rewards = rewards.toarray().reshape(world.n_states, world.n_actions, world.n_states)
+    if rewards.ndim == 2:
+        rewards = np.repeat(rewards[:, :, None], world.n_states, axis=2)
+    return rewards
+
+
+def values_of_table(table, discount):
+    """Value iteration on Gymnasium's own table, where nothing follows a terminated transition."""
+    values = np.zeros(len(table))
+    while True:
+        following = np.array(
+            [
+                max(
+                    sum(p * (r + discount * (0.0 if end else values[t])) for p, t, r, end in outcomes)
+                    for outcomes in row.values()
+                )
+                for _, row in sorted(table.items())
+            ]
+        )
+        change = np.abs(following - values).max()
+        values = following
+        if change < 1e-12 * (1 - discount):
+            return values
+
+
+class Corridor(gymnasium.Env):
+    """Four cells, no table: 1 goes right unless it slips (one time in four), 0 goes left; the right end pays and ends."""
+
+    def __init__(self, n_states=4):
+        self.observation_space = Discrete(n_states)
+        self.action_space = Discrete(2)
+        self.cell = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return self.cell, {}
+
+    def step(self, action):
+        right = action == 1 and self.np_random.random() < 0.75
+        self.cell = self.cell + 1 if right else max(self.cell - 1, 0)
+        ended = self.cell == 3
+        return np.int64(self.cell), float(ended), ended, False, {}
+
+
+CORRIDOR_REWARDS = np.zeros((4, 2, 5))
+CORRIDOR_REWARDS[:, :, 4] = 1.0
+
+
+def noting(agent):
+    """The transitions that an agent observes from now on."""
+    transitions, observe = [], agent.observe
+
+    def noted(state, action, next_state, *, disturbance=None):
+        transitions.append((state, action, next_state))
+        observe(state, action, next_state, disturbance=disturbance)
+
+    agent.observe = noted
+    return transitions
+
+
+def learner(world, *, rng=0, method="exact", alpha=0.5):
+    return agents.brmdp(world.prior(), world.rewards, world.discount, alpha=alpha, method=method, rng=rng)
+
+
+# --- Gymnasium's tables -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_truth_has_the_values_of_the_table(name):
+    env = made(name)
+    world = World(env, 0.9)
+    n = env.observation_space.n
+    values = brmdp.solve(world.truth, tolerance=1e-9).values
+    np.testing.assert_allclose(values[:n], values_of_table(env.unwrapped.P, 0.9), rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(values[n:], 0.0)
+    assert (world.truth.n_states, world.truth.n_actions) == (world.n_states, world.n_actions)
+    np.testing.assert_allclose(world.truth.start[:n], env.unwrapped.initial_state_distrib)
+    assert world.n_states > n
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_step_is_one_of_the_model_and_pays_what_the_model_says(name):
+    world = World(made(name), 0.9)
+    kernel, rewards, table = world.truth.kernel("csr"), dense_rewards(world), world.env.unwrapped.P
+    rng = np.random.default_rng(1)
+    state, ends = world.reset(seed=2), 0
+    for _ in range(1500):
+        action = int(rng.integers(world.n_actions))
+        observation, reward, terminated, truncated, _ = world.env.step(action)
+        following = world.end_of(int(observation)) if terminated else int(observation)
+        assert (following >= world.env.observation_space.n) == terminated
+        assert kernel[state * world.n_actions + action, following] > 0
+        listed = [(p, r) for p, t, r, end in table[state][action] if (t, end) == (observation, terminated) and p > 0]
+        paid = {r for _, r in listed}
+        assert reward in paid
+        # at the start of the slippery cliff a fall and a blocked move both lead to the start: the mean
+        assert len(paid) == 1 or name == "CliffWalking-slippery"
+        mean = sum(p * r for p, r in listed) / sum(p for p, _ in listed)
+        assert rewards[state, action, following] == pytest.approx(mean, rel=1e-14)
+        ends += terminated
+        state = world.reset() if terminated or truncated else following
+    assert ends > 0 or not name.startswith("FrozenLake")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_ends_are_absorbing_and_pay_nothing(name):
+    world = World(made(name), 0.9)
+    first = world.env.observation_space.n
+    kernel, mean = world.truth.kernel("csr"), world.prior().mean("csr")
+    for end in range(first, world.n_states):
+        for action in range(world.n_actions):
+            pair = end * world.n_actions + action
+            assert kernel[pair, end] == mean[pair, end] == 1.0
+            assert dense_rewards(world)[end, action, end] == 0.0
+
+
+def test_one_end_suffices_unless_an_action_can_end_in_ways_that_pay_differently():
+    assert World(made("FrozenLake-v1"), 0.9).n_states == 17
+    assert World(made("CliffWalking-v1"), 0.9).n_states == 49
+    large = made("FrozenLake8x8-v1")
+    table = large.unwrapped.P
+    world = World(large, 0.9)
+    last = {t for row in table.values() for outcomes in row.values() for _, t, _, end in outcomes if end}
+    assert world.n_states == 64 + len(last)
+    mixed = [
+        (s, a)
+        for s, row in table.items()
+        for a, outcomes in row.items()
+        if {r for p, _, r, end in outcomes if end and p > 0} == {0, 1}
+    ]
+    assert mixed, "the example must have an action that can end in a hole or in the goal"
+    rewards = dense_rewards(world)
+    goal, hole = world.end_of(63), world.end_of(54)
+    assert goal != hole
+    for s, a in mixed:
+        assert rewards[s, a, goal] == 1.0
+        assert rewards[s, a, hole] == 0.0
+        assert world.prior().concentration()[s, a, [goal, hole]].tolist() == [1.0, 1.0]
+
+
+def test_known_successors_are_those_of_the_table():
+    world = World(made("FrozenLake-v1"), 0.9)
+    np.testing.assert_array_equal(world.prior().concentration() > 0, world.truth.kernel() > 0)
+    np.testing.assert_array_equal(world.prior(known_successors=True).mean(), world.prior().mean())
+    wide = world.prior(0.5, known_successors=False).concentration()
+    assert (wide[:16] == 0.5).all()
+    np.testing.assert_array_equal(wide[16], np.broadcast_to(0.5 * np.eye(17)[16], (4, 17)))
+
+
+def test_unlisted_transitions_pay_the_least_that_the_pair_can_pay():
+    world = World(made("FrozenLake-v1"), 0.9)
+    rewards = dense_rewards(world)
+    assert rewards[14, 2, 16] == 1.0  # to the goal, the only transition of value
+    assert rewards[14, 2].sum() == 1.0
+    cliff = World(made("CliffWalking-v1"), 0.9)
+    assert (dense_rewards(cliff)[37, 1] == dense_rewards(cliff)[37, 1].min()).all()
+
+
+# --- termination, truncation, reset -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1"])
+def test_neither_a_reset_nor_a_truncation_is_observed(name):
+    """A short limit of steps: after an end or a truncation the next observed transition begins at the start."""
+    limit = 40
+    env = made(name, max_episode_steps=limit)
+    world = World(env, 0.9)
+    start, first_end = world.reset(seed=3), env.observation_space.n
+    agent = learner(world, method="saddlepoint")
+    transitions = noting(agent)
+    history = simulate(agent, world, 600, seed=3)
+    assert len(transitions) == 600
+    terminations = truncations = since = 0
+    for t, (state, action, following) in enumerate(transitions):
+        assert (history.state[t], history.action[t]) == (state, action)
+        assert state < first_end, "nothing is ever observed from an end"
+        since += 1
+        if following >= first_end:
+            terminations += 1
+        elif since == limit:
+            truncations += 1
+        else:
+            assert t == 599 or transitions[t + 1][0] == following
+            continue
+        assert t == 599 or transitions[t + 1][0] == start
+        since = 0
+    assert terminations > 0
+    assert truncations > 0 or name == "CliffWalking-v1"  # which is solved at once
+    learned = world.prior()
+    learned.observe(*np.array(transitions).T)
+    np.testing.assert_array_equal(agent.arrays()["latest.counts"], learned.counts("flat"))
+    assert learned.counts()[:, :, first_end:].sum() == terminations
+
+
+def test_truncation_of_a_continuing_task():
+    """The river with a limit: the jump back to the start is no transition, although the last step before it is one."""
+    mdp = riverswim(6)
+    world = World(TimeLimit(TabularEnv(mdp), 15), 0.9)
+    agent = agents.continuing_psrl(world.prior(), world.rewards, 0.9, rng=2)
+    transitions = noting(agent)
+    simulate(agent, world, 300, seed=4)
+    assert len(transitions) == 300
+    assert all(mdp.kernel()[transition] > 0 for transition in transitions)
+    assert all(state == 0 for state, _, _ in transitions[::15])
+    assert any(following > 1 for _, _, following in transitions[14::15])
+
+
+def test_an_end_that_the_table_does_not_know_is_refused():
+    class Liar(Corridor):
+        P = {s: {a: [(1.0, max(s - 1, 0), 0.0, False)] for a in range(2)} for s in range(4)}  # noqa: RUF012
+
+    world = World(Liar(), 0.9)
+    with pytest.raises(brmdp.InvalidInputError, match="terminated in state 3, where its table P never ends"):
+        world.end_of(3)
+
+
+# --- environments without a table ---------------------------------------------------------------------------------------
+
+
+def test_an_environment_without_a_table_needs_rewards():
+    with pytest.raises(brmdp.InvalidInputError, match=r"rewards must be given for .*Corridor"):
+        World(Corridor(), 0.9)
+
+
+@pytest.mark.parametrize("shape", [(4,), (5, 2), (4, 3), (4, 2, 4), (5, 2, 5), (2, 4, 5)])
+def test_rewards_of_another_shape_are_refused(shape):
+    message = rf"rewards must have shape \(4, 2\) or \(4, 2, 5\).*got {str(shape).replace('(', '.').replace(')', '.')}"
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        World(Corridor(), 0.9, rewards=np.zeros(shape))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "x"])
+def test_rewards_that_are_no_numbers_are_refused(bad):
+    with pytest.raises(brmdp.InvalidInputError, match="rewards must be"):
+        World(Corridor(), 0.9, rewards=np.full((4, 2), bad))
+
+
+def test_the_model_of_an_environment_without_a_table():
+    world = World(Corridor(), 0.9, rewards=CORRIDOR_REWARDS)
+    assert (world.n_states, world.n_actions, world.truth) == (5, 2, None)
+    assert {world.end_of(s) for s in range(4)} == {4}
+    np.testing.assert_array_equal(dense_rewards(world)[:4], CORRIDOR_REWARDS)
+    np.testing.assert_array_equal(dense_rewards(world)[4], 0.0)
+    flat = World(Corridor(), 0.9, rewards=np.arange(8.0).reshape(4, 2))
+    np.testing.assert_array_equal(flat.rewards, [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0]])
+    phi = world.prior().concentration()
+    assert (phi[:4] == 1.0).all()
+    np.testing.assert_array_equal(phi[4], [[0, 0, 0, 0, 1]] * 2)
+    with pytest.raises(brmdp.InvalidInputError, match="known_successors=True needs an environment that tells"):
+        world.prior(known_successors=True)
+
+
+@pytest.mark.parametrize("make", ["aq-brmdp", "brmdp", "continuing-psrl"])
+def test_agents_learn_in_an_environment_without_a_table(make):
+    world = World(TimeLimit(Corridor(), 30), 0.9, rewards=CORRIDOR_REWARDS)
+    given = world.prior(), world.rewards, 0.9
+    agent = {
+        "aq-brmdp": lambda: agents.aq_brmdp(*given, delta=2.0, rng=1),
+        "brmdp": lambda: agents.brmdp(*given, alpha=0.5, rng=1),
+        "continuing-psrl": lambda: agents.continuing_psrl(*given, rng=1),
+    }[make]()
+    history = simulate(agent, world, 600, seed=2)
+    assert history.true_regret is None
+    assert history.reward[300:].mean() > 0.15  # the best is about 0.19, chance gives 0.01
+    assert agent.policy[:3].tolist() == [1, 1, 1]
+    assert agent.explain(4)[0].value == 0.0, "the end is worth nothing"
+
+
+# --- the library's own worlds -------------------------------------------------------------------------------------------
+
+
+def test_worlds_of_the_library_come_with_their_truth():
+    for env in ("brmdp/RiverSwim-v0", gymnasium.make("brmdp/RiskyFrozenLake-v0"), TabularEnv(riverswim(6))):
+        world = World(env, 0.9)
+        mdp = world.env.unwrapped.mdp
+        np.testing.assert_array_equal(world.truth.kernel(), mdp.kernel())
+        np.testing.assert_array_equal(world.rewards, mdp.rewards)
+        assert world.truth.discount == 0.9
+        assert (world.prior(2.0).concentration() == 2.0).all(), "no structural zeros, as in the paper"
+        np.testing.assert_array_equal(
+            world.prior(known_successors=True).concentration() > 0, np.asarray(mdp.kernel()) > 0
+        )
+        with pytest.raises(brmdp.InvalidInputError, match="terminated in state 0"):
+            world.end_of(0)
+
+
+def test_the_discount_of_a_world_is_its_own():
+    world = World(TabularEnv(riverswim(6)), 0.5)
+    assert world.truth.discount == world.discount == 0.5
+    expected = brmdp.solve(riverswim(6, discount=0.5)).values
+    np.testing.assert_allclose(brmdp.solve(world.truth).values, expected, atol=1e-8)
+    assert world.truth.start == 0
+
+
+def test_inadmissible_actions_stay_inadmissible():
+    mask = np.array([[True, True], [True, False], [False, True]])
+    kernel = np.where(mask[:, :, None], 1 / 3, 0.0) * np.ones(3)
+    world = World(TabularEnv(brmdp.TabularMDP(kernel, np.eye(3)[:, :2], 0.9, admissible=mask)), 0.5)
+    for known in (True, False, None):
+        np.testing.assert_array_equal(world.prior(known_successors=known).pattern.admissible, mask)
+    np.testing.assert_array_equal(world.truth.admissible, mask)
+    history = simulate(agents.continuing_psrl(world.prior(), world.rewards, 0.5, rng=0), world, 200, seed=1)
+    assert mask[history.state, history.action].all()
+
+
+def test_the_inventory_learns_its_demand():
+    world = World("brmdp/Inventory-v0", 0.95)
+    problem = world.env.unwrapped.problem
+    belief = world.prior(2.0)
+    assert isinstance(belief, brmdp.DisturbancePosterior)
+    np.testing.assert_array_equal(belief.concentration(), 2.0)
+    np.testing.assert_array_equal(world.rewards.rewards, problem.disturbance_rewards)
+    agent = agents.aq_brmdp(belief, world.rewards, 0.95, delta=5.0, rng=1)
+    history = simulate(agent, world, 600, seed=2)
+    agent.observe(9, 0, 9)
+    while agent.belief.counts().sum() < 600:
+        agent.observe(9, 0, 9)
+        agent.act(0)
+    counts = agent.belief.counts()
+    counts[0] -= counts.sum() - 600
+    np.testing.assert_allclose(counts / 600, problem.demand, atol=4 * np.sqrt(0.25 / 600))
+    assert history.true_regret[300:].mean() < history.true_regret[:50].mean()
+    assert problem.mdp.admissible[history.state, history.action].all()
+
+
+# --- agents in Gymnasium's own environments -----------------------------------------------------------------------------
+
+AGENTS = {
+    "aq-brmdp": lambda world, rng: agents.aq_brmdp(
+        world.prior(), world.rewards, world.discount, delta=1.0, method="saddlepoint", rng=rng
+    ),
+    "brmdp": lambda world, rng: learner(world, method="saddlepoint", rng=rng),
+    "continuing-psrl": lambda world, rng: agents.continuing_psrl(world.prior(), world.rewards, world.discount, rng=rng),
+}
+
+
+def runs(name, agent, discount, steps, seeds):
+    """Rewards and true regrets, (runs, steps)."""
+    rewards, regrets = [], []
+    for seed in range(seeds):
+        world = World(made(name), discount)
+        history = simulate(AGENTS[agent](world, seed), world, steps, seed=100 + seed)
+        rewards.append(history.reward)
+        regrets.append(history.true_regret)
+    return np.array(rewards), np.array(regrets)
+
+
+def reward_by_chance(name, steps=3000):
+    env = made(name)
+    rng = np.random.default_rng(5)
+    env.reset(seed=6)
+    total = 0.0
+    for _ in range(steps):
+        _, reward, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
+        total += reward
+        if terminated or truncated:
+            env.reset()
+    return total / steps
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents_learn_frozenlake(agent):
+    rewards, regrets = runs("FrozenLake-v1", agent, 0.95, 4000, 3)
+    assert rewards[:, 2000:].mean() > 4 * reward_by_chance("FrozenLake-v1")
+    assert rewards[:, 2000:].mean() > rewards[:, :300].mean()
+    assert regrets[:, 3000:].mean() < 0.8 * regrets[:, :1000].mean()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents_learn_the_large_frozenlake(agent):
+    """By chance the goal is reached about once in 20,000 steps."""
+    rewards, _ = runs("FrozenLake8x8-v1", agent, 0.97, 3000, 3)
+    assert rewards[:, 1500:].mean() > 40 / 20_000
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents_keep_off_the_cliff(agent):
+    """Slippery: a fall costs 100, and by chance every tenth step is one."""
+    rewards, _ = runs("CliffWalking-slippery", agent, 0.95, 1000, 2)
+    assert reward_by_chance("CliffWalking-slippery") < -5.0
+    assert rewards[:, 500:].mean() > -1.5
+
+
+@pytest.mark.parametrize("name", ["CliffWalking-v1", "FrozenLake-dry", "Taxi-v4"])
+def test_with_known_successors_a_deterministic_world_is_solved_at_once(name):
+    world = World(made(name), 0.95)
+    history = simulate(learner(world), world, 200, seed=3)
+    assert history.true_regret.max() < 1e-6
+    if name == "CliffWalking-v1":
+        assert np.flatnonzero(history.state == 36).tolist() == list(range(0, 200, 13))
+        assert (history.reward == -1.0).all()
+    elif name == "FrozenLake-dry":
+        assert np.flatnonzero(history.reward == 1.0).tolist() == list(range(5, 200, 6))
+    else:
+        assert history.reward.max() == 20.0
+        assert history.reward.min() == -1.0
+
+
+def test_agents_learn_the_taxi_in_the_rain():
+    """500 states; the saddlepoint, a few steps."""
+    rewards, regrets = runs("Taxi-rainy", "brmdp", 0.95, 700, 2)
+    assert rewards[:, 400:].mean() > rewards[:, :200].mean() + 0.2
+    assert rewards[:, 400:].mean() > reward_by_chance("Taxi-rainy") + 3.0
+    assert regrets[:, 400:].mean() < 0.6 * regrets[:, :200].mean()
+
+
+def test_unknown_successors_can_be_learned_too():
+    """A dry lake of which nothing but the rewards is known."""
+    world = World(made("FrozenLake-dry"), 0.9)
+    belief = world.prior(0.1, known_successors=False)
+    history = simulate(agents.continuing_psrl(belief, world.rewards, 0.9, rng=2), world, 1500, seed=4)
+    assert history.reward[1000:].mean() > 0.14  # the best is 1/6
+    assert history.true_regret[1000:].mean() < 0.2 * history.true_regret[:200].mean()
+
+
+# --- bad input ----------------------------------------------------------------------------------------------------------
+
+
+class Spaces(gymnasium.Env):
+    """An environment with any spaces."""
+
+    def __init__(self, observation_space, action_space):
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+
+@pytest.mark.parametrize(
+    ("spaces", "culprit"),
+    [
+        ((Box(0, 1), Discrete(2)), "observation_space"),
+        ((MultiDiscrete([2, 3]), Discrete(2)), "observation_space"),
+        ((Discrete(4, start=1), Discrete(2)), "observation_space"),
+        ((Discrete(4), Box(0, 1)), "action_space"),
+        ((Discrete(4), MultiBinary(2)), "action_space"),
+        ((Discrete(4), Discrete(2, start=-1)), "action_space"),
+        ((None, Discrete(2)), "observation_space"),
+    ],
+)
+def test_spaces_that_are_not_discrete_are_refused(spaces, culprit):
+    with pytest.raises(brmdp.InvalidInputError, match=f"env must have a Discrete {culprit} that begins at 0; got"):
+        World(Spaces(*spaces), 0.9, rewards=np.zeros((4, 2)))
+
+
+def test_gymnasiums_other_environments_are_refused():
+    for name in ("CartPole-v1", "Blackjack-v1", "Pendulum-v1", "MountainCar-v0"):
+        with pytest.raises(brmdp.InvalidInputError, match="env must have a Discrete observation_space"):
+            World(name, 0.9)
+    for bad in (None, 3, riverswim(6)):
+        with pytest.raises(brmdp.InvalidInputError, match="env must"):
+            World(bad, 0.9)
+
+
+@pytest.mark.parametrize("bad", [1.0, -0.5, None, "0.9", np.nan])
+def test_bad_discounts_are_refused(bad):
+    with pytest.raises(brmdp.InvalidInputError, match="discount must"):
+        World(TabularEnv(riverswim(6)), bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, None, np.inf])
+def test_bad_concentrations_are_refused(bad):
+    with pytest.raises(brmdp.InvalidInputError, match="concentration must"):
+        World(TabularEnv(riverswim(6)), 0.9).prior(bad)

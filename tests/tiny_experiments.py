@@ -1,0 +1,95 @@
+"""Experiments of a few milliseconds per run, and worlds that kill their worker, for tests of the store and the runner."""
+
+import os
+import signal
+from pathlib import Path
+
+import gymnasium
+
+import brmdp
+from brmdp.envs.tabular_env import TabularEnv
+from brmdp.experiments import Case, Experiment
+
+
+def tiny(runs=3, steps=60, seed=11, name="tiny"):
+    """Four cases that between them use every kind of column, and random numbers for everything."""
+
+    def case(label, agent, environment="riverswim", parameters=(("n", 4),), **agent_parameters):
+        return Case(
+            name=label,
+            environment=environment,
+            environment_parameters=dict(parameters),
+            agent=agent,
+            agent_parameters=agent_parameters,
+            discount=0.8,
+            steps=steps,
+            robust_level=0.2 if label == "adaptive" else None,
+            quantile_level=None if label == "sampled/reused" else 0.1,
+        )
+
+    return Experiment(
+        name,
+        "A tiny experiment",
+        (
+            case("adaptive", "aq-brmdp", delta=5.0, floor=0.2, method="exact"),
+            case("psrl", "continuing-psrl"),
+            case("sampled/reused", "aq-brmdp", delta=5.0, method="monte-carlo-reused", coefficient=20.0),
+            case("store", "brmdp", "inventory", {"capacity": 4, "max_order": 2}.items(), alpha=0.3),
+        ),
+        runs,
+        seed,
+    )
+
+
+def longer(runs):
+    """Many runs, to be killed in between."""
+    return tiny(runs, steps=80, name="longer")
+
+
+class DeadlyEnv(TabularEnv):
+    """RiverSwim, but a step in any process other than ``parent`` kills it, until ``deaths`` files lie in ``folder``."""
+
+    def __init__(self, parent, folder, deaths):
+        super().__init__(brmdp.envs.riverswim(4))
+        self.parent, self.folder, self.deaths = parent, Path(folder), deaths
+
+    def step(self, action):
+        died = len(list(self.folder.iterdir()))
+        if os.getpid() != self.parent and died < self.deaths:
+            (self.folder / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+
+gymnasium.register("tests/Deadly-v0", entry_point=DeadlyEnv)
+
+
+def deadly(folder, deaths):
+    """A harmless case, and one whose first ``deaths`` workers die."""
+    folder.mkdir()
+    parameters = {"parent": os.getpid(), "folder": str(folder), "deaths": deaths}
+    cases = (
+        Case("harmless", "riverswim", "continuing-psrl", 0.8, 60, {"n": 4}),
+        Case("deadly", "tiny_experiments:tests/Deadly-v0", "continuing-psrl", 0.8, 60, parameters),
+    )
+    return Experiment("deadly", "Workers die", cases, 3)
+
+
+class LeavesEnv(gymnasium.Env):
+    """Two states by its own account, but it goes to a third."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(1)
+    P = {s: {0: [(1.0, 1 - s, 0.0, False)]} for s in range(2)}  # noqa: RUF012
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action):
+        self.steps += 1
+        return 2 if self.steps == 10 else self.steps % 2, 0.0, False, False, {}
+
+
+gymnasium.register("tests/Leaves-v0", entry_point=LeavesEnv)
