@@ -15,8 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._streams import independent_streams, stream_from_state, stream_state
-from brmdp._validation import FloatArray, IntArray, as_index, as_level
-from brmdp.agents.parts import build_part, describe_part
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_array,
+    as_index,
+    as_index_array,
+    as_level,
+    as_levels,
+    as_policy,
+)
+from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
@@ -118,14 +127,7 @@ class Agent(Stored):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
-        if isinstance(risk, type) or not hasattr(risk, "bind"):
-            raise InvalidInputError(f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}")
-        if schedule is not None and not hasattr(schedule, "levels"):
-            raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
-        if schedule is not None and not hasattr(risk, "at_level"):
-            raise InvalidInputError(f"risk must have a level for a schedule to set; got {risk!r}")
-        if isinstance(restart, type) or not hasattr(restart, "ends"):
-            raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
+        _check_parts(risk, schedule, restart)
         self._latest = belief.copy()
         self._problem = Problem.of(self._latest, rewards, discount, tolerance)
         self.risk = risk
@@ -164,10 +166,18 @@ class Agent(Stored):
         InvalidInputError, ImpossibleTransitionError
             As the belief's ``observe``; the agent is then unchanged.
         """
+        belief = self._latest
+        state = as_index(state, belief.n_states, "state")
+        action = as_index(action, belief.n_actions, "action")
+        next_state = as_index(next_state, belief.n_states, "next_state")
         if disturbance is None:
-            self._latest.observe(state, action, next_state)
+            belief.observe(state, action, next_state)
+        elif isinstance(belief, DisturbancePosterior):
+            belief.observe(state, action, next_state, disturbance)
         else:
-            self._latest.observe(state, action, next_state, disturbance)
+            raise InvalidInputError(
+                f"disturbance is for a DisturbancePosterior; the belief is a {type(belief).__name__}"
+            )
         self.progress.add(state, action)
         if not self._stale and self.restart.ends(self.progress, self._restart_stream):
             self._stale = True
@@ -349,47 +359,84 @@ class Agent(Stored):
         restart: RestartRule | None = None,
     ) -> Self:
         """What :meth:`arrays` described."""
+        given = {"risk": risk, "schedule": schedule, "restart": restart}
+        foreign = any(part is not None for part in given.values())
         try:
             parts = json.loads(str(arrays["parts"]))
             belief_type = BELIEFS[parts["belief"]]
-            chosen = {
-                name: build_part(parts[name], given, name)
-                for name, given in (("risk", risk), ("schedule", schedule), ("restart", restart))
-            }
+            require_foreign_parts({name: parts[name] for name in given}, given)
+            with corrupt_if_invalid(source):
+                chosen: dict[str, Any] = {name: build_part(parts[name], part) for name, part in given.items()}
+            if foreign:
+                # what does not fit now is the argument, not the file
+                _check_parts(**chosen)
             with corrupt_if_invalid(source):
                 latest = belief_type.from_arrays(_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
                 agent = cls(latest, arrays["rewards"], discount, tolerance=tolerance, rng=0, **chosen)
-                agent._resume(arrays, source, belief_type)
-        except (KeyError, ValueError, IndexError, TypeError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
+                agent._resume(arrays, source)
+        except InvalidInputError:
+            raise
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
             raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
         return agent
 
-    def _resume(self, arrays: dict[str, NDArray[Any]], source: Any, belief_type: Any) -> None:
-        progress = self.progress
-        episode, steps, steps_in_episode, state, action, stale = arrays["counters"].tolist()
+    def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
+        """Take over the state that ``arrays`` describe, if it makes sense."""
+        progress, latest = self.progress, self._latest
+        shape = progress.visits.shape
+        counters = arrays["counters"]
+        if counters.shape != (6,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
+            raise InvalidInputError(f"counters must be six integers, the first three not negative; got {counters!r}")
+        episode, steps, steps_in_episode, state, action, stale = counters.tolist()
+        if (state, action) != (-1, -1):
+            state, action = as_index(state, latest.n_states, "state"), as_index(action, latest.n_actions, "action")
         progress.episode, progress.steps, progress.steps_in_episode = episode, steps, steps_in_episode
         progress.last_pair = (state, action)
-        np.copyto(progress.visits, arrays["visits"])
-        np.copyto(progress.visits_at_start, arrays["visits_at_start"])
+        progress.visits = as_index_array(arrays["visits"], 2**62, "visits")
+        progress.visits_at_start = as_index_array(arrays["visits_at_start"], 2**62, "visits_at_start")
+        if not progress.visits.shape == progress.visits_at_start.shape == shape:
+            raise InvalidInputError(f"visits and visits_at_start must have shape {shape}")
+        if (progress.visits_at_start > progress.visits).any():
+            raise InvalidInputError("visits_at_start must not exceed visits")
         self._stale = bool(stale)
         self._tie_stream = stream_from_state(arrays["tie_stream"])
         self._restart_stream = stream_from_state(arrays["restart_stream"])
-        if "values" in arrays:
-            self._values, self._q_values = arrays["values"], arrays["q_values"]
-            self._policy = arrays["policy"].tolist()
-            self.belief = belief_type.from_arrays(_below(arrays, "belief."), source)
-        self._levels = arrays.get("levels")
+        if episode > 0:
+            self._resume_plan(arrays)
+            self.belief = type(latest).from_arrays(_below(arrays, "belief."), source)
         if hasattr(self.risk, "restore"):
             self.risk.restore(_below(arrays, "risk."))
+
+    def _resume_plan(self, arrays: dict[str, NDArray[Any]]) -> None:
+        admissible = self.progress.admissible
+        self._values = self._problem.start(arrays["values"])
+        q_values = as_array(arrays["q_values"], "q_values", "numbers")
+        if q_values.shape != admissible.shape or not np.isfinite(q_values[admissible]).all():
+            raise InvalidInputError(f"q_values must be finite, of shape {admissible.shape}")
+        self._q_values = q_values
+        self._policy = as_policy(arrays["policy"], admissible).tolist()
+        if hasattr(self.risk, "alpha"):
+            self._levels = as_levels(arrays["levels"], "levels", one_allowed=True)
+            if self._levels.shape != admissible.shape:
+                raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
 
     def __repr__(self) -> str:
         return (
             f"Agent({type(self._latest).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
             f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
         )
+
+
+def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:
+    if isinstance(risk, type) or not hasattr(risk, "bind"):
+        raise InvalidInputError(f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}")
+    if schedule is not None and (isinstance(schedule, type) or not hasattr(schedule, "levels")):
+        raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
+    if schedule is not None and not hasattr(risk, "at_level"):
+        raise InvalidInputError(f"risk must have a level for a schedule to set; got {risk!r}")
+    if isinstance(restart, type) or not hasattr(restart, "ends"):
+        raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
 
 
 def _below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

@@ -25,35 +25,41 @@ KNOWN: dict[str, Any] = {
 
 
 def describe_part(part: Any) -> Any:
-    """Type and parameters; for a type that is not the library's, its name alone."""
+    """Type and parameters; for a part that is not all the library's, the name of its type alone."""
     if part is None:
         return None
     kind = type(part).__name__
     if KNOWN.get(kind) is not type(part):
         return {"foreign": kind}
     names = [name for name in inspect.signature(type(part)).parameters if name != "rng"]
-    return {"type": kind} | {name: _plain(getattr(part, name)) for name in names}
+    fields = {name: _plain(getattr(part, name)) for name in names}
+    if any(isinstance(value, dict) and "foreign" in value for value in fields.values()):
+        return {"foreign": kind}
+    return {"type": kind} | fields
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return describe_part(value) if type(value) in KNOWN.values() else value
+    return value if value is None or isinstance(value, bool | int | float | str) else describe_part(value)
 
 
-def build_part(description: Any, given: Any, role: str) -> Any:
+def require_foreign_parts(descriptions: dict[str, Any], given: dict[str, Any]) -> None:
+    """Ask for the parts that are not the library's."""
+    for role, description in descriptions.items():
+        if isinstance(description, dict) and "foreign" in description and given[role] is None:
+            raise InvalidInputError(
+                f"{role} was a {description['foreign']}, which is not all part of brmdp: pass it as load(path, {role}=…)"
+            )
+
+
+def build_part(description: Any, given: Any = None) -> Any:
     """The part that :func:`describe_part` described, or the one ``given``."""
-    if given is not None:
+    if given is not None or description is None:
         return given
-    if description is None:
-        return None
-    if "foreign" in description:
-        raise InvalidInputError(
-            f"{role} was a {description['foreign']}, which is not part of brmdp: pass it as load(path, {role}=…)"
-        )
-    fields = {name: _built(value, role) for name, value in description.items() if name != "type"}
+    fields = {
+        name: build_part(value) if isinstance(value, dict) else value
+        for name, value in description.items()
+        if name != "type"
+    }
     return KNOWN[description["type"]](**fields)
-
-
-def _built(value: Any, role: str) -> Any:
-    return build_part(value, None, role) if isinstance(value, dict) else value

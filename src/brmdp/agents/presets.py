@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brmdp._streams import independent_streams
+from brmdp._validation import as_discount
 from brmdp.agents.agent import Agent
 from brmdp.agents.restarts import GeometricLength, RestartRule
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
@@ -71,6 +72,7 @@ def continuing_psrl(
     rng: Any = None,
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
+    discount = as_discount(discount)
     agent_stream, draws = independent_streams(rng, 2)
     return Agent(
         belief,
@@ -94,6 +96,7 @@ def _quantile_agent(
     tolerance: float,
     rng: Any,
 ) -> Agent:
+    discount = as_discount(discount)
     agent_stream, draws = independent_streams(rng, 2)
     if isinstance(method, MonteCarlo):
         method = MonteCarlo(method.coefficient, cap=method.cap, samples=method.samples, reuse=method.reuse, rng=draws)

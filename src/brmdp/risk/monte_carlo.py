@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from brmdp._streams import stream_from_state, stream_state
-from brmdp._validation import FloatArray, IntArray, as_levels, as_positive_int, as_positive_number, as_rng
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    as_levels,
+    as_positive_int,
+    as_positive_number,
+    as_rng,
+)
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
@@ -80,8 +88,14 @@ class MonteCarlo:
     def restore(self, memory: dict[str, NDArray[Any]]) -> None:
         """Go on from there."""
         self.rng = stream_from_state(memory["stream"])
-        self._remembered = (memory["phi"], memory["logs"]) if "phi" in memory else None
-        self._kept = None
+        self._remembered = self._kept = None
+        if "phi" in memory or "logs" in memory:
+            phi, logs = as_float_array(memory["phi"], "phi"), as_float_array(memory["logs"], "logs")
+            if phi.ndim != 1 or logs.shape != (self.samples or self.cap, phi.size) or (phi <= 0.0).any():
+                raise InvalidInputError(
+                    f"phi and logs must be the draws of one row each; got {phi.shape}, {logs.shape}"
+                )
+            self._remembered = (phi, logs)
 
     def budget(self, alpha: Any) -> Any:
         """Number of draws at each level."""
