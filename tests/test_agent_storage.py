@@ -268,8 +268,9 @@ def test_a_loaded_agent_explains_itself_like_the_original(tmp_path):
     assert [twin.explain(s) for s in range(6)] == [agent.explain(s) for s in range(6)]
     assert repr(twin) == repr(agent)
     np.testing.assert_array_equal(twin.policy, agent.policy)
-    with pytest.raises(brmdp.InvalidInputError, match="report is there once the agent has planned"):
-        _ = twin.report
+    for name in ("episode", "first_step", "iterations", "residual", "error_bound", "policy_gap", "status"):
+        assert getattr(twin.report, name) == getattr(agent.report, name)
+    assert twin.report.solution is None
 
 
 def test_copies_go_separate_ways(tmp_path):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from brmdp import cli
 from brmdp.errors import ExperimentError
-from brmdp.experiments import cluster_executor, run_experiment
+from brmdp.experiments import Store, cluster_executor, run_experiment
 from tiny_experiments import tiny
 
 pytest.importorskip("distributed")
@@ -72,6 +73,13 @@ def test_a_cluster_gives_the_same_bits_and_resumes(cluster, tmp_path):
     with cluster_executor(address) as executor:
         more = run_experiment(TINY.adjusted(runs=4), tmp_path / "there", executor=executor)
     assert more.digest() == run_experiment(TINY.adjusted(runs=4), tmp_path / "alone", workers=1).digest()
+
+
+def test_the_command_line_computes_on_a_cluster(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "_report", lambda store: "")
+    options = ["--runs", "1", "--steps", "20", "--out", str(tmp_path), "--cluster", cluster[0]]
+    assert cli.main(["reproduce", "riverswim-6", *options]) == 0
+    assert Store.at(tmp_path / "riverswim-6").records("aq-brmdp").reward.shape == (1, 20)
 
 
 def test_a_worker_of_the_cluster_dies(cluster, tmp_path):

@@ -144,18 +144,19 @@ def test_few_reused_draws_suffer_the_winners_curse_and_many_do_not():
 )
 def test_every_pseudo_episode_agrees_with_plain_value_iteration(mdp, delta, steps):
     """AQ-BRMDP: Q-values, levels and robust regret of all pseudo-episodes, from counts made again from the history."""
-    agent = agents.aq_brmdp(uniform(mdp), mdp.rewards, mdp.discount, delta=delta, rng=1)
-    q_values, policies = [], []
-    begin = agent._begin_episode
-
-    def noted():
-        begin()
-        q_values.append(agent.report.solution.q_values)
-        policies.append(agent.policy)
-
-    agent._begin_episode = noted
+    agent, twin = (agents.aq_brmdp(uniform(mdp), mdp.rewards, mdp.discount, delta=delta, rng=1) for _ in range(2))
     world = World(TabularEnv(mdp), mdp.discount)
     history = simulate(agent, world, steps, seed=2, diagnostics=Diagnostics(robust_level=0.2))
+    q_values, policies = [], []
+    env = TabularEnv(mdp)
+    state, _ = env.reset(seed=2)
+    for _ in range(steps):
+        before = twin.episode
+        twin.act(state)
+        if twin.episode != before:
+            q_values.append(twin.report.solution.q_values)
+            policies.append(twin.policy)
+        state = walk_on(twin, env, state, 1)
     states = history.state.tolist()
     walk = online.Walk(
         states, history.action.tolist(), [t > 0 and history.episode[t] == history.episode[t - 1] for t in range(steps)]

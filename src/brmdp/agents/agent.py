@@ -23,6 +23,7 @@ from brmdp._validation import (
     as_index_array,
     as_level,
     as_levels,
+    as_number,
     as_policy,
 )
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
@@ -79,12 +80,47 @@ class ActionReport:
 
 @dataclass(frozen=True, eq=False)
 class EpisodeReport:
-    """How the current pseudo-episode was planned: its number, first step, levels (None without a level) and solution."""
+    """How the current pseudo-episode was planned.
+
+    Attributes
+    ----------
+    episode : int
+    first_step : int
+        Transitions observed before it.
+    levels : (S, A) array or None
+        None for measures without levels.
+    iterations : int
+    residual, error_bound, policy_gap : float
+    status : str
+        As in :class:`brmdp.Solution`.
+    solution : Solution or None
+        The plan itself; None for one made before the agent was saved and loaded.
+    """
 
     episode: int
     first_step: int
     levels: FloatArray | None
-    solution: Solution
+    iterations: int
+    residual: float
+    error_bound: float
+    policy_gap: float
+    status: str
+    solution: Solution | None
+
+    @classmethod
+    def of(cls, progress: Progress, levels: FloatArray | None, solution: Solution) -> EpisodeReport:
+        """The report of a plan just made."""
+        return cls(
+            progress.episode,
+            progress.steps,
+            levels,
+            solution.iterations,
+            solution.residual,
+            solution.error_bound,
+            solution.policy_gap,
+            solution.status,
+            solution,
+        )
 
 
 class Agent(Stored):
@@ -197,7 +233,7 @@ class Agent(Stored):
         self._values = solution.values
         self._q_values = solution.q_values
         self._policy = self._break_ties(solution).tolist()
-        self._report = EpisodeReport(self.progress.episode, self.progress.steps, self._levels, solution)
+        self._report = EpisodeReport.of(self.progress, self._levels, solution)
         self._stale = False
 
     def _break_ties(self, solution: Solution) -> IntArray:
@@ -244,12 +280,12 @@ class Agent(Stored):
 
     @property
     def report(self) -> EpisodeReport:
-        """How the current plan came about; not kept in files.
+        """How the current plan came about.
 
         Raises
         ------
         InvalidInputError
-            If no plan has been made since the agent was built or loaded.
+            If no plan has been made yet.
         """
         if self._report is None:
             raise InvalidInputError("report is there once the agent has planned: call act first")
@@ -316,6 +352,10 @@ class Agent(Stored):
         if self._values is not None and self._q_values is not None:
             content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._policy)}
             content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
+            report = self.report
+            content["plan"] = np.array([report.first_step, report.iterations])
+            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap])
+            content["status"] = np.array(report.status)
         if self._levels is not None:
             content["levels"] = self._levels
         if hasattr(self.risk, "memory"):
@@ -420,6 +460,19 @@ class Agent(Stored):
             self._levels = as_levels(arrays["levels"], "levels", one_allowed=True)
             if self._levels.shape != admissible.shape:
                 raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
+        first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
+        residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
+        self._report = EpisodeReport(
+            self.progress.episode,
+            first_step,
+            self._levels,
+            iterations,
+            residual,
+            error_bound,
+            policy_gap,
+            str(arrays["status"]),
+            None,
+        )
 
     def __repr__(self) -> str:
         return (

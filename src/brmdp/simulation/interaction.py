@@ -12,6 +12,7 @@ from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int, a
 from brmdp.agents import Agent
 from brmdp.errors import InvalidInputError
 from brmdp.planning import evaluate_policies, evaluate_policy, plan, posterior_quantile_value, solve
+from brmdp.posterior import DisturbancePosterior
 from brmdp.risk import Quantile
 from brmdp.simulation.world import World
 
@@ -135,6 +136,12 @@ def simulate(
         Called with the number of steps done every 100 steps, for progress.
     """
     n = as_positive_int(steps, "steps")
+    if not isinstance(agent, Agent):
+        raise InvalidInputError(f"agent must be a brmdp.Agent; got {type(agent).__name__}")
+    if not isinstance(world, World):
+        raise InvalidInputError(
+            f"world must be a brmdp.World, such as World(env, discount); got {type(world).__name__}"
+        )
     if (agent.belief.n_states, agent.belief.n_actions) != (world.n_states, world.n_actions):
         raise InvalidInputError(
             f"agent and world must agree: the agent knows {agent.belief.n_states} states and "
@@ -149,6 +156,7 @@ def simulate(
     meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng))
     act, observe, env_step, progress = agent.act, agent.observe, world.env.step, agent.progress
     next_quantile = n if wanted.quantile_level is None else 0
+    sees_disturbance = isinstance(agent.belief, DisturbancePosterior)
     episode = -1
     for t in range(n):
         action = act(state)
@@ -160,7 +168,7 @@ def simulate(
             next_quantile += wanted.quantile_every
         observation, reward, terminated, truncated, info = env_step(action)
         following = world.end_of(int(observation)) if terminated else int(observation)
-        observe(state, action, following, disturbance=info.get("disturbance"))
+        observe(state, action, following, disturbance=info.get("disturbance") if sees_disturbance else None)
         states[t] = state
         actions[t] = action
         rewards[t] = reward
@@ -202,14 +210,13 @@ class _Meter:
     def begin_episode(self, t: int) -> None:
         """Note how the pseudo-episode that begins at step ``t`` was planned."""
         report = self.agent.report
-        solution = report.solution
         episodes = self.episodes
         episodes.first_step.append(t)
         episodes.levels.append(report.levels)
-        episodes.iterations.append(solution.iterations)
-        episodes.residual.append(solution.residual)
-        episodes.error_bound.append(solution.error_bound)
-        episodes.status.append(solution.status)
+        episodes.iterations.append(report.iterations)
+        episodes.residual.append(report.residual)
+        episodes.error_bound.append(report.error_bound)
+        episodes.status.append(report.status)
         policy = self.agent.policy
         # policies return: each is kept once
         episodes.policy.append(self._policies.setdefault(policy.tobytes(), len(self._policies)))
