@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 40
 
-.PHONY: install quickstart test test-slow check bench clean
+.PHONY: install quickstart test test-slow check bench reproduction clean
 
 install: $(READY)
 
@@ -27,13 +27,17 @@ test-slow: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 check: install
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+reproduction: install
+	$(BIN)/brmdp reproduce all --workers $(WORKERS)
+	$(BIN)/python docs/refresh.py results
 
 clean:
 	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis

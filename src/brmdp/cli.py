@@ -14,7 +14,6 @@ from brmdp.experiments import (
     ALL,
     EXPERIMENTS,
     Experiment,
-    Store,
     cluster_executor,
     find_stores,
     load_sweep,
@@ -163,6 +162,9 @@ def status(directory: Path, /) -> None:
 def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None) -> None:
     if cluster is not None and workers is not None:
         raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
+    from brmdp.figures.report import Report, write_overview, write_report
+
+    reports: list[Report] = []
     with nullcontext() if cluster is None else cluster_executor(cluster) as executor:
         for experiment in experiments:
             with _display(experiment.name) as display:
@@ -174,15 +176,12 @@ def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cl
                     on_progress=display.progress,
                     on_message=display.message,
                 )
-            print(_report(store))
-
-
-def _report(store: Store) -> str:
-    """Figures, summary and claims, written; and what to print of them."""
-    from brmdp.figures.report import write_report
-
-    records = {case.name: store.records(case.name) for case in store.experiment.cases}
-    return str(write_report(store.experiment, records, store.directory).text)
+            records = {case.name: store.records(case.name) for case in store.experiment.cases}
+            reports.append(write_report(store.experiment, records, store.directory))
+            print(reports[-1].text)
+    if len(reports) > 1:
+        # some statements span experiments
+        write_overview(reports, out)
 
 
 @dataclass(frozen=True)

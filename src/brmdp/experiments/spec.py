@@ -75,10 +75,13 @@ class Case:
             if getattr(self, level) is not None:
                 object.__setattr__(self, level, as_level(getattr(self, level), level))
         for name in ("environment_parameters", "agent_parameters"):
-            try:
-                json.dumps(dict(getattr(self, name)))
-            except (TypeError, ValueError) as error:
-                raise InvalidInputError(f"{name} must be numbers, text and lists by name, for files; {error}") from None
+            for key, value in dict(getattr(self, name)).items():
+                try:
+                    json.dumps({key: value}, allow_nan=False)
+                except (TypeError, ValueError):
+                    raise InvalidInputError(
+                        f"{key} must be a finite number, text, or a list of these; got {value!r}"
+                    ) from None
 
     def describe(self) -> dict[str, Any]:
         """Everything as plain data, for files."""
