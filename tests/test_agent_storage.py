@@ -323,6 +323,16 @@ class ScarceQuantile(brmdp.Quantile):
         return ScarceQuantile(alpha)
 
 
+class Unlevelled:
+    """A measure that has a level only once a schedule has set it."""
+
+    def bind(self, belief):
+        return brmdp.Mean().bind(belief)
+
+    def at_level(self, alpha):
+        return brmdp.Quantile(alpha)
+
+
 FOREIGN = {
     "schedule": lambda: {"risk": brmdp.Quantile(0.5), "schedule": Bold(), "restart": agents.EveryStep()},
     "restart": lambda: {"risk": brmdp.CVaR(0.5), "restart": Sometimes()},
@@ -332,6 +342,7 @@ FOREIGN = {
         "schedule": agents.AdaptiveLevel(5.0),
         "restart": agents.EveryStep(),
     },
+    "unlevelled risk": lambda: {"risk": Unlevelled(), "schedule": Bold(), "restart": Sometimes()},
     "all": lambda: {"risk": ScarceQuantile(0.5), "schedule": Bold(), "restart": Sometimes()},
 }
 
@@ -352,7 +363,9 @@ def test_parts_of_the_users_own_are_passed_again(which, tmp_path):
 
     def interrupt(agent):
         agent.save(path)
-        return agents.Agent.load(path, **own_parts(which))
+        loaded = agents.Agent.load(path, **own_parts(which))
+        assert contents(loaded) == contents(agent)
+        return loaded
 
     parts, twin, _ = interact(foreign_agent(which), *started(RIVER), 30, interrupt)
     assert parts == whole
@@ -545,6 +558,7 @@ def parts_with(**changes):
 ALL = (
     *("parts", "rewards", "numbers", "counters", "visits", "visits_at_start", "tie_stream", "restart_stream"),
     *("latest.counts", "latest.prior", "values", "q_values", "policy", "belief.counts", "levels"),
+    *("plan", "accuracy", "status"),
 )
 
 
@@ -620,6 +634,13 @@ def test_draws_that_are_missing_are_refused(tmp_path):
         ("latest.counts", entry(-1)),
         ("belief.counts", changed(lambda a: a[:-1])),
         ("belief.prior", entry(-1.0)),
+        ("plan", changed(lambda a: a[:-1])),
+        ("plan", entry(-1)),
+        ("plan", changed(lambda a: a + 0.5)),
+        ("accuracy", changed(lambda a: a[:-1])),
+        ("accuracy", entry(np.nan)),
+        ("accuracy", changed(lambda a: a.astype(str))),
+        ("status", changed(lambda a: np.array("splendid"))),
     ],
 )
 def test_a_correct_digest_over_nonsense_is_refused(name, change, tmp_path):

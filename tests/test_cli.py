@@ -41,7 +41,13 @@ def elsewhere(tmp_path, monkeypatch):
 @pytest.fixture
 def no_report(monkeypatch):
     """Without figures, which take seconds."""
-    monkeypatch.setattr(cli, "_report", lambda store: f"report of {store.experiment.name}")
+    from brmdp.figures import report
+
+    def write(experiment, records, directory):
+        assert set(records) == {case.name for case in experiment.cases}
+        return report.Report(f"report of {experiment.name}", {}, (), ())
+
+    monkeypatch.setattr(report, "write_report", write)
 
 
 def command(*arguments, **options):
@@ -98,7 +104,8 @@ def test_all_means_those_of_the_paper(no_report, capsys):
     assert cli.main(["reproduce", "all", "--runs", "1", "--steps", "3", "--workers", "1"]) == 0
     names = ["riverswim-6", "riverswim-10", "frozenlake-0.7", "frozenlake-0.9", "delta-sensitivity"]
     assert capsys.readouterr().out.splitlines() == [f"report of {name}" for name in names]
-    assert sorted(path.name for path in Path("results").iterdir()) == sorted(names)
+    assert sorted(path.name for path in Path("results").iterdir() if path.is_dir()) == sorted(names)
+    assert Path("results/claims.json").exists()
 
 
 def test_a_report_is_written_and_printed():
@@ -251,10 +258,21 @@ def test_an_interrupt_keeps_what_is_finished(workers, no_report):
     assert all(path.stat().st_mtime_ns == made for path, made in finished.items())
 
 
-def test_missing_packages_are_named(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "cyclopts", None)
-    assert cli.main(["list"]) == 1
-    assert capsys.readouterr().err == "brmdp: cyclopts is missing; install it with: pip install 'brmdp[experiments]'\n"
+@pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich", "threadpoolctl"])
+def test_missing_packages_are_named(package):
+    hidden = f"import sys; sys.modules[{package!r}] = None; from brmdp.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "run", "sweep.toml", "--workers", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert package in last
+    assert last.startswith("brmdp: ")
+    assert last.endswith("is missing; install it with: pip install 'brmdp[experiments]'")
+    assert "Traceback" not in done.stderr
 
 
 def test_the_command_and_the_library_share_their_stores(no_report):

@@ -12,6 +12,7 @@ import pytest
 from brmdp import cli
 from brmdp.errors import ExperimentError
 from brmdp.experiments import Store, cluster_executor, run_experiment
+from brmdp.figures import report
 from tiny_experiments import tiny
 
 pytest.importorskip("distributed")
@@ -76,7 +77,7 @@ def test_a_cluster_gives_the_same_bits_and_resumes(cluster, tmp_path):
 
 
 def test_the_command_line_computes_on_a_cluster(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "_report", lambda store: "")
+    monkeypatch.setattr(report, "write_report", lambda *_: report.Report("", {}, (), ()))
     options = ["--runs", "1", "--steps", "20", "--out", str(tmp_path), "--cluster", cluster[0]]
     assert cli.main(["reproduce", "riverswim-6", *options]) == 0
     assert Store.at(tmp_path / "riverswim-6").records("aq-brmdp").reward.shape == (1, 20)

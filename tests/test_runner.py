@@ -133,8 +133,11 @@ def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_p
         ({"robust_level": 0.0}, "robust_level must lie strictly"),
         ({"quantile_level": 2}, "quantile_level must lie strictly"),
         ({"name": ""}, "name of a case"),
-        ({"agent_parameters": {"delta": np.ones(2)}}, "agent_parameters must be numbers, text and lists by name"),
-        ({"environment_parameters": 4}, "environment_parameters must be numbers"),
+        (
+            {"agent_parameters": {"delta": np.ones(2)}},
+            "delta must be a finite number, text, or a list of these; got arr",
+        ),
+        ({"environment_parameters": {"n": float("nan")}}, "n must be a finite number, text"),
         ({"name": "two\nlines"}, "name of a case"),
     ],
 )

@@ -173,7 +173,7 @@ def test_a_sweep_runs(sweep, tmp_path):
             "floor must lie strictly between 0 and 1; got 1.2",
         ),
         (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = true\n", "alpha must be a number"),
-        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n", "alpha must be a number"),
+        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n", "alpha must be a finite number, text"),
         (
             COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 0.1\nmethod = 'exct'\n",
             "unknown method 'exct'; did you mean 'exact'",

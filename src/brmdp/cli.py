@@ -162,9 +162,8 @@ def status(directory: Path, /) -> None:
 def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None) -> None:
     if cluster is not None and workers is not None:
         raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
-    from brmdp.figures.report import Report, write_overview, write_report
-
-    reports: list[Report] = []
+    reporting = optional("brmdp.figures.report")  # asked for now, so that nothing is computed in vain
+    reports = []
     with nullcontext() if cluster is None else cluster_executor(cluster) as executor:
         for experiment in experiments:
             with _display(experiment.name) as display:
@@ -177,11 +176,11 @@ def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cl
                     on_message=display.message,
                 )
             records = {case.name: store.records(case.name) for case in store.experiment.cases}
-            reports.append(write_report(store.experiment, records, store.directory))
+            reports.append(reporting.write_report(store.experiment, records, store.directory))
             print(reports[-1].text)
     if len(reports) > 1:
         # some statements span experiments
-        write_overview(reports, out)
+        reporting.write_overview(reports, out)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import CorruptFileError, InvalidInputError
 from brmdp.planning import Problem, Solution, backup
+from brmdp.planning.solution import STATUSES
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, Quantile
@@ -456,12 +457,15 @@ class Agent(Stored):
             raise InvalidInputError(f"q_values must be finite, of shape {admissible.shape}")
         self._q_values = q_values
         self._policy = as_policy(arrays["policy"], admissible).tolist()
-        if hasattr(self.risk, "alpha"):
+        if self.schedule is not None or hasattr(self.risk, "alpha") or "levels" in arrays:
             self._levels = as_levels(arrays["levels"], "levels", one_allowed=True)
             if self._levels.shape != admissible.shape:
                 raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
         residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
+        status = str(arrays["status"])
+        if not min(residual, error_bound, policy_gap) >= 0.0 or status not in STATUSES:
+            raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
         self._report = EpisodeReport(
             self.progress.episode,
             first_step,
@@ -470,7 +474,7 @@ class Agent(Stored):
             residual,
             error_bound,
             policy_gap,
-            str(arrays["status"]),
+            status,
             None,
         )
 

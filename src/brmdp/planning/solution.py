@@ -14,11 +14,12 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 
-__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "TIE_FACTOR", "Solution"]
+__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "STATUSES", "TIE_FACTOR", "Solution"]
 
 CONVERGED = "converged"
 APPROXIMATE = "approximate"
 NOT_CONVERGED = "not converged"
+STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED)
 
 TIE_FACTOR = 10.0
 """Actions whose value is within TIE_FACTOR × tolerance of the best are tied."""

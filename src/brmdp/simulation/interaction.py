@@ -195,6 +195,10 @@ class _Meter:
     def __init__(self, agent: Agent, world: World, wanted: Diagnostics, start: int, rng: np.random.Generator) -> None:
         if wanted.true_regret and world.truth is None:
             raise InvalidInputError("true_regret=True needs a world that knows the truth; pass true_regret=False")
+        if wanted.true_regret and agent.discount != world.discount:
+            raise InvalidInputError(
+                f"agent and world must have the same discount for true regret; got {agent.discount} and {world.discount}"
+            )
         self.agent = agent
         self.wanted = wanted
         self.truth = world.truth

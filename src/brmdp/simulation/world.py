@@ -46,7 +46,7 @@ class World:
     """
 
     def __init__(self, env: Any, discount: float, *, rewards: Any = None) -> None:
-        self.env: Any = gymnasium.make(env) if isinstance(env, str) else env
+        self.env: Any = _made(env) if isinstance(env, str) else env
         self.discount: float = as_discount(discount)
         self._observed = _size(self.env, "observation_space")
         self.n_actions: int = _size(self.env, "action_space")
@@ -126,6 +126,15 @@ class World:
             raise InvalidInputError(
                 f"the environment terminated in state {observation}, where its table P never ends"
             ) from None
+
+
+def _made(name: str) -> Any:
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as error:
+        raise InvalidInputError(
+            f"env must be an environment or the id of a registered one; got {name!r}: {error}"
+        ) from None
 
 
 def _size(env: Any, name: str) -> int:
