@@ -464,7 +464,7 @@ class Agent(Stored):
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
         residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
         status = str(arrays["status"])
-        if not min(residual, error_bound, policy_gap) >= 0.0 or status not in STATUSES:
+        if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
         self._report = EpisodeReport(
             self.progress.episode,
