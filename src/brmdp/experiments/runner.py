@@ -6,6 +6,7 @@ its file system, and being killed at any moment costs the runs under way and not
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from typing import Any
 
 from brmdp._validation import as_positive_int
@@ -135,10 +137,14 @@ def cluster_executor(address: str) -> Iterator[Executor]:
         If there is no scheduler.
     """
     distributed = optional("distributed", "cluster")
+    client, reason = None, ""
     try:
         client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise ExperimentError(f"no Dask scheduler answers at {address!r}: {error}") from error
+        reason = str(error)
+    if client is None:
+        gc.collect()  # a client that failed closes itself when collected: here, not in a thread of the next one, which hangs
+        raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")
     with client:
         client.register_worker_callbacks(_one_thread)
         yield client.get_executor(pure=False)
@@ -193,7 +199,7 @@ class _Engine:
     start : function
         A new executor for at most so many runs at a time.
     stop : function
-        Ends one, whatever it is doing.
+        Ends an executor of ours, whatever it is doing; takes back what another's has not done.
     in_flight : int or None
         How many runs to hand out at a time; None for all.
     local : bool
@@ -201,20 +207,20 @@ class _Engine:
     """
 
     start: Callable[[int], Executor]
-    stop: Callable[[Any], None]
+    stop: Callable[[Any, Iterable[Future[bytes]]], None]
     in_flight: int | None = None
     local: bool = False
 
     @classmethod
     def chosen(cls, executor: Executor | None, workers: int | None) -> _Engine:
         if executor is not None:
-            return cls(lambda _: executor, lambda _: None)
+            return cls(lambda _: executor, lambda _, unfinished: _take_back(unfinished))
         if workers == 1:
-            return cls(lambda _: _InProcess(), lambda _: None, in_flight=1)
+            return cls(lambda _: _InProcess(), lambda *_: None, in_flight=1)
         processes = optional("loky").cpu_count() if workers is None else workers
         return cls(
             start=lambda most: _local_pool(min(processes, most)),
-            stop=lambda pool: pool.shutdown(kill_workers=True),
+            stop=lambda pool, _: pool.shutdown(kill_workers=True),
             in_flight=2 * processes,
             local=True,
         )
@@ -231,6 +237,11 @@ class _InProcess(Executor):
         except Exception as error:
             future.set_exception(error)
         return future
+
+
+def _take_back(unfinished: Iterable[Future[bytes]]) -> None:
+    for future in unfinished:
+        future.cancel()
 
 
 def _local_pool(processes: int) -> Executor:
@@ -260,6 +271,7 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # which lets them through again when it starts, so it must start before
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -292,13 +304,14 @@ def _compute_all(
     while (waiting or suspects) and len(failures) < FAILURES:
         queue, in_flight = (suspects, 1) if suspects else (waiting, engine.in_flight)
         executor = engine.start(1 if suspects else len(waiting))
+        running: dict[Future[bytes], Task] = {}
         try:
             if not warm:
                 _warm(tasks)  # while the workers are starting
                 warm = True
-            lost = _work_through(queue, executor, in_flight, keep, failures)
+            lost = _work_through(queue, running, executor, in_flight, keep, failures)
         finally:
-            engine.stop(executor)
+            engine.stop(executor, running)
         if lost:
             names = ", ".join(sorted(str(task) for task in lost)[:5]) + (", …" if len(lost) > 5 else "")
             if not engine.local:
@@ -318,41 +331,37 @@ def _compute_all(
 
 def _work_through(
     waiting: deque[Task],
+    running: dict[Future[bytes], Task],
     executor: Executor,
     in_flight: int | None,
     keep: Callable[[Task, bytes], None],
     failures: list[ExperimentError],
 ) -> list[Task]:
     """Compute what is waiting, until nothing is, too much fails or the executor breaks; returns what was lost then."""
-    running: dict[Future[bytes], Task] = {}
     lost: list[Task] = []
-    try:
-        while (waiting or running) and not lost and len(failures) < FAILURES:
-            while waiting and (in_flight is None or len(running) < in_flight):
-                task = waiting.popleft()
-                try:
-                    running[executor.submit(compute, task)] = task
-                except BrokenExecutor:
-                    lost.append(task)
-                    break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task = running.pop(future)
-                try:
-                    data = future.result()
-                except BrokenExecutor:
-                    lost.append(task)
-                except CancelledError:
-                    failures.append(ExperimentError(f"{task} was cancelled by the executor"))
-                except ExperimentError as error:
-                    failures.append(error)
-                except Exception as error:
-                    failures.append(ExperimentError(f"{task} failed: {error!r}"))
-                else:
-                    keep(task, data)
-        return [*lost, *running.values()] if lost else []
-    finally:
-        for future in running:
-            future.cancel()
+    while (waiting or running) and not lost and len(failures) < FAILURES:
+        while waiting and (in_flight is None or len(running) < in_flight):
+            task = waiting.popleft()
+            try:
+                running[executor.submit(compute, task)] = task
+            except BrokenExecutor:
+                lost.append(task)
+                break
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            task = running.pop(future)
+            try:
+                data = future.result()
+            except BrokenExecutor:
+                lost.append(task)
+            except CancelledError:
+                failures.append(ExperimentError(f"{task} was cancelled by the executor"))
+            except ExperimentError as error:
+                failures.append(error)
+            except Exception as error:
+                failures.append(ExperimentError(f"{task} failed: {error!r}"))
+            else:
+                keep(task, data)
+    return [*lost, *running.values()] if lost else []
 
 
 def _warn(message: str) -> None:
