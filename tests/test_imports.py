@@ -8,7 +8,19 @@ import pytest
 
 import brmdp
 
-HEAVY = ("scipy.stats", "matplotlib", "jax", "pandas", "pyarrow", "loky", "rich", "distributed", "quantecon", "mpmath", "pytest")
+HEAVY = (
+    "scipy.stats",
+    "matplotlib",
+    "jax",
+    "pandas",
+    "pyarrow",
+    "loky",
+    "rich",
+    "distributed",
+    "quantecon",
+    "mpmath",
+    "pytest",
+)
 
 NAMES = [
     "TabularMDP",

@@ -203,26 +203,30 @@ class _Engine:
     in_flight : int or None
         How many runs to hand out at a time; None for all.
     local : bool
-        Whether its workers are processes of ours: they share numba's cache, and can be replaced when they die.
+        Whether it computes on this machine, where numba's cache is shared.
+    replaceable : bool
+        Whether another can take the place of one whose workers died.
     """
 
     start: Callable[[int], Executor]
     stop: Callable[[Any, Iterable[Future[bytes]]], None]
     in_flight: int | None = None
     local: bool = False
+    replaceable: bool = False
 
     @classmethod
     def chosen(cls, executor: Executor | None, workers: int | None) -> _Engine:
         if executor is not None:
             return cls(lambda _: executor, lambda _, unfinished: _take_back(unfinished))
         if workers == 1:
-            return cls(lambda _: _InProcess(), lambda *_: None, in_flight=1)
+            return cls(lambda _: _InProcess(), lambda *_: None, in_flight=1, local=True)
         processes = optional("loky").cpu_count() if workers is None else workers
         return cls(
             start=lambda most: _local_pool(min(processes, most)),
             stop=lambda pool, _: pool.shutdown(kill_workers=True),
             in_flight=2 * processes,
             local=True,
+            replaceable=True,
         )
 
 
@@ -280,10 +284,28 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _warm(tasks: Iterable[Task]) -> None:
-    """Compile here what workers will need, so that they find it in numba's cache instead of all compiling it."""
+    """Compile here what runs will need, so that workers find it in numba's cache instead of all compiling it."""
     kinds = {(t.case.environment, t.case.agent, t.case.agent_parameters.get("method")): t for t in tasks}
     for task in kinds.values():
-        execute(replace(task.case, steps=2), task.seed, task.run)
+        with _interrupts_late():
+            execute(replace(task.case, steps=2), task.seed, task.run)
+
+
+@contextmanager
+def _interrupts_late() -> Iterator[None]:
+    """Ctrl-C takes effect at the end: the compiler would print it and go on as if nothing had happened."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    arrived: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if arrived:
+        raise KeyboardInterrupt
 
 
 # --- computing -------------------------------------------------------------------------------------------------
@@ -307,14 +329,14 @@ def _compute_all(
         running: dict[Future[bytes], Task] = {}
         try:
             if not warm:
-                _warm(tasks)  # while the workers are starting
+                _warm(tasks)  # while workers are starting
                 warm = True
             lost = _work_through(queue, running, executor, in_flight, keep, failures)
         finally:
             engine.stop(executor, running)
         if lost:
             names = ", ".join(sorted(str(task) for task in lost)[:5]) + (", …" if len(lost) > 5 else "")
-            if not engine.local:
+            if not engine.replaceable:
                 raise ExperimentError(f"the executor broke down over {names}. Finished runs are kept; run again")
             say(f"a worker died; to be computed again: {names}")
         for task in lost:
