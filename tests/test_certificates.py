@@ -116,7 +116,7 @@ def test_policy_gap_covers_a_greedy_policy_that_loses():
     rewards[0, 0] = -loss * 0.98  # staying looks better from V = (error, −error), and loses 2γ·error at every step
     mdp = brmdp.TabularMDP(kernel, rewards, gamma)
     initial = np.array([error, -error])
-    got = brmdp.solve(mdp, tolerance=10.0, initial=initial)
+    got = brmdp.solve(mdp, tolerance=10.0, initial=initial, method="value-iteration")
     assert got.iterations == 1
     assert_covered(got, np.zeros(2), brmdp.evaluate(mdp, got.policy))
     assert got.policy.tolist()[0] == 0

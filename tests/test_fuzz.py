@@ -7,7 +7,7 @@ the limits of tiny and huge concentrations, and by linear algebra. Warnings are 
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy import special
@@ -195,6 +195,7 @@ def test_cdf(pair, z):
 
 @FUZZ
 @given(rows(concentrations, tame, max_size=5), tame, tame)
+@example(([0.015625, 1.0, 0.015625], [1.0, 1.7843093102850628e-212, -1.0]), 0.0, 1.7843093102850628e-212)
 def test_cdf_is_monotone(pair, one, two):
     phi, w = (np.array(x) for x in pair)
     assume((phi > 0).any())

@@ -222,7 +222,7 @@ def test_impossible_outcomes_are_never_drawn():
     for number, demand in [(np.nextafter(1.0, 0.0), 10), (0.0, 1)]:
         env.np_random = Constant(number)
         env.reset(options={"state": 12})
-        assert env.step(0)[4] == {"demand": demand}
+        assert env.step(0)[4] == {"disturbance": demand}
 
 
 # ---------------------------------------------------------------------------------------------------- Gymnasium's P
@@ -488,7 +488,7 @@ def test_the_belief_learns_from_the_environment():
                 posterior.observe(state, action, following)
         posterior.observe(state, action, following, disturbance=info["disturbance"] if hidden else None)
     assert any(following == 0 and state + action < 5 for state, action, following, _, _ in record)
-    np.testing.assert_array_equal(posterior.counts(), np.bincount([i["demand"] for *_, i in record], minlength=6))
+    np.testing.assert_array_equal(posterior.counts(), np.bincount([i["disturbance"] for *_, i in record], minlength=6))
 
 
 @pytest.mark.parametrize("shortage_cost", [0.0, 2.0])

@@ -58,6 +58,8 @@ ROW_TOLERANCE = 1e-6
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
+# Values nearer to z than this fraction of the spread count as equal to it in the distribution function.
+CLOSEST = 1e-150
 # Where the integrand, still above this fraction of the sum, turns by more than a right angle from one node to the
 # next, it is not resolved, whatever the two rules say.
 TURN_MATTERS = 1e-5
@@ -568,6 +570,10 @@ def cdf_row(phi, values, n, z, scratch):
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
+    for i in range(n):
+        # nearer than this the square of a difference, in units of the spread, would vanish
+        if phi[i] > 0.0 and abs(values[i] - z) < CLOSEST * (high - low):
+            z = values[i]
     tail, density, error, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     tail = min(max(tail, 0.0), 1.0)
     if tail > 0.5:

@@ -34,6 +34,7 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     concentration, values : (..., n) arrays
         Concentrations from 1e-100 to 1e12; zeros are structural zeros, whose values do not matter. Values within ±1e150.
     z : (...) array
+        Resolved to 1e-150 of the spread of the values: nearer to a value it counts as that value.
     complement : bool
         Return Pr(values·P > z) instead, without cancellation.
 
