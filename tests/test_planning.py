@@ -430,3 +430,48 @@ def test_unreachable_tolerance_is_named():
     case = problem("dense-1")
     with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
         case.plan(brmdp.Quantile(0.2), tolerance=1e-18)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 48, 49, 80])
+def test_many_policies_are_evaluated_like_linear_systems(n):
+    """Both sides of the size up to which elimination is written out."""
+    rng = np.random.default_rng(n)
+    kernel = rng.dirichlet(np.full(n, 0.3), size=(n, 3))
+    rewards = rng.normal(size=(n, 3, n))
+    mdp = brmdp.TabularMDP(kernel, rewards, 0.97)
+    policies = rng.integers(3, size=(5, n))
+    found = brmdp.evaluate_policies(mdp, policies)
+    states = np.arange(n)
+    for policy, values in zip(policies, found, strict=True):
+        followed = kernel[states, policy]
+        paid = (followed * rewards[states, policy]).sum(axis=1)
+        expected = np.linalg.solve(np.eye(n) - 0.97 * followed, paid)
+        np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_array_equal(brmdp.evaluate(mdp, policy), values)
+
+
+def test_policies_of_the_wrong_form_are_refused():
+    mdp = brmdp.envs.riverswim(6)
+    with pytest.raises(brmdp.InvalidInputError, match=r"policies must have shape \(n, 6\)"):
+        brmdp.evaluate_policies(mdp, np.zeros(6, dtype=int))
+    with pytest.raises(brmdp.InvalidInputError, match="policy"):
+        brmdp.evaluate_policies(mdp, [[0, 0, 0, 0, 0, 2]])
+
+
+def test_evaluating_only_the_actions_of_the_policy():
+    mdp = brmdp.envs.riverswim(6)
+    posterior = brmdp.DirichletPosterior.uniform(6, 2)
+    policy = np.array([1, 1, 0, 1, 0, 1])
+    whole = brmdp.evaluate_policy(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
+    part = brmdp.evaluate_policy(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False)
+    np.testing.assert_array_equal(part.values, whole.values)
+    np.testing.assert_array_equal(part.q_values[np.arange(6), policy], whole.q_values[np.arange(6), policy])
+    assert np.isneginf(part.q_values[np.arange(6), 1 - policy]).all()
+
+
+def test_flat_rewards_are_those_of_the_possible_transitions():
+    mdp = brmdp.envs.riverswim(6)
+    posterior = brmdp.DirichletPosterior.uniform(6, 2, possible=mdp)
+    dense = brmdp.plan(posterior, mdp.rewards, 0.9, risk=brmdp.Quantile(0.3))
+    flat = brmdp.plan(posterior, mdp.transition_rewards, 0.9, risk=brmdp.Quantile(0.3))
+    np.testing.assert_array_equal(flat.values, dense.values)

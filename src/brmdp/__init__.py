@@ -6,6 +6,7 @@ from brmdp.errors import (
     BrmdpError,
     ConvergenceError,
     CorruptFileError,
+    ExperimentError,
     ImpossibleTransitionError,
     InvalidInputError,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "DirichletPosterior",
     "DisturbancePosterior",
     "DisturbanceRewards",
+    "ExperimentError",
     "History",
     "ImpossibleTransitionError",
     "InvalidInputError",

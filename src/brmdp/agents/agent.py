@@ -32,7 +32,7 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import CorruptFileError, InvalidInputError
 from brmdp.planning import Problem, Solution, backup
-from brmdp.planning.solution import STATUSES
+from brmdp.planning.solution import STATUSES, TIE_FACTOR
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, Quantile
@@ -316,7 +316,7 @@ class Agent(Stored):
                 action=a,
                 value=float(self._q_values[s, a]),
                 chosen=bool(a == policy[s]),
-                tied=bool(self._q_values[s, a] >= best - 10.0 * self.tolerance),
+                tied=bool(self._q_values[s, a] >= best - TIE_FACTOR * self.tolerance),
                 level=None if self._levels is None else float(self._levels[s, a]),
                 visits=int(self.progress.visits_at_start[s, a]),
                 mean=float(mean[a]),

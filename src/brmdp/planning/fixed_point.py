@@ -8,7 +8,8 @@ whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see
 convex nor concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one,
 otherwise a value-iteration step is taken, which always does. Between sweeps over all actions Newton iterates on the
 rows of the greedy policy alone, once that policy has settled: they cost a fraction 1/A of a sweep, and only a full sweep
-can certify.
+can certify. Where the measure is linear and the problem small, Newton is policy iteration, done in one compiled call before
+the sweep that certifies it.
 
 Rounding and quadrature perturb T by at most η, which every bound includes.
 """
