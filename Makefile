@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 # runs of the quickstart; the paper has 100
-RUNS ?= 40
+RUNS ?= 24
 
 .PHONY: install quickstart test test-slow check bench reproduction clean
 

@@ -454,8 +454,8 @@ def test_policies_of_the_wrong_form_are_refused():
     mdp = brmdp.envs.riverswim(6)
     with pytest.raises(brmdp.InvalidInputError, match=r"policies must have shape \(n, 6\)"):
         brmdp.evaluate_policies(mdp, np.zeros(6, dtype=int))
-    with pytest.raises(brmdp.InvalidInputError, match="policy"):
-        brmdp.evaluate_policies(mdp, [[0, 0, 0, 0, 0, 2]])
+    with pytest.raises(brmdp.InvalidInputError, match=r"policies must lie in 0\.\.1; got 2 at index \(1, 5\)"):
+        brmdp.evaluate_policies(mdp, [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2]])
 
 
 def test_evaluating_only_the_actions_of_the_policy():

@@ -19,6 +19,7 @@ __all__ = [
     "as_level",
     "as_levels",
     "as_number",
+    "as_policies",
     "as_policy",
     "as_positive_int",
     "as_positive_number",
@@ -150,16 +151,33 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
 
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:
     """One admissible action per state."""
-    n_states, n_actions = admissible.shape
+    n_states = admissible.shape[0]
     array = as_array(value, name, "integers")
     if array.shape != (n_states,):
         raise InvalidInputError(f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}")
-    policy = as_index_array(array, n_actions, name)
-    refused = ~admissible[np.arange(n_states), policy]
+    return _admissible_actions(array, admissible, name)
+
+
+def as_policies(value: Any, admissible: NDArray[np.bool_], name: str = "policies") -> IntArray:
+    """Many policies, (n, S): one admissible action per state in each."""
+    n_states = admissible.shape[0]
+    array = as_array(value, name, "integers, one row per policy")
+    if array.ndim != 2 or array.shape[1] != n_states:
+        raise InvalidInputError(f"{name} must have shape (n, {n_states}); got {array.shape}")
+    return _admissible_actions(array, admissible, name)
+
+
+def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name: str) -> IntArray:
+    """Actions (..., S), each admissible in its state."""
+    n_states, n_actions = admissible.shape
+    actions = as_index_array(array, n_actions, name)
+    refused = ~admissible[np.arange(n_states), actions]
     if refused.any():
-        state = int(np.argmax(refused))
-        raise InvalidInputError(f"{name} takes action {policy[state]} in state {state}, which is not admissible there")
-    return policy
+        where = first_bad(refused)
+        raise InvalidInputError(
+            f"{name} takes action {actions[where]} in state {where[-1]}, which is not admissible there"
+        )
+    return actions
 
 
 def as_rng(value: Any, name: str = "rng") -> np.random.Generator:

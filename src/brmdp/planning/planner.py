@@ -12,9 +12,9 @@ from brmdp._kernels import linear
 from brmdp._validation import (
     FloatArray,
     IntArray,
-    as_array,
     as_discount,
     as_float_array,
+    as_policies,
     as_policy,
     as_positive_int,
     as_positive_number,
@@ -143,14 +143,10 @@ def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> Float
 def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-10) -> FloatArray:
     """Exact values of many policies (n, S) in a known MDP, (n, S); see :func:`evaluate`."""
     _require_mdp(mdp)
-    given = as_array(policies, "policies", "integers, one row per policy")
-    if given.ndim != 2:
-        raise InvalidInputError(f"policies must have shape (n, {mdp.n_states}); got {given.shape}")
-    chosen = [as_policy(policy, mdp.admissible) for policy in given]
+    chosen = as_policies(policies, mdp.admissible)
     accuracy = as_positive_number(tolerance, "tolerance")
     if mdp.n_states <= DENSE_STATES:
-        rows = np.array(chosen, dtype=np.int64).reshape(len(chosen), mdp.n_states)
-        pairs = rows + np.arange(mdp.n_states) * mdp.n_actions
+        pairs = chosen + np.arange(mdp.n_states) * mdp.n_actions
         pattern = mdp.pattern
         values: FloatArray = linear.policy_values(
             pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
