@@ -428,6 +428,21 @@ def test_ties_are_broken_uniformly_under_the_uniform_prior(name):
     assert 1e-3 < stats.chi2.sf(statistic, 48) < 1 - 1e-3
 
 
+@pytest.mark.parametrize("make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.brmdp, alpha=0.3)])
+def test_the_lowest_of_tied_actions_on_request(make, tmp_path):
+    agent = make(uniform(LAKE), LAKE.rewards, 0.8, ties="lowest", rng=1)
+    np.testing.assert_array_equal(agent.policy, 0)
+    agent.observe(14, 0, 13)
+    agent.save(tmp_path / "agent.npz")
+    loaded = brmdp.Agent.load(tmp_path / "agent.npz")
+    assert loaded.ties == "lowest"
+    for one in (agent, loaded):
+        one._stale = True
+        np.testing.assert_array_equal(one.policy, one.report.solution.q_values.argmax(axis=1))
+    with pytest.raises(brmdp.InvalidInputError, match=r"ties must be one of .*; got 'first'"):
+        make(uniform(LAKE), LAKE.rewards, 0.8, ties="first")
+
+
 def test_choices_are_independent_over_states_and_plans():
     agent = risk_agent(uniform(LAKE), LAKE.rewards, 0.8, brmdp.Mean(), rng=3)
     pairs = np.zeros((3, 4, 4))

@@ -75,6 +75,7 @@ def test_everything_meets_everything(sweep):
         "method": "saddlepoint",
         "coefficient": 250.0,
         "restart": "geometric",
+        "ties": "uniform",
     }
 
 
@@ -159,8 +160,9 @@ def test_a_sweep_runs(sweep, tmp_path):
         (COMMON + RIVER + "[[agent]]\nname = 'psrl'\n", "unknown agent 'psrl'; did you mean 'continuing-psrl'"),
         (
             COMMON + RIVER + PSRL + "delta = 3\n",
-            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart",
+            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties",
         ),
+        (COMMON + RIVER + PSRL + "ties = 'first'\n", r"case 'continuing-psrl': ties must be one of .*; got 'first'"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\n", "aq-brmdp needs delta"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndleta = 5\n", "'dleta'; did you mean 'delta'"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 0\n", "delta must be a positive finite number; got 0"),

@@ -40,6 +40,8 @@ from brmdp.risk.base import RiskMeasure
 
 __all__ = ["ActionReport", "Agent", "EpisodeReport"]
 
+TIES = ("uniform", "lowest")
+
 BELIEFS = {cls.__name__: cls for cls in (DirichletPosterior, DisturbancePosterior, ScenarioPosterior)}
 
 
@@ -141,13 +143,15 @@ class Agent(Stored):
         Levels for ``risk`` at each plan; by default its own.
     tolerance : float
         Of the plans.
+    ties : {"uniform", "lowest"}
+        Which of several tied actions to take, decided once per plan: one at random, or the first. The first is what a plain
+        arg max takes; it makes the numbering of the actions matter.
     rng : numpy.random.Generator or seed
         Source of the agent's two streams: one for ties, one for the restart rule. Measures that draw have their own.
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``. Among tied
-    actions it chooses uniformly, once per plan.
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``.
     """
 
     def __init__(
@@ -160,16 +164,20 @@ class Agent(Stored):
         restart: RestartRule,
         schedule: Schedule | None = None,
         tolerance: float = 1e-8,
+        ties: str = "uniform",
         rng: Any = None,
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
         _check_parts(risk, schedule, restart)
+        if not isinstance(ties, str) or ties not in TIES:
+            raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
         self._latest = belief.copy()
         self._problem = Problem.of(self._latest, rewards, discount, tolerance)
         self.risk = risk
         self.schedule = schedule
         self.restart = restart
+        self.ties = ties
         self._tie_stream, self._restart_stream = independent_streams(rng, 2)
         self.progress = Progress.none(self._latest.pattern.admissible)
         self.belief: Any = self._latest.copy()
@@ -238,8 +246,8 @@ class Agent(Stored):
         self._stale = False
 
     def _break_ties(self, solution: Solution) -> IntArray:
-        """A tied action uniformly at random, in every tied state."""
-        if not solution.tied.any():
+        """One of the tied actions in every tied state."""
+        if self.ties == "lowest" or not solution.tied.any():
             return solution.policy
         tickets = self._tie_stream.random(solution.q_values.shape)
         chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
@@ -336,6 +344,7 @@ class Agent(Stored):
             "risk": describe_part(self.risk),
             "schedule": describe_part(self.schedule),
             "restart": describe_part(self.restart),
+            "ties": self.ties,
         }
         content: dict[str, NDArray[Any]] = {
             "parts": np.array(json.dumps(parts)),
@@ -414,7 +423,8 @@ class Agent(Stored):
             with corrupt_if_invalid(source):
                 latest = belief_type.from_arrays(_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
-                agent = cls(latest, arrays["rewards"], discount, tolerance=tolerance, rng=0, **chosen)
+                settings = {"tolerance": tolerance, "ties": parts["ties"], "rng": 0}
+                agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
                 agent._resume(arrays, source)
         except InvalidInputError:
             raise

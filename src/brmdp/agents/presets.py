@@ -24,13 +24,14 @@ def aq_brmdp(
     method: Any = "exact",
     restart: RestartRule | None = None,
     tolerance: float = 1e-8,
+    ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
     """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's Algorithm AQ-BRMDP).
 
     Parameters
     ----------
-    belief, rewards, discount, tolerance
+    belief, rewards, discount, tolerance, ties
         As in :class:`Agent`.
     delta : float
         Sensitivity δ > 0 of the schedule (the paper: 5 to 15).
@@ -43,7 +44,7 @@ def aq_brmdp(
     rng : numpy.random.Generator or seed
     """
     return _quantile_agent(
-        belief, rewards, discount, AdaptiveLevel(delta, floor), floor, method, restart, tolerance, rng
+        belief, rewards, discount, AdaptiveLevel(delta, floor), floor, method, restart, tolerance, ties, rng
     )
 
 
@@ -56,10 +57,11 @@ def brmdp(
     method: Any = "exact",
     restart: RestartRule | None = None,
     tolerance: float = 1e-8,
+    ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
     """BRMDP-α: quantile planning at one fixed level; arguments as in :func:`aq_brmdp`."""
-    return _quantile_agent(belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, rng)
+    return _quantile_agent(belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, ties, rng)
 
 
 def continuing_psrl(
@@ -69,6 +71,7 @@ def continuing_psrl(
     *,
     restart: RestartRule | None = None,
     tolerance: float = 1e-8,
+    ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
@@ -81,6 +84,7 @@ def continuing_psrl(
         risk=PosteriorSample(rng=draws),
         restart=GeometricLength(discount) if restart is None else restart,
         tolerance=tolerance,
+        ties=ties,
         rng=agent_stream,
     )
 
@@ -94,6 +98,7 @@ def _quantile_agent(
     method: Any,
     restart: RestartRule | None,
     tolerance: float,
+    ties: str,
     rng: Any,
 ) -> Agent:
     discount = as_discount(discount)
@@ -108,5 +113,6 @@ def _quantile_agent(
         schedule=schedule,
         restart=GeometricLength(discount) if restart is None else restart,
         tolerance=tolerance,
+        ties=ties,
         rng=agent_stream,
     )

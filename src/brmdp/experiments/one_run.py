@@ -34,12 +34,12 @@ REQUIRED = object()
 """In place of a default."""
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
-_RESTART = {"restart": "geometric"}
+_COMMON = {"restart": "geometric", "ties": "uniform"}
 
 AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
-    "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_RESTART}),
-    "brmdp": (brmdp, {"alpha": REQUIRED, **_QUANTILE, **_RESTART}),
-    "continuing-psrl": (continuing_psrl, _RESTART),
+    "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
+    "brmdp": (brmdp, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
+    "continuing-psrl": (continuing_psrl, _COMMON),
 }
 """By name: how to make it, and its parameters with their defaults."""
 
