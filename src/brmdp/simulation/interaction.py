@@ -1,4 +1,4 @@
-"""The only agent–environment loop, and what it records."""
+"""A tabular agent in a tabular world, and what is recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.planning import evaluate_policies, evaluate_policy, plan, posterior_quantile_value, solve
 from brmdp.posterior import DisturbancePosterior
 from brmdp.risk import Quantile
+from brmdp.simulation.loop import interact
 from brmdp.simulation.world import World
 
 __all__ = ["Diagnostics", "Episodes", "History", "simulate"]
@@ -148,45 +149,23 @@ def simulate(
             f"{agent.belief.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
         )
     wanted = Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
-    states = np.empty(n, dtype=np.int64)
-    actions = np.empty(n, dtype=np.int64)
-    rewards = np.empty(n)
-    episodes = np.empty(n, dtype=np.int64)
     state = world.reset(seed)
     meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng))
-    act, observe, env_step, progress = agent.act, agent.observe, world.env.step, agent.progress
-    next_quantile = n if wanted.quantile_level is None else 0
-    sees_disturbance = isinstance(agent.belief, DisturbancePosterior)
-    episode = -1
-    for t in range(n):
-        action = act(state)
-        if progress.episode != episode:
-            episode = progress.episode
-            meter.begin_episode(t)
-        if t == next_quantile:
-            meter.estimate_quantile(t)
-            next_quantile += wanted.quantile_every
-        observation, reward, terminated, truncated, info = env_step(action)
-        following = world.end_of(int(observation)) if terminated else int(observation)
-        observe(state, action, following, disturbance=info.get("disturbance") if sees_disturbance else None)
-        states[t] = state
-        actions[t] = action
-        rewards[t] = reward
-        episodes[t] = episode
-        state = world.reset() if terminated or truncated else following
-        if on_step is not None and t % 100 == 99:
-            on_step(t + 1)
+    clues = _disturbance if isinstance(agent.belief, DisturbancePosterior) else None
+    path = interact(agent, world, n, meter, state=state, clues=clues, on_step=on_step)
     return History(
-        states,
-        actions,
-        rewards,
-        episodes,
-        meter.true_regret(states, n),
-        meter.robust_regret(states, n),
+        *path,
+        meter.true_regret(path.state, n),
+        meter.robust_regret(path.state, n),
         np.array(meter.quantile_step, dtype=np.int64),
         np.array(meter.quantile_value),
         meter.episodes,
     )
+
+
+def _disturbance(info: dict[str, Any]) -> dict[str, Any]:
+    """What drove the transition, where the world tells."""
+    return {"disturbance": info.get("disturbance")}
 
 
 class _Meter:
@@ -227,19 +206,22 @@ class _Meter:
         if self.wanted.robust_level is not None:
             self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
 
-    def estimate_quantile(self, t: int) -> None:
-        """The posterior quantile of the current policy's value at the first state, under φ_k."""
+    def measure(self, t: int) -> int | None:
+        """The posterior quantile of the current policy's value at the first state, under φ_k, if it is wanted."""
+        if self.wanted.quantile_level is None:
+            return None
         estimate = posterior_quantile_value(
             self.agent.belief,
             self.agent.rewards,
             self.agent.discount,
             self.agent.policy,
-            as_level(self.wanted.quantile_level),
+            self.wanted.quantile_level,
             samples=self.wanted.quantile_samples,
             rng=self.rng,
         )
         self.quantile_step.append(t)
         self.quantile_value.append(float(estimate.values[self.start]))
+        return t + self.wanted.quantile_every
 
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """V*_{φ,α̲} − V^π_{φ,α̲} under what the agent believes now."""

@@ -118,6 +118,13 @@ class World:
         observation, _ = self.env.reset(seed=seed)
         return int(observation)
 
+    def step(self, action: int) -> tuple[int, float, int, dict[str, Any]]:
+        """Act; next state of the transition, reward, state to go on from (another after a reset), and Gymnasium's info."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        following = self.end_of(int(observation)) if terminated else int(observation)
+        then = self.reset() if terminated or truncated else following
+        return following, reward, then, info
+
     def end_of(self, observation: int) -> int:
         """The absorbing state of an episode that terminated with ``observation``."""
         try:
