@@ -13,6 +13,7 @@ from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments import (
     ALL,
     EXPERIMENTS,
+    Case,
     Experiment,
     cluster_executor,
     find_stores,
@@ -131,8 +132,9 @@ def list_experiments() -> None:
     """Show the experiments that can be reproduced."""
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
-        cases = experiment.cases
-        print(f"{experiment.name:{width}}  {experiment.title}: {len(cases)} cases, {cases[0].steps} steps")
+        first, cases = experiment.cases[0], len(experiment.cases)
+        steps = f", {first.steps} steps" if isinstance(first, Case) else ""
+        print(f"{experiment.name:{width}}  {experiment.title}: {cases} case{'s' if cases > 1 else ''}{steps}")
     print(f"{'all':{width}}  The paper's: {', '.join(ALL)}")
 
 

@@ -1,6 +1,6 @@
-"""One run of one case: the world, the agent, and their interaction, from a seed and a run number alone.
+"""One run of one case, from a seed and a run number alone: an interaction of an agent with a world, or a replication.
 
-Three random streams belong to a run: of the environment, of the agent and of the diagnostics. They depend on the
+Three random streams belong to an interaction: of the environment, of the agent and of the diagnostics. They depend on the
 experiment's seed and the run number, not on the case, so run i of all cases meets the same luck; and on nothing else, so
 neither workers, nor order, nor diagnostics change a result.
 """
@@ -21,17 +21,15 @@ from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubli
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments.extras import optional
-from brmdp.experiments.spec import METHODS, Case, require_known
+from brmdp.experiments.programs import REQUIRED, Columns, parameters_of, replicate
+from brmdp.experiments.spec import METHODS, Case, Computation, require_known
 from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
 from brmdp.risk import MonteCarlo
 from brmdp.simulation import Diagnostics, History, World, simulate
 
-__all__ = ["AGENTS", "ENVIRONMENTS", "REQUIRED", "RunRecord", "build", "execute"]
+__all__ = ["AGENTS", "ENVIRONMENTS", "Replication", "RunRecord", "build", "execute", "validate"]
 
 ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM = 0, 1, 2
-
-REQUIRED = object()
-"""In place of a default."""
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform"}
@@ -66,7 +64,7 @@ An id of your own is written "module:id": every process that runs it then import
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one run gave: its history, the size of its world, and how long it took."""
+    """What one interaction gave: its history, the size of its world, and how long it took."""
 
     history: History
     n_states: int
@@ -74,22 +72,33 @@ class RunRecord:
     seconds: float
 
 
-def execute(case: Case, seed: int, run: int) -> RunRecord:
+@dataclass(frozen=True, eq=False)
+class Replication:
+    """What one replication of a computation gave, and how long it took."""
+
+    columns: Columns
+    seconds: float
+
+
+def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replication:
     """Carry out run number ``run`` of ``case``.
 
     Parameters
     ----------
-    case : Case
+    case : Case or Computation
     seed : int
         Of the experiment.
     run : int
     """
     begin = time.perf_counter()
-    environment, agent_stream, diagnostics = (
-        np.random.SeedSequence(seed, spawn_key=(run, stream))
-        for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM)
-    )
     with _one_blas_thread:
+        if isinstance(case, Computation):
+            columns = replicate(case, np.random.SeedSequence(seed, spawn_key=(run,)))
+            return Replication(columns, time.perf_counter() - begin)
+        environment, agent_stream, diagnostics = (
+            np.random.SeedSequence(seed, spawn_key=(run, stream))
+            for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM)
+        )
         world, agent = build(case, agent_stream)
         history = simulate(
             agent,
@@ -99,7 +108,24 @@ def execute(case: Case, seed: int, run: int) -> RunRecord:
             diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
             diagnostics_rng=diagnostics,
         )
-    return RunRecord(history, world.n_states, world.n_actions, time.perf_counter() - begin)
+        return RunRecord(history, world.n_states, world.n_actions, time.perf_counter() - begin)
+
+
+def validate(case: Case | Computation) -> None:
+    """Refuse a case that could not be carried out, before anything is.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name or parameter is not allowed; the message names the case.
+    """
+    if isinstance(case, Case):
+        build(case)
+        return
+    try:
+        parameters_of(case)
+    except BrmdpError as error:
+        raise InvalidInputError(f"case {case.name!r}: {error}") from error
 
 
 def build(case: Case, rng: Any = None) -> tuple[World, Agent]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.experiments.spec import Case
+from brmdp.experiments.spec import Case, Computation
 
-__all__ = ["CaseRecords"]
+__all__ = ["CaseRecords", "Replications"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +49,24 @@ class CaseRecords:
     quantile_value: FloatArray
     seconds: FloatArray
     n_states: int
+
+
+@dataclass(frozen=True, eq=False)
+class Replications:
+    """R replications of a computation, in the order of their run numbers.
+
+    Attributes
+    ----------
+    case : Computation
+    run : (R,) integers
+        Run numbers; equal numbers of different cases share their seeds.
+    columns : mapping
+        (R, n) arrays by name.
+    seconds : (R,) array
+        Time of each run.
+    """
+
+    case: Computation
+    run: IntArray
+    columns: Mapping[str, NDArray[Any]]
+    seconds: FloatArray

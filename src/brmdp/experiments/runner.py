@@ -23,8 +23,8 @@ from typing import Any
 from brmdp._validation import as_positive_int
 from brmdp.errors import BrmdpError, ExperimentError
 from brmdp.experiments.extras import optional
-from brmdp.experiments.one_run import build, execute
-from brmdp.experiments.spec import Case, Experiment
+from brmdp.experiments.one_run import execute, validate
+from brmdp.experiments.spec import Case, Computation, Experiment
 from brmdp.experiments.store import Store, encode, versions
 
 __all__ = ["cluster_executor", "compute", "run_experiment"]
@@ -48,7 +48,7 @@ CONNECTING = "10s"
 class Task:
     """A run to compute."""
 
-    case: Case
+    case: Case | Computation
     seed: int
     run: int
 
@@ -98,10 +98,10 @@ def run_experiment(
         workers = as_positive_int(workers, "workers")
     say = _warn if on_message is None else on_message
     for case in experiment.cases:
-        build(case)
+        validate(case)
     with Store.opened(directory, experiment) as store:
         tasks = _missing(store, say)
-        wanted = len(experiment.cases) * experiment.runs
+        wanted = sum(experiment.runs_of(case) for case in experiment.cases)
         finished = wanted - len(tasks)
         if on_progress is not None:
             on_progress(finished, wanted)
@@ -180,8 +180,10 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
     return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
 
 
-def _expected_cost(case: Case) -> float:
+def _expected_cost(case: Case | Computation) -> float:
     """Roughly how long a run takes, to order them."""
+    if isinstance(case, Computation):
+        return 0.0
     default = "none" if case.agent == "continuing-psrl" else "exact"
     weights = {"none": 1, "saddlepoint": 2, "exact": 3, "monte-carlo-reused": 10, "monte-carlo": 30}
     return float(case.steps * weights[case.agent_parameters.get("method", default)])
@@ -285,10 +287,17 @@ def _interrupts_held() -> Iterator[None]:
 
 def _warm(tasks: Iterable[Task]) -> None:
     """Compile here what runs will need, so that workers find it in numba's cache instead of all compiling it."""
-    kinds = {(t.case.environment, t.case.agent, t.case.agent_parameters.get("method")): t for t in tasks}
+    kinds = {}
+    for task in tasks:
+        case = task.case
+        if isinstance(case, Case):
+            short = replace(task, case=replace(case, steps=2))
+            kinds[case.environment, case.agent, case.agent_parameters.get("method")] = short
+        else:
+            kinds[case.program, "", None] = task
     for task in kinds.values():
         with _interrupts_late():
-            execute(replace(task.case, steps=2), task.seed, task.run)
+            execute(task.case, task.seed, task.run)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Experiments as data: cases (an agent in an environment), each run many times from common seeds."""
+"""Experiments as data: cases (an agent in an environment, or a computation), each run many times from common seeds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 from brmdp._validation import as_discount, as_level, as_positive_int
 from brmdp.errors import InvalidInputError
 
-__all__ = ["METHODS", "Case", "Experiment", "require_known"]
+__all__ = ["METHODS", "Case", "Computation", "Experiment", "require_known"]
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
 """Ways to take the quantile; the sampled ones with the paper's budgets, drawn afresh for every plan or kept."""
@@ -52,6 +52,8 @@ class Case:
         How many of them the figures show; by default all.
     robust_level, quantile_level : float or None
         Diagnostics, see :class:`brmdp.Diagnostics`.
+    most_runs : int
+        No more of the experiment's runs than these; 0 for all.
     """
 
     name: str
@@ -64,24 +66,18 @@ class Case:
     shown_steps: int = 0
     robust_level: float | None = None
     quantile_level: float | None = None
+    most_runs: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
-            raise InvalidInputError(f"name of a case must be printable text; got {self.name!r}")
+        _require_name(self.name)
         object.__setattr__(self, "discount", as_discount(self.discount))
         object.__setattr__(self, "steps", as_positive_int(self.steps, "steps"))
         object.__setattr__(self, "shown_steps", self.shown_steps or self.steps)
         for level in ("robust_level", "quantile_level"):
             if getattr(self, level) is not None:
                 object.__setattr__(self, level, as_level(getattr(self, level), level))
-        for name in ("environment_parameters", "agent_parameters"):
-            for key, value in dict(getattr(self, name)).items():
-                try:
-                    json.dumps({key: value}, allow_nan=False)
-                except (TypeError, ValueError):
-                    raise InvalidInputError(
-                        f"{key} must be a finite number, text, or a list of these; got {value!r}"
-                    ) from None
+        _require_plain(self.environment_parameters)
+        _require_plain(self.agent_parameters)
 
     def describe(self) -> dict[str, Any]:
         """Everything as plain data, for files."""
@@ -93,6 +89,50 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Computation:
+    """A case that is no interaction: each run is a replication of a program.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the experiment.
+    program : str
+        One of :data:`brmdp.experiments.programs.PROGRAMS`.
+    parameters : mapping
+        Passed to it.
+    most_runs : int
+        No more of the experiment's runs than these; 0 for all.
+    """
+
+    name: str
+    program: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    most_runs: int = 0
+
+    def __post_init__(self) -> None:
+        _require_name(self.name)
+        _require_plain(self.parameters)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything as plain data, for files."""
+        return {**vars(self), "parameters": dict(self.parameters)}
+
+
+def _require_name(name: Any) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InvalidInputError(f"name of a case must be printable text; got {name!r}")
+
+
+def _require_plain(parameters: Mapping[str, Any]) -> None:
+    """Refuse what a file could not hold."""
+    for key, value in dict(parameters).items():
+        try:
+            json.dumps({key: value}, allow_nan=False)
+        except (TypeError, ValueError):
+            raise InvalidInputError(f"{key} must be a finite number, text, or a list of these; got {value!r}") from None
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Cases compared on common seeds.
 
@@ -101,16 +141,16 @@ class Experiment:
     name : str
         Also of its folder.
     title : str
-    cases : tuple of Case
+    cases : tuple of Case or Computation
     runs : int
-        Independent runs of each case; run i of all cases shares its seeds.
+        Independent runs of each case, unless it has fewer; run i of all cases shares its seeds.
     seed : int
         Of everything random.
     """
 
     name: str
     title: str
-    cases: tuple[Case, ...]
+    cases: tuple[Case | Computation, ...]
     runs: int = 100
     seed: int = 2026
 
@@ -127,7 +167,11 @@ class Experiment:
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(f"cases must be one or more, with different names; got {names}")
 
-    def case(self, name: str) -> Case:
+    def runs_of(self, case: Case | Computation) -> int:
+        """How many runs of a case are wanted."""
+        return min(self.runs, case.most_runs or self.runs)
+
+    def case(self, name: str) -> Case | Computation:
         """The case of that name."""
         require_known(name, (case.name for case in self.cases), "case")
         return next(case for case in self.cases if case.name == name)
@@ -143,17 +187,25 @@ class Experiment:
         cases = self.cases
         if method is not None:
             require_known(method, METHODS, "method")
-            if len({case.agent_parameters["method"] for case in cases if "method" in case.agent_parameters}) > 1:
-                raise InvalidInputError(f"method cannot be chosen for {self.name}, which compares methods")
+            methods = {case.agent_parameters.get("method", "") for case in cases if isinstance(case, Case)} - {""}
+            if len(methods) != 1:
+                reason = "which compares methods" if methods else "which takes no quantiles by a method"
+                raise InvalidInputError(f"method cannot be chosen for {self.name}, {reason}")
             cases = tuple(
                 replace(case, agent_parameters={**case.agent_parameters, "method": method})
-                if "method" in case.agent_parameters
+                if isinstance(case, Case) and "method" in case.agent_parameters
                 else case
                 for case in cases
             )
         if steps is not None:
             steps = as_positive_int(steps, "steps")
-            cases = tuple(replace(case, steps=steps, shown_steps=min(case.shown_steps, steps)) for case in cases)
+            if not all(isinstance(case, Case) for case in cases):
+                raise InvalidInputError(f"steps cannot be chosen for {self.name}, which has none")
+            cases = tuple(
+                replace(case, steps=steps, shown_steps=min(case.shown_steps, steps))
+                for case in cases
+                if isinstance(case, Case)
+            )
         return replace(self, cases=cases, runs=self.runs if runs is None else runs)
 
     def describe(self) -> dict[str, Any]:
@@ -163,4 +215,5 @@ class Experiment:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
         """What :meth:`describe` described."""
-        return cls(**{**description, "cases": tuple(Case(**case) for case in description["cases"])})
+        cases = tuple(Computation(**case) if "program" in case else Case(**case) for case in description["cases"])
+        return cls(**{**description, "cases": cases})

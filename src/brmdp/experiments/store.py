@@ -3,7 +3,7 @@
 ::
 
     DIR/NAME/experiment.json              what was asked for
-    DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step
+    DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step (or as a computation has it)
     DIR/NAME/set-aside/                   files that failed verification: never used, never deleted
 
 A file is written under a name that begins with a dot, flushed, and moved into place. It carries what it is (case, seed, run),
@@ -32,9 +32,9 @@ import numpy as np
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
 from brmdp.experiments.extras import optional
-from brmdp.experiments.one_run import RunRecord
-from brmdp.experiments.records import CaseRecords
-from brmdp.experiments.spec import Case, Experiment
+from brmdp.experiments.one_run import Replication, RunRecord
+from brmdp.experiments.records import CaseRecords, Replications
+from brmdp.experiments.spec import Case, Computation, Experiment
 
 try:
     import fcntl
@@ -63,8 +63,9 @@ class StoredRun:
     ----------
     run : int
     table : pyarrow.Table
-        One row per step.
+        One row per step of an interaction; of a computation what its program gave.
     n_states : int
+        Of an interaction's world; 0 for a computation.
     seconds : float
     versions : mapping
         Of the packages that made it.
@@ -80,17 +81,15 @@ class StoredRun:
     content: str
 
 
-def encode(record: RunRecord, case: Case, seed: int, run: int) -> bytes:
+def encode(record: RunRecord | Replication, case: Case | Computation, seed: int, run: int) -> bytes:
     """A run as the content of a Parquet file."""
     parquet = optional("pyarrow.parquet")
-    table = _table(record)
-    facts = {
-        **_identity(case, seed, run),
-        "n_states": record.n_states,
-        "n_actions": record.n_actions,
-        "seconds": record.seconds,
-        "versions": versions(),
-    }
+    facts = {**_identity(case, seed, run), "seconds": record.seconds, "versions": versions()}
+    if isinstance(record, RunRecord):
+        table = _table(record)
+        facts |= {"n_states": record.n_states, "n_actions": record.n_actions}
+    else:
+        table = optional("pyarrow").table(dict(record.columns))
     text = json.dumps(facts, sort_keys=True)
     seal = _seal(_content(table), text)
     sink = io.BytesIO()
@@ -104,7 +103,7 @@ def encode(record: RunRecord, case: Case, seed: int, run: int) -> bytes:
     return sink.getvalue()
 
 
-def decode(data: bytes, case: Case, seed: int, run: int, source: Any) -> StoredRun:
+def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: Any) -> StoredRun:
     """The run that :func:`encode` wrote, verified to be what is asked for.
 
     Raises
@@ -119,7 +118,8 @@ def decode(data: bytes, case: Case, seed: int, run: int, source: Any) -> StoredR
         text, seal = metadata[b"brmdp"].decode(), metadata[b"sha256"].decode()
         facts = json.loads(text)
         table = table.replace_schema_metadata(None)
-        sound = table.schema.equals(_schema()) and _seal(_content(table), text) == seal
+        known = isinstance(case, Computation) or table.schema.equals(_schema())
+        sound = known and _seal(_content(table), text) == seal
     except Exception as error:  # damage can surface anywhere inside Arrow
         summary = str(error).splitlines()[0] if str(error) else ""
         raise CorruptFileError(f"{source} is damaged: {type(error).__name__} {summary}".rstrip()) from error
@@ -128,17 +128,17 @@ def decode(data: bytes, case: Case, seed: int, run: int, source: Any) -> StoredR
     differing = _differences(facts, _plain(_identity(case, seed, run)))
     if differing:
         raise CorruptFileError(f"{source} holds another run: {differing}")
-    return StoredRun(run, table, facts["n_states"], facts["seconds"], facts["versions"], _content(table))
+    return StoredRun(run, table, facts.get("n_states", 0), facts["seconds"], facts["versions"], _content(table))
 
 
-def _identity(case: Case, seed: int, run: int) -> dict[str, Any]:
+def _identity(case: Case | Computation, seed: int, run: int) -> dict[str, Any]:
     """What determines a run."""
     return {"format": FORMAT, "case": _essential(case.describe()), "seed": seed, "run": run}
 
 
 def _essential(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what only figures need."""
-    return {key: value for key, value in case.items() if key != "shown_steps"}
+    """Without what determines no result."""
+    return {key: value for key, value in case.items() if key not in ("shown_steps", "most_runs")}
 
 
 @lru_cache(maxsize=1)
@@ -195,9 +195,9 @@ def _content(table: Any) -> str:
         result.update(f"|{name}|{column.type}|".encode())
         result.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
         values = column.drop_null()
-        if name == "status":
+        if str(column.type) == "string":
             result.update("|".join(values.to_pylist()).encode())
-        elif name == "levels":
+        elif str(column.type).startswith("list"):
             result.update(values.value_lengths().to_numpy(zero_copy_only=False).tobytes())
             result.update(values.flatten().to_numpy(zero_copy_only=False).tobytes())
         else:
@@ -245,7 +245,7 @@ class CaseStatus:
 
     Attributes
     ----------
-    case : Case
+    case : Case or Computation
     finished : tuple of int
         Verified runs.
     missing : tuple of int
@@ -256,7 +256,7 @@ class CaseStatus:
         That made the finished ones.
     """
 
-    case: Case
+    case: Case | Computation
     finished: tuple[int, ...]
     missing: tuple[int, ...]
     damaged: Mapping[int, str]
@@ -331,11 +331,11 @@ class Store:
                 f"Choose another folder, or move this one away"
             )
 
-    def path(self, case: Case, run: int) -> Path:
+    def path(self, case: Case | Computation, run: int) -> Path:
         """Where a run is, or will be."""
         return self.directory / "runs" / f"{quote(case.name, safe='+=,@ ')}--{run:04d}.parquet"
 
-    def write(self, case: Case, run: int, data: bytes) -> None:
+    def write(self, case: Case | Computation, run: int, data: bytes) -> None:
         """Keep what :func:`encode` made, completely or not at all.
 
         Raises
@@ -345,7 +345,7 @@ class Store:
         """
         _write(self.path(case, run), data)
 
-    def read(self, case: Case, run: int) -> StoredRun:
+    def read(self, case: Case | Computation, run: int) -> StoredRun:
         """A stored run, verified.
 
         Raises
@@ -362,11 +362,11 @@ class Store:
             data = path.read_bytes()
         return decode(data, case, self.experiment.seed, run, path)
 
-    def status(self, case: Case) -> CaseStatus:
+    def status(self, case: Case | Computation) -> CaseStatus:
         """Which of the wanted runs are finished, missing or damaged; verifies every file."""
         finished, missing, damaged = [], [], {}
         versions: set[tuple[str, str]] = set()
-        for run in range(self.experiment.runs):
+        for run in range(self.experiment.runs_of(case)):
             if not self.path(case, run).exists():
                 missing.append(run)
                 continue
@@ -377,7 +377,7 @@ class Store:
                 damaged[run] = str(error)
         return CaseStatus(case, tuple(finished), tuple(missing), damaged, frozenset(versions))
 
-    def set_aside(self, case: Case, run: int) -> Path:
+    def set_aside(self, case: Case | Computation, run: int) -> Path:
         """Move a file out of the way, and say where to."""
         path = self.path(case, run)
         folder = self.directory / "set-aside"
@@ -392,7 +392,7 @@ class Store:
         """Names of what was moved out of the way."""
         return sorted(path.name for path in self.directory.glob("set-aside/*"))
 
-    def records(self, case_name: str) -> CaseRecords:
+    def records(self, case_name: str) -> CaseRecords | Replications:
         """The wanted runs of a case side by side.
 
         Raises
@@ -401,15 +401,19 @@ class Store:
             If a run is missing or damaged.
         """
         case = self.experiment.case(case_name)
-        stored = [self.read(case, run) for run in range(self.experiment.runs)]
+        stored = [self.read(case, run) for run in range(self.experiment.runs_of(case))]
+        runs, seconds = np.arange(len(stored)), np.array([item.seconds for item in stored])
 
         def stacked(name: str) -> Any:
             return np.stack([_values(item.table[name]) for item in stored])
 
+        if isinstance(case, Computation):
+            columns = {name: stacked(name) for name in stored[0].table.column_names}
+            return Replications(case, runs, columns, seconds)
         recorded = stored[0].table["quantile_value"].is_valid().to_numpy()
         return CaseRecords(
             case=case,
-            run=np.arange(len(stored)),
+            run=runs,
             state=stacked("state").astype(np.int64),
             action=stacked("action").astype(np.int64),
             episode=stacked("episode").astype(np.int64),
@@ -418,7 +422,7 @@ class Store:
             robust_regret=None if case.robust_level is None else stacked("robust_regret"),
             quantile_step=np.flatnonzero(recorded),
             quantile_value=stacked("quantile_value")[:, recorded],
-            seconds=np.array([item.seconds for item in stored]),
+            seconds=seconds,
             n_states=stored[0].n_states,
         )
 
@@ -426,7 +430,7 @@ class Store:
         """SHA-256 over the results of all wanted runs: equal for equal results, however and in what time computed."""
         result = hashlib.sha256()
         for case in self.experiment.cases:
-            for run in range(self.experiment.runs):
+            for run in range(self.experiment.runs_of(case)):
                 result.update(f"{case.name}|{run}|{self.read(case, run).content}|".encode())
         return result.hexdigest()
 

@@ -1,0 +1,72 @@
+"""Computations that are no interactions: what one replication does, by name.
+
+A program takes its parameters and a seed and returns named columns of equal length; everything random comes from the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp.errors import InvalidInputError
+from brmdp.experiments.spec import Computation, require_known
+
+__all__ = ["PROGRAMS", "REQUIRED", "Columns", "Program", "parameters_of"]
+
+REQUIRED = object()
+"""In place of a default."""
+
+Columns = Mapping[str, NDArray[Any]]
+"""Named columns of equal length: numbers, truth values or text."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a :class:`Computation` carries out.
+
+    Attributes
+    ----------
+    replicate : function
+        Of the seed of a replication, and the parameters by name.
+    parameters : mapping
+        Names with their defaults, or :data:`REQUIRED`.
+    """
+
+    replicate: Callable[..., Columns]
+    parameters: Mapping[str, Any]
+
+
+PROGRAMS: dict[str, Program] = {}
+"""By name."""
+
+
+def parameters_of(case: Computation) -> dict[str, Any]:
+    """All parameters of a computation.
+
+    Raises
+    ------
+    InvalidInputError
+        If the program or a parameter is unknown, or one is missing.
+    """
+    require_known(case.program, PROGRAMS, "program")
+    defaults = PROGRAMS[case.program].parameters
+    for key in case.parameters:
+        require_known(key, defaults, f"parameter of {case.program}")
+    parameters = {**defaults, **case.parameters}
+    missing = [key for key, value in parameters.items() if value is REQUIRED]
+    if missing:
+        raise InvalidInputError(f"{case.program} needs {', '.join(missing)}")
+    return parameters
+
+
+def replicate(case: Computation, seed: np.random.SeedSequence) -> Columns:
+    """One replication of a computation, with columns checked to be of one length."""
+    columns = PROGRAMS[case.program].replicate(seed, **parameters_of(case))
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) != 1:
+        raise InvalidInputError(f"columns of {case.program} must have one length; got {lengths}")
+    return columns
