@@ -5,7 +5,8 @@ import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
 from brmdp.experiments import Case, Computation, Experiment, Replication, Replications, Store, execute, run_experiment
-from brmdp.experiments.programs import PROGRAMS, REQUIRED, Program
+from brmdp.experiments.program import REQUIRED, Program
+from brmdp.experiments.programs import PROGRAMS
 
 
 def dice(seed, throws, sides):

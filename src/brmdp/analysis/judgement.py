@@ -146,24 +146,13 @@ class Comparison:
     def judge(self, experiment: str, records: Mapping[str, CaseRecords]) -> JudgedComparison:
         """Estimate the number and judge the claim."""
         samples, note = self.samples(records)
-        found = estimate(samples)
-        verdict = Verdict.MEASURED if self.claimed is None else self.claimed.judge(found)
-        if not note and not found.has_interval:
-            note = f"an interval needs {MINIMUM_RUNS} runs"
         some = records.get(self.case)
-        return JudgedComparison(
-            experiment=experiment,
-            quantity=_WORDING[self.operation].format(
-                case=self.case,
-                baseline=self.baseline,
-                measure=self.measure.name.format(steps="shown") if some is None else self.measure.named(some),
-            ),
-            claimed="" if self.claimed is None else str(self.claimed),
-            estimate=found,
-            verdict=verdict,
-            paper=self.paper,
-            note=note,
+        quantity = _WORDING[self.operation].format(
+            case=self.case,
+            baseline=self.baseline,
+            measure=self.measure.name.format(steps="shown") if some is None else self.measure.named(some),
         )
+        return JudgedComparison.of(experiment, quantity, estimate(samples), self.claimed, paper=self.paper, note=note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +178,23 @@ class JudgedComparison:
     verdict: Verdict
     paper: float | None
     note: str
+
+    @classmethod
+    def of(
+        cls,
+        experiment: str,
+        quantity: str,
+        found: Estimate,
+        claimed: Region | None = None,
+        *,
+        paper: float | None = None,
+        note: str = "",
+    ) -> JudgedComparison:
+        """Judge an estimated number; without a region it is only measured."""
+        if not note and not found.has_interval:
+            note = f"an interval needs {MINIMUM_RUNS} runs"
+        verdict = Verdict.MEASURED if claimed is None else claimed.judge(found)
+        return cls(experiment, quantity, "" if claimed is None else str(claimed), found, verdict, paper, note)
 
     @property
     def standard_errors_from_paper(self) -> float | None:

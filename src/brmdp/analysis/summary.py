@@ -21,7 +21,7 @@ from brmdp.analysis.curves import (
 from brmdp.analysis.estimates import estimate
 from brmdp.analysis.judgement import JudgedClaim, JudgedComparison, Verdict
 from brmdp.analysis.measures import QUANTILE_VALUE
-from brmdp.experiments import Case, CaseRecords, Experiment
+from brmdp.experiments import Case, CaseRecords, Experiment, Replications
 
 __all__ = [
     "Table",
@@ -223,7 +223,7 @@ def _wrapped(margin: str, text: str) -> list[str]:
     )
 
 
-def count_of_runs(records: Mapping[str, CaseRecords]) -> str:
+def count_of_runs(records: Mapping[str, CaseRecords | Replications]) -> str:
     """How many runs there are of each case, in words."""
     runs = sorted({int(found.run.size) for found in records.values()})
     counted = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"

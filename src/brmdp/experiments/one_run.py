@@ -21,7 +21,8 @@ from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubli
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments.extras import optional
-from brmdp.experiments.programs import REQUIRED, Columns, parameters_of, replicate
+from brmdp.experiments.program import REQUIRED, Columns
+from brmdp.experiments.programs import parameters_of, replicate
 from brmdp.experiments.spec import METHODS, Case, Computation, require_known
 from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
 from brmdp.risk import MonteCarlo

@@ -1,44 +1,16 @@
-"""Computations that are no interactions: what one replication does, by name.
-
-A program takes its parameters and a seed and returns named columns of equal length; everything random comes from the seed.
-"""
+"""The programs of computations, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brmdp.errors import InvalidInputError
+from brmdp.experiments.program import REQUIRED, Columns, Program
 from brmdp.experiments.spec import Computation, require_known
 
-__all__ = ["PROGRAMS", "REQUIRED", "Columns", "Program", "parameters_of"]
-
-REQUIRED = object()
-"""In place of a default."""
-
-Columns = Mapping[str, NDArray[Any]]
-"""Named columns of equal length: numbers, truth values or text."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """What a :class:`Computation` carries out.
-
-    Attributes
-    ----------
-    replicate : function
-        Of the seed of a replication, and the parameters by name.
-    parameters : mapping
-        Names with their defaults, or :data:`REQUIRED`.
-    """
-
-    replicate: Callable[..., Columns]
-    parameters: Mapping[str, Any]
-
+__all__ = ["PROGRAMS", "parameters_of", "replicate"]
 
 PROGRAMS: dict[str, Program] = {}
 """By name."""

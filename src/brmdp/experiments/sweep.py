@@ -41,7 +41,7 @@ from typing import Any
 
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments.one_run import AGENTS, ENVIRONMENTS, build
-from brmdp.experiments.programs import REQUIRED
+from brmdp.experiments.program import REQUIRED
 from brmdp.experiments.spec import Case, Experiment, require_known
 
 __all__ = ["load_sweep"]

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from brmdp.analysis.claims import CLAIMS
 from brmdp.analysis.judgement import JudgedClaim, judge, merged
 from brmdp.analysis.summary import (
+    Table,
     claims_as_markdown,
     claims_as_text,
     count_of_runs,
@@ -24,12 +27,37 @@ from brmdp.analysis.summary import (
     verdict_counts,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import CaseRecords, Experiment
+from brmdp.experiments import CaseRecords, Experiment, Replications
 from brmdp.figures.layouts import figures_of
 from brmdp.figures.schematics import schematics
 from brmdp.figures.style import picture
 
-__all__ = ["Report", "write_overview", "write_report", "write_schematics"]
+__all__ = ["REPORTERS", "Content", "Report", "write_overview", "write_report", "write_schematics"]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What the report of an experiment says.
+
+    Attributes
+    ----------
+    summary : dict
+        For ``summary.json``.
+    table : Table
+        The numbers a reader wants first.
+    claims : tuple of JudgedClaim
+    figures : mapping
+        By file name without ending.
+    """
+
+    summary: dict[str, Any]
+    table: Table
+    claims: tuple[JudgedClaim, ...]
+    figures: Mapping[str, Figure]
+
+
+REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {}
+"""Experiments that are not compared by regret: from an experiment and its records to what is said of them, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +81,7 @@ class Report:
     files: tuple[Path, ...]
 
 
-def write_report(experiment: Experiment, records: Mapping[str, CaseRecords], directory: Path) -> Report:
+def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Replications], directory: Path) -> Report:
     """Write the report of an experiment into ``directory``.
 
     It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as PNG and PDF. An experiment
@@ -71,26 +99,33 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords], dir
     if not any(found.run.size for found in present.values()):
         raise InvalidInputError(f"records must hold at least one run of a case of {experiment.name}; got none")
     present = {name: found for name, found in present.items() if found.run.size}
-    summary = summarise(experiment, present)
-    claims = judge(CLAIMS.get(experiment.name, ()), experiment.name, present)
-    table = summary_table(present)
-    contents = {
-        "summary.json": _json(summary),
+    content = REPORTERS.get(experiment.name, _interactions)(experiment, present)
+    claims, table = content.claims, content.table
+    texts = {
+        "summary.json": _json(content.summary),
         "summary.md": table.as_markdown() + "\n",
         "claims.json": _json([claim.as_json() for claim in claims]),
         "claims.md": claims_as_markdown(claims) + "\n" if claims else "",
     }
     pictures = {
-        f"{name}.{kind}": picture(figure, kind)
-        for name, figure in figures_of(experiment, present).items()
-        for kind in ("png", "pdf")
+        f"{name}.{kind}": picture(figure, kind) for name, figure in content.figures.items() for kind in ("png", "pdf")
     }
-    files = _write_all(directory, contents, pictures)
+    files = _write_all(directory, texts, pictures)
     heading = f"{experiment.title}: {count_of_runs(present)}, mean [95 % interval]"
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
-    return Report("\n\n".join(parts), summary, claims, files)
+    return Report("\n\n".join(parts), content.summary, claims, files)
+
+
+def _interactions(experiment: Experiment, records: Mapping[str, CaseRecords]) -> Content:
+    """Agents compared by their regrets."""
+    return Content(
+        summary=summarise(experiment, records),
+        table=summary_table(records),
+        claims=judge(CLAIMS.get(experiment.name, ()), experiment.name, records),
+        figures=figures_of(experiment, records),
+    )
 
 
 def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedClaim, ...]:
