@@ -37,6 +37,7 @@ bench: install
 
 reproduction: install
 	$(BIN)/brmdp reproduce all --workers $(WORKERS)
+	$(BIN)/brmdp reproduce quantile-methods --workers $(WORKERS)
 	$(BIN)/python docs/refresh.py results
 
 clean:
