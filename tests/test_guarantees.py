@@ -196,10 +196,10 @@ def test_coverage_can_be_switched_off_and_repeats_with_a_seed():
 
 @pytest.mark.parametrize("successes", [0, 1, 37, 99, 100])
 def test_coverage_interval_is_clopper_pearson(successes):
-    from brmdp.planning.guarantees import _clopper_pearson
+    from brmdp.planning.guarantees import clopper_pearson
 
     wanted = stats.binomtest(successes, 100).proportion_ci(0.95, method="exact")
-    np.testing.assert_allclose(_clopper_pearson(successes, 100), (wanted.low, wanted.high), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(clopper_pearson(successes, 100), (wanted.low, wanted.high), rtol=1e-9, atol=1e-12)
 
 
 # --- posterior quantile of a policy's value ---------------------------------------------------------------------------

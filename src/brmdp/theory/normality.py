@@ -1,0 +1,394 @@
+"""Asymptotic normality of the quantile value of a policy (Theorem 1 of the paper).
+
+After N transitions along one trajectory of π, with Dirichlet posteriors φ and w(s') = r(s,π(s),s') + γV^π(s'),
+
+    √N (I − γP_π)(V^π_{φ,α} − V^π)  ⇒  N(γλ_π, diag((γσ_π)²)),
+    γσ_π(s) = √(Var[w(s')] / n̄_s),    λ_π = z_α σ_π,
+
+where n̄ are the visit frequencies of :mod:`brmdp.theory.chains` and z_α the standard normal quantile. Where the reward does
+not depend on s', Var[w] = γ² Var[V^π(s')] and this is the paper's σ_π. So the level α moves the mean and leaves the
+covariance alone; α = ½ is neutral. With R = (I − γP_π)⁻¹ the expansion of the value itself is
+
+    V^π_{φ,α} = V^π + R (γλ_π + γσ_π Z)/√N + o_p(N^{−1/2}),    Z ~ N(0, I),
+
+whose mean shift Rγλ_π/√N is at most γ|z_α| max σ_π / ((1 − γ)√N) in any state. One backup is moved by
+ρ^α_φ(w·P) − w·P^c, with mean γλ_π/√N to first order: γ times the paper's one-step adjustment b^α.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import kolmogi, ndtr, ndtri
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_float_array,
+    as_level,
+    as_levels,
+    as_number,
+    as_policy,
+    as_positive_int,
+    as_positive_number,
+    as_rng,
+    first_bad,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import TabularMDP
+from brmdp.planning import backup, evaluate, evaluate_policy
+from brmdp.posterior import DirichletPosterior
+from brmdp.posterior.base import Belief
+from brmdp.risk import Mean, Quantile
+from brmdp.theory.chains import policy_matrix, policy_pairs, transition_counts, visit_frequencies
+
+__all__ = [
+    "ErgodicProblem",
+    "NormalFit",
+    "NormalityLimit",
+    "asymptotic_normality",
+    "normal_fit",
+    "one_step_adjustment",
+    "random_ergodic_mdp",
+    "replicate_normality",
+    "target_deviations",
+]
+
+ACCURACY = 1e-10
+"""Of values, relative to max|r|/(1 − γ): far below the N^{−1/2} that is looked at."""
+
+MOST_DRAWS = 10_000
+"""Random kernels tried before a demand on their visit frequencies is given up."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalityLimit:
+    """Theorem 1 in numbers, for one policy and the levels α.
+
+    Attributes
+    ----------
+    alpha : (…) array
+        One level, or several of any shape.
+    discount : float
+    values : (S,) array
+        V^π.
+    visit_frequencies : (S,) array
+        n̄.
+    system : (S, S) array
+        I − γP_π.
+    one_step_sd : (S,) array
+        γσ_π: standard deviation of the limit of √N (I − γP_π)(V_{φ,α} − V), whose entries are independent.
+    one_step_mean : (…, S) array
+        γλ_π: its mean at each level.
+    mean, covariance : (…, S) and (S, S) arrays
+        Of the limit of √N (V_{φ,α} − V).
+    mean_bound : (…) array
+        γ|z_α| max σ_π/(1 − γ), at least max|mean|.
+    """
+
+    alpha: FloatArray
+    discount: float
+    values: FloatArray
+    visit_frequencies: FloatArray
+    system: FloatArray
+    one_step_sd: FloatArray
+    one_step_mean: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+    mean_bound: FloatArray
+
+    @property
+    def sigma(self) -> FloatArray:
+        """The paper's σ_π, (S,)."""
+        sigma: FloatArray = self.one_step_sd / self.discount
+        return sigma
+
+    @property
+    def lambda_(self) -> FloatArray:
+        """The paper's λ_π = z_α σ_π, (…, S)."""
+        shift: FloatArray = self.one_step_mean / self.discount
+        return shift
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of the limit of √N (V_{φ,α} − V) at each state, (S,)."""
+        sd: FloatArray = np.sqrt(np.diag(self.covariance))
+        return sd
+
+    def one_step(self, deviations: Any) -> FloatArray:
+        """(I − γP_π) times each of the vectors ``deviations`` (…, S)."""
+        vectors = as_float_array(deviations, "deviations")
+        if vectors.ndim == 0 or vectors.shape[-1] != self.values.size:
+            raise InvalidInputError(f"deviations must have shape (…, {self.values.size}); got {vectors.shape}")
+        moved: FloatArray = vectors @ self.system.T
+        return moved
+
+    def expansion(self, steps: int, noise: Any = None) -> FloatArray:
+        """Leading terms of V_{φ,α} after ``steps`` transitions, (…, S): their mean, or their value at a normal vector.
+
+        Parameters
+        ----------
+        steps : int
+            N.
+        noise : (S,) array, optional
+            Z; zero by default.
+        """
+        root = np.sqrt(as_positive_int(steps, "steps"))
+        normal = np.zeros(self.values.size) if noise is None else as_float_array(noise, "noise")
+        if normal.shape != self.values.shape:
+            raise InvalidInputError(f"noise must have shape {self.values.shape}; got {normal.shape}")
+        leading: FloatArray = self.values + (self.mean + np.linalg.solve(self.system, self.one_step_sd * normal)) / root
+        return leading
+
+    def adjustment(self, steps: int) -> FloatArray:
+        """Mean γλ_π/√N, to first order, of what the quantile adds to one backup after N = ``steps`` transitions, (…, S)."""
+        mean: FloatArray = self.one_step_mean / np.sqrt(as_positive_int(steps, "steps"))
+        return mean
+
+
+class ErgodicProblem(NamedTuple):
+    """An MDP and a policy whose chain visits every state often."""
+
+    mdp: TabularMDP
+    policy: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class NormalFit:
+    """How far a sample is from the normal law that it should follow; arrays of one shape.
+
+    Attributes
+    ----------
+    bias, bias_error : arrays
+        Sample mean minus the law's mean, and its standard error.
+    variance_ratio, variance_ratio_error : arrays
+        Sample variance over the law's, and its standard error for a normal sample.
+    distance : array
+        Kolmogorov–Smirnov: the largest difference of the two distribution functions.
+    critical_distance : float
+        What a sample of this size from the law itself exceeds with probability 0.05.
+    replications : int
+    """
+
+    bias: FloatArray
+    bias_error: FloatArray
+    variance_ratio: FloatArray
+    variance_ratio_error: FloatArray
+    distance: FloatArray
+    critical_distance: float
+    replications: int
+
+
+def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityLimit:
+    """The limit law of the quantile value of ``policy`` around its true value (Theorem 1).
+
+    Parameters
+    ----------
+    mdp : TabularMDP
+        The true kernel, with a discount in (0, 1).
+    policy : (S,) integers
+        Its chain must be ergodic, else an error says why it is not.
+    alpha : float or array in (0, 1)
+
+    Returns
+    -------
+    NormalityLimit
+    """
+    values = evaluate(mdp, policy)
+    if mdp.discount == 0.0:
+        raise InvalidInputError("discount must lie strictly between 0 and 1 for Theorem 1; got 0.0")
+    levels = as_levels(alpha)
+    frequencies = visit_frequencies(mdp, policy)
+    system = np.eye(mdp.n_states) - mdp.discount * policy_matrix(mdp, policy)
+    one_step_sd = target_deviations(mdp, policy, values) / np.sqrt(frequencies)
+    scores = ndtri(levels)
+    propagation = np.linalg.inv(system)
+    spread = propagation * one_step_sd
+    return NormalityLimit(
+        alpha=levels,
+        discount=mdp.discount,
+        values=values,
+        visit_frequencies=frequencies,
+        system=system,
+        one_step_sd=one_step_sd,
+        one_step_mean=scores[..., None] * one_step_sd,
+        mean=scores[..., None] * spread.sum(axis=1),
+        covariance=spread @ spread.T,
+        mean_bound=np.abs(scores) * one_step_sd.max() / (1.0 - mdp.discount),
+    )
+
+
+def target_deviations(mdp: TabularMDP, policy: Any, values: FloatArray) -> FloatArray:
+    """Standard deviation of w(s') = r(s,π(s),s') + γV(s') over s' ~ P(·|s,π(s)), (S,)."""
+    pattern = mdp.pattern
+    pairs = policy_pairs(mdp, policy)
+    chances = pattern.take(mdp.probabilities, pairs)
+    targets = pattern.take(mdp.transition_rewards + mdp.discount * values[pattern.next_states], pairs)
+    starts = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))
+    means = np.add.reduceat(chances * targets, starts)
+    centred = targets - np.repeat(means, pattern.widths[pairs])
+    deviations: FloatArray = np.sqrt(np.add.reduceat(chances * centred**2, starts))
+    return deviations
+
+
+def one_step_adjustment(posterior: Belief, mdp: TabularMDP, values: Any, alpha: float) -> FloatArray:
+    """What planning against the quantile adds to one backup: ρ^α_φ(w·P) − w·P^c with w = r + γV, (S, A).
+
+    Where the reward does not depend on s' this is γ b^α_φ(s,a)(V) of the paper. Negative for a penalty, positive for a bonus;
+    −inf for inadmissible actions.
+
+    Parameters
+    ----------
+    posterior : posterior
+        φ, with the same admissible actions as ``mdp``.
+    mdp : TabularMDP
+        The true kernel P^c, rewards and discount.
+    values : (S,) array
+        V.
+    alpha : float in (0, 1)
+    """
+    risky = backup(posterior, mdp.rewards, mdp.discount, values, risk=Quantile(as_level(alpha))).q_values
+    admissible = posterior.pattern.admissible
+    if not np.array_equal(admissible, mdp.admissible):
+        raise InvalidInputError("posterior must have the admissible actions of mdp; they differ")
+    true = backup(mdp, mdp.rewards, mdp.discount, values, risk=Mean()).q_values
+    added = np.full(admissible.shape, -np.inf)
+    np.subtract(risky, true, out=added, where=admissible)
+    return added
+
+
+def random_ergodic_mdp(
+    rng: np.random.Generator,
+    n_states: int,
+    n_actions: int,
+    least_visited: float = 0.02,
+    *,
+    discount: float = 0.9,
+) -> ErgodicProblem:
+    """A random MDP and policy whose rarest state is visited at least ``least_visited`` of the time.
+
+    Kernel rows are uniform on the simplex, rewards r(s,a,s') uniform on [0, 1], the policy uniform over actions; kernels are
+    drawn until one visits every state often enough.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator or seed
+    n_states, n_actions : int
+    least_visited : float in [0, 1/S)
+    discount : float in [0, 1)
+    """
+    rng = as_rng(rng)
+    n_states, n_actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+    discount = as_discount(discount)
+    least = as_number(least_visited, "least_visited", "a number in [0, 1/n_states)")
+    if not 0.0 <= least < 1.0 / n_states:
+        raise InvalidInputError(f"least_visited must lie in [0, 1/{n_states}); got {least_visited!r}")
+    rewards = rng.random((n_states, n_actions, n_states))
+    policy = rng.integers(n_actions, size=n_states)
+    for _ in range(MOST_DRAWS):
+        kernel = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+        mdp = TabularMDP(kernel, rewards, discount)
+        if visit_frequencies(mdp, policy).min() >= least:
+            return ErgodicProblem(mdp, policy)
+    raise InvalidInputError(
+        f"least_visited={least:g} was met by none of {MOST_DRAWS} random kernels of {n_states} states; lower it"
+    )
+
+
+def replicate_normality(
+    mdp: TabularMDP,
+    policy: Any,
+    steps: int,
+    alphas: Any,
+    rng: np.random.Generator,
+    prior: float = 1.0,
+) -> FloatArray:
+    """√N (V_{φ,α} − V) after one on-policy trajectory of N = ``steps`` transitions, at each level and state.
+
+    The posterior begins as Dir(prior, …, prior) over all S successors; quantiles are exact.
+
+    Parameters
+    ----------
+    mdp : TabularMDP
+        The true kernel; its rewards must be given for all successors, (S, A), (S, A, S) or sparse.
+    policy : (S,) integers
+    steps : int
+    alphas : float or array in (0, 1)
+    rng : numpy.random.Generator or seed
+        For the trajectory.
+    prior : float
+
+    Returns
+    -------
+    (…, S) array
+        The levels' shape, then states.
+    """
+    values = evaluate(mdp, policy)
+    chosen = as_policy(policy, mdp.admissible)
+    levels = as_levels(alphas, "alphas")
+    concentration = np.full((mdp.n_states, mdp.n_actions, mdp.n_states), as_positive_number(prior, "prior"))
+    concentration[np.arange(mdp.n_states), chosen] += transition_counts(mdp, chosen, steps, as_rng(rng))
+    posterior = DirichletPosterior(concentration)
+    rewards = posterior.gather_rewards(mdp.rewards)
+    scale = max(1.0, float(np.abs(rewards).max()) / (1.0 - mdp.discount))
+    found = np.empty((levels.size, mdp.n_states))
+    nearest: Any = None
+    # neighbouring levels have neighbouring values
+    for position in np.argsort(levels, axis=None):
+        nearest = evaluate_policy(
+            posterior,
+            rewards,
+            mdp.discount,
+            chosen,
+            risk=Quantile(levels.flat[position]),
+            tolerance=ACCURACY * scale,
+            initial=nearest,
+            all_actions=False,
+        )
+        found[position] = nearest.values
+    deviations: FloatArray = np.sqrt(steps) * (found - values).reshape(*levels.shape, mdp.n_states)
+    return deviations
+
+
+def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
+    """Compare independent samples (R, …) with the normal laws N(mean, sd²), each entry with its own.
+
+    Parameters
+    ----------
+    samples : (R, …) array
+        At least two replications, for example of :func:`replicate_normality`.
+    mean, sd : arrays
+        That broadcast to one replication's shape; sd above zero.
+    """
+    values = as_float_array(samples, "samples")
+    if values.ndim == 0 or values.shape[0] < 2:
+        raise InvalidInputError(f"samples must hold at least two replications; got shape {values.shape}")
+    replications, shape = values.shape[0], values.shape[1:]
+    centre, scale = (_broadcast(part, shape, name) for part, name in ((mean, "mean"), (sd, "sd")))
+    if not (scale > 0.0).all():
+        where = first_bad(scale <= 0.0)
+        raise InvalidInputError(f"sd must be positive, else the law is a point; got {scale[where]} at index {where}")
+    below = ndtr((np.sort(values, axis=0) - centre) / scale)
+    ranks = np.arange(1, replications + 1).reshape(-1, *[1] * len(shape)) / replications
+    variance = values.var(axis=0, ddof=1)
+    ratio = np.asarray(variance / scale**2)
+    return NormalFit(
+        bias=np.asarray(values.mean(axis=0) - centre),
+        bias_error=np.asarray(np.sqrt(variance / replications)),
+        variance_ratio=ratio,
+        variance_ratio_error=ratio * np.sqrt(2.0 / (replications - 1)),
+        distance=np.asarray(np.maximum(ranks - below, below - ranks + 1.0 / replications).max(axis=0)),
+        critical_distance=float(kolmogi(0.05)) / float(np.sqrt(replications)),
+        replications=replications,
+    )
+
+
+def _broadcast(value: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    array = as_float_array(value, name)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise InvalidInputError(f"{name} must broadcast to the shape {shape}; got {array.shape}") from None

@@ -1,0 +1,299 @@
+"""How much data until caution is cheap: the practical reading of Theorem 1.
+
+Planning at a level α < ½ gives away V^π_mean(s₀) − V^π_{φ,α}(s₀) at the state s₀: the value of π under the posterior mean less
+its quantile value. With n_s observations of the pair (s, π(s)), to first order (the mean shift of Theorem 1),
+
+    cost(n) = Σ_s c_s/√n_s,    c_s = −z_α d_s √Var[w(s')],    d = e_{s₀}(I − γP_π)⁻¹,
+
+with w(s') = r(s,π(s),s') + γV^π(s') and d_s the discounted visits of s from s₀. So the pair (s, π(s)) costs c_s/√n_s: much where it
+matters (d_s), where its successors differ (Var w) and where it was seen rarely. The standard deviation of w·P under
+Dir(φ(s,a)) is √(Var[w]/(φ₀ + 1)) exactly, φ₀ = Σ φ(s,a,s'); so a posterior counts as n_s = φ₀ + 1 observations, prior included.
+
+Further observations x_s ≥ 0 with cost(n + x) ≤ ε:
+
+- along the policy, x_s = N n̄_s with its visit frequencies n̄: the smallest N;
+- at least total Σ x_s, if every pair can be sampled at will: n_s + x_s = max(n_s, θ c_s^{2/3}), from the conditions of Karush, Kuhn
+  and Tucker (at the optimum one more observation is worth the same, c_s/2n_s^{3/2}, wherever any is taken). Pairs join in the
+  order of n_s/c_s^{2/3}, which gives θ in closed form.
+
+Both take the posterior mean as it is now: they are forecasts, the better the more is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_float_array,
+    as_index,
+    as_level,
+    as_policy,
+    as_positive_number,
+    first_bad,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import TabularMDP
+from brmdp.planning import evaluate, evaluate_policy
+from brmdp.posterior import DirichletPosterior
+from brmdp.posterior.base import Belief
+from brmdp.risk import Mean, Quantile
+from brmdp.theory.chains import policy_matrix, policy_pairs, visit_frequencies
+from brmdp.theory.normality import target_deviations
+
+__all__ = ["CautionCost", "SampleSizePlan", "caution_cost", "exact_caution_cost", "observations_needed"]
+
+LARGEST_PLAN = 10**15
+"""More observations than this are not a plan."""
+
+SHOWN = 5
+"""Pairs named in a summary."""
+
+
+@dataclass(frozen=True, eq=False)
+class CautionCost:
+    """What caution at level α costs at a state to first order, and which pairs it comes from.
+
+    Attributes
+    ----------
+    alpha : float
+    state : int
+        s₀.
+    policy : (S,) integers
+    counts : (S,) array
+        n_s, observations of (s, π(s)).
+    coefficients : (S,) array
+        c_s.
+    contributions : (S,) array
+        c_s/√n_s, negative where α > ½ makes it a bonus.
+    total : float
+        Their sum.
+    """
+
+    alpha: float
+    state: int
+    policy: IntArray
+    counts: FloatArray
+    coefficients: FloatArray
+    contributions: FloatArray
+    total: float
+
+    @property
+    def ranking(self) -> IntArray:
+        """States by the size of their pair's contribution, largest first."""
+        return np.argsort(-np.abs(self.contributions), kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSizePlan:
+    """Further observations after which caution at level α costs at most ε at a state.
+
+    Attributes
+    ----------
+    epsilon : float
+    now : CautionCost
+        The cost today, by pair.
+    on_policy_steps : int or None
+        Steps to follow the policy; None where they would not do (see ``obstacle``).
+    on_policy : (S,) array or None
+        Observations of each (s, π(s)) expected from them.
+    cheapest : (S,) integers
+        The allocation of least total, of each (s, π(s)).
+    obstacle : str or None
+        Why following the policy is no way to collect the data.
+    """
+
+    epsilon: float
+    now: CautionCost
+    on_policy_steps: int | None
+    on_policy: FloatArray | None
+    cheapest: IntArray
+    obstacle: str | None
+
+    @property
+    def cheapest_total(self) -> int:
+        """Σ of the cheapest allocation."""
+        return int(self.cheapest.sum())
+
+    def __str__(self) -> str:
+        now = self.now
+        text = (
+            f"Caution at level {now.alpha:g} costs {now.total:.4g} at state {now.state} (first order); "
+            f"wanted: at most {self.epsilon:.4g}.\n"
+        )
+        if self.cheapest_total == 0:
+            return text + "No further observations are needed."
+        leading = [int(s) for s in now.ranking[:SHOWN] if now.contributions[s] > 0.0]
+        shares = ", ".join(
+            f"(s={s}, a={now.policy[s]}) {100 * now.contributions[s] / now.total:.0f} %" for s in leading
+        )
+        text += f"It comes from {shares}" + (", …\n" if now.policy.size > len(leading) else ".\n")
+        if self.on_policy_steps is None:
+            text += f"Following the policy will not do: {self.obstacle}.\n"
+        else:
+            text += f"Follow the policy for {self.on_policy_steps} more steps, or\n"
+        order = [int(s) for s in np.argsort(-self.cheapest, kind="stable") if self.cheapest[s] > 0]
+        wanted = ", ".join(f"{self.cheapest[s]} of (s={s}, a={now.policy[s]})" for s in order[:SHOWN])
+        rest = int(sum(self.cheapest[s] for s in order[SHOWN:]))
+        more = f" and {rest} of {len(order) - SHOWN} other pairs" if len(order) > SHOWN else ""
+        return text + f"collect {self.cheapest_total} more transitions: {wanted}{more}."
+
+
+def caution_cost(mdp: TabularMDP, policy: Any, alpha: float, state: int, counts: Any) -> CautionCost:
+    """First-order cost at ``state`` of evaluating ``policy`` at level α after the given observations.
+
+    Parameters
+    ----------
+    mdp : TabularMDP
+        The true kernel, or a posterior mean.
+    policy : (S,) integers
+    alpha : float in (0, 1)
+    state : int
+    counts : (S,) array
+        Observations of each (s, π(s)), above zero; for a Dirichlet posterior Σ φ(s,π(s),·) + 1.
+    """
+    values = evaluate(mdp, policy)
+    level = as_level(alpha)
+    start = as_index(state, mdp.n_states, "state")
+    seen = np.array(as_float_array(counts, "counts"))
+    if seen.shape != (mdp.n_states,):
+        raise InvalidInputError(f"counts must hold one number per state, shape ({mdp.n_states},); got {seen.shape}")
+    if not (seen > 0.0).all():
+        where = first_bad(seen <= 0.0)
+        raise InvalidInputError(f"counts must be positive; got {seen[where]} for the pair of state {where[0]}")
+    system = np.eye(mdp.n_states) - mdp.discount * policy_matrix(mdp, policy)
+    visits = np.linalg.solve(system.T, np.eye(mdp.n_states)[start])
+    # rounding may leave unreachable states a negative number of visits
+    visits = np.maximum(visits, 0.0)
+    coefficients = -float(ndtri(level)) * visits * target_deviations(mdp, policy, values)
+    contributions = coefficients / np.sqrt(seen)
+    return CautionCost(
+        alpha=level,
+        state=start,
+        policy=as_policy(policy, mdp.admissible),
+        counts=seen,
+        coefficients=coefficients,
+        contributions=contributions,
+        total=float(contributions.sum()),
+    )
+
+
+def exact_caution_cost(
+    posterior: Belief, rewards: Any, discount: float, policy: Any, alpha: float, *, tolerance: float = 1e-8
+) -> FloatArray:
+    """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation; arguments as in :func:`brmdp.evaluate_policy`."""
+    mean, risky = (
+        evaluate_policy(posterior, rewards, discount, policy, risk=risk, tolerance=tolerance, all_actions=False).values
+        for risk in (Mean(), Quantile(as_level(alpha)))
+    )
+    cost: FloatArray = mean - risky
+    return cost
+
+
+def observations_needed(
+    posterior: DirichletPosterior,
+    rewards: Any,
+    discount: float,
+    policy: Any,
+    alpha: float,
+    state: int,
+    epsilon: float,
+) -> SampleSizePlan:
+    """Further observations until caution at level α costs at most ``epsilon`` at ``state``.
+
+    Parameters
+    ----------
+    posterior : DirichletPosterior
+        What is known now.
+    rewards, discount, policy
+        As in :func:`brmdp.evaluate_policy`.
+    alpha : float in (0, ½)
+        Above ½ there is no caution to pay for.
+    state : int
+    epsilon : float
+
+    Returns
+    -------
+    SampleSizePlan
+
+    Notes
+    -----
+    The forecast is as good as the posterior mean it starts from: plan again as data come in. With n observations of every pair
+    to begin with, and data from the true kernel, the exact cost ended within 15, 7 and 2 % of ε in random MDPs of five states for
+    n = 50, 500 and 5,000, and within 46, 28 and 8 % in RiverSwim-6. A uniform prior over many impossible successors makes the plan
+    ask for too much: in FrozenLake the cost ended at 0.41 to 0.66, 0.63 to 0.83 and 0.89 to 0.96 of ε.
+    """
+    if not isinstance(posterior, DirichletPosterior):
+        raise InvalidInputError(f"posterior must be a brmdp.DirichletPosterior; got {type(posterior).__name__}")
+    level = as_level(alpha)
+    if level >= 0.5:
+        raise InvalidInputError(f"alpha must lie below 1/2, where the quantile is cautious; got {alpha!r}")
+    target = as_positive_number(epsilon, "epsilon")
+    pattern = posterior.pattern
+    mean = TabularMDP(
+        posterior.mean("csr"), posterior.gather_rewards(rewards), as_discount(discount), admissible=pattern.admissible
+    )
+    seen = posterior.effective_sample_size().reshape(-1)[policy_pairs(posterior, policy)] + 1.0
+    now = caution_cost(mean, policy, level, state, seen)
+    cheapest = _cheapest(now, target)
+    if now.total <= target:
+        return SampleSizePlan(target, now, 0, np.zeros(seen.size), cheapest, None)
+    try:
+        frequencies = visit_frequencies(mean, policy)
+    except InvalidInputError as not_ergodic:
+        return SampleSizePlan(target, now, None, None, cheapest, str(not_ergodic))
+    steps = _least(lambda n: _cost(now, seen + n * frequencies) <= target, "along the policy")
+    return SampleSizePlan(target, now, steps, steps * frequencies, cheapest, None)
+
+
+def _cost(cost: CautionCost, counts: FloatArray) -> float:
+    return float((cost.coefficients / np.sqrt(counts)).sum())
+
+
+def _cheapest(now: CautionCost, epsilon: float) -> IntArray:
+    """Fewest further observations x ≥ 0 with Σ c/√(n + x) ≤ ε, rounded up."""
+    if now.total <= epsilon:
+        return np.zeros(now.counts.size, dtype=np.int64)
+    costly = np.flatnonzero(now.coefficients > 0.0)
+    seen, weights = now.counts[costly], now.coefficients[costly] ** (2.0 / 3.0)
+    order = np.argsort(seen / weights)
+    # with the first k pairs sampled up to n = θ c^{2/3} and the others left: Σ_{first k} c^{2/3}/√θ + Σ_{others} c/√n = ε
+    left = now.contributions[costly][order]
+    spare = epsilon - (left.sum() - np.cumsum(left))
+    root = np.where(spare > 0.0, np.cumsum(weights[order]) / np.where(spare > 0.0, spare, 1.0), np.inf)
+    ends = np.append((seen / weights)[order][1:], np.inf)
+    with np.errstate(over="ignore"):
+        theta = root[np.argmax(root**2 <= ends)] ** 2
+        further = np.ceil(np.maximum(theta * weights - seen, 0.0))
+    if not further.max() <= LARGEST_PLAN:
+        raise _too_many("for a pair")
+    result = np.zeros(now.counts.size, dtype=np.int64)
+    result[costly] = further.astype(np.int64)
+    return result
+
+
+def _least(enough: Callable[[int], bool], where: str) -> int:
+    """Smallest n ≥ 0 that is enough, for a condition that stays true once it is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > LARGEST_PLAN:
+            raise _too_many(where)
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _too_many(where: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"epsilon is out of reach: more than {LARGEST_PLAN:g} observations would be needed {where}"
+    )

@@ -1,0 +1,300 @@
+"""Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy; Bayesian regret of one run."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import brmdp
+from brmdp import agents, theory
+from brmdp.envs import TabularEnv
+from oracles import online, planning, theory_examples
+from problems import dense, disturbance, inadmissible, known, scenarios
+
+# --- worlds from the prior --------------------------------------------------------------------------------------------
+
+
+def test_worlds_are_draws_from_the_prior():
+    """An entry of Dir(φ₀, …, φ₀) is Beta(φ₀, (S − 1)φ₀); one entry of each of 1,200 independent rows, Kolmogorov–Smirnov."""
+    rng = np.random.default_rng(1)
+    for concentration in (0.3, 1.0, 4.0):
+        entries = [
+            theory.world_from_prior(rng, 6, 4, 0.9, concentration=concentration).kernel()[..., 0].ravel()
+            for _ in range(50)
+        ]
+        law = stats.beta(concentration, 5 * concentration)
+        assert stats.kstest(np.concatenate(entries), law.cdf).pvalue > 1e-4
+
+
+def test_worlds_are_reproducible_and_their_rewards_known():
+    one, again, other = (theory.world_from_prior(seed, 3, 2, 0.8) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one.kernel(), again.kernel())
+    assert (one.kernel() != other.kernel()).any()
+    assert one.rewards.shape == (3, 2)
+    assert one.discount == 0.8
+    rewards = np.linspace(0, 1, 18).reshape(3, 2, 3)
+    np.testing.assert_array_equal(theory.world_from_prior(5, 3, 2, 0.8, rewards=rewards).rewards, rewards)
+
+
+# --- coverage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_states", "n_actions", "confidence"), [(1, 2, 0.8), (3, 2, 0.9), (4, 3, 0.5)])
+def test_levels_and_bounds_of_the_three_rules(n_states, n_actions, confidence):
+    report = theory.replicate_coverage(3, n_states, n_actions, confidence, samples=50, discount=0.6)
+    alpha = 1 - confidence
+    rules = (
+        (report.certified, 1 - (1 - alpha) ** (1 / n_states)),
+        (report.union_of_states, alpha / n_states),
+        (report.union_of_pairs, alpha / (n_states * n_actions)),
+    )
+    phi = report.posterior.concentration()
+    assert phi.sum() == pytest.approx(n_states**2 * n_actions + 200)
+    rewards = np.repeat(np.array(report.world.rewards)[:, :, None], n_states, axis=2)
+    for certificate, level in rules:
+        assert certificate.level == pytest.approx(level, rel=1e-12)
+        assert certificate.confidence == pytest.approx((1 - level) ** n_states, rel=1e-12)
+        assert certificate.confidence >= confidence * (1 - 1e-12)
+        (values,), _ = online.quantile_value_iteration(phi[None], rewards, 0.6, level)
+        np.testing.assert_allclose(certificate.values, values, rtol=0, atol=1e-7)
+    assert (report.loss_of_union_of_states >= -1e-7).all()
+    assert (report.loss_of_union_of_pairs >= report.loss_of_union_of_states - 1e-7).all()
+    np.testing.assert_array_equal(report.gap_to_quantile, report.quantile.values - report.certified.values)
+    kernel = report.world.kernel()
+    np.testing.assert_allclose(
+        report.true_values, online.policy_values(kernel, rewards, 0.6, report.certified.policy), atol=1e-10
+    )
+    assert report.held_in_truth == (report.true_values >= report.certified.values).all()
+
+
+def test_the_certified_bound_is_below_the_quantile_value():
+    """The consequence of Proposition 1, with the interval of the sampled quantile; and the gap is there."""
+    gaps = []
+    for seed in range(12):
+        report = theory.replicate_coverage(seed, 4, 2, 0.9, samples=400)
+        assert (report.certified.values <= report.quantile.upper).all()
+        assert report.certified.coverage_interval[1] >= 0.9
+        gaps.append(report.gap_to_quantile.mean())
+    assert min(gaps) > 0
+
+
+def test_coverage_is_no_more_than_stated_when_nothing_compounds():
+    """For γ → 0 the bounds hold if and only if S independent events do, so coverage is 1 − α itself, up to O(γ)."""
+    samples = 20_000
+    report = theory.replicate_coverage(8, 3, 2, 0.9, discount=1e-3, samples=samples)
+    assert abs(report.certified.coverage - 0.9) < 1e-3 + 4 * np.sqrt(0.09 / samples)
+    stated = (1 - 0.1 / 6) ** 3
+    assert abs(report.union_of_pairs.coverage - stated) < 1e-3 + 4 * np.sqrt(stated * (1 - stated) / samples)
+
+
+def test_coverage_agrees_with_an_independent_sampler():
+    report = theory.replicate_coverage(11, 3, 2, 0.7, discount=0.3, observations=20, samples=4000)
+    rng = np.random.default_rng(0)
+    kernels = planning.sample_kernels(report.posterior.concentration(), 4000, rng)
+    rewards = np.repeat(np.array(report.world.rewards)[:, :, None], 3, axis=2)
+    policy = report.certified.policy
+    drawn = np.array([online.policy_values(kernel, rewards, 0.3, policy) for kernel in kernels])
+    coverage = (drawn >= report.certified.values).all(axis=1).mean()
+    error = np.sqrt(2 * coverage * (1 - coverage) / 4000)
+    assert 0.7 < coverage < 0.9
+    assert abs(coverage - report.certified.coverage) < 4 * error
+    quantile = np.quantile(drawn, 0.3, axis=0, method="inverted_cdf")
+    assert ((report.quantile.lower <= quantile) & (quantile <= report.quantile.upper)).all()
+
+
+def test_coverage_is_reproducible():
+    one, again, other = (theory.replicate_coverage(seed, 3, 2, samples=100) for seed in (4, 4, 5))
+    for get in (lambda r: r.certified.values, lambda r: r.quantile.values, lambda r: r.true_values):
+        np.testing.assert_array_equal(get(one), get(again))
+        assert (get(one) != get(other)).any()
+    assert one.certified.coverage == again.certified.coverage
+
+
+@pytest.mark.slow
+def test_the_truth_is_covered_as_often_as_stated():
+    """The truth is a posterior draw: nothing compounds at γ = 0.001, so the bounds hold in 80 % of worlds, to 4 σ."""
+    held = [
+        theory.replicate_coverage(seed, 2, 2, 0.8, discount=1e-3, observations=30, samples=1).held_in_truth
+        for seed in range(1500)
+    ]
+    assert abs(np.mean(held) - 0.8) < 1e-3 + 4 * np.sqrt(0.16 / len(held))
+
+
+# --- downside exposure ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dense, inadmissible, disturbance])
+def test_sampled_exposure(make):
+    """Regret in the same posterior draws, by looking at every policy; the interval is SciPy's."""
+    case = make(3)
+    policy = case.admissible.argmax(axis=1)
+    found = theory.downside_exposure(
+        case.belief, case.rewards, case.discount, policy, 0.7, state=2, samples=60, confidence=0.9, rng=9
+    )
+    kernels = case.belief.sample(60, rng=9)
+    expected = [
+        theory_examples.enumerated_regret(kernel, case.rewards, case.discount, policy, 2, case.admissible)
+        for kernel in kernels
+    ]
+    np.testing.assert_allclose(found.regret, expected, rtol=0, atol=1e-8)
+    reached = int(np.sum(np.array(expected) >= 0.7))
+    assert 0 < reached < 60
+    assert not found.exact
+    assert found.probability == pytest.approx(reached / 60)
+    interval = stats.binomtest(reached, 60).proportion_ci(0.9, method="exact")
+    assert found.interval == pytest.approx((interval.low, interval.high), abs=1e-12)
+    assert found.weights.sum() == pytest.approx(1)
+
+
+def test_exposure_of_scenarios_is_exact():
+    case = scenarios(4)
+    policy = np.zeros(case.n_states, dtype=int)
+    kernels = case.belief.pattern.dense(case.belief.scenario_entries)
+    expected = [theory_examples.enumerated_regret(kernel, case.rewards, case.discount, policy, 1) for kernel in kernels]
+    for threshold in (*expected, 0.5 * min(expected), 1.01 * max(expected)):
+        found = theory.downside_exposure(
+            case.belief, case.rewards, case.discount, policy, threshold, state=1, samples=1
+        )
+        weight = sum(w for w, regret in zip(case.belief.weights, expected, strict=True) if regret >= threshold - 1e-9)
+        assert found.exact
+        assert found.probability == pytest.approx(weight, abs=1e-15)
+        assert found.interval == (found.probability, found.probability)
+        np.testing.assert_allclose(found.regret, expected, rtol=0, atol=1e-9)
+
+
+def test_scenarios_without_weight_are_no_exposure():
+    kernels = np.array([[[[1.0, 0], [0, 1.0]], [[0, 1.0], [0, 1.0]]], [[[1.0, 0], [1.0, 0]], [[0, 1.0], [0, 1.0]]]])
+    rewards = [[0.0, 0.0], [1.0, 1.0]]
+    for weight in (0.0, 0.4):
+        belief = brmdp.ScenarioPosterior(kernels, [weight, 1 - weight])
+        found = theory.downside_exposure(belief, rewards, 0.5, [0, 0], 1.0)
+        assert found.probability == weight
+    certain = brmdp.TabularMDP(kernels[0], rewards, 0.5)
+    assert theory.downside_exposure(certain, rewards, 0.5, [0, 0], 1.0).probability == 1.0
+    assert theory.downside_exposure(certain, rewards, 0.5, [0, 0], 1.0 + 1e-6).probability == 0.0
+    case = known(2)
+    best = brmdp.solve(case.belief).policy
+    assert theory.downside_exposure(case.belief, case.rewards, case.discount, best, 1e-6).probability == 0.0
+
+
+# --- Bayesian regret --------------------------------------------------------------------------------------------------
+
+AGENTS = {
+    "aq-brmdp": partial(agents.aq_brmdp, delta=0.3),
+    "brmdp": partial(agents.brmdp, alpha=0.9),
+    "continuing-psrl": agents.continuing_psrl,
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_regret_curves(name):
+    """The same agent driven by hand in the same world; both regrets by second implementations."""
+    steps, gamma, floor = 25, 0.6, 0.25
+    paid = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    curves = theory.replicate_bayesian_regret(7, AGENTS[name], 3, 2, steps, floor=floor, discount=gamma, rewards=paid)
+    world_stream, environment, agent_stream = np.random.default_rng(7).spawn(3)
+    truth = theory.world_from_prior(world_stream, 3, 2, gamma, rewards=paid)
+    agent = AGENTS[name](brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, gamma, rng=agent_stream)
+    env = TabularEnv(truth)
+    state, _ = env.reset(seed=int(environment.integers(2**63)))
+    states, policies, beliefs = [], [], []
+    for _ in range(steps):
+        action = agent.act(state)
+        states.append(state)
+        policies.append(agent.policy)
+        beliefs.append(agent.belief.concentration())
+        following = env.step(action)[0]
+        agent.observe(state, action, following)
+        state = following
+    kernel, rewards = truth.kernel(), np.repeat(paid[:, :, None], 3, axis=2)
+    best, _ = online.policy_iteration(kernel, rewards, gamma)
+    true = [(best - online.policy_values(kernel, rewards, gamma, p))[s] for s, p in zip(states, policies, strict=True)]
+    phi = np.array(beliefs)
+    optimum, _ = online.quantile_value_iteration(phi, rewards, gamma, floor)
+    robust = optimum - online.quantile_policy_values(phi, rewards, gamma, np.array(policies), floor)
+    np.testing.assert_allclose(curves.true, np.cumsum(true), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(curves.robust, np.cumsum(robust[np.arange(steps), states]), rtol=0, atol=1e-6)
+    assert curves.true[-1] > 0.01
+    assert curves.episodes == agent.episode
+    assert curves.true.shape == curves.robust.shape == (steps,)
+
+
+def test_the_robust_plan_has_no_robust_regret():
+    def run(alpha):
+        make = partial(agents.brmdp, alpha=alpha)
+        return theory.replicate_bayesian_regret(3, make, 4, 2, 200, floor=0.2, rewards=np.eye(4)[:, :2])
+
+    robust, curious = run(0.2), run(0.8)
+    np.testing.assert_allclose(robust.robust, 0.0, atol=1e-5)
+    assert curious.robust[-1] > 1e-3
+    assert curious.episodes == robust.episodes
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
+        ({"confidence": np.nan}, "confidence must lie strictly between 0 and 1"),
+        ({"n_states": 0}, "n_states must be a positive integer; got 0"),
+        ({"n_actions": 1.5}, "n_actions must be a positive integer"),
+        ({"observations": 0}, "observations must be a positive integer; got 0"),
+        ({"samples": 0}, "samples must be a positive integer; got 0"),
+        ({"discount": 1.0}, r"discount must lie in \[0, 1\)"),
+        ({"concentration": -1.0}, "concentration must be a positive finite number"),
+        ({"rewards": np.zeros((2, 2))}, "rewards must have shape"),
+        ({"rewards": np.full((3, 2), 1.5)}, r"rewards must lie in \[0, 1\]; got 1\.5 at index \(0, 0\)"),
+        ({"rewards": np.full((3, 2), np.nan)}, "rewards must be finite"),
+        ({"rng": "x"}, "rng must be a numpy"),
+    ],
+)
+def test_bad_coverage_is_refused(options, message):
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        theory.replicate_coverage(**{"rng": 0, "n_states": 3, "n_actions": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 0.0}, r"threshold must be a positive finite number; got 0\.0"),
+        ({"threshold": np.nan}, "threshold must be a positive finite number"),
+        ({"policy": [0, 0]}, r"policy must hold one action per state, shape \(4,\)"),
+        ({"policy": [0, 0, 0, 3]}, r"policy must lie in 0\.\.2; got 3"),
+        ({"state": 4}, r"state must lie in 0\.\.3; got 4"),
+        ({"samples": 0}, "samples must be a positive integer"),
+        ({"confidence": 0}, "confidence must lie strictly between 0 and 1"),
+        ({"posterior": None}, "posterior must be a brmdp posterior"),
+        ({"discount": -0.1}, "discount must lie in"),
+    ],
+)
+def test_bad_exposure_is_refused(options, message):
+    case = dense(1)
+    call = {
+        "posterior": case.belief,
+        "rewards": case.rewards,
+        "discount": 0.8,
+        "policy": [0] * 4,
+        "threshold": 1.0,
+        **options,
+    }
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        theory.downside_exposure(**call)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"make_agent": None}, "make_agent must be a function that makes an agent; got None"),
+        ({"make_agent": lambda *given, **more: 3}, "agent must be a brmdp.Agent"),
+        ({"floor": 0.0}, "floor must lie strictly between 0 and 1"),
+        ({"steps": 0}, "steps must be a positive integer"),
+        ({"n_states": -2}, "n_states must be a positive integer"),
+    ],
+)
+def test_bad_regret_is_refused(options, message):
+    call = {"rng": 0, "make_agent": AGENTS["brmdp"], "n_states": 3, "n_actions": 2, "steps": 5, **options}
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        theory.replicate_bayesian_regret(**call)

@@ -1,0 +1,232 @@
+"""Sample-size planning: the first-order cost, the allocations by brute force, and what happens when the data are collected."""
+
+import math
+
+import numpy as np
+import pytest
+
+import brmdp
+from brmdp.errors import InvalidInputError
+from brmdp.theory import (
+    asymptotic_normality,
+    caution_cost,
+    exact_caution_cost,
+    observations_needed,
+    random_ergodic_mdp,
+    visit_frequencies,
+)
+from oracles import theory_sample_size as oracle
+from problems import disturbance
+
+
+def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
+    """A random MDP, a policy, and a posterior after ``observed`` transitions of every pair of the policy."""
+    rng = np.random.default_rng(seed)
+    mdp, policy = random_ergodic_mdp(rng, n_states, n_actions, discount=discount)
+    phi = oracle.collect(np.ones((n_states, n_actions, n_states)), mdp.kernel(), policy, [observed] * n_states, rng)
+    return mdp, policy, brmdp.DirichletPosterior(phi)
+
+
+# --- the cost ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
+def test_cost_by_pair(alpha):
+    mdp, policy = random_ergodic_mdp(np.random.default_rng(1), 5, 2, discount=0.7)
+    counts = np.array([10.0, 200.0, 35.0, 1.0, 77.0])
+    found = caution_cost(mdp, policy, alpha, 3, counts)
+    wanted = oracle.contributions(mdp.kernel(), mdp.rewards, 0.7, policy, alpha, 3, counts)
+    np.testing.assert_allclose(found.contributions, wanted, rtol=1e-12)
+    assert found.total == pytest.approx(math.fsum(wanted), rel=1e-12)
+    assert (found.total > 0) == (alpha < 0.5)
+    assert (np.diff(np.abs(found.contributions[found.ranking])) <= 0).all()
+
+
+def test_cost_along_the_policy_is_the_mean_shift_of_theorem_1():
+    mdp, policy = random_ergodic_mdp(np.random.default_rng(2), 5, 2)
+    steps = 12_345
+    limit = asymptotic_normality(mdp, policy, 0.1)
+    for state in range(5):
+        found = caution_cost(mdp, policy, 0.1, state, steps * visit_frequencies(mdp, policy))
+        assert found.total == pytest.approx(-limit.mean[state] / math.sqrt(steps), rel=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.4])
+def test_exact_cost_approaches_the_first_order(alpha):
+    """The relative error falls at least like n^{−1/2}: by 10 or more from n = 10² to 10⁴."""
+    mdp, policy = random_ergodic_mdp(np.random.default_rng(3), 4, 2, discount=0.8)
+    errors = []
+    for strength in (1e2, 1e4):
+        posterior = brmdp.DirichletPosterior.informative(mdp, strength)
+        exact = exact_caution_cost(posterior, mdp.rewards, 0.8, policy, alpha, tolerance=1e-10)
+        first = [caution_cost(mdp, policy, alpha, s, np.full(4, strength + 1)).total for s in range(4)]
+        errors.append(np.abs(exact / first - 1).max())
+    assert errors[1] < 0.01
+    assert errors[1] < errors[0] / 8.0
+
+
+def test_unreachable_states_cost_nothing():
+    kernel = np.array([[[0.5, 0.5, 0.0]], [[0.5, 0.5, 0.0]], [[0.3, 0.3, 0.4]]])
+    mdp = brmdp.TabularMDP(kernel, np.arange(9.0).reshape(3, 1, 3), 0.9)
+    found = caution_cost(mdp, [0, 0, 0], 0.1, 0, np.ones(3))
+    assert found.contributions[2] == 0.0
+    assert found.total > 0.0
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0.9, 0.6, 0.35])
+def test_plan_against_brute_force(seed, share):
+    mdp, policy, posterior = known_problem(seed, observed=3, n_states=3, discount=0.6)
+    now = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, 1e9).now
+    epsilon = share * now.total
+    plan = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, epsilon)
+    np.testing.assert_allclose(now.counts, posterior.concentration()[np.arange(3), policy].sum(axis=1) + 1.0)
+    wanted = oracle.contributions(posterior.mean(), mdp.rewards, 0.6, policy, 0.2, 1, now.counts)
+    np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-12)
+    # along the policy: the smallest number of steps
+    frequencies = visit_frequencies(posterior, policy)
+    assert plan.on_policy_steps == oracle.fewest_steps(now.coefficients, now.counts, frequencies, epsilon)
+    np.testing.assert_allclose(plan.on_policy, plan.on_policy_steps * frequencies)
+    # at will: rounding up costs less than one observation for each pair
+    fewest = oracle.fewest_observations(now.coefficients, now.counts, epsilon, int(3 * plan.cheapest.max()) + 5)
+    assert oracle.cost(now.coefficients, now.counts, plan.cheapest) <= epsilon * (1 + 1e-12)
+    assert fewest <= plan.cheapest_total < fewest + 3
+    assert plan.cheapest_total <= plan.on_policy_steps + 3
+    assert plan.cheapest.min() >= 0
+
+
+def test_pairs_known_well_are_left_alone():
+    mdp, policy, posterior = known_problem(5, observed=20)
+    phi = posterior.concentration()
+    phi[1, policy[1]] *= 1e6
+    posterior = brmdp.DirichletPosterior(phi)
+    now = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 1e9).now
+    plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.3 * now.total)
+    assert plan.cheapest[1] == 0
+    assert (plan.cheapest[[0, 2, 3]] > 0).all()
+    # where any are taken, one more is worth the same, up to rounding
+    active = plan.cheapest > 0
+    worth = now.coefficients[active] / (now.counts + plan.cheapest)[active] ** 1.5
+    np.testing.assert_allclose(worth, worth.mean(), rtol=0.05)
+
+
+def test_fewer_observations_for_a_larger_epsilon():
+    mdp, policy, posterior = known_problem(6, observed=10)
+    plans = [observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 2, e) for e in (0.01, 0.05, 0.2, 50.0)]
+    assert [p.on_policy_steps for p in plans] == sorted((p.on_policy_steps for p in plans), reverse=True)
+    assert (np.diff([p.cheapest_total for p in plans]) <= 0).all()
+    assert plans[-1].on_policy_steps == plans[-1].cheapest_total == 0
+    assert "No further observations" in str(plans[-1])
+
+
+def test_summary_names_pairs_and_numbers():
+    mdp, policy, posterior = known_problem(7, observed=10, n_states=8)
+    plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
+    text = str(plan)
+    most = int(np.argmax(plan.cheapest))
+    assert f"{plan.cheapest[most]} of (s={most}, a={policy[most]})" in text
+    assert f"for {plan.on_policy_steps} more steps" in text
+    assert f"collect {plan.cheapest_total} more transitions" in text
+    assert "3 other pairs" in text
+    assert "0.05" in text
+
+
+def test_chains_that_are_not_ergodic_are_sampled_by_pair():
+    phi = np.array([[[2.0, 3.0, 0.0]], [[1.0, 1.0, 2.0]], [[0.0, 0.0, 1.0]]])
+    plan = observations_needed(
+        brmdp.DirichletPosterior(phi), np.arange(9.0).reshape(3, 1, 3), 0.8, [0, 0, 0], 0.1, 0, 0.1
+    )
+    assert plan.on_policy_steps is None
+    assert plan.on_policy is None
+    assert "states {0, 1} are transient" in plan.obstacle
+    assert plan.obstacle in str(plan)
+    assert plan.cheapest[2] == 0, "the end is known"
+    assert (plan.cheapest[:2] > 0).all()
+
+
+# --- the promise ------------------------------------------------------------------------------------------------------
+
+
+def costs_after(posterior, mdp, policy, further, runs, seed):
+    """Exact cost at state 0 after the observations were drawn from the true kernel, for several draws."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(runs):
+        phi = oracle.collect(posterior.concentration(), mdp.kernel(), policy, np.round(further), rng)
+        later = brmdp.DirichletPosterior(phi)
+        found.append(exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_collected_data_bring_the_cost_to_epsilon(seed):
+    """With 1,000 observations of each pair to begin with, within 5 % of ε in every draw."""
+    mdp, policy, posterior = known_problem(20 + seed, observed=1_000, n_states=5, discount=0.9)
+    epsilon = 0.3 * exact_caution_cost(posterior, mdp.rewards, 0.9, policy, 0.1)[0]
+    plan = observations_needed(posterior, mdp.rewards, 0.9, policy, 0.1, 0, epsilon)
+    for further in (plan.cheapest, plan.on_policy):
+        ratios = costs_after(posterior, mdp, policy, further, 5, seed) / epsilon
+        assert np.abs(ratios - 1).max() < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("world", "observed", "lowest", "highest"),
+    [
+        (brmdp.envs.riverswim, 500, 0.7, 1.25),
+        (brmdp.envs.riverswim, 5_000, 0.9, 1.1),
+        (brmdp.envs.frozenlake, 500, 0.6, 1.0),
+        (brmdp.envs.frozenlake, 5_000, 0.85, 1.0),
+    ],
+)
+def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
+    """A forecast is as good as what is known; a uniform prior over impossible transitions makes it ask for too much."""
+    mdp = world()
+    policy = brmdp.solve(mdp).policy
+    shape = (mdp.n_states, mdp.n_actions, mdp.n_states)
+    for run in range(10):
+        rng = np.random.default_rng((4, run))
+        phi = oracle.collect(np.ones(shape), mdp.kernel(), policy, [observed] * mdp.n_states, rng)
+        posterior = brmdp.DirichletPosterior(phi)
+        epsilon = 0.2 * exact_caution_cost(posterior, mdp.rewards, mdp.discount, policy, 0.1)[0]
+        plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
+        for further in (plan.cheapest, plan.on_policy):
+            ratios = costs_after(posterior, mdp, policy, further, 2, run) / epsilon
+            assert lowest < ratios.min() <= ratios.max() < highest
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input():
+    mdp, policy, posterior = known_problem(0, observed=5)
+    rewards = mdp.rewards
+
+    def needed(belief=posterior, policy=policy, alpha=0.1, state=0, epsilon=0.1, discount=0.8):
+        return observations_needed(belief, rewards, discount, policy, alpha, state, epsilon)
+
+    cases = {
+        "mdp must be": lambda: caution_cost(posterior, policy, 0.1, 0, np.ones(4)),
+        "counts must hold": lambda: caution_cost(mdp, policy, 0.1, 0, np.ones(3)),
+        r"counts must be positive; got 0\.0 for the pair of state 2": lambda: caution_cost(
+            mdp, policy, 0.1, 0, [1, 1, 0, 1]
+        ),
+        "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
+        "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
+        "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
+        "posterior must be a brmdp.DirichletPosterior": lambda: needed(belief=disturbance(1).belief),
+        "alpha must lie below 1/2": lambda: needed(alpha=0.5),
+        "alpha must lie strictly between": lambda: needed(alpha=0.0),
+        "epsilon must be": lambda: needed(epsilon=0.0),
+        "epsilon is out of reach": lambda: needed(epsilon=1e-200),
+        "discount": lambda: needed(discount=1.0),
+        "policy must hold": lambda: needed(policy=[0, 1]),
+        "policy must lie": lambda: needed(policy=[0, 0, 0, 7]),
+        "state must be": lambda: needed(state=1.5),
+    }
+    for words, call in cases.items():
+        with pytest.raises(InvalidInputError, match=words):
+            call()
