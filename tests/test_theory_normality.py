@@ -320,6 +320,7 @@ def test_the_limit_law_at_large_samples(seed):
         fit = normal_fit(samples, mean, sd)
         assert (np.abs(fit.bias) < 4 * sd / math.sqrt(800) + 0.05 * sd).all()
         assert (np.abs(fit.variance_ratio - 1) < 4 * VARIANCE_ERROR / math.sqrt(799)).all()
+        # a hundred comparisons in all
         assert fit.distance.max() < stats.kstwo.isf(1e-4, 800)
     # entries of the one-step limit are independent
     correlation = np.corrcoef(limit.one_step(drawn)[:, 2].T)

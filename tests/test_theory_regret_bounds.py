@@ -139,6 +139,18 @@ def test_first_informative_horizon_where_the_bound_jumps():
     assert interrupted > 0
 
 
+def test_first_informative_horizon_before_the_jump_of_a_logarithm():
+    """Where m passes 2²⁶ the bound says nothing again for many values of m: what follows is not the first horizon."""
+    setting = (6, 2, 1 - 1.2035495280493974e-06)
+    first = first_informative_horizon(*setting, balanced_delta(6, 2), 0.2)
+
+    def informative(steps):
+        return oracle.bayesian_regret(*setting, steps, balanced_delta(6, 2), 0.2) < steps / (1 - setting[2])
+
+    verdicts = [informative(int(first * x)) for x in (0.999, 1 - 1e-8, 1 + 1e-8, 1.00004, 1.0002, 1.0004, 1.001)]
+    assert verdicts == [False, False, True, True, False, True, True]
+
+
 @pytest.mark.parametrize("benchmark", ["true", "robust"])
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99, 0.99999])
 def test_first_informative_horizon_is_a_crossing(benchmark, discount):

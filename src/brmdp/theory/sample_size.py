@@ -141,8 +141,8 @@ class SampleSizePlan:
             text += f"Follow the policy for {self.on_policy_steps} more steps, or\n"
         order = [int(s) for s in np.argsort(-self.cheapest, kind="stable") if self.cheapest[s] > 0]
         wanted = ", ".join(f"{self.cheapest[s]} of (s={s}, a={now.policy[s]})" for s in order[:SHOWN])
-        rest = int(sum(self.cheapest[s] for s in order[SHOWN:]))
-        more = f" and {rest} of {len(order) - SHOWN} other pairs" if len(order) > SHOWN else ""
+        others = order[SHOWN:]
+        more = f" and {sum(self.cheapest[s] for s in others)} of other pairs ({len(others)})" if others else ""
         return text + f"collect {self.cheapest_total} more transitions: {wanted}{more}."
 
 
