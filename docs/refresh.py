@@ -1,7 +1,7 @@
-"""Put fresh results into docs/reproduction.md: ``make reproduction`` runs the experiments and then this.
+"""Put fresh results into the pages of docs/: ``make reproduction`` and ``make theory`` run the experiments and then this.
 
-Copies the figures to docs/figures/ and fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the
-Markdown tables that the experiments wrote.
+Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables that the experiments wrote, and
+copies the figures that the pages show to docs/figures/. What the folder of results does not hold stays as it is.
 """
 
 from __future__ import annotations
@@ -14,24 +14,30 @@ from pathlib import Path
 from brmdp.figures.report import write_schematics
 
 DOCS = Path(__file__).parent
+FIGURES = DOCS / "figures"
 BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def main(results: Path) -> None:
-    """Refresh the page from the folder of results."""
-    page = DOCS / "reproduction.md"
+def refresh(page: Path, results: Path) -> None:
+    """Refresh one page from the folder of results."""
 
     def filled(block: re.Match[str]) -> str:
-        return f"{block[1]}\n{(results / block['path']).read_text().strip()}\n\n{block[3]}"
+        table = results / block["path"]
+        return f"{block[1]}\n{table.read_text().strip()}\n\n{block[3]}" if table.exists() else block[0]
 
-    page.write_text(BLOCK.sub(filled, page.read_text()))
-    figures = DOCS / "figures"
-    figures.mkdir(exist_ok=True)
-    for name in re.findall(r"\(figures/(\S+)\.png\)", page.read_text()):
-        found = list(results.glob(f"*/{name}.png"))
-        if found:
-            shutil.copyfile(found[0], figures / f"{name}.png")
-    for picture in write_schematics(figures):
+    text = BLOCK.sub(filled, page.read_text())
+    page.write_text(text)
+    for name in re.findall(r"\(figures/(\S+)\.png\)", text):
+        for found in results.glob(f"*/{name}.png"):
+            shutil.copyfile(found, FIGURES / f"{name}.png")
+
+
+def main(results: Path) -> None:
+    """Refresh all pages."""
+    FIGURES.mkdir(exist_ok=True)
+    for page in sorted(DOCS.glob("*.md")):
+        refresh(page, results)
+    for picture in write_schematics(FIGURES):
         if picture.suffix == ".pdf":
             picture.unlink()
 
