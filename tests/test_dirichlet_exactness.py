@@ -299,3 +299,45 @@ def test_broadcasting():
         np.testing.assert_allclose(cvar_row[i, j, k], brmdp.dirichlet_cvar_row(*arguments)[1], atol=1e-9)
     assert np.ndim(brmdp.dirichlet_quantile(phi[0, 0], values[0], 0.2)) == 0
     assert brmdp.dirichlet_cdf(np.empty((0, 5)) + 1, values[0], 0.0).shape == (0,)
+
+
+# --- rows as data leave them ---------------------------------------------------------------------------------------------
+
+OVERSHOT = (
+    np.array([5.0, 71.0, 49.0, 1.0, 1.0, 1.0]),
+    0.9 * np.array([0.93046374, 0.91619272, 1.17463389, 1.63557206, 2.24155300, 3.05548092]),
+)
+"""A row of RiverSwim-6: the search for its saddlepoint oversteps the branch point for z near 0.916."""
+
+
+def test_the_saddlepoint_is_found_after_an_overstep():
+    phi, values = OVERSHOT
+    points = np.concatenate([np.linspace(0.88, 1.1, 20), np.linspace(0.9155, 0.9175, 10)])
+    errors = [cdf_error(oracle.ray_tails, phi, values, float(z)) for z in points]
+    assert max(errors) <= oracle.TOLERANCE
+    dense = brmdp.dirichlet_cdf(phi, values, np.linspace(0.84, 1.1, 5001))
+    assert (np.diff(dense) > 0.0).all()
+
+
+def random_row_after_data(rng):
+    """A few successors seen often, others never, with values that have outliers."""
+    n = int(rng.integers(3, 17))
+    phi = 1.0 + rng.integers(0, 100, n) * (rng.random(n) < 0.5)
+    values = np.cumsum(10 ** rng.uniform(-2, 1, n)) if rng.random() < 0.5 else 10 ** rng.uniform(-3, 1, n)
+    return phi, values
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_rows_after_data(chunk):
+    assert not report(draw((9, chunk), 60, random_row_after_data, 1e-4), oracle.ray_tails)
+
+
+def test_the_quadrature_resolves_every_point_of_many_rows():
+    """A distribution function that is not resolved raises, so 200,000 of them are a search for such points."""
+    rng = np.random.default_rng(11)
+    for _ in range(500):
+        phi, values = random_row_after_data(rng)
+        mean, deviation = oracle.mean_and_deviation(phi, values)
+        points = np.clip(mean + 2 * deviation * rng.normal(size=400), values.min(), values.max())
+        found = brmdp.dirichlet_cdf(phi, values, np.sort(points))
+        assert (np.diff(found) >= -1e-12).all()

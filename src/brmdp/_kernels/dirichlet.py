@@ -154,8 +154,9 @@ def saddle(phi, c, n):
         if c[i] == 1.0:
             top += phi[i]
     distance = -1.0 / least
-    # K'(t) < 0 there
+    # K'(t) > 0 at 1 − t = floor, so the saddle has a larger 1 − t
     floor = 0.5 * top / total
+    at_floor = False
     low = 0.0
     high = 1.0
     t = 0.0
@@ -187,7 +188,11 @@ def saddle(phi, c, n):
         if epsilon < floor:
             epsilon = floor
             t = 1.0 - floor
-            break
+            if at_floor:
+                # the bracket is finer than double precision
+                break
+            at_floor = True
+            continue
         if abs(step) * math.sqrt(curvature) <= 0.02 or abs(step) <= 1e-14 * min(t, epsilon):
             break
     return t, epsilon
@@ -440,7 +445,8 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree.
+    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree, and 2 where the path
+    is wrong altogether.
 
     Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
@@ -497,7 +503,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
                 turned = True
             last = ratio
             if not growth < MAX_GROWTH:
-                return tail, integral, 1.0, step, 0
+                return tail, integral, 2.0, step, 0
         new_tail *= step
         new_integral *= step
         new_moment *= step
@@ -584,12 +590,12 @@ def cdf_row(phi, values, n, z, scratch):
 
 
 @kernel
-def cdf_rows(phi, values, z, below, above):
-    """Distribution functions of many rows; phi and values are (rows, n)."""
+def cdf_rows(phi, values, z, below, above, error):
+    """Distribution functions of many rows, and estimates of their relative errors; phi and values are (rows, n)."""
     rows, n = phi.shape
     scratch = workspace(n)
     for row in range(rows):
-        below[row], above[row], _, _ = cdf_row(phi[row], values[row], n, z[row], scratch)
+        below[row], above[row], _, error[row] = cdf_row(phi[row], values[row], n, z[row], scratch)
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from brmdp._kernels import dirichlet
 from brmdp._validation import FloatArray, IntArray, as_float_array, as_levels, first_bad
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.posterior.gammas import LARGEST, SMALLEST
 
 __all__ = [
@@ -21,6 +21,9 @@ __all__ = [
 
 LARGEST_VALUE = 1e150
 """Values beyond are refused: their differences and squares would overflow."""
+
+UNRESOLVED = 1e-6
+"""Estimated relative error of a distribution function above which it is not returned; none is known that reaches it."""
 
 SHARPNESS = 1e-12
 """Tolerance of the saddlepoint's normal score."""
@@ -42,11 +45,24 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     -------
     float or array
         Signature (n),(n),()→(), with NumPy broadcasting; relative error at most 1e-9 in min(F, 1 − F).
+
+    Raises
+    ------
+    ConvergenceError
+        Rather than a wrong answer, should the quadrature's own estimate of its error be large.
     """
     phi, w, (points,), shape = _rows(concentration, values, as_float_array(z, "z"))
     below = np.empty(points.size)
     above = np.empty(points.size)
-    dirichlet.cdf_rows(phi, w, points, below, above)
+    error = np.empty(points.size)
+    dirichlet.cdf_rows(phi, w, points, below, above, error)
+    unresolved = ~(error <= UNRESOLVED)
+    if unresolved.any():
+        row = int(np.argmax(unresolved))
+        raise ConvergenceError(
+            f"the distribution function at z={points[row]!r} of concentration={phi[row]} and values={w[row]} is resolved only "
+            f"to a relative error of {error[row]:.1g}; please report it"
+        )
     return _shaped(above if complement else below, shape)
 
 
