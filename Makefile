@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-slow check bench reproduction clean
+.PHONY: install quickstart test test-slow check bench reproduction theory clean
 
 install: $(READY)
 
@@ -38,6 +38,12 @@ bench: install
 reproduction: install
 	$(BIN)/brmdp reproduce all --workers $(WORKERS)
 	$(BIN)/brmdp reproduce quantile-methods --workers $(WORKERS)
+	$(BIN)/python docs/refresh.py results
+
+theory: install
+	for name in normality coverage examples optimism bayesian-regret; do \
+	  $(BIN)/brmdp reproduce $$name --workers $(WORKERS) || exit 1; \
+	done
 	$(BIN)/python docs/refresh.py results
 
 clean:

@@ -322,8 +322,12 @@ def test_pseudo_episodes_at_the_ends():
 
 def test_agents_have_as_many_pseudo_episodes():
     """The episodes of simulated agents, 100 runs of 30 steps, to 4 standard errors."""
-    make = agents.continuing_psrl
-    counts = [theory.replicate_bayesian_regret(seed, make, 2, 2, 30, discount=0.75).episodes for seed in range(100)]
+    counts = []
+    for seed in range(100):
+        truth = theory.world_from_prior(seed, 2, 2, 0.75)
+        agent = agents.continuing_psrl(brmdp.DirichletPosterior.uniform(2, 2), truth.rewards, 0.75, rng=seed)
+        brmdp.simulate(agent, brmdp.World(brmdp.envs.TabularEnv(truth), 0.75), 30, seed=seed)
+        counts.append(agent.episode)
     error = np.sqrt(29 * 0.75 * 0.25 / 100)
     assert abs(np.mean(counts) - theory.expected_episodes(30, 0.75)) < 4 * error
 

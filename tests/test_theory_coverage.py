@@ -1,14 +1,11 @@
-"""Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy; Bayesian regret of one run."""
-
-from functools import partial
+"""Worlds from the prior; Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import brmdp
-from brmdp import agents, theory
-from brmdp.envs import TabularEnv
+from brmdp import theory
 from oracles import online, planning, theory_examples
 from problems import dense, disturbance, inadmissible, known, scenarios
 
@@ -178,59 +175,6 @@ def test_scenarios_without_weight_are_no_exposure():
     assert theory.downside_exposure(case.belief, case.rewards, case.discount, best, 1e-6).probability == 0.0
 
 
-# --- Bayesian regret --------------------------------------------------------------------------------------------------
-
-AGENTS = {
-    "aq-brmdp": partial(agents.aq_brmdp, delta=0.3),
-    "brmdp": partial(agents.brmdp, alpha=0.9),
-    "continuing-psrl": agents.continuing_psrl,
-}
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_regret_curves(name):
-    """The same agent driven by hand in the same world; both regrets by second implementations."""
-    steps, gamma, floor = 25, 0.6, 0.25
-    paid = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
-    curves = theory.replicate_bayesian_regret(7, AGENTS[name], 3, 2, steps, floor=floor, discount=gamma, rewards=paid)
-    world_stream, environment, agent_stream = np.random.default_rng(7).spawn(3)
-    truth = theory.world_from_prior(world_stream, 3, 2, gamma, rewards=paid)
-    agent = AGENTS[name](brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, gamma, rng=agent_stream)
-    env = TabularEnv(truth)
-    state, _ = env.reset(seed=int(environment.integers(2**63)))
-    states, policies, beliefs = [], [], []
-    for _ in range(steps):
-        action = agent.act(state)
-        states.append(state)
-        policies.append(agent.policy)
-        beliefs.append(agent.belief.concentration())
-        following = env.step(action)[0]
-        agent.observe(state, action, following)
-        state = following
-    kernel, rewards = truth.kernel(), np.repeat(paid[:, :, None], 3, axis=2)
-    best, _ = online.policy_iteration(kernel, rewards, gamma)
-    true = [(best - online.policy_values(kernel, rewards, gamma, p))[s] for s, p in zip(states, policies, strict=True)]
-    phi = np.array(beliefs)
-    optimum, _ = online.quantile_value_iteration(phi, rewards, gamma, floor)
-    robust = optimum - online.quantile_policy_values(phi, rewards, gamma, np.array(policies), floor)
-    np.testing.assert_allclose(curves.true, np.cumsum(true), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(curves.robust, np.cumsum(robust[np.arange(steps), states]), rtol=0, atol=1e-6)
-    assert curves.true[-1] > 0.01
-    assert curves.episodes == agent.episode
-    assert curves.true.shape == curves.robust.shape == (steps,)
-
-
-def test_the_robust_plan_has_no_robust_regret():
-    def run(alpha):
-        make = partial(agents.brmdp, alpha=alpha)
-        return theory.replicate_bayesian_regret(3, make, 4, 2, 200, floor=0.2, rewards=np.eye(4)[:, :2])
-
-    robust, curious = run(0.2), run(0.8)
-    np.testing.assert_allclose(robust.robust, 0.0, atol=1e-5)
-    assert curious.robust[-1] > 1e-3
-    assert curious.episodes == robust.episodes
-
-
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -282,19 +226,3 @@ def test_bad_exposure_is_refused(options, message):
     }
     with pytest.raises(brmdp.InvalidInputError, match=message):
         theory.downside_exposure(**call)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"make_agent": None}, "make_agent must be a function that makes an agent; got None"),
-        ({"make_agent": lambda *given, **more: 3}, "agent must be a brmdp.Agent"),
-        ({"floor": 0.0}, "floor must lie strictly between 0 and 1"),
-        ({"steps": 0}, "steps must be a positive integer"),
-        ({"n_states": -2}, "n_states must be a positive integer"),
-    ],
-)
-def test_bad_regret_is_refused(options, message):
-    call = {"rng": 0, "make_agent": AGENTS["brmdp"], "n_states": 3, "n_actions": 2, "steps": 5, **options}
-    with pytest.raises(brmdp.InvalidInputError, match=message):
-        theory.replicate_bayesian_regret(**call)

@@ -77,7 +77,7 @@ def reproduce(
     name : str
         One that `brmdp list` shows, or `all` for those of the paper.
     runs : int
-        Runs of each agent, 100 by default. What is already there is not computed again.
+        Runs of each case; by default 100 for the paper's. What is already there is not computed again.
     workers : int
         Processes on this machine; by default one per processor.
     out : Path

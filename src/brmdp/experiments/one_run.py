@@ -1,8 +1,8 @@
 """One run of one case, from a seed and a run number alone: an interaction of an agent with a world, or a replication.
 
-Three random streams belong to an interaction: of the environment, of the agent and of the diagnostics. They depend on the
-experiment's seed and the run number, not on the case, so run i of all cases meets the same luck; and on nothing else, so
-neither workers, nor order, nor diagnostics change a result.
+Four random streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of the world itself where
+that is drawn from the prior. They depend on the experiment's seed and the run number, not on the case, so run i of all cases
+meets the same world and the same luck; and on nothing else, so neither workers, nor order, nor diagnostics change a result.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from brmdp.experiments.spec import METHODS, Case, Computation, require_known
 from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
 from brmdp.risk import MonteCarlo
 from brmdp.simulation import Diagnostics, History, World, simulate
+from brmdp.theory import world_from_prior
 
 __all__ = ["AGENTS", "ENVIRONMENTS", "Replication", "RunRecord", "build", "execute", "validate"]
 
-ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM = 0, 1, 2
+ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM, WORLD_STREAM = range(4)
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform"}
@@ -56,8 +57,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("capacity", "max_order", "demand"),
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
     ),
+    "prior": ("n_states", "n_actions", "concentration"),
 }
 """Environments of the library, and their parameters; any other name is the id of a Gymnasium environment.
+
+In "prior" every run has a world of its own, drawn from Dir(concentration, …), which is then the agent's prior too.
 
 An id of your own is written "module:id": every process that runs it then imports the module that registers it.
 """
@@ -96,11 +100,11 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
         if isinstance(case, Computation):
             columns = replicate(case, np.random.SeedSequence(seed, spawn_key=(run,)))
             return Replication(columns, time.perf_counter() - begin)
-        environment, agent_stream, diagnostics = (
+        environment, agent_stream, diagnostics, world_stream = (
             np.random.SeedSequence(seed, spawn_key=(run, stream))
-            for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM)
+            for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM, WORLD_STREAM)
         )
-        world, agent = build(case, agent_stream)
+        world, agent = build(case, agent_stream, world_stream)
         history = simulate(
             agent,
             world,
@@ -129,8 +133,16 @@ def validate(case: Case | Computation) -> None:
         raise InvalidInputError(f"case {case.name!r}: {error}") from error
 
 
-def build(case: Case, rng: Any = None) -> tuple[World, Agent]:
-    """The world of a case, and its agent with the prior Dir(1, …, 1).
+def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Agent]:
+    """The world of a case, and its agent with the prior Dir(1, …, 1), or the one from which the world is drawn.
+
+    Parameters
+    ----------
+    case : Case
+    rng : numpy.random.Generator or seed
+        Of the agent.
+    world_rng : numpy.random.Generator or seed
+        Of a world that is drawn from the prior; unused by others.
 
     Raises
     ------
@@ -138,13 +150,13 @@ def build(case: Case, rng: Any = None) -> tuple[World, Agent]:
         If a name or parameter is not allowed; the message names the case.
     """
     try:
-        world, belief, rewards = _setting(case)
+        world, belief, rewards = _setting(case, world_rng)
         return world, _agent(case, belief, rewards, rng)
     except BrmdpError as error:
         raise InvalidInputError(f"case {case.name!r}: {error}") from error
 
 
-def _setting(case: Case) -> tuple[World, Any, Any]:
+def _setting(case: Case, world_rng: Any) -> tuple[World, Any, Any]:
     """World, prior and rewards."""
     name, parameters = case.environment, dict(case.environment_parameters)
     if name not in ENVIRONMENTS:
@@ -156,9 +168,19 @@ def _setting(case: Case) -> tuple[World, Any, Any]:
         env = envs.InventoryEnv(**parameters, discount=case.discount)
         belief = DisturbancePosterior(env.problem.outcomes)
         return World(env, case.discount), belief, DisturbanceRewards(env.problem.disturbance_rewards)
+    if name == "prior":
+        return _drawn(world_rng, case.discount, parameters)
     # without Gymnasium's wrappers, which cost more than the step itself
     world = World(TabularEnv(getattr(envs, name)(**parameters, discount=case.discount)), case.discount)
     return world, world.prior(), world.rewards
+
+
+def _drawn(rng: Any, discount: float, parameters: dict[str, Any]) -> tuple[World, Any, Any]:
+    missing = [key for key in ("n_states", "n_actions") if key not in parameters]
+    if missing:
+        raise InvalidInputError(f"prior needs {', '.join(missing)}")
+    world = World(TabularEnv(world_from_prior(rng, **parameters, discount=discount)), discount)
+    return world, world.prior(parameters.get("concentration", 1.0)), world.rewards
 
 
 def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from brmdp.experiments import bayesian_regret, coverage, examples, normality, optimism
 from brmdp.experiments.spec import Case, Experiment
 
 __all__ = ["ALL", "EXPERIMENTS"]
@@ -100,6 +101,11 @@ _LIST = (
     ),
     Experiment("delta-sensitivity", "Sensitivity to δ, FrozenLake without the risky branch", _sensitivity()),
     Experiment("quantile-methods", "Ways to take the quantile", _methods()),
+    coverage.EXPERIMENT,
+    examples.EXPERIMENT,
+    normality.EXPERIMENT,
+    optimism.EXPERIMENT,
+    bayesian_regret.EXPERIMENT,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}

@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from brmdp.errors import InvalidInputError
+from brmdp.experiments import coverage, examples, normality, optimism
 from brmdp.experiments.program import REQUIRED, Columns, Program
 from brmdp.experiments.spec import Computation, require_known
 
 __all__ = ["PROGRAMS", "parameters_of", "replicate"]
 
-PROGRAMS: dict[str, Program] = {}
+PROGRAMS: dict[str, Program] = {
+    "coverage": coverage.PROGRAM,
+    **examples.PROGRAMS,
+    **normality.PROGRAMS,
+    "optimism": optimism.PROGRAM,
+}
 """By name."""
 
 

@@ -287,14 +287,14 @@ def _interrupts_held() -> Iterator[None]:
 
 def _warm(tasks: Iterable[Task]) -> None:
     """Compile here what runs will need, so that workers find it in numba's cache instead of all compiling it."""
-    kinds = {}
+    kinds: dict[tuple[str, str, Any], Task] = {}
     for task in tasks:
         case = task.case
         if isinstance(case, Case):
             short = replace(task, case=replace(case, steps=2))
-            kinds[case.environment, case.agent, case.agent_parameters.get("method")] = short
+            kinds.setdefault((case.environment, case.agent, case.agent_parameters.get("method")), short)
         else:
-            kinds[case.program, "", None] = task
+            kinds.setdefault((case.program, "", None), task)
     for task in kinds.values():
         with _interrupts_late():
             execute(task.case, task.seed, task.run)

@@ -38,7 +38,7 @@ class Case:
     name : str
         Unique in the experiment, such as "aq-brmdp", "continuing-psrl" or "brmdp-0.1".
     environment : str
-        "riverswim", "frozenlake", "inventory", or the id of a Gymnasium environment.
+        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it), or the id of a Gymnasium environment.
     environment_parameters : mapping
         Passed to it, such as n or shortcut_risk.
     agent : str

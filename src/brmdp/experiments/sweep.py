@@ -11,7 +11,7 @@
     quantile_level = 0.1
 
     [[environment]]
-    name = "riverswim"          # or frozenlake, inventory, or the id of a Gymnasium environment
+    name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), or the id of a Gymnasium environment
     n = [6, 10]                 # a list stands for each of its entries
 
     [[environment]]

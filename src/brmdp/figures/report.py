@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from brmdp.analysis.claims import CLAIMS
 from brmdp.analysis.judgement import JudgedClaim, judge, merged
 from brmdp.analysis.summary import (
-    Table,
     claims_as_markdown,
     claims_as_text,
     count_of_runs,
@@ -28,6 +25,8 @@ from brmdp.analysis.summary import (
 )
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import CaseRecords, Experiment, Replications
+from brmdp.figures import bayesian_regret, coverage, examples, normality, optimism
+from brmdp.figures.content import Content
 from brmdp.figures.layouts import figures_of
 from brmdp.figures.schematics import schematics
 from brmdp.figures.style import picture
@@ -35,29 +34,14 @@ from brmdp.figures.style import picture
 __all__ = ["REPORTERS", "Content", "Report", "write_overview", "write_report", "write_schematics"]
 
 
-@dataclass(frozen=True, eq=False)
-class Content:
-    """What the report of an experiment says.
-
-    Attributes
-    ----------
-    summary : dict
-        For ``summary.json``.
-    table : Table
-        The numbers a reader wants first.
-    claims : tuple of JudgedClaim
-    figures : mapping
-        By file name without ending.
-    """
-
-    summary: dict[str, Any]
-    table: Table
-    claims: tuple[JudgedClaim, ...]
-    figures: Mapping[str, Figure]
-
-
-REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {}
-"""Experiments that are not compared by regret: from an experiment and its records to what is said of them, by name."""
+REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {
+    "bayesian-regret": bayesian_regret.reporter,
+    "coverage": coverage.reporter,
+    "examples": examples.reporter,
+    "normality": normality.reporter,
+    "optimism": optimism.reporter,
+}
+"""Experiments with a report of their own: from an experiment and its records to what is said of them, by name."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from brmdp.envs.frozenlake import DOWN, GOAL, HOLES, RIGHT, SHORTCUT_STATE, SIDE
 from brmdp.figures.style import BLUE, COLUMN, ORANGE, VERMILION, new_figure, styled
 from brmdp.mdp import TabularMDP
 
-__all__ = ["frozenlake_schematic", "riverswim_schematic", "schematics"]
+__all__ = ["arrow", "canvas", "frozenlake_schematic", "riverswim_schematic", "schematics"]
 
 SPACING = 1.5
 RADIUS = 0.3
@@ -44,7 +44,7 @@ def riverswim_schematic(mdp: TabularMDP) -> Figure:
         {"color": BLUE, "linestyle": "-"},
     ]
     with styled():
-        figure, axes = _canvas(COLUMN * mdp.n_states / 6, 1.9)
+        figure, axes = canvas(COLUMN * mdp.n_states / 6, 1.9)
         for s in range(mdp.n_states):
             axes.add_patch(Circle((SPACING * s, 0.0), RADIUS, facecolor="#eef3f7", edgecolor="black", linewidth=0.9))
             axes.text(SPACING * s, 0.0, str(s), ha="center", va="center", fontsize=9)
@@ -71,26 +71,27 @@ def _draw_move(axes: Axes, s: int, t: int, action: int, probability: float, pay:
     label = "1" if probability == 1.0 else f"{probability:.2f}"
     height, align = 0.0, "center"
     if s == t:
-        _arrow(axes, (begin - 0.13, 0.9 * RADIUS * side), (begin + 0.13, 0.9 * RADIUS * side), -2.6 * side, look)
+        arrow(axes, (begin - 0.13, 0.9 * RADIUS * side), (begin + 0.13, 0.9 * RADIUS * side), -2.6 * side, look)
         height, align = 0.7 * side, "bottom" if side > 0 else "top"
         lines = [label, f"pays {pay:g}"] if pay else [label]
         label = "\n".join(lines if side < 0 else reversed(lines))
     elif t > s:
-        _arrow(axes, (begin + 0.22, 0.8 * RADIUS), (end - 0.22, 0.8 * RADIUS), -0.35, look)
+        arrow(axes, (begin + 0.22, 0.8 * RADIUS), (end - 0.22, 0.8 * RADIUS), -0.35, look)
         height = 0.66
     elif action == RIGHT:
         # falling back runs along the chain, so that "left" has the room below
-        _arrow(axes, (begin - RADIUS, 0.0), (end + RADIUS, 0.0), 0.0, look)
+        arrow(axes, (begin - RADIUS, 0.0), (end + RADIUS, 0.0), 0.0, look)
         height = 0.16
     else:
-        _arrow(axes, (begin - 0.22, -0.8 * RADIUS), (end + 0.22, -0.8 * RADIUS), -0.35, look)
+        arrow(axes, (begin - 0.22, -0.8 * RADIUS), (end + 0.22, -0.8 * RADIUS), -0.35, look)
         height = -0.66
     axes.text(
         0.5 * (begin + end), height, label, ha="center", va=align, fontsize=SMALL, color=look["color"], linespacing=1.2
     )
 
 
-def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float], bend: float, look: dict[str, Any]) -> None:
+def arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float], bend: float, look: dict[str, Any]) -> None:
+    """An arrow, bent to the side by ``bend``."""
     axes.add_patch(
         FancyArrowPatch(
             begin,
@@ -118,7 +119,7 @@ def frozenlake_schematic(mdp: TabularMDP) -> Figure:
     marks = {int(mdp.start) if isinstance(mdp.start, int) else 0: "start", GOAL: "goal"} | dict.fromkeys(HOLES, "hole")
     tiles = {"start": "#fff0c2", "goal": "#bfe3c8", "hole": "#39465e"}
     with styled():
-        figure, axes = _canvas(3.3, 3.95)
+        figure, axes = canvas(3.3, 3.95)
         for cell in range(mdp.n_states):
             column, row = _position(cell)
             mark = marks.get(cell, "")
@@ -157,7 +158,7 @@ def _draw_shortcut(axes: Axes, row: Any) -> None:
         look: dict[str, Any] = {"color": VERMILION if hole else BLUE, "linestyle": (0, (4, 2)) if hole else "-"}
         begin = (column - 0.15 if hole else column + 0.22, line + 0.15)
         end = (across + 0.22, down - 0.2)
-        _arrow(axes, begin, end, 0.15 if hole else -0.1, {**look, "zorder": 4})
+        arrow(axes, begin, end, 0.15 if hole else -0.1, {**look, "zorder": 4})
         symbol = "θ =" if hole else "1 − θ\n="
         # beside the arrows, in the cells between
         at = (column - 0.95, line + 0.3) if hole else (column - 0.1, line + 1.05)
@@ -177,7 +178,8 @@ def _position(cell: int) -> tuple[float, float]:
     return float(column), float(row)
 
 
-def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure to draw on, without axes."""
     figure = new_figure(width, height)
     axes = figure.add_subplot()
     axes.set_axis_off()

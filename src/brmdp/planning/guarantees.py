@@ -35,7 +35,14 @@ from brmdp.posterior.base import Belief
 from brmdp.risk.measures import Quantile
 from brmdp.risk.monte_carlo import order_statistic_rank
 
-__all__ = ["Certificate", "PosteriorQuantileValue", "certified_level", "certify", "clopper_pearson", "posterior_quantile_value"]
+__all__ = [
+    "Certificate",
+    "PosteriorQuantileValue",
+    "certified_level",
+    "certify",
+    "clopper_pearson",
+    "posterior_quantile_value",
+]
 
 LARGE = 2_000
 """Beyond this many states the coverage check is skipped unless asked for: every draw needs a policy evaluation."""
@@ -274,6 +281,7 @@ def sampled_policy_values(
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact interval of a probability from the number of successes in independent trials."""
     tail = (1.0 - confidence) / 2.0
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
     high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))

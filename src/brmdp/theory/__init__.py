@@ -1,6 +1,5 @@
 """The paper's theorems, propositions, lemmas and examples, computable."""
 
-from brmdp.theory.bayesian_regret import RegretCurves, replicate_bayesian_regret
 from brmdp.theory.chains import visit_frequencies
 from brmdp.theory.concentration import DeviationBounds, dirichlet_tail_bound, quantile_deviation_bounds
 from brmdp.theory.coverage import CoverageReport, replicate_coverage
@@ -66,7 +65,6 @@ __all__ = [
     "OptimismMeter",
     "OptimismReport",
     "RegretBound",
-    "RegretCurves",
     "RobustnessCheck",
     "SampleSizePlan",
     "TrapCheck",
@@ -94,7 +92,6 @@ __all__ = [
     "quantile_deviation_bounds",
     "random_ergodic_mdp",
     "regret_bound",
-    "replicate_bayesian_regret",
     "replicate_coverage",
     "replicate_normality",
     "replicate_optimism",

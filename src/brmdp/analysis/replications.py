@@ -1,0 +1,52 @@
+"""Numbers from replications: pooled columns, proportions, exact numbers, and what every summary begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import FloatArray
+from brmdp.analysis.estimates import CONFIDENCE, Estimate
+from brmdp.analysis.judgement import Region
+from brmdp.experiments import Experiment, Replications
+from brmdp.planning.guarantees import clopper_pearson
+
+__all__ = ["NO_EXCEPTION", "certain", "heading", "pooled", "proportion"]
+
+NO_EXCEPTION = Region(high=0.5)
+"""Claimed of the number of exceptions to a statement that must always hold: a single one contradicts it."""
+
+
+def heading(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
+    """What ``summary.json`` begins with."""
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "runs": max((found.run.size for found in records.values()), default=0),
+        "parameters": {
+            "seed": experiment.seed,
+            "cases": {case.name: case.describe() for case in experiment.cases},
+        },
+    }
+
+
+def pooled(found: Replications, name: str) -> FloatArray:
+    """A column of all runs behind one another, (R·n,)."""
+    return np.asarray(found.columns[name], dtype=np.float64).reshape(-1)
+
+
+def proportion(happened: Any) -> Estimate:
+    """Share of independent trials in which something happened, with its Clopper-Pearson interval."""
+    trials = np.asarray(happened, dtype=bool).reshape(-1)
+    low, high = clopper_pearson(int(trials.sum()), trials.size, CONFIDENCE)
+    share = float(trials.mean())
+    error = np.sqrt(share * (1.0 - share) / trials.size)
+    return Estimate(np.asarray(share), np.asarray(error), np.asarray(low), np.asarray(high), trials.size)
+
+
+def certain(value: float, trials: int) -> Estimate:
+    """A number that is no average: it was looked at in all trials, and nothing about it is left to chance."""
+    number = np.asarray(float(value))
+    return Estimate(number, np.zeros_like(number), number, number, trials)

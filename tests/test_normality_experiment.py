@@ -1,0 +1,299 @@
+"""The experiment ``normality`` end to end in small, its numbers against slow recomputations, and its claims on made-up data."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import brmdp
+from brmdp.analysis.judgement import Verdict
+from brmdp.analysis.normality import (
+    plans_of,
+    pseudo_values,
+    settings_of,
+    squared_bias,
+    squared_correlation,
+    squared_variance_error,
+)
+from brmdp.analysis.normality_claims import judge_normality
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import Computation, Experiment, Replications, execute, run_experiment
+from brmdp.experiments.normality import EXPERIMENT, LEVELS, problem
+from brmdp.experiments.paper import ALL, EXPERIMENTS
+from brmdp.figures.normality import reporter
+from brmdp.figures.report import write_report
+from brmdp.theory import asymptotic_normality, exact_caution_cost, replicate_normality
+
+RUNS, BATCH = 3, 3
+TINY = Experiment(
+    "normality",
+    "Tiny",
+    (
+        Computation("random-1/30", "normality", {"world_seed": 1, "steps": 30, "replications": BATCH}),
+        Computation("random-1/300", "normality", {"world_seed": 1, "steps": 300, "replications": BATCH}),
+        Computation("riverswim-6/30", "normality", {"world": "riverswim", "steps": 30, "replications": BATCH}),
+        *(
+            Computation(
+                f"sample-size/random-1/{way}/{observed}",
+                "sample-size",
+                {"world_seed": 1, "way": way, "observed": observed, "share": 0.6, "replications": 2},
+                most_runs=most,
+            )
+            for way, observed, most in (("policy", 10, 0), ("policy", 40, 2), ("pairs", 10, 0))
+        ),
+    ),
+    runs=RUNS,
+    seed=5,
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return run_experiment(TINY, tmp_path_factory.mktemp("normality"), workers=1)
+
+
+@pytest.fixture(scope="module")
+def records(store):
+    return {case.name: store.records(case.name) for case in TINY.cases}
+
+
+# --- replications -----------------------------------------------------------------------------------------------------
+
+
+def test_replications_are_those_of_the_theory(records):
+    found = records["random-1/30"].columns
+    mdp, policy = problem("random", 1)
+    streams = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(1,))).spawn(BATCH)
+    wanted = np.stack([replicate_normality(mdp, policy, 30, LEVELS, stream) for stream in streams])
+    np.testing.assert_array_equal(found["deviation"][1], wanted.reshape(-1))
+    row = 2 * 25 + 3 * 5 + 4
+    assert [found[name][1, row] for name in ("replication", "level", "state")] == [2, 0.8, 4]
+
+
+def test_needed_observations_are_where_the_cost_reaches_epsilon():
+    """The cost with one per cent fewer observations is above ε, but for noise; with the needed ones it is not."""
+    parameters = {"world_seed": 1, "way": "pairs", "observed": 200, "share": 0.5, "replications": 4}
+    found = execute(Computation("c", "sample-size", parameters), 3, 0).columns
+    assert (found["predicted"] > 1_000).all()
+    assert (np.abs(found["cost_ratio"] - 1.0) < 0.1).all()
+    # to first order the cost falls like n^{−1/2}, n with the 201 + 5 known of each of five pairs
+    known = 5 * 206.0
+    implied = (known + found["needed"]) / (known + found["predicted"])
+    np.testing.assert_allclose(implied, found["cost_ratio"] ** 2, rtol=0.04)
+
+
+def test_collected_transitions_grow_by_appending():
+    from brmdp.experiments.normality import _collection
+    from brmdp.theory import observations_needed
+
+    made = problem("random", 2)
+    posterior = brmdp.DirichletPosterior(np.full((5, 2, 5), 4.0))
+    cost = float(exact_caution_cost(posterior, made.mdp.rewards, 0.9, made.policy, 0.1)[0])
+    plan = observations_needed(posterior, made.mdp.rewards, 0.9, made.policy, 0.1, 0, 0.5 * cost)
+    for way, wanted in (("policy", plan.on_policy_steps), ("pairs", plan.cheapest_total)):
+        total, collected = _collection(made, plan, way, np.random.SeedSequence(1).spawn(5))
+        assert total == wanted
+        assert collected(total).sum() == total
+        assert (collected(total) >= collected(total // 2)).all()
+        np.testing.assert_array_equal(collected(total), collected(total))
+    np.testing.assert_array_equal(collected(total).sum(axis=1), plan.cheapest)
+
+
+def test_one_and_two_workers_agree(store, tmp_path):
+    assert run_experiment(TINY, tmp_path, workers=2).digest() == store.digest()
+
+
+@pytest.mark.parametrize(
+    ("program", "parameters", "words"),
+    [
+        ("normality", {"steps": 10, "world": "lake"}, "unknown world 'lake'"),
+        ("normality", {"steps": 10, "replications": 1}, "replications must be at least 2; got 1"),
+        ("normality", {"steps": 0}, "steps"),
+        ("normality", {"steps": 10, "levels": [0.0]}, "alphas must lie strictly"),
+        ("sample-size", {"way": "air", "observed": 5}, "unknown way 'air'"),
+        ("sample-size", {"way": "pairs", "observed": 0}, "observed"),
+        ("sample-size", {"way": "pairs", "observed": 5, "share": 1.0}, "share must lie strictly"),
+    ],
+)
+def test_bad_input(program, parameters, words):
+    with pytest.raises(InvalidInputError, match=words):
+        execute(Computation("c", program, parameters), 1, 0)
+
+
+def test_default_experiment():
+    assert EXPERIMENTS["normality"] is EXPERIMENT
+    assert "normality" not in ALL
+    assert EXPERIMENT.runs * 50 >= 1_000
+    assert {case.parameters.get("steps") for case in EXPERIMENT.cases} >= {100, 1_000, 10_000, 100_000}
+    for seed in (1, 2, 3):
+        mdp, policy = problem("random", seed)
+        assert asymptotic_normality(mdp, policy, 0.5).visit_frequencies.min() >= 0.02
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_standardised_and_fit_against_loops(records):
+    setting = settings_of(records)["random-1"][1]
+    limit = setting.limit
+    z = np.empty((RUNS, BATCH, 5, 5))
+    raw = records["random-1/300"].columns["deviation"]
+    for run, replication, level in np.ndindex(RUNS, BATCH, 5):
+        deviation = raw[run].reshape(BATCH, 5, 5)[replication, level]
+        for state in range(5):
+            one_step = sum(limit.system[state, other] * deviation[other] for other in range(5))
+            score = stats.norm.ppf(LEVELS[level])
+            z[run, replication, level, state] = one_step / limit.one_step_sd[state] - score
+    np.testing.assert_allclose(setting.standardised, z, rtol=1e-9, atol=1e-9)
+    pooled = z.reshape(-1, 5, 5)
+    distance = np.mean([stats.kstest(pooled[:, a, s], "norm").statistic for a, s in np.ndindex(5, 5)])
+    assert float(setting.distances["distance"].mean) == pytest.approx(distance, rel=1e-9)
+    assert setting.fit.critical_distance == pytest.approx(1.3581 / math.sqrt(RUNS * BATCH), rel=1e-4)
+    np.testing.assert_allclose(setting.expected_visits, 300 * limit.visit_frequencies)
+
+
+def test_squared_bias_without_the_share_of_chance():
+    """The jackknife is the average over pairs of replications in different runs."""
+    z = np.random.default_rng(1).normal(0.3, 1.0, (4, 3, 2, 2))
+    means = z.mean(axis=1)
+    others = [(means[i] * means[j]).mean() for i in range(4) for j in range(4) if i != j]
+    assert pseudo_values(squared_bias, z).mean() == pytest.approx(np.mean(others), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "sd", "mean", "wanted"),
+    [
+        (squared_bias, 1.0, 0.0, 0.0),
+        (squared_bias, 1.0, 0.2, 0.04),
+        (squared_variance_error, 1.0, 0.3, 0.0),
+        (squared_variance_error, 1.2, 0.0, 0.44**2),
+        (squared_correlation, 1.0, 0.0, 0.0),
+    ],
+)
+def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
+    """Of 60 intervals of 95 % at least 51 cover (fewer have probability below 0.001 at 95 % coverage, 0.02 at 92 %)."""
+    from brmdp.analysis.estimates import estimate
+
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(60):
+        found = estimate(pseudo_values(statistic, rng.normal(mean, sd, (20, 20, 2, 3))))
+        covered += bool(found.low <= wanted <= found.high)
+    assert covered >= 51
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
+    """Records whose z is normal with the bias over √N, in five runs of forty replications."""
+    rng = np.random.default_rng(8)
+    found = {}
+    for world, seed, longest in (("random", 1, 1_000_000), ("riverswim", 0, 100_000)):
+        mdp, policy = problem(world, seed)
+        limit = asymptotic_normality(mdp, policy, LEVELS)
+        for steps in (100, 10_000, longest):
+            name = f"random-1/{steps}" if world == "random" else f"riverswim-6/{steps}"
+            off = bias / math.sqrt(steps) if world == "random" else hard_bias / np.sqrt(steps * limit.visit_frequencies)
+            # the level leaves what is random alone
+            z = spread * rng.normal(size=(5, 400, 1, mdp.n_states)) * (1.0 + tilt * np.arange(5.0)[:, None]) + off
+            one_step = limit.one_step_mean + limit.one_step_sd * z
+            deviation = one_step @ np.linalg.inv(limit.system).T
+            case = Computation(name, "normality", {"world": world, "world_seed": seed, "steps": steps})
+            columns = {"deviation": deviation.reshape(5, -1)}
+            found[name] = Replications(case, np.arange(5), columns, np.ones(5))
+    return found
+
+
+def verdicts(records):
+    claims = judge_normality(TINY, settings_of(records), plans_of(records))
+    return {claim.identifier: claim.verdict for claim in claims}
+
+
+def test_claims_hold_for_what_follows_the_theorem():
+    found = verdicts(made_up(bias=8.0))
+    shrinking = {"normality/variance", "normality/law"}  # which follow the limit at every N, and have nowhere to fall
+    assert {name for name, verdict in found.items() if verdict is not Verdict.REPRODUCED} <= shrinking
+    assert found["normality/mean"] is Verdict.REPRODUCED
+    assert set(found) == {
+        f"normality/{name}"
+        for name in ("mean", "variance", "independence", "law", "neutral", "shift", "bound", "level", "visits")
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({"bias": 1_000.0}, {"normality/mean", "normality/law", "normality/neutral"}),
+        ({"bias": 8.0, "spread": 1.3}, {"normality/variance", "normality/law"}),
+        ({"bias": 8.0, "tilt": 0.1}, {"normality/level", "normality/variance"}),
+        ({"bias": 8.0, "hard_bias": 0.0}, set()),
+    ],
+)
+def test_claims_fail_for_what_does_not(changes, broken):
+    found = verdicts(made_up(**changes))
+    for name in broken:
+        assert found[name] is Verdict.CONTRADICTED
+    if not broken:
+        assert found["normality/visits"] is not Verdict.REPRODUCED
+
+
+def test_plans_are_judged_by_their_errors(records):
+    plans = plans_of(records)
+    assert list(plans) == ["random-1, policy", "random-1, pairs"]
+    fewer, more = plans["random-1, policy"]
+    assert (fewer.observed, more.observed) == (10, 40)
+    (claim,) = (c for c in judge_normality(TINY, {}, plans) if c.identifier == "sample-size/accuracy")
+    fallen = claim.comparisons[0]
+    ratios = [records[f"sample-size/random-1/policy/{n}"].columns["cost_ratio"] for n in (40, 10)]
+    assert fallen.estimate.runs == 2
+    wanted = np.abs(ratios[0] - 1).mean() - np.abs(ratios[1][:2] - 1).mean()
+    assert float(fallen.estimate.mean) == pytest.approx(wanted, rel=1e-12)
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_report(records, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = write_report(TINY, records, tmp_path)
+    names = {"convergence", "quantiles", "shift", "visits", "sample-size"}
+    for name in names:
+        for kind in ("png", "pdf"):
+            assert (tmp_path / f"normality-{name}.{kind}").stat().st_size > 5_000
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [summary[key] for key in ("experiment", "title", "runs")] == ["normality", "Tiny", RUNS]
+    assert summary["parameters"]["seed"] == 5
+    assert summary["settings"]["random-1/300"]["replications"] == RUNS * BATCH
+    assert np.shape(summary["settings"]["riverswim-6/30"]["by_level_and_state"]["bias"]) == (5, 6)
+    assert set(summary["plans"]) == {
+        "random-1, policy, 10 observed",
+        "random-1, policy, 40 observed",
+        "random-1, pairs, 10 observed",
+    }
+    table = (tmp_path / "summary.md").read_text().splitlines()
+    assert len(table) == 2 + 3
+    assert len({line.count("|") for line in table}) == 1
+    claims = (tmp_path / "claims.md").read_text().strip().splitlines()
+    assert {line.count("|") for line in claims} == {6}
+    assert report.summary["settings"].keys() == summary["settings"].keys()
+
+
+def test_report_of_a_single_run_or_of_few_cases(records):
+    one = {
+        name: Replications(found.case, found.run[:1], {k: v[:1] for k, v in found.columns.items()}, found.seconds[:1])
+        for name, found in records.items()
+    }
+    few = {name: records[name] for name in ("sample-size/random-1/pairs/10",)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        content = reporter(TINY, one)
+        for figure in content.figures.values():
+            figure.canvas.draw()
+        assert list(reporter(TINY, few).figures) == ["normality-sample-size"]
+    assert json.loads(json.dumps(content.summary, allow_nan=False))["runs"] == 1
+    assert not {claim.verdict for claim in content.claims} & {Verdict.REPRODUCED, Verdict.CONTRADICTED}

@@ -1,0 +1,133 @@
+"""The experiment ``optimism`` end to end in small, its numbers recomputed, and its picture."""
+
+import json
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from brmdp import theory
+from brmdp.analysis.optimism import by_world, informative, optimism_claims
+from brmdp.errors import InvalidInputError
+from brmdp.experiments import Replications, execute, run_experiment
+from brmdp.experiments import optimism as experiment_module
+from brmdp.experiments.optimism import EXPERIMENT, steps_for
+from brmdp.figures.report import write_report
+
+FEW = {"n_states": 2, "episodes": 6, "worlds": 2, "discount": 0.6}
+
+
+def tiny(runs=3):
+    cases = [replace(case, parameters={**case.parameters, **FEW}) for case in EXPERIMENT.cases]
+    return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    experiment = tiny()
+    store = run_experiment(experiment, tmp_path_factory.mktemp("optimism"), workers=1)
+    return experiment, store, {case.name: store.records(case.name) for case in experiment.cases}
+
+
+def test_a_run_is_several_worlds_of_the_theory():
+    case = tiny().cases[1]
+    columns = execute(case, 7, 1).columns
+    streams = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(1,))).spawn(2)
+    steps = steps_for(6, 0.6)
+    for world, stream in enumerate(streams):
+        reports = theory.replicate_optimism(stream, 2, 2, steps, delta=case.parameters["delta"], discount=0.6)
+        part = slice(6 * world, 6 * world + 6)
+        for name in ("episode", "event", "optimistic", "robust_optimistic", "stated_probability", "event_probability"):
+            assert columns[name][part].tolist() == [getattr(report, name) for report in reports[:6]]
+        assert set(columns["episodes_begun"][part]) == {len(reports)}
+
+
+def test_report(stored, tmp_path):
+    experiment, _, records = stored
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = write_report(experiment, records, tmp_path)
+    assert {path.name for path in report.files} == {
+        *("summary.json", "summary.md", "claims.json", "claims.md", "optimism.png", "optimism.pdf")
+    }
+    assert max(map(len, report.text.splitlines())) <= 100
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert {"experiment", "title", "runs", "parameters", "cases"} == set(summary)
+    found = summary["cases"]["delta-0.1"]
+    columns = records["delta-0.1"].columns
+    assert found["worlds"] == 6
+    for k in range(6):
+        happened = [columns["event"][run, 6 * world + k] for run in range(3) for world in range(2)]
+        assert found["event"]["mean"][k] == pytest.approx(np.mean(happened))
+        assert found["stated_probability"][k] == pytest.approx(1 - 0.1 * 4 * math.log(2 * (k + 1)) / math.sqrt(k + 1))
+    assert found["expected_episodes"] == pytest.approx(1 + (steps_for(6, 0.6) - 1) * 0.4)
+    assert found["first_informative_episode"] == 1
+
+
+def test_workers_change_nothing(stored, tmp_path):
+    experiment, store, _ = stored
+    assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
+
+
+def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None):
+    """Made-up replications: 400 runs of two worlds; each event happens in the first ``event`` of the runs."""
+    case = replace(tiny().cases[0], parameters={**tiny().cases[0].parameters, "delta": delta})
+    shape = (400, 12)
+    k = np.tile(np.arange(1, 7), 2) * np.ones((400, 1))
+    happened = (np.arange(400) < 400 * event)[:, None] * np.ones(12)
+    columns = {
+        "episode": k,
+        "event": happened,
+        "optimistic": np.full(shape, optimistic),
+        "robust_optimistic": np.full(shape, robust),
+        "stated_probability": 1 - 4 * delta * np.log(2 * k) / np.sqrt(k),
+        "event_probability": np.full(shape, 0.7),
+        "episodes_begun": np.full(shape, theory.expected_episodes(steps_for(6, 0.6), 0.6) if begun is None else begun),
+    }
+    return Replications(case, np.arange(400), columns, np.ones(400))
+
+
+def verdicts(found):
+    claims = optimism_claims(EXPERIMENT, {"one": found})
+    return {claim.identifier.removeprefix("optimism/"): str(claim.verdict) for claim in claims}
+
+
+def test_claims_can_fail():
+    """Stated: 0.584 to 0.757 at δ = 0.1, and 0.7 is the product."""
+    assert set(verdicts(told(0.1, 0.7)).values()) == {"reproduced"}
+    assert verdicts(told(0.1, 0.3))["stated-probability"] == "contradicted"
+    assert verdicts(told(0.1, 0.3))["product"] == "contradicted"
+    assert verdicts(told(0.1, 0.9))["product"] == "contradicted"
+    assert verdicts(told(0.1, 0.7, robust=0.0))["both-benchmarks"] == "contradicted"
+    assert verdicts(told(0.1, 0.7, optimistic=0.0))["both-benchmarks"] == "contradicted"
+    assert verdicts(told(0.1, 0.7, begun=3.0))["episodes"] == "contradicted"
+    assert "stated-probability" not in verdicts(told(5.0, 0.7))
+
+
+def test_only_informative_episodes_are_judged():
+    found = told(0.3, 0.7)
+    expected = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, 7)]
+    assert informative(found).tolist() == expected
+    assert 0 < sum(expected) < 6
+    claim = next(c for c in optimism_claims(EXPERIMENT, {"one": found}) if c.identifier.endswith("stated-probability"))
+    stated = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) for k in range(1, 7) if expected[k - 1]]
+    assert float(claim.comparisons[0].estimate.mean) == pytest.approx(0.7 - np.mean(stated))
+    assert by_world(found, "event").shape == (800, 6)
+
+
+def test_too_few_pseudo_episodes_are_named(monkeypatch):
+    monkeypatch.setattr(experiment_module, "steps_for", lambda episodes, discount: 2)
+    with pytest.raises(InvalidInputError, match=r"episodes must begin within 2 steps; only \d of 6 did"):
+        execute(tiny().cases[0], 1, 0)
+
+
+def test_steps_suffice():
+    """The chance of too few pseudo-episodes, by the binomial distribution."""
+    from scipy import stats
+
+    for episodes, discount, chance in ((40, 0.8, 1e-6), (6, 0.6, 1e-4), (60, 0.9, 1e-6)):
+        steps = steps_for(episodes, discount)
+        # the first pseudo-episode begins at once, each later step begins one with probability 1 − γ
+        assert stats.binom.cdf(episodes - 2, steps - 1, 1 - discount) < chance
