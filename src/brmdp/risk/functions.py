@@ -23,7 +23,7 @@ LARGEST_VALUE = 1e150
 """Values beyond are refused: their differences and squares would overflow."""
 
 UNRESOLVED = 1e-6
-"""Estimated relative error of a distribution function above which it is not returned; none is known that reaches it."""
+"""Estimated error of a distribution function above which it is not returned; none is known that reaches it."""
 
 SHARPNESS = 1e-12
 """Tolerance of the saddlepoint's normal score."""
@@ -56,12 +56,13 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     above = np.empty(points.size)
     error = np.empty(points.size)
     dirichlet.cdf_rows(phi, w, points, below, above, error)
+    error *= np.maximum(np.minimum(below, above), np.finfo(np.float64).eps)
     unresolved = ~(error <= UNRESOLVED)
     if unresolved.any():
         row = int(np.argmax(unresolved))
         raise ConvergenceError(
             f"the distribution function at z={points[row]!r} of concentration={phi[row]} and values={w[row]} is resolved only "
-            f"to a relative error of {error[row]:.1g}; please report it"
+            f"to an error of {error[row]:.1g}; please report it"
         )
     return _shaped(above if complement else below, shape)
 
