@@ -81,14 +81,17 @@ class GridPainter:
 
     def picture(self, state: int) -> Picture:
         """The map with numbered cells and the agent as a disc."""
+        row, column = divmod(state, len(self.rows[0]))
+        return self.picture_at(column + 0.5, row + 0.5)
+
+    def picture_at(self, x: float, y: float) -> Picture:
+        """The same with the agent anywhere on the map, in units of cells from the upper left corner."""
         picture = self._empty.copy()
         size = self._size
-        row, column = divmod(state, len(self.rows[0]))
-        cell = picture[row * size : (row + 1) * size, column * size : (column + 1) * size]
-        offset = np.arange(size) - (size - 1) / 2
-        distance = np.hypot(offset[:, None], offset)
-        cell[distance <= 0.30 * size] = INK
-        cell[distance <= 0.26 * size] = AGENT
+        down, across = (np.arange(pixels) + 0.5 for pixels in picture.shape[:2])
+        distance = np.hypot(down[:, None] - y * size, across - x * size)
+        picture[distance <= 0.30 * size] = INK
+        picture[distance <= 0.26 * size] = AGENT
         return picture
 
     @property

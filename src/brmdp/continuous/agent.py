@@ -1,0 +1,626 @@
+"""The continuous-state agent: a belief, a risk measure, a level schedule and a restart rule, as in the finite case.
+
+At the start of each pseudo-episode it learns what was observed, draws parameters from the posterior, fixes the rule that gives
+every state its levels, and fits the network to the risk-adjusted targets from where the last fit left it; until the
+pseudo-episode ends it is greedy for that network (the paper's Algorithm "Continuous-State AQ-BRMDP with Neural Fitted Q
+Approximation"). Every method is a choice of parts; see :mod:`brmdp.continuous.presets`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._streams import independent_streams, stream_from_state, stream_state
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_float_array,
+    as_index,
+    as_index_array,
+    as_level,
+    as_number,
+)
+from brmdp.agents import Progress, RestartRule
+from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
+from brmdp.continuous.fitted_q import FittedQ, Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
+from brmdp.continuous.lake_model import LakeModel
+from brmdp.continuous.model import ParametricModel
+from brmdp.continuous.network import Network, initial_network
+from brmdp.continuous.posterior import LakePosterior
+from brmdp.continuous.schedule import UncertaintyLevel
+from brmdp.errors import ConvergenceError, CorruptFileError, InvalidInputError
+from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
+from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
+from brmdp.risk.monte_carlo import order_statistic_rank
+
+__all__ = ["ContinuousActionReport", "ContinuousAgent", "ContinuousReport", "NetworkPolicy"]
+
+SingleArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ContinuousActionReport:
+    """What the current plan thinks of one action; see :meth:`ContinuousAgent.explain`.
+
+    Attributes
+    ----------
+    action : int
+    value : float
+        The network's Q(s,a).
+    chosen : bool
+        Whether the plan takes it.
+    level : float or None
+        The level at which the plan judges it; None for measures without levels.
+    mean, uncertainty : float
+        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, Q the plan's network.
+    quantile : float
+        Quantile of the same over all draws, at ``quantile_level``.
+    quantile_level : float
+        ``level``, or the one asked for.
+    """
+
+    action: int
+    value: float
+    chosen: bool
+    level: float | None
+    mean: float
+    uncertainty: float
+    quantile: float
+    quantile_level: float
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousReport:
+    """How the current pseudo-episode was planned.
+
+    Attributes
+    ----------
+    episode : int
+    first_step : int
+        Transitions observed before it.
+    residual : float
+        Root mean square difference between the network and its targets at the training states of the last iteration.
+    levels, uncertainty : (C, A) arrays or None
+        α_k and u_k at the model's centres; None for measures without levels, and without a schedule that looks at u_k.
+    """
+
+    episode: int
+    first_step: int
+    residual: float
+    levels: FloatArray | None
+    uncertainty: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What a pseudo-episode keeps: the rule of its levels, and how its fit went."""
+
+    episode: int
+    first_step: int
+    previous: Network
+    draws: Any
+    uncertainty: FloatArray | None
+    residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPolicy:
+    """Greedy for a network: a function of states (n, D) that gives their action values (n, A)."""
+
+    model: ParametricModel
+    network: Network
+
+    def __call__(self, states: Any) -> FloatArray:
+        """(n, A) values of the actions."""
+        checked = _single(self.model.as_states(states, "states"))
+        return np.asarray(q_values(self.model, self.network, _padded(checked)), dtype=np.float64)[: len(checked)]
+
+    def actions(self, states: Any) -> IntArray:
+        """(n,) the best, the first of several."""
+        best: IntArray = self(states).argmax(axis=1)
+        return best
+
+
+class ContinuousAgent(Stored):
+    """Learns online and acts in a continuous state space.
+
+    Parameters
+    ----------
+    belief : LakePosterior or another ParametricBelief
+        What is believed before the first step. The agent keeps a copy.
+    model : ParametricModel
+        What the parameters mean.
+    discount : float in [0, 1)
+    risk : Quantile with a MonteCarlo method, Mean or PosteriorSample
+        How to turn doubt into a value. All pairs share one set of draws per pseudo-episode, from the measure's own stream where it
+        has one; a quantile uses as many of them as its budget rule says.
+    restart : RestartRule
+        When to learn and plan again. Visits are counted by action.
+    schedule : UncertaintyLevel, optional
+        Levels for ``risk``; by default its own.
+    fitting : FittedQ
+        How the network is fitted.
+    rng : numpy.random.Generator or seed
+        Source of the agent's streams: for the first network, training states, the restart rule, and the draws of a measure
+        without a stream.
+
+    Notes
+    -----
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state, primitives)``.
+    """
+
+    def __init__(
+        self,
+        belief: Any,
+        model: ParametricModel,
+        discount: float,
+        *,
+        risk: Any,
+        restart: RestartRule,
+        schedule: UncertaintyLevel | None = None,
+        fitting: FittedQ | None = None,
+        rng: Any = None,
+    ) -> None:
+        self.fitting = FittedQ() if fitting is None else fitting
+        _check_parts(belief, model, risk, schedule, restart, self.fitting)
+        self.model = model
+        self.discount = as_discount(discount)
+        self.risk = risk
+        self.schedule = schedule
+        self.restart = restart
+        first, self._training_stream, self._restart_stream, self._own_draws = independent_streams(rng, 4)
+        self._latest: Any = belief.copy()
+        self.belief: Any = belief.copy()
+        """What was believed when the current plan was made."""
+        self.progress = Progress.none(np.ones((1, model.n_actions), dtype=np.bool_))
+        centres = _single(model.centres)
+        n_features = jax.eval_shape(model.features, centres).shape[-1]
+        network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
+        self._learner = initial_learner(self.fitting, network)
+        self._visited: SingleArray = np.empty((self.fitting.replay_capacity, centres.shape[1]), dtype=np.float32)
+        self._plan: _Plan | None = None
+        self._stale = True
+
+    # --- acting and learning -----------------------------------------------------------------------------------
+
+    def act(self, state: Any) -> int:
+        """The greedy action for ``state``; plans first when a new pseudo-episode begins."""
+        return int(self.greedy(self._one_state(state))[0])
+
+    def observe(self, state: Any, action: int, next_state: Any, primitives: Any = None) -> None:
+        """Learn from a transition, whoever chose the action.
+
+        Parameters
+        ----------
+        state, next_state : (D,) numbers
+        action : int
+        primitives : optional
+            What the belief learns from; for the lake, the environment's ``info``.
+
+        Raises
+        ------
+        InvalidInputError
+            If one of them is not what the model or the belief expects; the agent is then unchanged.
+        """
+        visited = self._one_state(state)
+        action = as_index(action, self.model.n_actions, "action")
+        self._one_state(next_state, "next_state")
+        self._latest.observe(state, action, next_state, primitives)
+        self._visited[self.progress.steps % len(self._visited)] = visited[0]
+        self.progress.add(0, action)
+        if not self._stale and self.restart.ends(self.progress, self._restart_stream):
+            self._stale = True
+
+    def _begin_episode(self) -> None:
+        """Learn what was observed, fix the rule of the levels and fit; nothing changes if that fails."""
+        belief = self._latest.copy()
+        episode = self.progress.episode + 1
+        draws = jax.tree.map(_single, belief.sample(self._n_draws, rng=self._draws_stream))
+        previous = self._learner.network
+        at_centres = None
+        if self.schedule is not None:
+            centres = _single(self.model.centres)
+            at_centres = self._uncertainty(previous, draws, _padded(centres))[: len(centres)]
+        plan = _Plan(episode, self.progress.steps, previous, draws, at_centres, np.nan)
+        learner = self._learner
+        for _ in range(math.ceil(self.fitting.first_rounds / episode)):
+            states = self._training_states()
+            learner, losses = fit(
+                self.model, self.fitting, learner, states, draws, self._ranks(plan, states), self.discount
+            )
+            self._require_finite(learner, episode)
+        self.progress.begin_episode()
+        self.belief = belief
+        self._learner = learner
+        self._plan = dataclasses.replace(plan, residual=float(np.sqrt(losses[-1])))
+        self._stale = False
+
+    def _training_states(self) -> SingleArray:
+        """(iterations, n, D): some of those visited, and some from everywhere."""
+        fitting, rng = self.fitting, self._training_stream
+        states = self.model.sample_states(fitting.iterations * fitting.states, rng)
+        states = states.reshape(fitting.iterations, fitting.states, -1)
+        visited = min(self.progress.steps, len(self._visited))
+        if visited:
+            replayed = round(fitting.replay_share * fitting.states)
+            states[:, :replayed] = self._visited[rng.integers(visited, size=(fitting.iterations, replayed))]
+        return _single(states)
+
+    def _ranks(self, plan: _Plan, states: SingleArray) -> Ranks | None:
+        """Which order statistic each training pair takes; None for a mean."""
+        levels = self._levels(plan, states.reshape(-1, states.shape[-1]))
+        if levels is None:
+            return None
+        counts = self.risk.method.budget(levels)
+        shape = (*states.shape[:-1], self.model.n_actions)
+        return Ranks(*(n.reshape(shape).astype(np.int32) for n in (order_statistic_rank(counts, levels), counts)))
+
+    def _levels(self, plan: _Plan, states: SingleArray) -> FloatArray | None:
+        """(n, A) levels of any states, by the rule of ``plan``."""
+        unsure = None if self.schedule is None else self._uncertainty(plan.previous, plan.draws, states)
+        return self._levels_from(plan, unsure, states)
+
+    def _levels_from(self, plan: _Plan, unsure: FloatArray | None, states: SingleArray) -> FloatArray | None:
+        """The same, where u_k is known."""
+        if not isinstance(self.risk, Quantile):
+            return None
+        if self.schedule is None or unsure is None or plan.uncertainty is None:
+            return np.full((len(states), self.model.n_actions), float(self.risk.alpha))
+        return self.schedule.levels(plan.episode, unsure, plan.uncertainty, self.model.known(states))
+
+    def _uncertainty(self, network: Network, draws: Any, states: SingleArray) -> FloatArray:
+        return np.asarray(uncertainty(self.model, network, states, draws, self.discount), dtype=np.float64)
+
+    def _require_finite(self, learner: Learner, episode: int) -> None:
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner.network)):
+            raise ConvergenceError(
+                f"the network became infinite or NaN in pseudo-episode {episode}: training stopped. Lower learning_rate "
+                f"(now {self.fitting.learning_rate:g}) or gradient_steps (now {self.fitting.gradient_steps}) of FittedQ, "
+                "or look for infinite features or targets in the model"
+            )
+
+    @property
+    def _n_draws(self) -> int:
+        return 1 if isinstance(self.risk, PosteriorSample) else self.fitting.draws
+
+    @property
+    def _draws_stream(self) -> np.random.Generator:
+        """The measure's own where it has one."""
+        stream: np.random.Generator = getattr(getattr(self.risk, "method", self.risk), "rng", self._own_draws)
+        return stream
+
+    def _one_state(self, state: Any, name: str = "state") -> SingleArray:
+        """(1, D)."""
+        return _single(self.model.as_states(as_float_array(state, name)[None], name))
+
+    # --- what it thinks ----------------------------------------------------------------------------------------
+
+    @property
+    def episode(self) -> int:
+        """Number of the current pseudo-episode; 0 before the first."""
+        return self.progress.episode
+
+    def _current(self) -> _Plan:
+        if self._stale:
+            self._begin_episode()
+        assert self._plan is not None
+        return self._plan
+
+    def policy_preferences(self) -> NetworkPolicy:
+        """The current plan's action values as a function of states; plans first when none is current.
+
+        Unlike :meth:`q_values`, the function stays as it is when the agent goes on.
+        """
+        self._current()
+        return NetworkPolicy(self.model, self._learner.network)
+
+    def q_values(self, states: Any) -> FloatArray:
+        """(n, A) values of the current plan's network at states (n, D); plans first when none is current."""
+        checked = self.model.as_states(states, "states")
+        return self.policy_preferences()(checked)
+
+    def greedy(self, states: Any) -> IntArray:
+        """(n,) actions of the current plan at states (n, D); plans first when none is current."""
+        actions: IntArray = self.q_values(states).argmax(axis=1)
+        return actions
+
+    def levels(self, states: Any) -> FloatArray | None:
+        """(n, A) levels of the current plan at states (n, D); plans first when none is current.
+
+        None for measures without levels.
+        """
+        checked = _single(self.model.as_states(states, "states"))
+        found = self._levels(self._current(), _padded(checked))
+        return None if found is None else found[: len(checked)]
+
+    @property
+    def report(self) -> ContinuousReport:
+        """How the current plan came about.
+
+        Raises
+        ------
+        InvalidInputError
+            If no plan has been made yet.
+        """
+        plan = self._plan
+        if plan is None:
+            raise InvalidInputError("report is there once the agent has planned: call act first")
+        centres = _single(self.model.centres)
+        levels = self._levels_from(plan, plan.uncertainty, centres)
+        return ContinuousReport(plan.episode, plan.first_step, plan.residual, levels, plan.uncertainty)
+
+    def explain(self, state: Any, *, quantile_level: float | None = None) -> list[ContinuousActionReport]:
+        """What the current plan thinks of each action in ``state``; plans first when none is current.
+
+        Parameters
+        ----------
+        state : (D,) numbers
+        quantile_level : float in (0, 1), optional
+            Level of the reported quantile; by default that of the plan, or 0.1 for measures without levels.
+        """
+        here = self._one_state(state)
+        plan = self._current()
+        levels = self.levels(here)
+        shown = np.full(self.model.n_actions, 0.1 if quantile_level is None else as_level(quantile_level))
+        if quantile_level is None and levels is not None:
+            shown = levels[0]
+        values = self.q_values(here)[0]
+        network = self._learner.network
+        sampled = np.asarray(targets(self.model, network, _padded(here), plan.draws, self.discount))[0]
+        ranked = np.sort(sampled, axis=1)
+        ranks = order_statistic_rank(ranked.shape[1], shown)
+        return [
+            ContinuousActionReport(
+                action=a,
+                value=float(values[a]),
+                chosen=a == int(values.argmax()),
+                level=None if levels is None else float(levels[0, a]),
+                mean=float(sampled[a].mean()),
+                uncertainty=float(sampled[a].std()),
+                quantile=float(ranked[a, ranks[a] - 1]),
+                quantile_level=float(shown[a]),
+            )
+            for a in range(self.model.n_actions)
+        ]
+
+    # --- files -------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything the next step depends on, as named arrays, for :meth:`save`."""
+        progress = self.progress
+        parts = {
+            "belief": _described(self.belief),
+            "model": _described(self.model),
+            "risk": describe_part(self.risk),
+            "schedule": _described(self.schedule),
+            "restart": describe_part(self.restart),
+            "fitting": dataclasses.asdict(self.fitting),
+        }
+        content: dict[str, NDArray[Any]] = {
+            "parts": np.array(json.dumps(parts)),
+            "discount": np.array(self.discount),
+            "counters": np.array(
+                [progress.episode, progress.steps, progress.steps_in_episode, progress.last_pair[1], self._stale]
+            ),
+            "visits": progress.visits,
+            "visits_at_start": progress.visits_at_start,
+            "visited": self._visited[: progress.steps],
+            "training_stream": stream_state(self._training_stream),
+            "restart_stream": stream_state(self._restart_stream),
+            "own_draws": stream_state(self._own_draws),
+        }
+        content |= {f"latest.{name}": array for name, array in self._latest.arrays().items()}
+        content |= _leaves("learner", self._learner)
+        if hasattr(self.risk, "memory"):
+            content |= {f"risk.{name}": array for name, array in self.risk.memory().items()}
+        plan = self._plan
+        if plan is not None:
+            content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
+            content |= _leaves("previous", plan.previous) | _leaves("draws", plan.draws)
+            content |= {"first_step": np.array(plan.first_step), "residual": np.array(plan.residual)}
+            if plan.uncertainty is not None:
+                content["uncertainty"] = plan.uncertainty
+        return content
+
+    @classmethod
+    def load(
+        cls,
+        path: Any,
+        *,
+        belief: Any = None,
+        model: ParametricModel | None = None,
+        risk: Any = None,
+        schedule: UncertaintyLevel | None = None,
+        restart: RestartRule | None = None,
+    ) -> Self:
+        """Read what :meth:`save` wrote; the agent goes on exactly as the saved one would have.
+
+        Parameters
+        ----------
+        path : path
+        belief : type, optional
+            The class of a belief of your own making, whose ``from_arrays`` reads what its ``arrays`` wrote.
+        model, risk, schedule, restart : optional
+            Parts of your own making, which a file cannot hold; those of the library are rebuilt.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file is truncated, altered, of another kind or of an unknown version.
+        InvalidInputError
+            If a part of your own making is not passed.
+        """
+        given = {"belief": belief, "model": model, "risk": risk, "schedule": schedule, "restart": restart}
+        return cls.from_arrays(load_arrays(path, cls.__name__), path, **given)
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any, **given: Any) -> Self:
+        """What :meth:`arrays` described; ``given`` as in :meth:`load`."""
+        given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
+        try:
+            parts = json.loads(str(arrays["parts"]))
+            require_foreign_parts({role: parts[role] for role in given}, given)
+            with corrupt_if_invalid(source):
+                fitting = FittedQ(**parts["fitting"])
+                chosen = {role: build_part(parts[role], given[role]) for role in ("risk", "restart")}
+                chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
+                belief_type = LakePosterior if given["belief"] is None else given["belief"]
+                latest = belief_type.from_arrays(_below(arrays, "latest."), source)
+            _check_parts(latest, fitting=fitting, **chosen)
+            with corrupt_if_invalid(source):
+                model, discount = chosen.pop("model"), float(arrays["discount"])
+                agent = cls(latest, model, discount, fitting=fitting, rng=0, **chosen)
+                agent._resume(arrays, source)
+        except InvalidInputError:
+            raise
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+            raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
+        return agent
+
+    def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
+        """Take over the state that ``arrays`` describe, if it makes sense."""
+        progress = self.progress
+        counters = arrays["counters"]
+        if counters.shape != (5,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
+            raise InvalidInputError(f"counters must be five integers, the first three not negative; got {counters!r}")
+        progress.episode, progress.steps, progress.steps_in_episode, action, stale = counters.tolist()
+        if progress.steps > 0:
+            progress.last_pair = (0, as_index(action, self.model.n_actions, "action"))
+        for name in ("visits", "visits_at_start"):
+            counts = as_index_array(arrays[name], 2**62, name)
+            if counts.shape != progress.visits.shape:
+                raise InvalidInputError(f"{name} must have shape {progress.visits.shape}; got {counts.shape}")
+            setattr(progress, name, counts)
+        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum() != progress.steps:
+            raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
+        self._stale = bool(stale)
+        kept = self._visited[: progress.steps]
+        if arrays["visited"].shape != kept.shape:
+            raise InvalidInputError(f"visited must have shape {kept.shape}; got {arrays['visited'].shape}")
+        kept[:] = self.model.as_states(arrays["visited"], "visited")
+        self._learner = _tree("learner", arrays, self._learner)
+        self._training_stream = stream_from_state(arrays["training_stream"])
+        self._restart_stream = stream_from_state(arrays["restart_stream"])
+        self._own_draws = stream_from_state(arrays["own_draws"])
+        if hasattr(self.risk, "restore"):
+            self.risk.restore(_below(arrays, "risk."))
+        if progress.episode > 0:
+            self.belief = type(self._latest).from_arrays(_below(arrays, "belief."), source)
+            self._plan = self._resumed_plan(arrays)
+
+    def _resumed_plan(self, arrays: dict[str, NDArray[Any]]) -> _Plan:
+        like = self.belief.sample(self._n_draws, rng=np.random.default_rng(0))
+        unsure = None
+        if self.schedule is not None:
+            unsure = as_float_array(arrays["uncertainty"], "uncertainty")
+            shape = (len(self.model.centres), self.model.n_actions)
+            if unsure.shape != shape or (unsure < 0.0).any():
+                raise InvalidInputError(f"uncertainty must not be negative and have shape {shape}; got {unsure.shape}")
+        return _Plan(
+            self.progress.episode,
+            as_index(arrays["first_step"], self.progress.steps + 1, "first_step"),
+            _tree("previous", arrays, self._learner.network),
+            _tree("draws", arrays, jax.tree.map(_single, like)),
+            unsure,
+            as_number(arrays["residual"], "residual", "a number"),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"ContinuousAgent({type(self._latest).__name__}, {self.model!r}, risk={self.risk!r}, "
+            f"schedule={self.schedule!r}, restart={self.restart!r}, pseudo-episode {self.episode}, "
+            f"{self.progress.steps} steps observed)"
+        )
+
+
+def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any, fitting: Any) -> None:
+    if isinstance(belief, type) or not all(hasattr(belief, name) for name in ("observe", "sample", "copy")):
+        raise InvalidInputError(f"belief must have the methods of a ParametricBelief; got {belief!r}")
+    wanted = ("n_actions", "centres", "as_states", "known", "sample_states", "bounds", "features", "targets")
+    missing = [name for name in wanted if not hasattr(model, name)]
+    if isinstance(model, type) or missing:
+        raise InvalidInputError(f"model must have the methods of a ParametricModel; got {model!r} without {missing}")
+    if not isinstance(fitting, FittedQ):
+        raise InvalidInputError(f"fitting must be a FittedQ; got {fitting!r}")
+    if isinstance(risk, Quantile):
+        _check_quantile(risk, fitting)
+    elif not isinstance(risk, Mean | PosteriorSample):
+        raise InvalidInputError(f"risk must be a Quantile, Mean() or PosteriorSample(); got {risk!r}")
+    if schedule is not None and not (isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)):
+        raise InvalidInputError(f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}")
+    if isinstance(restart, type) or not hasattr(restart, "ends"):
+        raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
+
+
+def _single(array: Any) -> SingleArray:
+    """In single precision, as the network sees it: so that NumPy and JAX find a state in the same cell."""
+    return np.asarray(array, dtype=np.float32)
+
+
+def _padded(states: SingleArray) -> SingleArray:
+    """At least as many states, 16 or a higher power of two: functions are compiled anew for each number of them."""
+    wanted = 1 << max(len(states) - 1, 15).bit_length()
+    return np.resize(states, (wanted, states.shape[1]))
+
+
+def _check_quantile(risk: Quantile, fitting: FittedQ) -> None:
+    if risk.alpha.ndim:
+        raise InvalidInputError(f"risk must have one level for all pairs; got an array of shape {risk.alpha.shape}")
+    method = risk.method
+    if not isinstance(method, MonteCarlo) or method.reuse:
+        raise InvalidInputError(f"risk must use the method MonteCarlo(), without reuse; got {method!r}")
+    most = method.cap if method.samples is None else method.samples
+    if most > fitting.draws:
+        raise InvalidInputError(
+            f"risk must not need more than the {fitting.draws} draws that all pairs share (FittedQ.draws); got up to {most}"
+        )
+
+
+_KNOWN = {part.__name__: part for part in (LakePosterior, LakeModel, UncertaintyLevel)}
+
+
+def _described(part: Any) -> Any:
+    """Type and parameters; for a part that is not the library's, the name of its type alone."""
+    kind = type(part).__name__
+    if part is None or _KNOWN.get(kind) is not type(part):
+        return None if part is None else {"foreign": kind}
+    return {"type": kind} | (dataclasses.asdict(part) if dataclasses.is_dataclass(part) else {})
+
+
+def _built(description: Any, given: Any) -> Any:
+    """The part that :func:`_described` described, or the one ``given``."""
+    if given is not None or description is None:
+        return given
+    return _KNOWN[description["type"]](**{name: value for name, value in description.items() if name != "type"})
+
+
+def _leaves(name: str, tree: Any) -> dict[str, NDArray[Any]]:
+    return {f"{name}.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+
+
+def _tree(name: str, arrays: dict[str, NDArray[Any]], like: Any) -> Any:
+    """The tree whose leaves are stored, if they fit one ``like`` it."""
+    expected, structure = jax.tree.flatten(like)
+    leaves = []
+    for i, leaf in enumerate(expected):
+        stored = arrays[f"{name}.{i}"]
+        if stored.shape != leaf.shape or stored.dtype != leaf.dtype or not np.isfinite(stored).all():
+            raise InvalidInputError(
+                f"{name}.{i} must be finite, {leaf.dtype} of shape {leaf.shape}; got {stored.dtype} of shape {stored.shape}"
+            )
+        leaves.append(jax.numpy.asarray(stored))
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

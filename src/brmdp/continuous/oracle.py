@@ -1,0 +1,358 @@
+"""The truth that regret needs: optimal values of the continuous lake, and values of any greedy policy.
+
+With h(s') = 1[s' in the goal] + γV(s'), a movement in direction e contributes
+
+    E[h] = (1/θ) ∫_0^θ h(s + (ℓ0 + u)e) du,
+
+where lengths that leave the square contribute h(s) = γV(s) instead. That and the immobility in holes put V(s) on both sides,
+linearly, so it is solved for: the rest is divided by 1 − γ Pr(stay). V(goal) is the mean of h over the ordinary cells.
+
+Between the nodes of a grid h is linear, and the integrals are differences of running sums along rows and columns. V* jumps
+between cells and has kinks only at nodes and where the best action changes, so its error falls like n⁻². Under a policy V also
+jumps where the action changes, on lines that follow no grid. They are located between nodes by linear interpolation of the
+action values, or half-way if only actions are known.
+
+Grids are doubled, each starting from the last, until values at nodes change by less than the accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from brmdp._kernels import lake as kernels
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_array,
+    as_discount,
+    as_float_array,
+    as_index_array,
+    as_positive_number,
+)
+from brmdp.continuous.checks import as_parameters, as_states
+from brmdp.continuous.grid import KINDS, Grid, blocked_part, doubled, grid, landing, located, thinned
+from brmdp.continuous.lake import GOAL, MODES, SIDE, TRUTH, LakeParameters, cells
+from brmdp.errors import ConvergenceError, InvalidInputError
+
+__all__ = ["LakeValues", "optimal_values", "policy_nodes", "policy_values"]
+
+COARSEST, POLICY_NODES, POLICY_FINEST, FINEST = 8, 32, 128, 512
+"""n of the first grid, of the nodes where a policy is asked, and of the last grids for a policy and for the optimum."""
+
+RAY = 16
+"""Stretches into which ``at`` divides what a movement may reach within one cell, under a policy."""
+
+INSIDE = 1e-6
+"""How far inside a cell a policy is asked about its border; more than single precision rounds away."""
+
+SLACK = 0.1
+"""Part of the accuracy that the iteration on a grid may use up."""
+
+BLOCK = 4096
+"""States that ``at`` treats together, to bound its memory."""
+
+_ACTIONS = len(MODES)
+
+Greedy = Callable[[FloatArray], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LakeValues:
+    """Values of the continuous lake under the best or a given policy: :func:`optimal_values`, :func:`policy_values`.
+
+    Attributes
+    ----------
+    values : (N, N) array
+        V at the nodes, indexed [y, x]: one-sided limits on the borders of cells, and one number throughout the goal.
+    nodes : (N,) array
+        Coordinates of the nodes, the same for x and y; those between two cells occur twice.
+    discount : float
+    parameters : LakeParameters
+        The model in which the values hold.
+    error : float
+        Estimate of the largest error: the largest change at a node since the grid half as fine, plus a bound of what
+        the iteration has left. Between the nodes ``at`` may add some 1e-4 under a policy, and several times the estimate
+        near kinks if the lengths do not fit the grid (θ not a multiple of 1/4).
+    """
+
+    values: FloatArray = field(repr=False)
+    nodes: FloatArray = field(repr=False)
+    discount: float
+    parameters: LakeParameters
+    error: float
+    _along: tuple[FloatArray, FloatArray] = field(repr=False)
+    _greedy: Greedy | None = field(repr=False)
+
+    def at(self, states: Any) -> FloatArray:
+        """V at any states (n, 2), by one backup.
+
+        Under the optimum it is the best action's. Under a policy it is that of the action taken at the state, and V along its
+        movements is backed up once more with the actions taken there, so that borders between actions are met where they
+        are: the policy is asked about some 50 points for each state.
+        """
+        states = as_states(states)
+        value = self._best if self._greedy is None else self._followed
+        return np.concatenate([value(block) for block in np.split(states, range(BLOCK, len(states), BLOCK))])
+
+    def actions(self, states: Any) -> IntArray:
+        """The action taken at states (n, 2); under the optimum the lowest index of the best."""
+        chosen: IntArray = self._preferences(as_states(states)).argmax(axis=1)
+        return chosen
+
+    def action_values(self, states: Any) -> FloatArray:
+        """Q(s, a), (n, 4): one action at states (n, 2), the policy ever after."""
+        states = as_states(states)
+        moving, staying = self._backups(states, self._integrals(states))
+        return moving + self.discount * staying * self.at(states)[:, None]
+
+    def _preferences(self, states: FloatArray) -> FloatArray:
+        return self._repeated(states) if self._greedy is None else _preferences(_answer(self._greedy, states))
+
+    def _best(self, states: FloatArray) -> FloatArray:
+        best: FloatArray = self._repeated(states).max(axis=1)
+        return best
+
+    def _followed(self, states: FloatArray) -> FloatArray:
+        actions = self._preferences(states).argmax(axis=1)
+        return _chosen(self._repeated(states, self._ray_integrals(states, actions)), actions)
+
+    def _repeated(self, states: FloatArray, integrals: FloatArray | None = None) -> FloatArray:
+        """Values (n, 4) of repeating an action until the state is left; the best is the one of largest Q(s, a)."""
+        moving, staying = self._backups(states, self._integrals(states) if integrals is None else integrals)
+        return moving / (1.0 - self.discount * staying)
+
+    def _backups(self, states: FloatArray, integrals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What movements contribute to each action, (n, 4), from those in each direction, and the chance of staying."""
+        spread = float(self.parameters.spread)
+        movement, staying = _dynamics(self.parameters)
+        kinds = KINDS[cells(states)]
+        blocked = np.stack([blocked_part(*landing(states[:, d // 2], d % 2, spread), spread) for d in range(4)], axis=1)
+        moving: FloatArray = np.einsum("kad,kd->ka", movement[kinds], integrals)
+        moving[kinds == KINDS[GOAL]] = self.values[-1, -1]
+        return moving, staying[kinds, None] + np.einsum("kad,kd->ka", movement[kinds], blocked)
+
+    def _integrals(self, states: FloatArray) -> FloatArray:
+        """Contributions of movements in each direction, (n, 4), interpolated between rows and columns of nodes."""
+        n, spread = len(self.nodes) // SIDE - 1, float(self.parameters.spread)
+        found = np.empty((len(states), 4))
+        for direction in range(4):
+            axis, side = divmod(direction, 2)
+            lines = self._along[0] if axis == 0 else self._along[1].T
+            line, between = located(states[:, 1 - axis], n)
+            begin, end = (
+                (1.0 - part) * ((1.0 - between) * lines[line, node] + between * lines[line + 1, node])
+                + part * ((1.0 - between) * lines[line, node + 1] + between * lines[line + 1, node + 1])
+                for node, part in (located(points, n) for points in landing(states[:, axis], side, spread))
+            )
+            found[:, direction] = (end - begin) / spread
+        return found
+
+    def _ray_integrals(self, states: FloatArray, actions: IntArray) -> FloatArray:
+        """The same for the directions that the actions may take, by backups at points along them."""
+        spread = float(self.parameters.spread)
+        movement, _ = _dynamics(self.parameters)
+        who, direction = np.nonzero(movement[KINDS[cells(states)], actions])
+        axis, side = np.divmod(direction, 2)
+        begin, end = landing(states[who, axis], side, spread)
+        # one piece for every cell on the way, because V jumps between cells
+        low = np.maximum(begin[:, None], np.arange(SIDE))
+        high = np.minimum(end[:, None], np.arange(1, SIDE + 1))
+        ray, cell = np.nonzero(high > low)
+        low, length = low[ray, cell], (high - low)[ray, cell]
+        along = low[:, None] + length[:, None] * np.linspace(0.0, 1.0, RAY + 1)
+        points = np.repeat(states[who[ray], None], RAY + 1, axis=1)
+        points[np.arange(len(ray)), :, axis[ray]] = np.clip(along, cell[:, None] + INSIDE, cell[:, None] + 1 - INSIDE)
+        flat = points.reshape(-1, 2)
+        preferences = self._preferences(flat).reshape(*along.shape, _ACTIONS)
+        there = _actions(preferences)
+        values = _chosen(self._repeated(flat), there.ravel())
+        worth = (self.discount * values + (cells(flat) == GOAL)).reshape(along.shape)
+        shares = _shares(preferences, there)
+        pieces = length * (worth[:, 1:] + shares * (worth[:, :-1] - worth[:, 1:])).mean(axis=1)
+        found = np.zeros((len(states), 4))
+        np.add.at(found, (who[ray], direction[ray]), pieces / spread)
+        return found
+
+
+def optimal_values(discount: float, *, parameters: LakeParameters = TRUTH, accuracy: float = 1e-5) -> LakeValues:
+    """V*, the values under the best policy.
+
+    Parameters
+    ----------
+    discount : float in [0, 1)
+    parameters : LakeParameters
+        The model; by default the true one.
+    accuracy : float
+        Largest error wanted.
+
+    Raises
+    ------
+    ConvergenceError
+        If the finest grid does not reach the accuracy.
+    """
+    accuracy = as_positive_number(accuracy, "accuracy")
+    found = _solved(as_discount(discount), as_parameters(parameters), accuracy, FINEST)
+    if not found.error <= accuracy:
+        raise ConvergenceError(
+            f"the finest grid leaves an error of about {found.error:.2g}; accuracy must not be below that, got {accuracy}",
+            found,
+        )
+    return found
+
+
+def policy_values(
+    greedy: Greedy, discount: float, *, parameters: LakeParameters = TRUTH, accuracy: float = 1e-3
+) -> LakeValues:
+    """Values under a policy.
+
+    Parameters
+    ----------
+    greedy : function
+        Of states (n, 2); returns the action of each, (n,) integers, or better the action values (n, 4) of which the policy
+        takes the first largest: they tell where between two states the action changes. It is asked about
+        :func:`policy_nodes` once, and by ``at`` about other states.
+    discount : float in [0, 1)
+    parameters : LakeParameters
+        The model; by default the true one.
+    accuracy : float
+        Largest error wanted. The last grid may leave more, where borders between actions run along a movement or only
+        actions are known: ``error`` of the result tells.
+    """
+    discount, parameters = as_discount(discount), as_parameters(parameters)
+    accuracy = as_positive_number(accuracy, "accuracy")
+    if not callable(greedy):
+        raise InvalidInputError(f"greedy must be a function of states (n, 2); got {greedy!r}")
+    answer = _answer(greedy, policy_nodes())
+    asked = grid(POLICY_NODES, float(parameters.spread)).kinds != KINDS[GOAL]
+    preferences = np.zeros((*asked.shape, _ACTIONS))
+    preferences[asked] = _preferences(answer)
+    finest = POLICY_FINEST if answer.ndim == 2 else POLICY_NODES
+    return _solved(discount, parameters, accuracy, finest, preferences, greedy)
+
+
+@lru_cache(maxsize=1)
+def policy_nodes() -> FloatArray:
+    """The states (16335, 2) about which :func:`policy_values` asks a policy; always the same array, not to be changed."""
+    mesh = grid(POLICY_NODES, float(TRUTH.spread))
+    cell = np.repeat(np.arange(SIDE), POLICY_NODES + 1)
+    inside = np.clip(mesh.nodes, cell + INSIDE, cell + 1 - INSIDE)
+    nodes: FloatArray = np.stack(np.meshgrid(inside, inside), axis=-1)[mesh.kinds != KINDS[GOAL]]
+    nodes.setflags(write=False)
+    return nodes
+
+
+# --- solving -----------------------------------------------------------------------------------------------------------
+
+
+def _solved(
+    discount: float,
+    parameters: LakeParameters,
+    accuracy: float,
+    finest: int,
+    preferences: FloatArray | None = None,
+    greedy: Greedy | None = None,
+) -> LakeValues:
+    """Values on ever finer grids, under the best policy or under preferences at the nodes of the grid POLICY_NODES."""
+    movement, staying = _dynamics(parameters)
+    n, coarser = COARSEST, None
+    values = np.zeros((SIDE * (n + 1), SIDE * (n + 1)))
+    while True:
+        mesh = grid(n, float(parameters.spread))
+        if preferences is None:
+            shares = (np.full(values.shape, 0.5), np.full(values.shape, 0.5))
+            backup = partial(kernels.improve, movement, staying, mesh.blocked)
+        else:
+            asked = _on_grid(preferences, n)
+            actions = _actions(asked)
+            shares = (_shares(asked, actions), _shares(asked.swapaxes(0, 1), actions.T).T)
+            weights = np.empty((_ACTIONS, *values.shape))
+            kernels.weigh(actions, mesh.kinds, movement, staying, mesh.blocked, discount, weights)
+            backup = partial(kernels.follow, weights)
+        along, slack = _iterate(mesh, discount, float(parameters.spread), shares, backup, values, SLACK * accuracy)
+        error = np.inf if coarser is None else float(np.abs(thinned(values, 2) - coarser).max()) + slack
+        if error <= accuracy or n == finest:
+            return LakeValues(values, mesh.nodes, discount, parameters, error, along, greedy)
+        n, coarser, values = 2 * n, values, doubled(values)
+
+
+def _iterate(
+    mesh: Grid,
+    discount: float,
+    spread: float,
+    shares: tuple[FloatArray, FloatArray],
+    backup: Callable[..., float],
+    values: FloatArray,
+    tolerance: float,
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """Bring ``values`` to the fixed point, in place; returns their integrals along rows and columns and an error bound."""
+    along = (np.empty(values.shape), np.empty(values.shape))
+    geometry = (*mesh.begins, *mesh.ends, 1.0 / spread)
+    change = np.inf
+    while True:
+        kernels.accumulate(values, mesh.kinds, discount, mesh.lengths, *shares, *along)
+        error = discount * change / (1.0 - discount)
+        if error <= tolerance:
+            return along, error
+        before, change = change, backup(mesh.kinds, mesh.restart, discount, geometry, *along, values)
+        if not change < before:  # a contraction always lowers it, until only rounding is left
+            return along, error
+
+
+def _dynamics(parameters: LakeParameters) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of a movement in each direction, (kinds, actions, directions), and of none, (kinds,)."""
+    movement = np.zeros((3, _ACTIONS, _ACTIONS))
+    for action in range(_ACTIONS):
+        movement[0, action, MODES[action]] = parameters.slip
+        movement[1, action, action] = parameters.mobility
+    return movement, np.array([0.0, 1.0 - float(parameters.mobility), 0.0])
+
+
+# --- policies ----------------------------------------------------------------------------------------------------------
+
+
+def _answer(greedy: Greedy, states: FloatArray) -> FloatArray | IntArray:
+    """What a policy says about states: actions (n,) or action values (n, 4)."""
+    name = "what greedy returns"
+    answer = as_array(greedy(states), name, "actions (n,) or action values (n, 4)")
+    if answer.shape == (len(states),):
+        return as_index_array(answer, _ACTIONS, name)
+    if answer.shape == (len(states), _ACTIONS):
+        return as_float_array(answer, name)
+    raise InvalidInputError(
+        f"{name} must have shape ({len(states)},) or ({len(states)}, {_ACTIONS}) for {len(states)} states; "
+        f"got {answer.shape}"
+    )
+
+
+def _preferences(answer: FloatArray | IntArray) -> FloatArray:
+    """Action values; of bare actions, one for the action taken, which puts borders half-way."""
+    return np.eye(_ACTIONS)[answer] if answer.ndim == 1 else answer.astype(np.float64, copy=False)
+
+
+def _on_grid(preferences: FloatArray, n: int) -> FloatArray:
+    if n <= POLICY_NODES:
+        return thinned(preferences, POLICY_NODES // n)
+    return doubled(_on_grid(preferences, n // 2))
+
+
+def _actions(preferences: FloatArray) -> IntArray:
+    actions = np.empty(preferences.shape[:2], dtype=np.int64)
+    kernels.lead(preferences, actions)
+    return actions
+
+
+def _shares(preferences: FloatArray, actions: IntArray) -> FloatArray:
+    """Of the stretches between neighbours of a row, the part that belongs to the former's action."""
+    shares = np.empty((actions.shape[0], actions.shape[1] - 1))
+    kernels.share(preferences, actions, shares)
+    return shares
+
+
+def _chosen(values: FloatArray, actions: IntArray) -> FloatArray:
+    """The entry of each row that belongs to its action."""
+    return values[np.arange(len(values)), actions]

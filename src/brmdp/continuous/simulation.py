@@ -1,0 +1,148 @@
+"""An agent in the continuous lake, and what is recorded: the common loop, with the true regret of every step.
+
+V^{π_k} is computed when pseudo-episode k is over, at the states that were visited in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import FloatArray, as_positive_int
+from brmdp.continuous.agent import ContinuousAgent
+from brmdp.continuous.environment import ContinuousFrozenLakeEnv
+from brmdp.continuous.lake import cells
+from brmdp.continuous.oracle import LakeValues, optimal_values, policy_values
+from brmdp.errors import InvalidInputError
+from brmdp.planning.solution import APPROXIMATE
+from brmdp.simulation import Episodes, History
+from brmdp.simulation.loop import interact
+
+__all__ = ["LakeHistory", "simulate_lake"]
+
+
+@dataclass(frozen=True, eq=False)
+class LakeHistory:
+    """A recorded interaction of T steps.
+
+    Attributes
+    ----------
+    history : History
+        With the cell of s_t as its state. Of a pseudo-episode, ``levels`` are those at the centres of the cells but the goal's,
+        ``residual`` is that of the fit; there is no bound on the error of a network.
+    position : (T, 2) array
+        s_t itself.
+    """
+
+    history: History
+    position: FloatArray
+
+
+def simulate_lake(
+    agent: ContinuousAgent,
+    steps: int,
+    *,
+    seed: int | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> LakeHistory:
+    """Let ``agent`` act in the paper's continuous lake for ``steps`` steps.
+
+    Parameters
+    ----------
+    agent : ContinuousAgent
+        It goes on learning from where it stands.
+    steps : int
+    seed : int, optional
+        Of the environment.
+    on_step : function, optional
+        Called with the number of steps done every 100 steps, for progress.
+    """
+    n = as_positive_int(steps, "steps")
+    if not isinstance(agent, ContinuousAgent):
+        raise InvalidInputError(f"agent must be a ContinuousAgent; got {type(agent).__name__}")
+    world = _Lake()
+    state = world.reset(seed)
+    meter = _Meter(agent, world)
+    path = interact(agent, world, n, meter, state=state, clues=_primitives, on_step=on_step)
+    meter.settle()
+    history = History(
+        cells(path.state),
+        path.action,
+        path.reward,
+        path.episode,
+        true_regret=np.concatenate(meter.regrets),
+        robust_regret=None,
+        quantile_step=np.empty(0, dtype=np.int64),
+        quantile_value=np.empty(0),
+        episodes=meter.episodes,
+    )
+    return LakeHistory(history, path.state)
+
+
+def _primitives(info: dict[str, Any]) -> dict[str, Any]:
+    return {"primitives": info}
+
+
+class _Lake:
+    """The environment, as the loop wants it; remembers where the agent has been since it was last asked."""
+
+    def __init__(self) -> None:
+        self.env = ContinuousFrozenLakeEnv()
+        self.state = np.empty(2)
+        self.visited: list[FloatArray] = []
+
+    def reset(self, seed: int | None = None) -> FloatArray:
+        self.state, _ = self.env.reset(seed=seed)
+        return self.state
+
+    def step(self, action: int) -> tuple[FloatArray, float, FloatArray, dict[str, Any]]:
+        self.visited.append(self.state)
+        self.state, reward, _, _, info = self.env.step(action)
+        return self.state, reward, self.state, info
+
+
+class _Meter:
+    """True regret and the report of every pseudo-episode."""
+
+    def __init__(self, agent: ContinuousAgent, world: _Lake) -> None:
+        self.agent = agent
+        self.world = world
+        self.best = _optimum(agent.discount)
+        self.followed: LakeValues | None = None
+        self.regrets: list[FloatArray] = []
+        self.episodes = Episodes()
+
+    def begin_episode(self, t: int) -> None:
+        """Settle the pseudo-episode that is over, and value the policy of the one that begins."""
+        self.settle()
+        self.followed = policy_values(self.agent.policy_preferences(), self.agent.discount)
+        report, episodes = self.agent.report, self.episodes
+        episodes.first_step.append(t)
+        episodes.levels.append(report.levels)
+        episodes.iterations.append(self.agent.fitting.iterations)
+        episodes.residual.append(report.residual)
+        episodes.error_bound.append(np.inf)
+        episodes.status.append(APPROXIMATE)
+        episodes.policy.append(len(episodes.policy))
+
+    def settle(self) -> None:
+        """V*(s_t) − V^{π_k}(s_t) at the steps of the pseudo-episode that is over."""
+        if self.followed is None or not self.world.visited:
+            return
+        states = np.array(self.world.visited)
+        self.world.visited.clear()
+        # below zero by no more than the accuracy of the two values; cut off there, the sum over many steps would be biased
+        self.regrets.append(self.best.at(states) - self.followed.at(states))
+
+    def measure(self, t: int) -> int | None:
+        """Nothing else is measured."""
+        return None
+
+
+@lru_cache(maxsize=4)
+def _optimum(discount: float) -> LakeValues:
+    return optimal_values(discount)

@@ -1,0 +1,549 @@
+"""The continuous agent: what it fits and how, bad input, files, and the same bits whatever the threads."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import brmdp
+from brmdp import ConvergenceError, CorruptFileError, InvalidInputError, agents, continuous
+from brmdp.continuous import (
+    ContinuousAgent,
+    ContinuousFrozenLakeEnv,
+    FittedQ,
+    LakeModel,
+    LakePosterior,
+    UncertaintyLevel,
+)
+from brmdp.continuous import agent as agent_module
+from brmdp.continuous.fitted_q import targets
+from brmdp.posterior.storage import load_arrays, save_arrays
+from drifting import module as drifting
+from oracles import continuous_targets
+
+DISCOUNT = 0.8
+SMALL = FittedQ(hidden=(16,), states=16, iterations=2, gradient_steps=3, first_rounds=3, draws=60, replay_capacity=30)
+COEFFICIENT = 20.0
+
+PRESETS = {
+    "aq-brmdp": lambda *parts, **more: continuous.aq_brmdp(*parts, coefficient=COEFFICIENT, epsilon=1e-3, **more),
+    "brmdp": lambda *parts, **more: continuous.brmdp(*parts, alpha=0.3, coefficient=COEFFICIENT, **more),
+    "continuing-psrl": continuous.continuing_psrl,
+    "posterior-mean": continuous.posterior_mean,
+}
+
+
+def preset(name, *, rng=5, **options):
+    return PRESETS[name](LakePosterior(), LakeModel(), DISCOUNT, **({"fitting": SMALL, "rng": rng} | options))
+
+
+class Walk:
+    """An agent in the lake, which can be left and taken up again."""
+
+    def __init__(self, agent, seed=3):
+        self.agent = agent
+        self.env = ContinuousFrozenLakeEnv()
+        self.state, _ = self.env.reset(seed=seed)
+        self.record = []
+
+    def on(self, steps):
+        for _ in range(steps):
+            action = self.agent.act(self.state)
+            following, _, _, _, info = self.env.step(action)
+            self.agent.observe(self.state, action, following, info)
+            self.record.append((*self.state, action, self.agent.episode))
+            self.state = following
+        return self.record
+
+
+def contents(agent):
+    """Everything an agent is, as bytes."""
+    return {
+        name: (array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes())
+        for name, array in agent.arrays().items()
+    }
+
+
+# --- what it fits ------------------------------------------------------------------------------------------------------
+
+
+class Noted:
+    """Keeps what ``fit`` was given."""
+
+    def __init__(self, monkeypatch):
+        self.calls = []
+        monkeypatch.setattr(agent_module, "fit", self)
+
+    def __call__(self, model, settings, learner, states, draws, ranks, discount):
+        self.calls.append((learner, states, draws, ranks))
+        return FIT(model, settings, learner, states, draws, ranks, discount)
+
+
+FIT = agent_module.fit
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_learns_and_begins_pseudo_episodes(name):
+    walk = Walk(preset(name))
+    record = walk.on(25)
+    agent = walk.agent
+    assert agent.episode == record[-1][-1] > 2
+    assert agent.progress.steps == 25
+    assert agent.progress.visits.sum() == 25
+    # one transition may be out of the goal, and one blocked in a hole
+    assert 20 <= agent._latest.slip.sum() - 3 + agent._latest.mobility.sum() - 2 <= 25
+    assert agent.q_values([(0.5, 0.5)]).shape == (1, 4)
+    assert agent.greedy(np.empty((0, 2))).shape == (0,)
+    report = agent.report
+    assert report.episode == agent.episode
+    assert 0.0 < report.residual < 10.0
+    if name in ("aq-brmdp", "brmdp"):
+        assert report.levels.shape == (15, 4)
+        assert (report.levels >= 0.2).all()
+        assert (report.levels <= 0.95).all()
+    else:
+        assert report.levels is None
+        assert agent.levels([(0.5, 0.5)]) is None
+    assert (report.uncertainty is None) == (name != "aq-brmdp")
+    assert name.split("-")[0] in ("aq", "brmdp") or "Quantile" not in repr(agent)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_draws_budgets_and_ranks_are_the_papers(name, monkeypatch):
+    noted = Noted(monkeypatch)
+    walk = Walk(preset(name))
+    walk.on(12)
+    del noted.calls[:]
+    agent = walk.agent
+    while not agent._stale:
+        walk.on(1)
+    previous, belief = agent._learner.network, agent._latest.copy()
+    stream = agent_module.stream_from_state(agent_module.stream_state(agent._draws_stream))
+    walk.on(1)
+    [(_, states, draws, ranks)] = noted.calls
+    expected = belief.sample(1 if name == "continuing-psrl" else 60, rng=stream)
+    for found, wanted in zip(draws, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted.astype(np.float32))
+    assert states.shape == (2, 16, 2)
+    visited = np.float32([record[:2] for record in walk.record])
+    assert all((state == visited).all(axis=1).any() for state in states[:, :8].reshape(-1, 2))
+    assert not any((state == visited).all(axis=1).any() for state in states[:, 8:].reshape(-1, 2))
+    if name not in ("aq-brmdp", "brmdp"):
+        assert ranks is None
+        return
+    flat = states.reshape(-1, 2)
+    levels = np.full((32, 4), 0.3)
+    if name == "aq-brmdp":
+        levels = levels_of_the_paper(agent, previous, draws, flat)
+        assert ((levels > 0.2) & (levels < 0.95)).mean() > 0.3
+        np.testing.assert_allclose(agent.levels(flat), levels, rtol=1e-3)
+    wanted = brmdp.MonteCarlo(COEFFICIENT, cap=60).budget(levels)
+    assert 10 < wanted.min() < wanted.max() if name == "aq-brmdp" else wanted.max() < 60
+    # a level that differs in the last bits may be rounded to another rank
+    assert (abs(ranks.count.reshape(32, 4) - wanted) > 0).mean() < 0.02
+    ceilings = np.ceil(ranks.count.reshape(32, 4) * levels - 1e-9)
+    assert (abs(ranks.rank.reshape(32, 4) - ceilings) > 0).mean() < 0.02
+
+
+def levels_of_the_paper(agent, previous, draws, states):
+    """From the standard deviations of the targets of the previous network, pair by pair."""
+
+    def unsure(places):
+        # sixteen at a time, for which it is compiled already
+        padded = np.float32(places)[np.arange(-(-len(places) // 16) * 16) % len(places)].reshape(-1, 16, 2)
+        sampled = [np.asarray(targets(agent.model, previous, some, draws, DISCOUNT)) for some in padded]
+        return np.concatenate(sampled)[: len(places)].astype(np.float64).std(axis=2)
+
+    centres = unsure(agent.model.centres)
+    return np.array(
+        [
+            [continuous_targets.level(agent.episode, u, centres, bool(known), 10.0, 0.2, 0.95, 1e-3) for u in row]
+            for row, known in zip(unsure(states), agent.model.known(states), strict=True)
+        ]
+    )
+
+
+def test_early_pseudo_episodes_are_fitted_longer(monkeypatch):
+    noted = Noted(monkeypatch)
+    rounds = []
+    agent = preset("continuing-psrl", restart=agents.EveryStep())
+    for _ in range(4):
+        before = len(noted.calls)
+        Walk(agent).on(1)
+        rounds.append(len(noted.calls) - before)
+    assert rounds == [3, 2, 1, 1]
+
+
+def test_replay_forgets_the_oldest(monkeypatch):
+    noted = Noted(monkeypatch)
+    walk = Walk(preset("continuing-psrl", restart=agents.FixedLength(70)))
+    walk.on(71)
+    recent = np.float32([record[:2] for record in walk.record[40:70]])
+    replayed = noted.calls[-1][1][:, :8].reshape(-1, 2)
+    assert all((state == recent).all(axis=1).any() for state in replayed)
+
+
+def test_the_rule_of_the_levels_is_fixed_for_the_pseudo_episode():
+    walk = Walk(preset("aq-brmdp", restart=agents.FixedLength(6)))
+    walk.on(7)
+    places = np.random.default_rng(0).uniform(0, 4, (20, 2))
+    begun = walk.agent.levels(places)
+    walk.on(4)
+    np.testing.assert_array_equal(walk.agent.levels(places), begun)
+    walk.on(4)
+    assert (walk.agent.levels(places) != begun).any()
+
+
+def test_looking_changes_nothing():
+    quiet, watched = Walk(preset("aq-brmdp")), Walk(preset("aq-brmdp"))
+    quiet.on(12)
+    for _ in range(12):
+        watched.on(1)
+        if not watched.agent._stale:
+            watched.agent.levels([(1.2, 3.4)])
+            watched.agent.explain((1.2, 3.4))
+            watched.agent.q_values([(1.2, 3.4)])
+            assert watched.agent.report is not None
+    assert quiet.record == watched.record
+    assert contents(quiet.agent) == contents(watched.agent)
+
+
+def test_a_policy_stays_as_it_is():
+    walk = Walk(preset("continuing-psrl", restart=agents.EveryStep()))
+    walk.on(2)
+    places = np.random.default_rng(0).uniform(0, 4, (9, 2))
+    policy = walk.agent.policy_preferences()
+    values = policy(places)
+    np.testing.assert_array_equal(values, walk.agent.policy_preferences()(places) * 0 + values)
+    walk.on(2)
+    np.testing.assert_array_equal(policy(places), values)
+    assert (walk.agent.q_values(places) != values).any()
+    np.testing.assert_array_equal(policy.actions(places), values.argmax(axis=1))
+
+
+def test_explain():
+    walk = Walk(preset("aq-brmdp"))
+    walk.on(8)
+    state = (2.4, 1.7)
+    reports = walk.agent.explain(state)
+    places = np.tile(np.float32(state), (16, 1))
+    sampled = np.asarray(
+        targets(walk.agent.model, walk.agent._learner.network, places, walk.agent._plan.draws, DISCOUNT)
+    )[0]
+    levels = walk.agent.levels([state])[0]
+    assert [report.action for report in reports] == [0, 1, 2, 3]
+    assert sum(report.chosen for report in reports) == 1
+    assert reports[walk.agent.act(state)].chosen
+    for a, report in enumerate(reports):
+        assert report.value == pytest.approx(walk.agent.q_values([state])[0, a], rel=1e-5)
+        assert report.level == report.quantile_level == pytest.approx(levels[a], rel=1e-4)
+        assert report.mean == pytest.approx(sampled[a].mean(), rel=1e-5)
+        assert report.uncertainty == pytest.approx(sampled[a].std(), rel=1e-3)
+        assert report.quantile == np.sort(sampled[a])[int(np.ceil(60 * report.level - 1e-9)) - 1]
+    lower = walk.agent.explain(state, quantile_level=0.05)
+    assert all(report.quantile == np.sort(sampled[report.action])[2] for report in lower)
+    assert preset("continuing-psrl").explain(state)[0].level is None
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_network_that_diverges_stops_with_a_remedy():
+    walk = Walk(preset("continuing-psrl", restart=agents.EveryStep()))
+    walk.on(2)
+    # as a learning rate that is much too large would have left it
+    walk.agent._learner = jax.tree.map(lambda leaf: leaf * 3e37, walk.agent._learner)
+    before = contents(walk.agent)
+    with pytest.raises(
+        ConvergenceError, match=r"NaN in pseudo-episode 3.*Lower learning_rate \(now 0.003\) or gradient_steps"
+    ):
+        walk.on(1)
+    assert {name for name, content in contents(walk.agent).items() if content != before[name]} <= {
+        "training_stream",
+        "risk.stream",
+    }
+
+
+@pytest.mark.slow
+def test_a_learning_rate_that_is_too_large_stops_the_training():
+    agent = preset("continuing-psrl", fitting=FittedQ(learning_rate=1e30))
+    with pytest.raises(ConvergenceError, match=r"NaN in pseudo-episode 1.*Lower learning_rate \(now 1e\+30\)"):
+        agent.act((0.5, 0.5))
+    assert agent.episode == 0
+    with pytest.raises(InvalidInputError, match="report is there once the agent has planned"):
+        agent.report  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ((4.2, 1.0), r"state must lie in \[0, 4\]²; got \(4.2, 1.0\)"),
+        ((-0.1, 1.0), r"state must lie in \[0, 4\]²"),
+        ((np.nan, 1.0), "state must be finite"),
+        ((1.0, 1.0, 1.0), "state must have shape"),
+        (3, "state must have shape"),
+        ("here", "state must be an array of real numbers"),
+    ],
+)
+def test_states_outside_the_map(state, message):
+    agent = preset("continuing-psrl")
+    for call in (agent.act, agent.explain, lambda s: agent.observe(s, 0, (0.5, 0.5), GOOD)):
+        with pytest.raises(InvalidInputError, match=message):
+            call(state)
+    with pytest.raises(InvalidInputError, match="next_state"):
+        agent.observe((0.5, 0.5), 0, state, GOOD)
+    with pytest.raises(InvalidInputError, match="states"):
+        agent.q_values([state] if isinstance(state, tuple) else state)
+    assert agent.episode == agent.progress.steps == 0
+
+
+GOOD = {"mode": 0, "mobile": None, "length": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("action", "primitives", "message"),
+    [
+        (4, GOOD, "action must lie in 0..3; got 4"),
+        (1.0, GOOD, r"action must be an integer in 0..3; got 1.0"),
+        (0, None, "primitives must be a mapping"),
+        (0, {"mode": 0, "mobile": None}, "'length' is missing"),
+        (0, GOOD | {"mode": None}, "primitives"),
+        (0, GOOD | {"length": 0.3}, "length"),
+    ],
+)
+def test_transitions_that_cannot_be(action, primitives, message):
+    agent = preset("continuing-psrl")
+    before = contents(agent)
+    with pytest.raises(InvalidInputError, match=message):
+        agent.observe((0.5, 0.5), action, (0.5, 1.4), primitives)
+    assert contents(agent) == before
+
+
+QUANTILE = brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=60))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"belief": LakePosterior}, "belief must have the methods of a ParametricBelief"),
+        ({"belief": 3}, "belief must have the methods of a ParametricBelief; got 3"),
+        ({"model": "lake"}, "model must have the methods of a ParametricModel; got 'lake' without"),
+        ({"discount": 1.0}, r"discount must lie in \[0, 1\); got 1.0"),
+        ({"risk": brmdp.Quantile(0.2)}, "risk must use the method MonteCarlo"),
+        ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=60, reuse=True))}, "without reuse"),
+        ({"risk": brmdp.Quantile([[0.2, 0.3]], brmdp.MonteCarlo(cap=60))}, "one level for all pairs"),
+        ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=61))}, "more than the 60 draws .* got up to 61"),
+        ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=70))}, "more than the 60 draws .* got up to 70"),
+        ({"risk": brmdp.CVaR(0.2)}, r"risk must be a Quantile, Mean\(\) or PosteriorSample\(\); got CVaR"),
+        ({"schedule": agents.AdaptiveLevel(5.0)}, "schedule must be an UncertaintyLevel"),
+        (
+            {"schedule": UncertaintyLevel(5.0), "risk": brmdp.Mean()},
+            "schedule must be an UncertaintyLevel, for a Quantile",
+        ),
+        ({"restart": agents.EveryStep}, "restart must have a method ends"),
+        ({"fitting": {"states": 3}}, "fitting must be a FittedQ"),
+        ({"rng": "seed"}, "rng must be"),
+    ],
+)
+def test_parts_that_do_not_fit(change, message):
+    parts = {
+        "belief": LakePosterior(),
+        "model": LakeModel(),
+        "discount": DISCOUNT,
+        "risk": QUANTILE,
+        "restart": agents.EveryStep(),
+        "fitting": SMALL,
+    }
+    with pytest.raises(InvalidInputError, match=message):
+        ContinuousAgent(**(parts | change))
+
+
+# --- files -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_saved_and_loaded_it_goes_on_bit_for_bit(name, tmp_path):
+    whole, first = Walk(preset(name)), Walk(preset(name))
+    whole.on(44)
+    for _ in range(2):
+        first.on(22)
+        first.agent.save(tmp_path / "agent")
+        loaded = ContinuousAgent.load(tmp_path / "agent")
+        assert contents(loaded) == contents(first.agent)
+        assert (loaded.schedule, loaded.restart, loaded.fitting) == (first.agent.schedule, first.agent.restart, SMALL)
+        assert loaded.report.residual == first.agent.report.residual
+        first.agent = loaded
+    assert first.record == whole.record
+    assert contents(first.agent) == contents(whole.agent)
+    place = [(2.2, 0.7)]
+    np.testing.assert_array_equal(first.agent.q_values(place), whole.agent.q_values(place))
+    if name == "aq-brmdp":
+        np.testing.assert_array_equal(first.agent.levels(place), whole.agent.levels(place))
+
+
+def test_an_agent_that_has_not_planned_yet_can_be_saved(tmp_path):
+    whole = Walk(preset("aq-brmdp"))
+    preset("aq-brmdp").save(tmp_path / "agent")
+    loaded = Walk(ContinuousAgent.load(tmp_path / "agent"))
+    assert loaded.on(5) == whole.on(5)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "agent"
+    walk = Walk(preset("aq-brmdp"))
+    walk.on(9)
+    walk.agent.save(path)
+    return path
+
+
+DAMAGE = {
+    "parts": lambda a: np.array("{"),
+    "discount": lambda a: np.array(1.5),
+    "counters": lambda a: a - 100,
+    "visits": lambda a: a + 1,
+    "visited": lambda a: a[:1],
+    "learner.0": lambda a: a[:3],
+    "learner.1": lambda a: a * np.nan,
+    "previous.0": lambda a: a.astype(np.float64),
+    "draws.2": lambda a: a[:7],
+    "uncertainty": lambda a: -a - 1.0,
+    "first_step": lambda a: a + 1000,
+    "training_stream": lambda a: np.array("{}"),
+    "latest.slip": lambda a: -a,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_files_that_make_no_sense(name, saved, tmp_path):
+    arrays = load_arrays(saved, "ContinuousAgent")
+    for changed in (arrays | {name: DAMAGE[name](arrays[name])}, {k: v for k, v in arrays.items() if k != name}):
+        save_arrays(tmp_path / "bad", "ContinuousAgent", changed)
+        with pytest.raises(CorruptFileError):
+            ContinuousAgent.load(tmp_path / "bad")
+
+
+def test_files_of_other_kinds_and_damaged_ones(saved, tmp_path):
+    LakePosterior().save(tmp_path / "posterior")
+    with pytest.raises(CorruptFileError, match="holds a 'LakePosterior', not a 'ContinuousAgent'"):
+        ContinuousAgent.load(tmp_path / "posterior")
+    content = bytearray(saved.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "flipped").write_bytes(content)
+    with pytest.raises(CorruptFileError):
+        ContinuousAgent.load(tmp_path / "flipped")
+
+
+# --- another model -----------------------------------------------------------------------------------------------------
+
+
+def drifting_agent(restart=None):
+    fitting = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_rounds=10, draws=40)
+    return continuous.aq_brmdp(
+        drifting.DriftBelief(),
+        drifting.DriftModel(),
+        drifting.DISCOUNT,
+        delta=0.5,
+        coefficient=20.0,
+        fitting=fitting,
+        restart=restart,
+        rng=1,
+    )
+
+
+class EveryThird:
+    def ends(self, progress, rng):
+        return progress.steps_in_episode == 3
+
+
+def test_a_model_and_a_belief_of_ones_own(tmp_path):
+    agent, rng, state, inside = drifting_agent(EveryThird()), np.random.default_rng(2), np.array([0.9]), 0
+    for _ in range(24):
+        action = agent.act(state)
+        following = np.clip(state + drifting.PUSHES[action] + drifting.CURRENT + 0.1 * rng.normal(size=1), -1, 1)
+        agent.observe(state, action, following)
+        state = following
+        inside += abs(state[0]) < 1.0
+    assert agent.episode == 8
+    assert agent._latest.precision == pytest.approx(25 + 100 * inside)
+    assert agent.report.levels.shape == (5, 2)
+    agent.save(tmp_path / "agent")
+    with pytest.raises(InvalidInputError, match=r"belief was a DriftBelief.*pass it as load\(path, belief=…\)"):
+        ContinuousAgent.load(tmp_path / "agent")
+    own = {"belief": drifting.DriftBelief, "model": drifting.DriftModel(), "restart": EveryThird()}
+    with pytest.raises(InvalidInputError, match="model was a DriftModel"):
+        ContinuousAgent.load(tmp_path / "agent", belief=drifting.DriftBelief)
+    loaded = ContinuousAgent.load(tmp_path / "agent", **own)
+    assert contents(loaded) == contents(agent)
+    assert loaded.act([0.2]) == agent.act([0.2])
+    with pytest.raises(InvalidInputError, match="lie in"):
+        agent.act([1.2])
+
+
+# --- installation and threads ------------------------------------------------------------------------------------------
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def test_without_jax_the_rest_works_and_the_extra_is_named():
+    code = """
+import sys
+sys.modules["jax"] = None
+import brmdp, brmdp.continuous, brmdp.continuous.environment, brmdp.continuous.posterior, brmdp.continuous.oracle
+from brmdp.continuous import ContinuousFrozenLakeEnv, LakePosterior, optimal_values
+try:
+    from brmdp.continuous import aq_brmdp
+except brmdp.ExperimentError as error:
+    print(error)
+"""
+    assert run(code) == ["jax is missing; install it with: pip install 'brmdp[continuous]'"]
+
+
+def test_everything_exported_exists_and_is_documented():
+    assert dir(continuous) == sorted(continuous.__all__)
+    for name in continuous.__all__:
+        assert getattr(continuous, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        continuous.nothing  # noqa: B018
+
+
+def digest(name):
+    """Of an agent of full size after some pseudo-episodes, in the lake or in the example, which compiles sooner."""
+    parts = (LakePosterior(), LakeModel(), DISCOUNT)
+    if name == "example":
+        name, parts = "continuing_psrl", (drifting.DriftBelief(), drifting.DriftModel(), drifting.DISCOUNT)
+    agent = getattr(continuous, name)(*parts, restart=agents.EveryStep(), rng=0)
+    for state in agent.model.centres[:4]:
+        agent.observe(state, agent.act(state), state, GOOD)
+    return hashlib.sha256(repr(contents(agent)).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "name", ["example", *(pytest.param(name, marks=pytest.mark.slow) for name in ("continuing_psrl", "aq_brmdp"))]
+)
+def test_threads_and_processors_change_no_bit(name):
+    code = f"""
+import os, sys
+os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_continuous_agent import digest
+print(digest({name!r}))
+"""
+    here = digest(name)
+    assert run(code, OMP_NUM_THREADS="1") == [here]
+    if name != "example":
+        assert run(code.replace("os.sched", "# os.sched"), NPROC="8", OMP_NUM_THREADS="3") == [here]
