@@ -35,9 +35,7 @@ def test_the_first_network_has_the_sizes_and_spread_it_should():
 def test_network_and_gradient_against_hand_written_backpropagation():
     rng = np.random.default_rng(1)
     network = initial_network((20, 64, 64, 4), rng)
-    network = jax.tree.map(
-        lambda part: np.asarray(part + 0.1 * rng.normal(size=part.shape), np.float32), plain(network)
-    )
+    network = jax.tree.map(lambda part: np.float32(np.asarray(part) + 0.1 * rng.normal(size=part.shape)), network)
     features, wanted = rng.normal(size=(50, 20)), rng.normal(size=(50, 4))
     values = jax.jit(forward)(network, features.astype(np.float32))
     np.testing.assert_allclose(values, continuous_targets.network_values(plain(network), features), rtol=0, atol=2e-5)
