@@ -54,7 +54,11 @@ def cluster(tmp_path_factory):
         for process in reversed(processes):
             process.terminate()
         for process in reversed(processes):
-            process.wait(timeout=30)
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:  # it does not always listen
+                process.kill()
+                process.wait()
 
 
 def wait_for_workers(executor, number):
