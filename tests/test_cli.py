@@ -232,6 +232,7 @@ def test_no_traceback_from_the_shell():
     assert err.count("\n") == 1
 
 
+@pytest.mark.filterwarnings("ignore:os.fork.. was called")  # by preexec_fn, just before an exec: not what JAX fears
 @pytest.mark.parametrize("finished", [0, 2])
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):

@@ -264,17 +264,15 @@ class ContinuousAgent(Stored):
         shape = (*states.shape[:-1], self.model.n_actions)
         return Ranks(*(n.reshape(shape).astype(np.int32) for n in (order_statistic_rank(counts, levels), counts)))
 
-    def _levels(self, plan: _Plan, states: SingleArray) -> FloatArray | None:
-        """(n, A) levels of any states, by the rule of ``plan``."""
-        unsure = None if self.schedule is None else self._uncertainty(plan.previous, plan.draws, states)
-        return self._levels_from(plan, unsure, states)
-
-    def _levels_from(self, plan: _Plan, unsure: FloatArray | None, states: SingleArray) -> FloatArray | None:
-        """The same, where u_k is known."""
+    def _levels(self, plan: _Plan, states: SingleArray, unsure: FloatArray | None = None) -> FloatArray | None:
+        """(n, A) levels of any states, by the rule of ``plan``; ``unsure`` is their u_k where it is known already."""
         if not isinstance(self.risk, Quantile):
             return None
-        if self.schedule is None or unsure is None or plan.uncertainty is None:
+        if self.schedule is None:
             return np.full((len(states), self.model.n_actions), float(self.risk.alpha))
+        assert plan.uncertainty is not None
+        if unsure is None:
+            unsure = self._uncertainty(plan.previous, plan.draws, states)
         return self.schedule.levels(plan.episode, unsure, plan.uncertainty, self.model.known(states))
 
     def _uncertainty(self, network: Network, draws: Any, states: SingleArray) -> FloatArray:
@@ -354,8 +352,7 @@ class ContinuousAgent(Stored):
         plan = self._plan
         if plan is None:
             raise InvalidInputError("report is there once the agent has planned: call act first")
-        centres = _single(self.model.centres)
-        levels = self._levels_from(plan, plan.uncertainty, centres)
+        levels = self._levels(plan, _single(self.model.centres), plan.uncertainty)
         return ContinuousReport(plan.episode, plan.first_step, plan.residual, levels, plan.uncertainty)
 
     def explain(self, state: Any, *, quantile_level: float | None = None) -> list[ContinuousActionReport]:

@@ -37,15 +37,17 @@ class UncertaintyLevel:
 
     Notes
     -----
-    The paper leaves ε open, and it matters: of the lake's 60 normalisation pairs four have u_k = 0 exactly, because their only
-    movement leaves the map; they alone contribute 4/(60 ε) to c̄_k. The smaller ε, the larger c̄_k, the smaller every other ratio
-    and the higher every other level.
+    The paper leaves ε open, and it decides the levels almost alone: of the lake's 60 normalisation pairs four have u_k = 0
+    exactly, because their only movement leaves the map, and they contribute 4/(60 ε) to c̄_k. The smaller ε, the smaller the
+    ratio of every other pair and the higher its level. With the paper's δ = 10 and 900 pseudo-episodes, a pair of average
+    uncertainty stays at the floor for ε ≥ 0.1 and is above 0.85 from the start for ε ≤ 0.001; for ε = 0.01, the default, its
+    level rises from the floor (k = 30) over 0.4 (k = 100) to 0.75 (k = 900): the schedule runs through its range.
     """
 
     delta: float
     floor: float = 0.2
     ceiling: float = 0.95
-    epsilon: float = 0.05
+    epsilon: float = 0.01
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", as_positive_number(self.delta, "delta"))
