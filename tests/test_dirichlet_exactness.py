@@ -7,6 +7,7 @@ held against the oracle's CDF, and the library's CDF at q against the same oracl
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import brmdp
 from oracles import dirichlet_functional as oracle
@@ -341,3 +342,52 @@ def test_the_quadrature_resolves_every_point_of_many_rows():
         points = np.clip(mean + 2 * deviation * rng.normal(size=400), values.min(), values.max())
         found = brmdp.dirichlet_cdf(phi, values, np.sort(points))
         assert (np.diff(found) >= -1e-12).all()
+
+
+def test_beside_a_heavy_value():
+    """Within 1e-10 of a heavy value the density may be out of reach; the distribution function is that at the value itself.
+
+    There, F = Pr(a P_1 ≤ b P_3) is a Beta probability, and F(z) differs from it by O((Φ|z|)^min(1, φ_1 + φ_3)).
+    """
+    rng = np.random.default_rng(5)
+    n = 20_000
+    phi = np.stack([10 ** rng.uniform(-1, 1, n), 10 ** rng.uniform(0, 4, n), 10 ** rng.uniform(-1, 1, n)], axis=1)
+    up, down = rng.integers(1, 4, (2, n)).astype(float)
+    values = np.stack([up, np.zeros(n), -down], axis=1)
+    distance = 10 ** rng.uniform(-16, -10, n)
+    found = brmdp.dirichlet_cdf(phi, values, rng.choice([-1.0, 1.0], n) * distance)
+    light = phi[:, 0] + phi[:, 2]
+    slack = 50 * (distance * phi[:, 1]) ** np.minimum(1.0, light)
+    expected = stats.beta.cdf(down / (up + down), phi[:, 0], phi[:, 2])
+    assert (np.abs(found - expected) <= 1e-9 + slack).all()
+    assert (slack[light > 1] < 1e-3).all()
+
+
+def test_quantiles_beyond_which_a_negligible_value_lies():
+    """The distribution function hardly grows between the negligible value and the others, and then jumps.
+
+    Where the level is far above ε, it is that of the row without the negligible value, up to 1e3 ε in probability.
+    """
+    rng = np.random.default_rng(6)
+    n = 400
+    light = 10.0 ** -rng.integers(6, 30, n)
+    phi = 10 ** rng.uniform(-2, 1.5, (n, 3))
+    phi[:, 0] = light
+    values = rng.integers(-3, 4, (n, 3)).astype(float)
+    values[:, 0] = rng.choice([-5.0, 5.0], n)
+    values[:, 2] = np.where(values[:, 1] == values[:, 2], values[:, 1] + 1.0, values[:, 2])
+    level = 10 ** rng.uniform(-3, -0.31, n)
+    level = np.where(rng.random(n) < 0.5, level, 1 - level)
+    q = brmdp.dirichlet_quantile(phi, values, level)
+    step = 4 * np.spacing(5.0)
+    top, bottom = values[:, 1:].max(axis=1), values[:, 1:].min(axis=1)
+    upper = np.where(values[:, 1] > values[:, 2], phi[:, 1], phi[:, 2])
+    lower = phi[:, 1] + phi[:, 2] - upper
+
+    def without(z):
+        return stats.beta.cdf((z - bottom) / (top - bottom), upper, lower)
+
+    slack = 1e-8 + 1e3 * light
+    # the Beta's own argument is known to a rounding error only
+    assert (without(q - 2 * step) <= level + slack).all()
+    assert (without(q + 2 * step) >= level - slack).all()

@@ -299,7 +299,7 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
         assert result.pvalue > 1e-3
 
 
-@pytest.mark.parametrize("size", [1e-100, 1e-30, 1e-12, 1e6, 1e12])
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e6, 1e12])
 def test_extreme_concentrations_give_probability_vectors(size):
     posterior = brmdp.DirichletPosterior.uniform(3, 2, concentration=size)
     np.testing.assert_allclose(posterior.mean(), 1 / 3, rtol=1e-14)

@@ -82,6 +82,7 @@ START_SHARPNESS = 1e-3
 MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
+SUBNORMAL = 5e-324
 
 kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -445,8 +446,8 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
     """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
 
-    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree, and 2 where the path
-    is wrong altogether.
+    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree on tail and density,
+    and 2 where the path is wrong altogether.
 
     Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
     exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
@@ -515,11 +516,12 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             moment = new_moment
             continue
         new_tail = without_pole(new_tail, 1.0, pole, step, True)
-        difference = abs(tail - new_tail) / (abs(tail) + 1e-300)
+        apart = abs(tail - new_tail) / (abs(tail) + 1e-300)
+        difference = apart
         if not slow:
-            difference = max(difference, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300))
+            difference = max(apart, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300))
         elif pole == 0.0:
-            difference = max(difference, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300))
+            difference = max(apart, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300))
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
         moment = 0.5 * (moment + new_moment)
@@ -527,7 +529,8 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         if difference <= COARSE_TOLERANCE and not turned:
             error = difference * math.sqrt(difference) + 1e-14 * (20.0 + math.sqrt(total))
             break
-        error = 1.0 + difference
+        # beside a value the density may be out of reach, and the tail resolved all the same
+        error = 1.0 + (difference if turned else apart)
     if slow or count > room:
         count = 0
     return tail, integral, error, step, count
@@ -927,7 +930,7 @@ def between(bottom, top, low, high, resolution, wish):
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error); see ``saddlepoint_row``, from which it starts."""
     size = max(abs(low), abs(high))
-    resolution = size * EPS
+    resolution = max(size * EPS, SUBNORMAL)
     if high - low <= resolution:
         return low, resolution
     z = saddlepoint_row(phi, values, n, low, high, score, START_SHARPNESS, start, scratch)
@@ -938,6 +941,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     if not (bottom < z < top):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
+    previous = np.inf
     for _ in range(200):
         tail, density, error, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
         same = mirrored == lower
@@ -962,8 +966,10 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
                 if cut <= SERIES_TOLERANCE:
                     return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
-        if not (bottom < candidate < top):
+        # a distribution function that hardly grows and then jumps lets Newton creep
+        if not (bottom < candidate < top) or not abs(miss) < 0.5 * previous:
             candidate = between(bottom, top, low, high, resolution, candidate)
+        previous = abs(miss)
         z = candidate
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
             z_error = top - bottom + resolution

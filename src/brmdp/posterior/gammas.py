@@ -14,7 +14,7 @@ from brmdp.errors import InvalidInputError
 
 __all__ = ["LARGEST", "SMALLEST", "as_concentrations", "dirichlet_rows", "log_gammas", "normalise_log_rows"]
 
-SMALLEST, LARGEST = 1e-100, 1e12
+SMALLEST, LARGEST = 1e-30, 1e12
 """Concentrations outside this range are refused: rounding would break the stated accuracy above, underflow below."""
 
 

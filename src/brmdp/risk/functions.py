@@ -35,7 +35,7 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     Parameters
     ----------
     concentration, values : (..., n) arrays
-        Concentrations from 1e-100 to 1e12; zeros are structural zeros, whose values do not matter. Values within ±1e150.
+        Concentrations from 1e-30 to 1e12; zeros are structural zeros, whose values do not matter. Values within ±1e150.
     z : (...) array
         Resolved to 1e-150 of the spread of the values: nearer to a value it counts as that value.
     complement : bool
@@ -75,7 +75,8 @@ def dirichlet_quantile(concentration: Any, values: Any, alpha: Any, method: str 
     concentration, values : (..., n) arrays
     alpha : (...) array in (0, 1), at least 1e-100
     method : {"exact", "saddlepoint"}
-        "exact": within 2 ulp of max|values|, or to a relative error of 1e-9 in the tail probability, whichever is looser.
+        "exact": within 2 ulp of max|values| (or 1e-250), or to a relative error of 1e-9 in the tail probability, whichever is
+        looser.
         "saddlepoint": an approximation (about 1e-4 in probability for 16 values), much faster.
 
     Returns
