@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-slow check bench reproduction theory clean
+.PHONY: install quickstart test test-slow check bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -41,9 +41,13 @@ reproduction: install
 	$(BIN)/python docs/refresh.py results
 
 theory: install
-	for name in normality coverage examples optimism bayesian-regret; do \
+	for name in normality coverage examples optimism lemmas bayesian-regret; do \
 	  $(BIN)/brmdp reproduce $$name --workers $(WORKERS) || exit 1; \
 	done
+	$(BIN)/python docs/refresh.py results
+
+continuous: install
+	$(BIN)/brmdp reproduce continuous --workers $(WORKERS)
 	$(BIN)/python docs/refresh.py results
 
 clean:

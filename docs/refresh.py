@@ -1,4 +1,4 @@
-"""Put fresh results into the pages of docs/: ``make reproduction`` and ``make theory`` run the experiments and then this.
+"""Put fresh results into the pages of docs/: ``make reproduction``, ``theory`` and ``continuous`` run experiments and then this.
 
 Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables that the experiments wrote, and
 copies the figures that the pages show to docs/figures/. What the folder of results does not hold stays as it is.

@@ -75,7 +75,7 @@ def test_list(capsys):
         "frozenlake-0.9",
         "delta-sensitivity",
         "quantile-methods",
-        *("coverage", "examples", "normality", "optimism", "bayesian-regret"),
+        *("coverage", "examples", "normality", "optimism", "lemmas", "bayesian-regret", "continuous"),
         "all",
     ]
     assert "RiverSwim-6: 5 cases, 4500 steps" in lines[0]

@@ -71,7 +71,7 @@ def test_cases_share_their_luck_run_by_run():
 
 @pytest.mark.parametrize("name", [name for name, chosen in EXPERIMENTS.items() if isinstance(chosen.cases[0], Case)])
 def test_every_interaction_of_the_paper_runs(name):
-    for case in EXPERIMENTS[name].cases:
+    for case in (case for case in EXPERIMENTS[name].cases if isinstance(case, Case)):
         record = execute(replace(case, steps=3), 1, 0)
         assert len(record.history) == 3
         assert record.seconds > 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from brmdp._extras import optional
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments import (
     ALL,
@@ -20,7 +21,6 @@ from brmdp.experiments import (
     load_sweep,
     run_experiment,
 )
-from brmdp.experiments.extras import optional
 from brmdp.experiments.spec import require_known
 
 __all__ = ["main"]

@@ -224,8 +224,9 @@ def _wrapped(margin: str, text: str) -> list[str]:
 
 
 def count_of_runs(records: Mapping[str, CaseRecords | Replications]) -> str:
-    """How many runs there are of each case, in words."""
-    runs = sorted({int(found.run.size) for found in records.values()})
+    """How many runs there are of each case, in words; of each agent, where agents are compared."""
+    agents = [found for found in records.values() if isinstance(found, CaseRecords)]
+    runs = sorted({int(found.run.size) for found in agents or records.values()})
     counted = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     return f"{counted} run{'' if runs == [1] else 's'}"
 

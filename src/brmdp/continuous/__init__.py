@@ -6,10 +6,11 @@ first asked for, and say what to install where it is missing.
 
 from typing import TYPE_CHECKING, Any
 
+from brmdp._extras import optional
+
 if TYPE_CHECKING:
     from brmdp.continuous.agent import ContinuousActionReport, ContinuousAgent, ContinuousReport, NetworkPolicy
     from brmdp.continuous.environment import ContinuousFrozenLakeEnv
-    from brmdp.continuous.fitted_q import FittedQ
     from brmdp.continuous.lake import LakeParameters
     from brmdp.continuous.lake_model import LakeModel
     from brmdp.continuous.model import ParametricBelief, ParametricModel
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from brmdp.continuous.posterior import LakePosterior
     from brmdp.continuous.presets import aq_brmdp, brmdp, continuing_psrl, posterior_mean
     from brmdp.continuous.schedule import UncertaintyLevel
+    from brmdp.continuous.settings import FittedQ
+    from brmdp.continuous.simulation import LakeHistory, follow_lake, simulate_lake
 
 __all__ = [
     "ContinuousActionReport",
@@ -24,6 +27,7 @@ __all__ = [
     "ContinuousFrozenLakeEnv",
     "ContinuousReport",
     "FittedQ",
+    "LakeHistory",
     "LakeModel",
     "LakeParameters",
     "LakePosterior",
@@ -35,15 +39,16 @@ __all__ = [
     "aq_brmdp",
     "brmdp",
     "continuing_psrl",
+    "follow_lake",
     "optimal_values",
     "policy_values",
     "posterior_mean",
+    "simulate_lake",
 ]
 
 _MODULES = {
     "agent": ("ContinuousActionReport", "ContinuousAgent", "ContinuousReport", "NetworkPolicy"),
     "environment": ("ContinuousFrozenLakeEnv",),
-    "fitted_q": ("FittedQ",),
     "lake": ("LakeParameters",),
     "lake_model": ("LakeModel",),
     "model": ("ParametricBelief", "ParametricModel"),
@@ -51,15 +56,14 @@ _MODULES = {
     "posterior": ("LakePosterior",),
     "presets": ("aq_brmdp", "brmdp", "continuing_psrl", "posterior_mean"),
     "schedule": ("UncertaintyLevel",),
+    "settings": ("FittedQ",),
+    "simulation": ("LakeHistory", "follow_lake", "simulate_lake"),
 }
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
-            # here, so that the parts without JAX need nothing of the experiments
-            from brmdp.experiments.extras import optional
-
             return getattr(optional(f"brmdp.continuous.{module}", "continuous"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -31,12 +31,13 @@ from brmdp._validation import (
 )
 from brmdp.agents import Progress, RestartRule
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
-from brmdp.continuous.fitted_q import FittedQ, Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
+from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
 from brmdp.continuous.lake_model import LakeModel
 from brmdp.continuous.model import ParametricModel
 from brmdp.continuous.network import Network, initial_network
 from brmdp.continuous.posterior import LakePosterior
 from brmdp.continuous.schedule import UncertaintyLevel
+from brmdp.continuous.settings import FittedQ
 from brmdp.errors import ConvergenceError, CorruptFileError, InvalidInputError
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile

@@ -9,7 +9,6 @@ states, ranks and numbers of draws are chosen outside, in NumPy: the compiled lo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -17,67 +16,16 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from brmdp._validation import as_number, as_positive_int, as_positive_number
 from brmdp.continuous.device import compiled
 from brmdp.continuous.model import ParametricModel, Value
 from brmdp.continuous.network import Network, forward
-from brmdp.continuous.order_statistic import order_statistics
-from brmdp.errors import InvalidInputError
+from brmdp.continuous.order_statistic import STRIPES, order_statistics
+from brmdp.continuous.settings import FittedQ
 
-__all__ = ["FittedQ", "Learner", "Ranks", "fit", "initial_learner", "q_values", "targets", "uncertainty"]
+__all__ = ["Learner", "Ranks", "fit", "initial_learner", "q_values", "targets", "uncertainty"]
 
 BATCH = 16
 """States whose targets are computed together: with hundreds of draws for each, few enough to stay in the processor's cache."""
-
-
-@dataclass(frozen=True)
-class FittedQ:
-    """How the network is fitted at the start of each pseudo-episode.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Units of the hidden layers.
-    learning_rate : float
-        Of Adam, whose moments live on from one pseudo-episode to the next, like the network.
-    states : int
-        Training states per iteration.
-    iterations : int
-        Fitted Q iterations per pseudo-episode.
-    gradient_steps : int
-        Steps of Adam per iteration.
-    first_rounds : int
-        The k-th pseudo-episode has ⌈first_rounds/k⌉ times the iterations: the first begins with a random network, and while data
-        are few each posterior, and with it the targets, is far from the last.
-    replay_share : float in [0, 1]
-        Part of the training states taken from those visited; the rest is spread over all states.
-    replay_capacity : int
-        Most recent visits kept.
-    draws : int
-        Posterior draws per pseudo-episode, shared by all pairs.
-    """
-
-    hidden: tuple[int, ...] = (64, 64)
-    learning_rate: float = 3e-3
-    states: int = 128
-    iterations: int = 6
-    gradient_steps: int = 16
-    first_rounds: int = 20
-    replay_share: float = 0.5
-    replay_capacity: int = 10_000
-    draws: int = 800
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.hidden, tuple | list):
-            raise InvalidInputError(f"hidden must be a tuple of positive integers; got {self.hidden!r}")
-        object.__setattr__(self, "hidden", tuple(as_positive_int(units, "hidden") for units in self.hidden))
-        object.__setattr__(self, "learning_rate", as_positive_number(self.learning_rate, "learning_rate"))
-        for name in ("states", "iterations", "gradient_steps", "first_rounds", "replay_capacity", "draws"):
-            object.__setattr__(self, name, as_positive_int(getattr(self, name), name))
-        share = as_number(self.replay_share, "replay_share", "a number in [0, 1]")
-        if not 0.0 <= share <= 1.0:
-            raise InvalidInputError(f"replay_share must lie in [0, 1]; got {self.replay_share!r}")
-        object.__setattr__(self, "replay_share", share)
 
 
 class Learner(NamedTuple):
@@ -137,12 +85,25 @@ def uncertainty(model: ParametricModel, network: Network, states: Any, draws: An
     """(n, A) standard deviation of the targets over the draws."""
     value = _value(model, network)
 
-    def deviation(batch: jax.Array) -> jax.Array:
-        sampled = model.targets(value, batch, draws, discount)
-        # from the first draw, so that draws that all agree deviate by nothing at all
-        return (sampled - sampled[..., :1]).std(axis=-1)
+    def deviations(batch: jax.Array) -> jax.Array:
+        # a loop over states, not a longer array: XLA would otherwise compute the targets once for every sum over them
+        found: jax.Array = lax.map(_deviation, model.targets(value, batch, draws, discount))
+        return found
 
-    return _in_batches(deviation, states)
+    return _in_batches(deviations, states)
+
+
+def _deviation(rows: jax.Array) -> jax.Array:
+    """(m,) standard deviations of rows (m, B); both moments in one pass, and in stripes for the sake of vector instructions."""
+    n = rows.shape[-1]
+    # from the first, so that numbers that all agree deviate by nothing at all
+    shifted = jnp.pad(rows - rows[:, :1], ((0, 0), (0, -n % STRIPES))).reshape(len(rows), STRIPES, -1)
+    nothing = jnp.zeros((), rows.dtype)
+    sums = lax.reduce(
+        (shifted, shifted * shifted), (nothing, nothing), lambda a, b: (a[0] + b[0], a[1] + b[1]), dimensions=(1,)
+    )
+    mean, square = (part.sum(axis=-1) / n for part in sums)
+    return jnp.sqrt(jnp.maximum(square - mean * mean, 0.0))
 
 
 @compiled("model", "settings", "discount")

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["order_statistics"]
+__all__ = ["STRIPES", "order_statistics"]
 
 ROWS_AT_A_TIME = 64
 """Rows searched together, few enough to stay in the processor's cache."""

@@ -8,9 +8,9 @@ from brmdp._streams import independent_streams
 from brmdp._validation import as_discount
 from brmdp.agents import GeometricLength, RestartRule
 from brmdp.continuous.agent import ContinuousAgent
-from brmdp.continuous.fitted_q import FittedQ
 from brmdp.continuous.model import ParametricModel
 from brmdp.continuous.schedule import UncertaintyLevel
+from brmdp.continuous.settings import FittedQ
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 
 __all__ = ["aq_brmdp", "brmdp", "continuing_psrl", "posterior_mean"]
@@ -22,7 +22,8 @@ def aq_brmdp(
     discount: float,
     *,
     delta: float = 10.0,
-    floor: float = 0.2,
+    floor: float = UncertaintyLevel.floor,
+    ceiling: float = UncertaintyLevel.ceiling,
     epsilon: float = UncertaintyLevel.epsilon,
     coefficient: float = 250.0,
     fitting: FittedQ | None = None,
@@ -35,7 +36,7 @@ def aq_brmdp(
     ----------
     belief, model, discount, fitting
         As in :class:`ContinuousAgent`.
-    delta, floor, epsilon
+    delta, floor, ceiling, epsilon
         As in :class:`UncertaintyLevel`.
     coefficient : float
         c of the budget rule, which says how many of the shared draws a pair uses.
@@ -43,7 +44,7 @@ def aq_brmdp(
         By default geometric pseudo-episodes that go on with probability ``discount``.
     rng : numpy.random.Generator or seed
     """
-    schedule = UncertaintyLevel(delta, floor, epsilon=epsilon)
+    schedule = UncertaintyLevel(delta, floor, ceiling, epsilon)
     return _quantile_agent(belief, model, discount, schedule.floor, schedule, coefficient, fitting, restart, rng)
 
 

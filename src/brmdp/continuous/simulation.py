@@ -20,9 +20,9 @@ from brmdp.continuous.oracle import LakeValues, optimal_values, policy_values
 from brmdp.errors import InvalidInputError
 from brmdp.planning.solution import APPROXIMATE
 from brmdp.simulation import Episodes, History
-from brmdp.simulation.loop import interact
+from brmdp.simulation.loop import Meter, Trajectory, interact
 
-__all__ = ["LakeHistory", "simulate_lake"]
+__all__ = ["LakeHistory", "follow_lake", "simulate_lake"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,26 +61,61 @@ def simulate_lake(
     on_step : function, optional
         Called with the number of steps done every 100 steps, for progress.
     """
-    n = as_positive_int(steps, "steps")
-    if not isinstance(agent, ContinuousAgent):
-        raise InvalidInputError(f"agent must be a ContinuousAgent; got {type(agent).__name__}")
     world = _Lake()
-    state = world.reset(seed)
     meter = _Meter(agent, world)
-    path = interact(agent, world, n, meter, state=state, clues=_primitives, on_step=on_step)
+    path = _interaction(agent, world, meter, steps, seed, on_step)
     meter.settle()
     history = History(
         cells(path.state),
         path.action,
         path.reward,
         path.episode,
-        true_regret=np.concatenate(meter.regrets),
+        # below zero by no more than the accuracy of the two values; cut off there, the sum over many steps would be biased
+        true_regret=_optimum(agent.discount).at(path.state) - np.concatenate(meter.values),
         robust_regret=None,
         quantile_step=np.empty(0, dtype=np.int64),
         quantile_value=np.empty(0),
         episodes=meter.episodes,
     )
     return LakeHistory(history, path.state)
+
+
+def follow_lake(
+    agent: ContinuousAgent,
+    steps: int,
+    *,
+    seed: int | None = None,
+    on_episode: Callable[[int], None],
+) -> FloatArray:
+    """The interaction of :func:`simulate_lake` without its records, for a look at the agent on the way.
+
+    Parameters
+    ----------
+    agent, steps, seed
+        As in :func:`simulate_lake`.
+    on_episode : function
+        Called with the number of steps done whenever the agent has made a new plan.
+
+    Returns
+    -------
+    (steps, 2) array
+        The states s_t.
+    """
+    return _interaction(agent, _Lake(), _Onlooker(on_episode), steps, seed, None).state
+
+
+def _interaction(
+    agent: ContinuousAgent,
+    world: _Lake,
+    meter: Meter,
+    steps: int,
+    seed: int | None,
+    on_step: Callable[[int], None] | None,
+) -> Trajectory:
+    n = as_positive_int(steps, "steps")
+    if not isinstance(agent, ContinuousAgent):
+        raise InvalidInputError(f"agent must be a ContinuousAgent; got {type(agent).__name__}")
+    return interact(agent, world, n, meter, state=world.reset(seed), clues=_primitives, on_step=on_step)
 
 
 def _primitives(info: dict[str, Any]) -> dict[str, Any]:
@@ -105,15 +140,27 @@ class _Lake:
         return self.state, reward, self.state, info
 
 
+@dataclass(frozen=True)
+class _Onlooker:
+    """Measures nothing."""
+
+    on_episode: Callable[[int], None]
+
+    def begin_episode(self, t: int) -> None:
+        self.on_episode(t)
+
+    def measure(self, t: int) -> int | None:
+        return None
+
+
 class _Meter:
-    """True regret and the report of every pseudo-episode."""
+    """Values of the policies at the states where they were followed, and the report of every pseudo-episode."""
 
     def __init__(self, agent: ContinuousAgent, world: _Lake) -> None:
         self.agent = agent
         self.world = world
-        self.best = _optimum(agent.discount)
         self.followed: LakeValues | None = None
-        self.regrets: list[FloatArray] = []
+        self.values: list[FloatArray] = []
         self.episodes = Episodes()
 
     def begin_episode(self, t: int) -> None:
@@ -130,13 +177,10 @@ class _Meter:
         episodes.policy.append(len(episodes.policy))
 
     def settle(self) -> None:
-        """V*(s_t) − V^{π_k}(s_t) at the steps of the pseudo-episode that is over."""
-        if self.followed is None or not self.world.visited:
-            return
-        states = np.array(self.world.visited)
-        self.world.visited.clear()
-        # below zero by no more than the accuracy of the two values; cut off there, the sum over many steps would be biased
-        self.regrets.append(self.best.at(states) - self.followed.at(states))
+        """V^{π_k}(s_t) at the steps of the pseudo-episode that is over."""
+        if self.followed is not None and self.world.visited:
+            self.values.append(self.followed.at(np.array(self.world.visited)))
+            self.world.visited.clear()
 
     def measure(self, t: int) -> int | None:
         """Nothing else is measured."""

@@ -1,37 +1,37 @@
 """One run of one case, from a seed and a run number alone: an interaction of an agent with a world, or a replication.
 
-Four random streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of the world itself where
-that is drawn from the prior. They depend on the experiment's seed and the run number, not on the case, so run i of all cases
-meets the same world and the same luck; and on nothing else, so neither workers, nor order, nor diagnostics change a result.
+Its :mod:`streams <brmdp.experiments.streams>` depend on nothing else, so neither workers, nor order, nor diagnostics change a
+result.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from brmdp import envs
+from brmdp._extras import optional, require_extra
 from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubling, aq_brmdp, brmdp, continuing_psrl
+from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
-from brmdp.experiments.extras import optional
-from brmdp.experiments.program import REQUIRED, Columns
-from brmdp.experiments.programs import parameters_of, replicate
+from brmdp.experiments.lake import EXTRA, LAKE, check_lake, run_lake
+from brmdp.experiments.program import REQUIRED, Columns, with_defaults
+from brmdp.experiments.programs import PROGRAMS, parameters_of, replicate
 from brmdp.experiments.spec import METHODS, Case, Computation, require_known
+from brmdp.experiments.streams import run_seed, streams_of
 from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
 from brmdp.risk import MonteCarlo
 from brmdp.simulation import Diagnostics, History, World, simulate
 from brmdp.theory import world_from_prior
 
-__all__ = ["AGENTS", "ENVIRONMENTS", "Replication", "RunRecord", "build", "execute", "validate"]
-
-ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM, WORLD_STREAM = range(4)
+__all__ = ["AGENTS", "ENVIRONMENTS", "Replication", "RunRecord", "build", "execute", "extra_of", "validate"]
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform"}
@@ -98,20 +98,20 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
     begin = time.perf_counter()
     with _one_blas_thread:
         if isinstance(case, Computation):
-            columns = replicate(case, np.random.SeedSequence(seed, spawn_key=(run,)))
+            columns = replicate(case, run_seed(seed, run))
             return Replication(columns, time.perf_counter() - begin)
-        environment, agent_stream, diagnostics, world_stream = (
-            np.random.SeedSequence(seed, spawn_key=(run, stream))
-            for stream in (ENVIRONMENT_STREAM, AGENT_STREAM, DIAGNOSTICS_STREAM, WORLD_STREAM)
-        )
-        world, agent = build(case, agent_stream, world_stream)
+        streams = streams_of(run_seed(seed, run))
+        if case.environment == LAKE:
+            recorded = run_lake(case, streams.environment, streams.agent)
+            return RunRecord(recorded.history, SIDE * SIDE, len(DIRECTIONS), time.perf_counter() - begin)
+        world, agent = build(case, streams.agent, streams.world)
         history = simulate(
             agent,
             world,
             case.steps,
-            seed=int(environment.generate_state(1, np.uint64)[0]),
+            seed=streams.environment,
             diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
-            diagnostics_rng=diagnostics,
+            diagnostics_rng=streams.diagnostics,
         )
         return RunRecord(history, world.n_states, world.n_actions, time.perf_counter() - begin)
 
@@ -123,12 +123,33 @@ def validate(case: Case | Computation) -> None:
     ------
     InvalidInputError
         If a name or parameter is not allowed; the message names the case.
+    ExperimentError
+        If a package is missing.
     """
-    if isinstance(case, Case):
-        build(case)
-        return
+    with _named(case):
+        if isinstance(case, Computation):
+            parameters_of(case)
+        elif case.environment == LAKE:
+            check_lake(case)
+        else:
+            _built(case, None, None)
+    extra = extra_of(case)
+    if extra is not None:
+        require_extra(extra)
+
+
+def extra_of(case: Case | Computation) -> str | None:
+    """The extra of the package that a case needs beside that of experiments."""
+    if isinstance(case, Computation):
+        return PROGRAMS[case.program].extra
+    return EXTRA if case.environment == LAKE else None
+
+
+@contextmanager
+def _named(case: Case | Computation) -> Iterator[None]:
+    """Say in which case something is not allowed."""
     try:
-        parameters_of(case)
+        yield
     except BrmdpError as error:
         raise InvalidInputError(f"case {case.name!r}: {error}") from error
 
@@ -149,11 +170,13 @@ def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Ag
     InvalidInputError
         If a name or parameter is not allowed; the message names the case.
     """
-    try:
-        world, belief, rewards = _setting(case, world_rng)
-        return world, _agent(case, belief, rewards, rng)
-    except BrmdpError as error:
-        raise InvalidInputError(f"case {case.name!r}: {error}") from error
+    with _named(case):
+        return _built(case, rng, world_rng)
+
+
+def _built(case: Case, rng: Any, world_rng: Any) -> tuple[World, Agent]:
+    world, belief, rewards = _setting(case, world_rng)
+    return world, _agent(case, belief, rewards, rng)
 
 
 def _setting(case: Case, world_rng: Any) -> tuple[World, Any, Any]:
@@ -185,7 +208,9 @@ def _drawn(rng: Any, discount: float, parameters: dict[str, Any]) -> tuple[World
 
 def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
     if ":" not in str(name):  # "module:id" imports the module first, which registers the id
-        require_known(name, [*ENVIRONMENTS, "or the id of a Gymnasium environment"], "environment", gymnasium.registry)
+        require_known(
+            name, [*ENVIRONMENTS, LAKE, "or the id of a Gymnasium environment"], "environment", gymnasium.registry
+        )
     try:
         return gymnasium.make(name, disable_env_checker=True, **parameters)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
@@ -195,12 +220,7 @@ def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
 def _agent(case: Case, belief: Any, rewards: Any, rng: Any) -> Agent:
     require_known(case.agent, AGENTS, "agent")
     make, defaults = AGENTS[case.agent]
-    for key in case.agent_parameters:
-        require_known(key, defaults, f"parameter of {case.agent}")
-    parameters = {**defaults, **case.agent_parameters}
-    missing = [key for key, value in parameters.items() if value is REQUIRED]
-    if missing:
-        raise InvalidInputError(f"{case.agent} needs {', '.join(missing)}")
+    parameters = with_defaults(case.agent_parameters, defaults, case.agent)
     parameters["restart"] = _restart(parameters["restart"])
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))

@@ -1,11 +1,11 @@
-"""Every finite-state figure and table of the paper, as data."""
+"""Every figure and table of the paper, as data; those with programs of their own in files of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from brmdp.experiments import bayesian_regret, coverage, examples, normality, optimism
+from brmdp.experiments import bayesian_regret, continuous, coverage, examples, lemmas, normality, optimism
 from brmdp.experiments.spec import Case, Experiment
 
 __all__ = ["ALL", "EXPERIMENTS"]
@@ -105,11 +105,13 @@ _LIST = (
     examples.EXPERIMENT,
     normality.EXPERIMENT,
     optimism.EXPERIMENT,
+    lemmas.EXPERIMENT,
     bayesian_regret.EXPERIMENT,
+    continuous.EXPERIMENT,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
 """By name."""
 
 ALL: tuple[str, ...] = ("riverswim-6", "riverswim-10", "frozenlake-0.7", "frozenlake-0.9", "delta-sensitivity")
-"""The paper's own; what ``brmdp reproduce all`` means."""
+"""The paper's finite-state ones; what ``brmdp reproduce all`` means."""

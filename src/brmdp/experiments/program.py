@@ -8,7 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["REQUIRED", "Columns", "Program"]
+from brmdp.errors import InvalidInputError
+from brmdp.experiments.spec import require_known
+
+__all__ = ["REQUIRED", "Columns", "Program", "with_defaults"]
 
 REQUIRED = object()
 """In place of a default."""
@@ -27,7 +30,27 @@ class Program:
         Of the seed of a replication (a SeedSequence, the source of everything random), and the parameters by name.
     parameters : mapping
         Names with their defaults, or :data:`REQUIRED`.
+    extra : str, optional
+        The extra of the package that it needs beside that of experiments.
     """
 
     replicate: Callable[..., Columns]
     parameters: Mapping[str, Any]
+    extra: str | None = None
+
+
+def with_defaults(given: Mapping[str, Any], defaults: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """All parameters of a program or an agent.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is unknown, or one is missing that has no default.
+    """
+    for key in given:
+        require_known(key, defaults, f"parameter of {owner}")
+    parameters = {**defaults, **given}
+    missing = [key for key, value in parameters.items() if value is REQUIRED]
+    if missing:
+        raise InvalidInputError(f"{owner} needs {', '.join(missing)}")
+    return parameters

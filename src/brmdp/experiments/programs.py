@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import coverage, examples, normality, optimism
-from brmdp.experiments.program import REQUIRED, Columns, Program
+from brmdp.experiments import continuous, coverage, examples, lemmas, normality, optimism
+from brmdp.experiments.program import Columns, Program, with_defaults
 from brmdp.experiments.spec import Computation, require_known
 
 __all__ = ["PROGRAMS", "parameters_of", "replicate"]
 
 PROGRAMS: dict[str, Program] = {
+    **continuous.PROGRAMS,
     "coverage": coverage.PROGRAM,
     **examples.PROGRAMS,
+    **lemmas.PROGRAMS,
     **normality.PROGRAMS,
     "optimism": optimism.PROGRAM,
 }
@@ -31,14 +33,7 @@ def parameters_of(case: Computation) -> dict[str, Any]:
         If the program or a parameter is unknown, or one is missing.
     """
     require_known(case.program, PROGRAMS, "program")
-    defaults = PROGRAMS[case.program].parameters
-    for key in case.parameters:
-        require_known(key, defaults, f"parameter of {case.program}")
-    parameters = {**defaults, **case.parameters}
-    missing = [key for key, value in parameters.items() if value is REQUIRED]
-    if missing:
-        raise InvalidInputError(f"{case.program} needs {', '.join(missing)}")
-    return parameters
+    return with_defaults(case.parameters, PROGRAMS[case.program].parameters, case.program)
 
 
 def replicate(case: Computation, seed: np.random.SeedSequence) -> Columns:

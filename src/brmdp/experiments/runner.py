@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from typing import Any
 
+from brmdp._extras import optional
 from brmdp._validation import as_positive_int
 from brmdp.errors import BrmdpError, ExperimentError
-from brmdp.experiments.extras import optional
-from brmdp.experiments.one_run import execute, validate
+from brmdp.experiments.one_run import execute, extra_of, validate
 from brmdp.experiments.spec import Case, Computation, Experiment
-from brmdp.experiments.store import Store, encode, versions
+from brmdp.experiments.store import Store, encode, extra_versions, versions
 
 __all__ = ["cluster_executor", "compute", "run_experiment"]
 
@@ -39,6 +39,9 @@ DEATHS = 2
 
 FAILURES = 20
 """Failed runs after which to stop: something is wrong with all of them."""
+
+MEMORY_GROWTH = 2 * 10**9
+"""Bytes by which a local worker may grow before it is replaced."""
 
 CONNECTING = "10s"
 """How long to wait for a cluster's scheduler."""
@@ -165,18 +168,16 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
     """
     experiment = store.experiment
     tasks = []
-    made_with: set[tuple[str, str]] = set()
+    others: set[tuple[str, str]] = set()
     for case in experiment.cases:
         status = store.status(case)
-        made_with |= status.versions
+        others |= status.versions - {**versions(), **extra_versions(case)}.items()
         for run, reason in status.damaged.items():
             say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
         tasks += [Task(case, experiment.seed, run) for run in (*status.missing, *status.damaged)]
-    others = sorted(f"{package} {number}" for package, number in made_with - versions().items())
     if others:
-        say(
-            f"{store.directory} holds runs made with {', '.join(others)}; they are kept, the versions now are {versions()}"
-        )
+        packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
+        say(f"{store.directory} holds runs made with {packages}; they are kept, the versions now are {versions()}")
     return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
 
 
@@ -253,15 +254,17 @@ def _take_back(unfinished: Iterable[Future[bytes]]) -> None:
 def _local_pool(processes: int) -> Executor:
     """Worker processes, already starting."""
     pool: Executor = optional("loky").ProcessPoolExecutor(
-        processes, env=ONE_THREAD, initializer=_leave_with, initargs=(os.getpid(),)
+        processes, env=ONE_THREAD, initializer=_begin_worker, initargs=(os.getpid(),)
     )
     with _interrupts_held():
         pool.submit(os.getpid)
     return pool
 
 
-def _leave_with(parent: int) -> None:
+def _begin_worker(parent: int) -> None:
     """In a worker: end soon after the process that started it, were it killed; nobody would take the results."""
+    # what JAX keeps of its compiler is no leak: loky would restart workers over it, and compile everything again
+    optional("loky.process_executor")._MAX_MEMORY_LEAK_SIZE = MEMORY_GROWTH
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -290,6 +293,8 @@ def _warm(tasks: Iterable[Task]) -> None:
     kinds: dict[tuple[str, str, Any], Task] = {}
     for task in tasks:
         case = task.case
+        if extra_of(case) is not None:
+            continue  # JAX keeps no such cache, and must not have started in a process that starts others
         if isinstance(case, Case):
             short = replace(task, case=replace(case, steps=2))
             kinds.setdefault((case.environment, case.agent, case.agent_parameters.get("method")), short)

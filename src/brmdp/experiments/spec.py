@@ -38,13 +38,15 @@ class Case:
     name : str
         Unique in the experiment, such as "aq-brmdp", "continuing-psrl" or "brmdp-0.1".
     environment : str
-        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it), or the id of a Gymnasium environment.
+        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it), "continuous-frozenlake", or the id of a
+        Gymnasium environment.
     environment_parameters : mapping
         Passed to it, such as n or shortcut_risk.
     agent : str
-        "aq-brmdp", "brmdp" or "continuing-psrl".
+        "aq-brmdp", "brmdp" or "continuing-psrl"; in the continuous lake also "posterior-mean".
     agent_parameters : mapping
-        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart.
+        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart. In the continuous lake those of
+        :data:`brmdp.experiments.lake.AGENTS`.
     discount : float
     steps : int
         T.
@@ -118,6 +120,12 @@ class Computation:
         return {**vars(self), "parameters": dict(self.parameters)}
 
 
+def _shortened(case: Case | Computation, steps: int) -> Case | Computation:
+    if isinstance(case, Case):
+        return replace(case, steps=steps, shown_steps=min(case.shown_steps, steps))
+    return replace(case, parameters={**case.parameters, "steps": steps}) if "steps" in case.parameters else case
+
+
 def _require_name(name: Any) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidInputError(f"name of a case must be printable text; got {name!r}")
@@ -179,6 +187,8 @@ class Experiment:
     def adjusted(self, *, runs: int | None = None, steps: int | None = None, method: str | None = None) -> Self:
         """The same with another number of runs or steps, or another way to take the quantile, in all cases.
 
+        Where agents are compared, computations that take ``steps`` get them too.
+
         Raises
         ------
         InvalidInputError
@@ -199,13 +209,9 @@ class Experiment:
             )
         if steps is not None:
             steps = as_positive_int(steps, "steps")
-            if not all(isinstance(case, Case) for case in cases):
+            if not any(isinstance(case, Case) for case in cases):
                 raise InvalidInputError(f"steps cannot be chosen for {self.name}, which has none")
-            cases = tuple(
-                replace(case, steps=steps, shown_steps=min(case.shown_steps, steps))
-                for case in cases
-                if isinstance(case, Case)
-            )
+            cases = tuple(_shortened(case, steps) for case in cases)
         return replace(self, cases=cases, runs=self.runs if runs is None else runs)
 
     def describe(self) -> dict[str, Any]:

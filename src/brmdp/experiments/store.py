@@ -30,9 +30,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from brmdp._extras import EXTRAS, optional
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
-from brmdp.experiments.extras import optional
-from brmdp.experiments.one_run import Replication, RunRecord
+from brmdp.experiments.one_run import Replication, RunRecord, extra_of
 from brmdp.experiments.records import CaseRecords, Replications
 from brmdp.experiments.spec import Case, Computation, Experiment
 
@@ -41,7 +41,17 @@ try:
 except ModuleNotFoundError:  # pragma: no cover - not a Unix
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["FORMAT", "CaseStatus", "Store", "StoredRun", "decode", "encode", "find_stores", "versions"]
+__all__ = [
+    "FORMAT",
+    "CaseStatus",
+    "Store",
+    "StoredRun",
+    "decode",
+    "encode",
+    "extra_versions",
+    "find_stores",
+    "versions",
+]
 
 FORMAT = 1
 """Of the files; to be raised when the same description would no longer give the same content."""
@@ -84,7 +94,11 @@ class StoredRun:
 def encode(record: RunRecord | Replication, case: Case | Computation, seed: int, run: int) -> bytes:
     """A run as the content of a Parquet file."""
     parquet = optional("pyarrow.parquet")
-    facts = {**_identity(case, seed, run), "seconds": record.seconds, "versions": versions()}
+    facts = {
+        **_identity(case, seed, run),
+        "seconds": record.seconds,
+        "versions": {**versions(), **extra_versions(case)},
+    }
     if isinstance(record, RunRecord):
         table = _table(record)
         facts |= {"n_states": record.n_states, "n_actions": record.n_actions}
@@ -146,6 +160,12 @@ def versions() -> dict[str, str]:
     """Of what results depend on, here and now."""
     packages = {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba")}
     return {**packages, "python": platform.python_version()}
+
+
+def extra_versions(case: Case | Computation) -> dict[str, str]:
+    """Of what the results of a case depend on besides."""
+    extra = extra_of(case)
+    return {} if extra is None else {name: version(name) for name in EXTRAS[extra]}
 
 
 def _schema() -> Any:

@@ -27,6 +27,7 @@ from brmdp.figures.style import Look
 
 __all__ = [
     "Panel",
+    "gain_panel",
     "occupancy_panel",
     "quantile_value_panel",
     "regret_and_time_panel",
@@ -54,6 +55,23 @@ def true_regret_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Map
     axes.set_title("Cumulative true regret")
     axes.set_ylabel("regret (discounted value)")
     axes.set_ylim(bottom=0.0)
+
+
+def gain_panel(baseline: str) -> Panel:
+    """Cumulative true regret of the baseline minus that of each other case, on common seeds."""
+
+    def panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
+        regret = cumulative_true_regret(records[baseline])
+
+        def gain(found: CaseRecords) -> Curve | None:
+            return None if found is records[baseline] else regret - cumulative_true_regret(found)
+
+        axes.axhline(0.0, color=looks[baseline].colour, linewidth=0.8)
+        _draw_curves(axes, records, looks, gain)
+        axes.set_title(f"Gain over {looks[baseline].label}, same seeds")
+        axes.set_ylabel("regret saved")
+
+    return panel
 
 
 def robust_regret_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:

@@ -25,7 +25,7 @@ from brmdp.analysis.summary import (
 )
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import CaseRecords, Experiment, Replications
-from brmdp.figures import bayesian_regret, coverage, examples, normality, optimism
+from brmdp.figures import bayesian_regret, continuous, coverage, examples, lemmas, normality, optimism
 from brmdp.figures.content import Content
 from brmdp.figures.layouts import figures_of
 from brmdp.figures.schematics import schematics
@@ -36,8 +36,10 @@ __all__ = ["REPORTERS", "Content", "Report", "write_overview", "write_report", "
 
 REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {
     "bayesian-regret": bayesian_regret.reporter,
+    "continuous": continuous.reporter,
     "coverage": coverage.reporter,
     "examples": examples.reporter,
+    "lemmas": lemmas.reporter,
     "normality": normality.reporter,
     "optimism": optimism.reporter,
 }

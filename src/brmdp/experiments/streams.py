@@ -1,0 +1,42 @@
+"""The random streams of a run: they depend on the experiment's seed and the run number, and on nothing else.
+
+Four streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of the world itself where that is
+drawn from the prior. They do not depend on the case, so run i of all cases meets the same world and the same luck.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["RunStreams", "run_seed", "streams_of"]
+
+
+class RunStreams(NamedTuple):
+    """What is random in one interaction.
+
+    Attributes
+    ----------
+    environment : int
+        Seed of the environment.
+    agent, diagnostics, world : numpy.random.SeedSequence
+    """
+
+    environment: int
+    agent: np.random.SeedSequence
+    diagnostics: np.random.SeedSequence
+    world: np.random.SeedSequence
+
+
+def run_seed(seed: int, run: int) -> np.random.SeedSequence:
+    """Of run number ``run`` of an experiment with that seed."""
+    return np.random.SeedSequence(seed, spawn_key=(run,))
+
+
+def streams_of(seed: np.random.SeedSequence) -> RunStreams:
+    """The streams of the run whose :func:`run_seed` is ``seed``, however often they were asked for."""
+    environment, *others = (
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, stream)) for stream in range(4)
+    )
+    return RunStreams(int(environment.generate_state(1, np.uint64)[0]), *others)
