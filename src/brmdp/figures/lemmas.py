@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.special import betaincinv, ndtri
 
-from brmdp._validation import FloatArray
 from brmdp.analysis.lemmas import (
     LEMMAS,
     SIDES,
@@ -23,6 +22,7 @@ from brmdp.analysis.lemmas import (
 from brmdp.analysis.replications import pooled
 from brmdp.experiments import Experiment, Replications
 from brmdp.figures.content import Content
+from brmdp.figures.normal_plot import draw_against_normal, spread_ranks
 from brmdp.figures.style import BLACK, BLUE, ORANGE, SKY, VERMILION, Look, new_figure, styled
 from brmdp.theory import quantile_deviation_bounds
 
@@ -45,9 +45,6 @@ VALUES = {
     "extreme": Look("values at the ends", BLUE, "", "v"),
 }
 SUMS = {False: Look("", VERMILION, "", "o"), True: Look("", BLACK, "", "v")}
-
-RANKS = 45
-"""Points of a quantile–quantile plot."""
 
 
 def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Content:
@@ -121,24 +118,11 @@ def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
     with styled():
         figure = new_figure(WIDTH, 3.1)
         panels = figure.subplots(1, len(SIDES), sharex=True, sharey=True)
-        sums = {
-            (side, robust): np.sort(standardised(records, side, robust=robust)) for side in SIDES for robust in LEMMAS
-        }
+        sums = {(side, robust): standardised(records, side, robust=robust) for side in SIDES for robust in LEMMAS}
         for axes, (side, words) in zip(panels, SIDES.items(), strict=True):
             for robust, lemma in LEMMAS.items():
-                z, look = sums[side, robust], SUMS[robust]
-                kept = _ranks(z.size)
-                axes.plot(
-                    ndtri((kept + 0.5) / z.size),
-                    z[kept],
-                    color=look.colour,
-                    linestyle="",
-                    marker=look.marker,
-                    markersize=3.5,
-                    markerfacecolor="none",
-                    label=f"decomposition {lemma}",
-                )
-            _draw_band(axes, z.size)
+                draw_against_normal(axes, sums[side, robust], SUMS[robust], f"decomposition {lemma}")
+            _draw_band(axes, sums[side, False].size)
             axes.set_title(words)
         # not one point may be out of sight
         reach = max(4.0, *(1.1 * float(np.abs(z).max()) for z in sums.values()))
@@ -149,16 +133,9 @@ def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
     return figure
 
 
-def _ranks(size: int) -> FloatArray:
-    """Ranks, from 0, evenly spread over the normal scale."""
-    levels = (np.arange(size) + 0.5) / size
-    wanted = np.linspace(ndtri(levels[0]), ndtri(levels[-1]), RANKS)
-    return np.unique(np.searchsorted(ndtri(levels), wanted - 1e-9).clip(0, size - 1))
-
-
 def _draw_band(axes: Axes, size: int) -> None:
     """Where 95 % of the order statistics of standard normal numbers lie, each for itself."""
-    rank = _ranks(size)
+    rank = spread_ranks(size)
     low, high = (ndtri(betaincinv(rank + 1.0, size - rank, level)) for level in (0.025, 0.975))
     at = ndtri((rank + 0.5) / size)
     axes.fill_between(

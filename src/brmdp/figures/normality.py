@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from brmdp._validation import FloatArray
 from brmdp.analysis.estimates import estimate
@@ -17,6 +17,7 @@ from brmdp.analysis.normality import Plans, Setting, Worlds, normality_summary, 
 from brmdp.analysis.normality_claims import judge_normality
 from brmdp.experiments import Experiment, Replications
 from brmdp.figures.content import Content
+from brmdp.figures.normal_plot import draw_against_normal
 from brmdp.figures.style import (
     BLACK,
     BLUE,
@@ -48,9 +49,6 @@ LENGTHS = (
 
 BOTTOM = 0.2
 """Lower end of logarithmic axes, in units of what chance alone leaves."""
-
-RANKS = 45
-"""Points of a quantile–quantile plot."""
 
 
 def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Content:
@@ -173,21 +171,11 @@ def _quantiles(settings: tuple[Setting, ...]) -> Figure:
     for axes, setting in zip(panels, settings, strict=False):
         levels = np.unique([0, setting.level(0.5), setting.limit.alpha.size - 1])
         for look, level in zip(looks, levels, strict=False):
-            z = np.sort(setting.standardised[:, :, level, state], axis=None)
-            kept = np.unique((ndtr(np.linspace(-3.2, 3.2, RANKS)) * z.size).astype(int).clip(0, z.size - 1))
-            axes.plot(
-                ndtri((kept + 0.5) / z.size),
-                z[kept],
-                color=look.colour,
-                linestyle="",
-                marker=look.marker,
-                markersize=3.5,
-                markerfacecolor="none",
-                label=f"α = {setting.limit.alpha[level]:g}",
-            )
+            sample = setting.standardised[:, :, level, state]
+            draw_against_normal(axes, sample, look, f"α = {setting.limit.alpha[level]:g}")
         axes.axline((0.0, 0.0), slope=1.0, color=GUIDE, linewidth=1.0, label="the limit")
         axes.set_title(f"N = {setting.steps:,}")
-        axes.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6))
+        axes.set(xlim=(-4.6, 4.6), ylim=(-4.6, 4.6))
     for axes in panels[len(settings) :]:
         axes.set_visible(False)
     figure.supxlabel("quantile of the standard normal law", fontsize=9)
