@@ -11,6 +11,14 @@ from pathlib import Path
 
 from benchmarks import baseline, growth, micro, online, risk_neutral
 
+
+def _continuous(quick: bool) -> dict:
+    """Imported when it is run: the other sections are measured in a process without JAX."""
+    from benchmarks import continuous
+
+    return continuous.run(quick)
+
+
 SECTIONS = {
     "baseline": baseline.run,
     "risk-neutral": risk_neutral.run,
@@ -18,6 +26,7 @@ SECTIONS = {
     "sparse": growth.run_sparse,
     "micro": micro.run,
     "online": online.run,
+    "continuous": _continuous,
 }
 RESULTS = Path("results") / "bench.json"
 
@@ -33,7 +42,7 @@ def main() -> None:
     report = {
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
         "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba", "quantecon")},
+        | {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba", "quantecon", "jax", "optax")},
         "quick": arguments.quick,
         "sections": {},
     }

@@ -118,6 +118,7 @@ def simulate(
     diagnostics: Diagnostics | None = None,
     diagnostics_rng: Any = None,
     on_step: Callable[[int], None] | None = None,
+    on_episode: Callable[[int], None] | None = None,
 ) -> History:
     """Let ``agent`` act in ``world`` for ``steps`` steps.
 
@@ -135,6 +136,9 @@ def simulate(
         Stream of the diagnostics, apart from all others.
     on_step : function, optional
         Called with the number of steps done every 100 steps, for progress.
+    on_episode : function, optional
+        Called with the number of steps done whenever the agent has made a new plan, for a look at it: a diagnostic of your own, or
+        :class:`brmdp.theory.OptimismMeter`.
     """
     n = as_positive_int(steps, "steps")
     if not isinstance(agent, Agent):
@@ -150,7 +154,7 @@ def simulate(
         )
     wanted = Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
     state = world.reset(seed)
-    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng))
+    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)
     clues = _disturbance if isinstance(agent.belief, DisturbancePosterior) else None
     path = interact(agent, world, n, meter, state=state, clues=clues, on_step=on_step)
     return History(
@@ -171,7 +175,15 @@ def _disturbance(info: dict[str, Any]) -> dict[str, Any]:
 class _Meter:
     """Regrets and diagnostics, from what the agent believes and does in each pseudo-episode."""
 
-    def __init__(self, agent: Agent, world: World, wanted: Diagnostics, start: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        world: World,
+        wanted: Diagnostics,
+        start: int,
+        rng: np.random.Generator,
+        on_episode: Callable[[int], None] | None,
+    ) -> None:
         if wanted.true_regret and world.truth is None:
             raise InvalidInputError("true_regret=True needs a world that knows the truth; pass true_regret=False")
         if wanted.true_regret and agent.discount != world.discount:
@@ -183,6 +195,7 @@ class _Meter:
         self.truth = world.truth
         self.start = start
         self.rng = rng
+        self.on_episode = on_episode
         self.episodes = Episodes()
         self.quantile_step: list[int] = []
         self.quantile_value: list[float] = []
@@ -205,6 +218,8 @@ class _Meter:
         episodes.policy.append(self._policies.setdefault(policy.tobytes(), len(self._policies)))
         if self.wanted.robust_level is not None:
             self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
+        if self.on_episode is not None:
+            self.on_episode(t)
 
     def measure(self, t: int) -> int | None:
         """The posterior quantile of the current policy's value at the first state, under φ_k, if it is wanted."""

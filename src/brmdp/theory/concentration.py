@@ -27,14 +27,14 @@ class DeviationBounds(NamedTuple):
 
     Attributes
     ----------
-    above : array
+    above : float or array
         Of quantile − mean.
-    below : array
+    below : float or array
         Of mean − quantile.
     """
 
-    above: FloatArray
-    below: FloatArray
+    above: float | FloatArray
+    below: float | FloatArray
 
 
 def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_range: float = 1.0) -> DeviationBounds:
@@ -48,6 +48,11 @@ def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_ran
         Levels; broadcast against ``total_concentration``.
     value_range : float
         R = max w − min w, or a bound on it.
+
+    Returns
+    -------
+    DeviationBounds
+        Plain numbers where both arguments are.
     """
     total = _positive(total_concentration, "total_concentration")
     levels = as_levels(alpha)
@@ -58,10 +63,13 @@ def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_ran
         raise InvalidInputError(
             f"total_concentration {total.shape} and alpha {levels.shape} do not broadcast together"
         ) from None
-    return DeviationBounds(scale * np.sqrt(-np.log1p(-levels)), scale * np.sqrt(-np.log(levels)))
+    return DeviationBounds(
+        _plain(scale * np.sqrt(-np.log1p(-levels))),
+        _plain(scale * np.sqrt(-np.log(levels))),
+    )
 
 
-def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_range: float = 1.0) -> FloatArray:
+def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_range: float = 1.0) -> float | FloatArray:
     """Bound exp(−φ₀ε²/(2R²)) on the probability that w·P exceeds its mean by ``deviation`` or more, or falls short of it.
 
     Parameters
@@ -72,16 +80,26 @@ def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_rang
         ε > 0; broadcast against ``total_concentration``.
     value_range : float
         R = max w − min w, or a bound on it.
+
+    Returns
+    -------
+    float or array
+        A plain number where both arguments are.
     """
     total, distance = _positive(total_concentration, "total_concentration"), _positive(deviation, "deviation")
     relative = distance / as_positive_number(value_range, "value_range")
     try:
-        bound: FloatArray = np.exp(-0.5 * total * relative**2)
+        return _plain(np.exp(-0.5 * total * relative**2))
     except ValueError:
         raise InvalidInputError(
             f"total_concentration {total.shape} and deviation {distance.shape} do not broadcast together"
         ) from None
-    return bound
+
+
+def _plain(numbers: Any) -> float | FloatArray:
+    """A single number as such."""
+    array = np.asarray(numbers, dtype=np.float64)
+    return array if array.ndim else float(array)
 
 
 def _positive(value: Any, name: str) -> FloatArray:

@@ -26,9 +26,9 @@ from brmdp.agents import GeometricLength, Progress
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import backup, evaluate, evaluate_policy
-from brmdp.planning.planner import require_belief
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
+from brmdp.theory.checks import require_about
 
 __all__ = [
     "ValueDecomposition",
@@ -108,6 +108,10 @@ def sample_decomposition(
     samples : int
     rng : numpy.random.Generator or seed
     """
+    if not isinstance(decomposition, ValueDecomposition):
+        raise InvalidInputError(
+            f"decomposition must be a ValueDecomposition, such as value_decomposition(…); got {type(decomposition).__name__}"
+        )
     begin = as_index(state, decomposition.difference.size, "state")
     count, stream = as_positive_int(samples, "samples"), as_rng(rng)
     lengths = stream.geometric(1.0 - decomposition.discount, count)
@@ -145,14 +149,7 @@ def count_episodes(rng: Any, steps: int, discount: float) -> int:
 
 
 def _checked(truth: Any, posterior: Any, policy: Any) -> IntArray:
-    if not isinstance(truth, TabularMDP):
-        raise InvalidInputError(f"truth must be a brmdp.TabularMDP; got {type(truth).__name__}")
-    require_belief(posterior)
-    shape = posterior.pattern.admissible.shape
-    if shape != truth.admissible.shape:
-        raise InvalidInputError(
-            f"posterior must be about the truth's states and actions, {truth.admissible.shape}; got {shape}"
-        )
+    require_about(posterior, truth, "truth")
     return as_policy(policy, truth.admissible)
 
 

@@ -32,6 +32,7 @@ from brmdp._validation import (
     as_positive_number,
 )
 from brmdp.agents import AdaptiveLevel, Agent, EveryStep, brmdp
+from brmdp.agents.schedules import BELOW_ONE
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -62,6 +63,9 @@ __all__ = [
 SAFE, RISKY = 0, 1
 EXPLORE, EXPLOIT = 1, 2
 START = 0
+
+TURNING = 4
+"""From this k on ln(2k)/√k falls."""
 
 ROBUSTNESS, PROBING = "robustness", "probing"
 PROPOSITION = {ROBUSTNESS: 2, PROBING: 3}
@@ -107,11 +111,15 @@ class Example:
         """γ."""
         return self.good.discount
 
+    @property
+    def largest_value(self) -> float:
+        """max|r|/(1 − γ), to which accuracies are relative."""
+        return float(np.abs(self.rewards).max()) / (1.0 - self.discount)
+
     def best_policy(self, risk: RiskMeasure) -> IntArray:
         """The optimal policy under the posterior, for any measure."""
-        scale = max(1.0, float(np.abs(self.rewards).max())) / (1.0 - self.discount)
-        solution = plan(self.posterior, self.rewards, self.discount, risk=risk, tolerance=RESOLUTION / 10.0 * scale)
-        return solution.policy
+        tolerance = RESOLUTION / 10.0 * self.largest_value
+        return plan(self.posterior, self.rewards, self.discount, risk=risk, tolerance=tolerance).policy
 
 
 def robustness_example(
@@ -233,7 +241,9 @@ def check_robustness(
     alpha : float in (0, 1)
         At most 1 − μ; equality is meant to be included, whatever the rounding of 1 − μ.
     threshold : float, optional
-        Λ; by default the largest that the proposition allows.
+        Λ; by default the largest that the proposition allows. Regrets are solutions of the planner and reach a threshold up to
+        :data:`~brmdp.theory.exposure.RESOLUTION`, so a Λ above one of the two ends of the proposition's interval, but by less than
+        twice that share of the largest value, cannot be told from the end itself and is refused, whatever ``strict``.
     strict : bool
         Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the statement is true anyway.
     """
@@ -242,6 +252,13 @@ def check_robustness(
     low, high = example.thresholds
     level = as_level(alpha)
     least = high if threshold is None else as_positive_number(threshold, "threshold")
+    resolved = 2.0 * RESOLUTION * example.largest_value
+    for end in (low, high):
+        if end < least <= end + resolved:
+            raise InvalidInputError(
+                f"threshold must exceed {end!r} by more than {resolved:.1g}, to which regrets are resolved, or not at all; "
+                f"got {threshold!r}"
+            )
     violations = example.violations + _failing(
         _cautious(level, example),
         (low < least, f"(γ − c)/(1 − γ) < Λ ((γ − c)/(1 − γ) = {low:g}, Λ = {least:g})"),
@@ -380,7 +397,9 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
 
     Until then only (s₀, safe) has been visited, k − 1 times, so with n admissible pairs an untried pair has the level
     max{1 − δ·ln(2k)/√k · n/(max{k − 1, 1} + n − 1), α̲}. The agent explores when that exceeds 1 − μ at the exploitation, for then
-    the quantile there is the value of g; k is the first such number. It is finite for all parameters.
+    the quantile there is the value of g; k is the first such number. ln(2k)/√k falls from k = 4 on and the visits never do, so
+    beyond it k is found by bisection. There is one for every μ above the tolerance :data:`~brmdp.risk.ATOM_TOLERANCE` of
+    quantiles at atoms; below, no level is high enough for the planner to see P^G.
 
     Parameters
     ----------
@@ -388,6 +407,11 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
         From :func:`probing_example`, with c < γ².
     schedule : AdaptiveLevel
         δ and α̲.
+
+    Raises
+    ------
+    InvalidInputError
+        If μ is so small that the agent never leaves.
     """
     _require_example(example, PROBING)
     _refuse(PROBING, example.violations)
@@ -395,12 +419,27 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
         raise InvalidInputError(f"schedule must be a brmdp.agents.AdaptiveLevel; got {schedule!r}")
     pairs = int(example.good.admissible.sum())
     needed = 1.0 - example.good_probability + ATOM_TOLERANCE
-    k = 1
-    while True:
+    if needed >= BELOW_ONE:
+        raise InvalidInputError(
+            f"good_probability must exceed {ATOM_TOLERANCE:g}, the tolerance of quantiles at atoms, for the trap to be left; "
+            f"got {example.good_probability!r}"
+        )
+
+    def explores(k: int) -> bool:
         mean_visits = (max(k - 1, 1) + pairs - 1) / pairs
-        if max(1.0 - schedule.delta * math.log(2 * k) / math.sqrt(k) / mean_visits, schedule.floor) > needed:
+        # the small factors first: δ may be near the largest float
+        return max(1.0 - math.log(2 * k) / math.sqrt(k) / mean_visits * schedule.delta, schedule.floor) > needed
+
+    for k in range(1, TURNING + 1):
+        if explores(k):
             return k
-        k += 1
+    low, high = TURNING, 2 * TURNING
+    while not explores(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if explores(middle) else (middle, high)
+    return high
 
 
 def _common_parameters(good_probability: Any, safe_reward: Any, discount: Any) -> tuple[float, float, float]:

@@ -44,6 +44,7 @@ from brmdp.posterior import DirichletPosterior
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import policy_matrix, policy_pairs, transition_counts, visit_frequencies
+from brmdp.theory.checks import as_state_values, require_about
 
 __all__ = [
     "ErgodicProblem",
@@ -200,7 +201,7 @@ def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityL
     values = evaluate(mdp, policy)
     if mdp.discount == 0.0:
         raise InvalidInputError("discount must lie strictly between 0 and 1 for Theorem 1; got 0.0")
-    levels = as_levels(alpha)
+    levels = _some_levels(alpha, "alpha")
     frequencies = visit_frequencies(mdp, policy)
     system = np.eye(mdp.n_states) - mdp.discount * policy_matrix(mdp, policy)
     one_step_sd = target_deviations(mdp, policy, values) / np.sqrt(frequencies)
@@ -243,20 +244,20 @@ def one_step_adjustment(posterior: Belief, mdp: TabularMDP, values: Any, alpha: 
     Parameters
     ----------
     posterior : posterior
-        φ, with the same admissible actions as ``mdp``.
+        φ, on the same states and admissible actions as ``mdp``.
     mdp : TabularMDP
         The true kernel P^c, rewards and discount.
     values : (S,) array
         V.
     alpha : float in (0, 1)
     """
-    risky = backup(posterior, mdp.rewards, mdp.discount, values, risk=Quantile(as_level(alpha))).q_values
-    admissible = posterior.pattern.admissible
-    if not np.array_equal(admissible, mdp.admissible):
-        raise InvalidInputError("posterior must have the admissible actions of mdp; they differ")
-    true = backup(mdp, mdp.rewards, mdp.discount, values, risk=Mean()).q_values
-    added = np.full(admissible.shape, -np.inf)
-    np.subtract(risky, true, out=added, where=admissible)
+    require_about(posterior, mdp, "mdp")
+    risk = Quantile(as_level(alpha))
+    problem = (mdp.rewards, mdp.discount, as_state_values(values, mdp.n_states, "values"))
+    risky = backup(posterior, *problem, risk=risk).q_values
+    true = backup(mdp, *problem, risk=Mean()).q_values
+    added = np.full(mdp.admissible.shape, -np.inf)
+    np.subtract(risky, true, out=added, where=mdp.admissible)
     return added
 
 
@@ -328,7 +329,7 @@ def replicate_normality(
     """
     values = evaluate(mdp, policy)
     chosen = as_policy(policy, mdp.admissible)
-    levels = as_levels(alphas, "alphas")
+    levels = _some_levels(alphas, "alphas")
     concentration = np.full((mdp.n_states, mdp.n_actions, mdp.n_states), as_positive_number(prior, "prior"))
     concentration[np.arange(mdp.n_states), chosen] += transition_counts(mdp, chosen, steps, as_rng(rng))
     posterior = DirichletPosterior(concentration)
@@ -384,6 +385,13 @@ def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
         critical_distance=float(kolmogi(0.05)) / float(np.sqrt(replications)),
         replications=replications,
     )
+
+
+def _some_levels(value: Any, name: str) -> FloatArray:
+    levels = as_levels(value, name)
+    if levels.size == 0:
+        raise InvalidInputError(f"{name} must hold at least one level; got shape {levels.shape}")
+    return levels
 
 
 def _broadcast(value: Any, shape: tuple[int, ...], name: str) -> FloatArray:

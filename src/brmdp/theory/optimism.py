@@ -28,14 +28,13 @@ from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import Solution, backup, plan, solve
-from brmdp.planning.planner import require_belief
 from brmdp.planning.solution import CONVERGED
 from brmdp.posterior import DirichletPosterior
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.risk.base import levels_by_pair
-from brmdp.simulation import World
-from brmdp.simulation.loop import interact
+from brmdp.simulation import Diagnostics, World, simulate
+from brmdp.theory.checks import as_state_values, require_about, require_mdp
 from brmdp.theory.worlds import world_from_prior
 
 __all__ = [
@@ -146,9 +145,9 @@ def check_optimism(
     truth : TabularMDP
         P^c, rewards and discount.
     belief : Belief
-        φ_k.
+        φ_k, on the truth's states and admissible actions.
     solution : Solution
-        The plan under ``belief`` at ``levels``, certified: its values are V_k.
+        The plan under ``belief`` at ``levels`` with exact quantiles and the truth's rewards and discount: its values are V_k.
     levels : (S, A) array
         α_k.
     schedule : AdaptiveLevel
@@ -160,9 +159,11 @@ def check_optimism(
 
     Notes
     -----
-    Inequalities hold up to what the solutions may be off: a tie by rounding is no failure.
+    Inequalities hold up to what the solutions may be off: a tie by rounding is no failure. A plan that is not the one described
+    (other levels, rewards or discount, sampled quantiles) is known by an exact backup of its values, which does not give them back.
     """
-    _require(truth, schedule)
+    require_about(belief, truth, "truth")
+    _require_adaptive(schedule)
     if not isinstance(solution, Solution) or solution.status != CONVERGED:
         raise InvalidInputError(f"solution must be a converged plan with exact quantiles; got {solution!r}")
     if solution.q_values.shape != truth.admissible.shape:
@@ -170,10 +171,11 @@ def check_optimism(
             f"solution must be a plan for the truth's states and actions, {truth.admissible.shape}; "
             f"got {solution.q_values.shape}"
         )
-    require_belief(belief)
-    alpha = levels_by_pair(as_levels(levels, "levels"), belief.pattern, "levels")[belief.pattern.pairs]
+    by_pair = levels_by_pair(as_levels(levels, "levels"), belief.pattern, "levels")
+    alpha = by_pair[belief.pattern.pairs]
     problem = (truth.rewards, truth.discount)
-    best = solve(truth).values if optimum is None else optimum
+    _require_fixed_point(solution, belief, problem, by_pair.reshape(truth.admissible.shape))
+    best = solve(truth).values if optimum is None else as_state_values(optimum, truth.n_states, "optimum")
     true_backup = backup(truth, *problem, solution.values, risk=Mean()).q_values
     floor = plan(belief, *problem, risk=Quantile(schedule.floor), tolerance=solution.tolerance, initial=solution)
     slack = 2.0 * (solution.error_bound + floor.error_bound) + 1e-12 * float(np.abs(solution.values).max())
@@ -191,25 +193,41 @@ def check_optimism(
 class OptimismMeter:
     """Watches an agent with the adaptive schedule and checks the lemma at every plan.
 
-    It is a meter of the interaction loop: ``interact(agent, world, steps, meter, state=world.reset(seed))``. It changes
-    nothing of what happens.
+    Any run can record this: pass :meth:`begin_episode` to :func:`brmdp.simulate`. It changes nothing of what happens.
 
     Parameters
     ----------
     agent : Agent
         With an :class:`~brmdp.agents.AdaptiveLevel` schedule and exact quantiles.
     truth : TabularMDP
+        With the states, admissible actions, rewards and discount that the agent plans for.
 
     Attributes
     ----------
     reports : list of OptimismReport
-        One per pseudo-episode.
+        One per plan. A plan that was made before the agent was saved and loaded is left out: a file does not hold it.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import OptimismMeter, world_from_prior
+    >>> truth = world_from_prior(1, 3, 2, 0.8)
+    >>> prior = brmdp.DirichletPosterior.uniform(3, 2)
+    >>> agent = brmdp.agents.aq_brmdp(prior, truth.rewards, 0.8, delta=0.1, rng=2)
+    >>> meter = OptimismMeter(agent, truth)
+    >>> world = brmdp.World(brmdp.envs.TabularEnv(truth), 0.8)
+    >>> history = brmdp.simulate(agent, world, 100, seed=3, on_episode=meter.begin_episode)
+    >>> len(meter.reports) == history.episode[-1]
+    True
     """
 
     def __init__(self, agent: Agent, truth: TabularMDP) -> None:
         if not isinstance(agent, Agent):
             raise InvalidInputError(f"agent must be a brmdp.Agent; got {type(agent).__name__}")
-        self.schedule = _require(truth, agent.schedule)
+        self.schedule = _require_adaptive(agent.schedule)
+        if not isinstance(agent.risk, Quantile) or agent.risk.method != "exact":
+            raise InvalidInputError(f"agent must plan with exact quantiles; its risk measure is {agent.risk!r}")
+        _require_truth_of(agent, truth)
         self.agent = agent
         self.truth = truth
         self.reports: list[OptimismReport] = []
@@ -218,7 +236,8 @@ class OptimismMeter:
     def begin_episode(self, t: int) -> None:
         """Check the plan that step ``t`` follows."""
         report = self.agent.report
-        assert report.solution is not None
+        if report.solution is None:
+            return
         self.reports.append(
             check_optimism(
                 self.truth,
@@ -230,10 +249,6 @@ class OptimismMeter:
                 optimum=self._optimum,
             )
         )
-
-    def measure(self, t: int) -> int | None:
-        """Nothing between the plans."""
-        return None
 
 
 def replicate_optimism(
@@ -270,14 +285,45 @@ def replicate_optimism(
     agent = aq_brmdp(belief, truth.rewards, truth.discount, delta=delta, floor=floor, rng=agent_stream)
     world = World(TabularEnv(truth), truth.discount)
     meter = OptimismMeter(agent, truth)
-    first = world.reset(int(environment.integers(2**63)))
-    interact(agent, world, as_positive_int(steps, "steps"), meter, state=first)
+    seed = int(environment.integers(2**63))
+    nothing_else = Diagnostics(true_regret=False)
+    simulate(agent, world, steps, seed=seed, diagnostics=nothing_else, on_episode=meter.begin_episode)
     return meter.reports
 
 
-def _require(truth: Any, schedule: Any) -> AdaptiveLevel:
-    if not isinstance(truth, TabularMDP):
-        raise InvalidInputError(f"truth must be a brmdp.TabularMDP; got {type(truth).__name__}")
+def _require_fixed_point(
+    solution: Solution, belief: Belief, problem: tuple[Any, float], levels: FloatArray
+) -> None:
+    """Refuse a solution that is not the plan under the belief at the levels."""
+    exact = backup(belief, *problem, solution.values, risk=Quantile(levels)).q_values
+    admissible = belief.pattern.admissible
+    apart = float(np.abs(exact - solution.q_values)[admissible].max())
+    # q is a backup of the iterate before the last, which is nearer than the error bound; rounding is relative
+    if not apart <= 2.0 * solution.error_bound + 1e-12 * float(np.abs(exact[admissible]).max()):
+        raise InvalidInputError(
+            "solution must be the plan under belief at levels, with exact quantiles and the rewards and discount of truth; an "
+            f"exact backup of its values differs from it by {apart:.3g}"
+        )
+
+
+def _require_truth_of(agent: Agent, truth: Any) -> None:
+    """Refuse a truth that is not what the agent plans for."""
+    require_mdp(truth, "truth")
+    admissible = agent.belief.pattern.admissible
+    if truth.admissible.shape != admissible.shape:
+        raise InvalidInputError(
+            f"truth must have the states and actions of the agent's belief, {admissible.shape}; "
+            f"got {truth.admissible.shape}"
+        )
+    if not np.array_equal(truth.admissible, admissible):
+        raise InvalidInputError("truth must have the admissible actions of the agent's belief; they differ")
+    if truth.discount != agent.discount:
+        raise InvalidInputError(f"truth must have the discount of the agent, {agent.discount}; got {truth.discount}")
+    if not np.array_equal(agent.belief.gather_rewards(truth.rewards), agent.rewards):
+        raise InvalidInputError("truth must have the rewards that the agent plans with; they differ")
+
+
+def _require_adaptive(schedule: Any) -> AdaptiveLevel:
     if not isinstance(schedule, AdaptiveLevel):
         raise InvalidInputError(f"the lemma is about the schedule brmdp.agents.AdaptiveLevel; got {schedule!r}")
     return schedule

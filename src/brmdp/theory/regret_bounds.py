@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from brmdp._validation import as_discount, as_float_array, as_level, as_positive_int, as_positive_number, first_bad
 from brmdp.errors import InvalidInputError
 
@@ -38,6 +40,9 @@ __all__ = ["RegretBound", "balanced_delta", "first_informative_horizon", "regret
 
 LARGEST_HORIZON = 10**30
 """Horizons beyond are never."""
+
+LARGEST_DELTA = 1e100
+"""So that no bound overflows."""
 
 IRREGULAR = 16
 """Up to this horizon the bound may grow faster than T, so horizons are tried one by one."""
@@ -189,12 +194,19 @@ class _Setting:
         if benchmark not in ("true", "robust"):
             raise InvalidInputError(f"benchmark must be 'true' or 'robust'; got {benchmark!r}")
         states, actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+        if states * states * actions > LARGEST_HORIZON:
+            raise InvalidInputError(
+                f"n_states²·n_actions must be at most {LARGEST_HORIZON:g}; got n_states = {states}, n_actions = {actions}"
+            )
         gamma = as_discount(discount)
+        sensitivity = as_positive_number(delta, "delta")
+        if sensitivity > LARGEST_DELTA:
+            raise InvalidInputError(f"delta must be at most {LARGEST_DELTA:g}; got {delta!r}")
         return cls(
             states=states,
             pairs=states * actions,
             discount=gamma,
-            delta=as_positive_number(delta, "delta"),
+            delta=sensitivity,
             floor=as_level(floor, "floor"),
             factor=1.0 if _depends_on_next_state(rewards, states, actions) else gamma,
             robust=benchmark == "robust",
@@ -250,7 +262,9 @@ def _terms(setting: _Setting, steps: int) -> dict[str, float]:
     logs, length = _usual_length(setting, steps)
     extended = steps + length
     with_prior = extended + setting.states * pairs
-    spread = 2.0 * (setting.states + 1) * (extended + pairs) * math.sqrt(extended) / (setting.delta * math.log(2.0))
+    # of SA·M/(T̄ + S²A), which may overflow itself
+    log_spread = math.log(2.0 * (setting.states + 1) * (extended + pairs) * math.sqrt(extended) / with_prior)
+    log_spread -= math.log(setting.delta) + math.log(math.log(2.0))
     weight = setting.factor * length / left
 
     def deviation(log_factor: float, count: float = extended) -> float:
@@ -263,7 +277,7 @@ def _terms(setting: _Setting, steps: int) -> dict[str, float]:
     long = 4.0 * setting.factor / left * (logs + 4.0) ** 2
     terms = {
         "robustness floor": deviation(-math.log1p(-setting.floor)),
-        "optimistic schedule": deviation(math.log1p(spread / with_prior) + 2.0, with_prior),
+        "optimistic schedule": deviation(float(np.logaddexp(0.0, log_spread)) + 2.0, with_prior),
     }
     if setting.robust:
         terms["robust deviation"] = deviation(-math.log(setting.floor))
