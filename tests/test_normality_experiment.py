@@ -283,6 +283,22 @@ def test_report(records, tmp_path):
     assert report.summary["settings"].keys() == summary["settings"].keys()
 
 
+def test_the_figure_and_the_claims_have_one_statistic(records):
+    """Observations needed over predicted: the ratio of the means, which is not the mean of the ratios."""
+    name = "sample-size/random-1/policy/10"
+    found = records[name]
+    columns = {"predicted": np.array([[10, 20], [100, 50]]), "needed": np.array([[30, 20], [90, 60]])}
+    columns["cost_ratio"] = np.ones((2, 2))
+    made = {name: Replications(found.case, found.run[:2], columns, found.seconds[:2])}
+    content = reporter(TINY, made)
+    upper, _ = content.figures["normality-sample-size"].axes
+    (line,) = (line for line in upper.lines if line.get_label() == "random-1, policy")
+    (claim,) = content.claims
+    (ratio,) = (c for c in claim.comparisons if c.quantity.endswith("observations needed / predicted"))
+    assert line.get_ydata().tolist() == pytest.approx([200 / 180])
+    assert float(ratio.estimate.mean) == pytest.approx(200 / 180)
+
+
 def test_report_of_a_single_run_or_of_few_cases(records):
     one = {
         name: Replications(found.case, found.run[:1], {k: v[:1] for k, v in found.columns.items()}, found.seconds[:1])

@@ -14,6 +14,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.experiments import Replications, execute, run_experiment
 from brmdp.experiments import optimism as experiment_module
 from brmdp.experiments.optimism import EXPERIMENT, steps_for
+from brmdp.figures.optimism import optimism_figure
 from brmdp.figures.report import write_report
 
 FEW = {"n_states": 2, "episodes": 6, "worlds": 2, "discount": 0.6}
@@ -71,7 +72,7 @@ def test_workers_change_nothing(stored, tmp_path):
     assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
 
 
-def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None):
+def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
     """Made-up replications: 400 runs of two worlds; each event happens in the first ``event`` of the runs."""
     case = replace(tiny().cases[0], parameters={**tiny().cases[0].parameters, "delta": delta})
     shape = (400, 12)
@@ -83,7 +84,7 @@ def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None):
         "optimistic": np.full(shape, optimistic),
         "robust_optimistic": np.full(shape, robust),
         "stated_probability": 1 - 4 * delta * np.log(2 * k) / np.sqrt(k),
-        "event_probability": np.full(shape, 0.7),
+        "event_probability": np.full(shape, product),
         "episodes_begun": np.full(shape, theory.expected_episodes(steps_for(6, 0.6), 0.6) if begun is None else begun),
     }
     return Replications(case, np.arange(400), columns, np.ones(400))
@@ -104,6 +105,68 @@ def test_claims_can_fail():
     assert verdicts(told(0.1, 0.7, optimistic=0.0))["both-benchmarks"] == "contradicted"
     assert verdicts(told(0.1, 0.7, begun=3.0))["episodes"] == "contradicted"
     assert "stated-probability" not in verdicts(told(5.0, 0.7))
+
+
+def compared(found, claim):
+    (judged,) = (c for c in optimism_claims(EXPERIMENT, {"one": found}) if c.identifier == f"optimism/{claim}")
+    return judged.comparisons
+
+
+def test_only_plans_in_which_the_event_held_are_counted():
+    first, second = compared(told(0.1, 0.25), "both-benchmarks")
+    assert (first.estimate.runs, second.estimate.runs) == (1200, 4800)
+    assert (first.note, second.note) == ("in 1200 plans", "in 4800 plans")
+    never, always = compared(told(0.1, 0.0, optimistic=0.0), "both-benchmarks")
+    assert str(never.verdict) == "not resolved at this number of runs"
+    assert never.numbers() == "unknown; claimed below 0.5; in 0 plans"
+    assert json.dumps(never.as_json(), allow_nan=False)
+    assert str(always.verdict) == "reproduced"
+
+
+@pytest.mark.parametrize("product", [0.7, 0.1])
+def test_the_product_is_judged_by_a_ratio(product):
+    """4,800 plans, so 3,360 or 480 events expected: half as many and twice as many are told from it, however rare they are."""
+    (found,) = compared(told(5.0, 0.5, product=product), "product")
+    assert float(found.estimate.mean) == pytest.approx(0.5 / product)
+    # two worlds a run with the same events: the error of a binomial share of 800
+    error = math.sqrt(0.25 / 799) / product
+    assert float(found.estimate.standard_error) == pytest.approx(error)
+    for event in (0.5 * product, min(2.0 * product, 1.0)):
+        assert verdicts(told(5.0, event, product=product))["product"] == "contradicted"
+    assert found.note == f"{4800 * product:.0f} events expected"
+
+
+def test_few_expected_events_are_only_measured():
+    (found,) = compared(told(5.0, 0.02, product=0.08), "product")
+    assert str(found.verdict) == "measured"
+    assert found.note == "384 events expected, too few to judge"
+    assert float(found.estimate.mean) == pytest.approx(0.25)
+
+
+def test_no_event_is_not_certainty():
+    """Of 800 worlds none has an event: at most 1 − 0.025^{1/800} of all can, at 97.5 % confidence."""
+    (found,) = compared(told(5.0, 0.0, product=0.1), "product")
+    assert float(found.estimate.low) == float(found.estimate.mean) == 0.0
+    assert float(found.estimate.high) == pytest.approx((1 - 0.025 ** (1 / 800)) / 0.1)
+    assert str(found.verdict) == "contradicted"
+    (rare,) = compared(told(5.0, 0.0, product=0.004), "product")
+    assert float(rare.estimate.high) > 1.0
+    (always,) = compared(told(5.0, 1.0, product=0.9), "product")
+    assert float(always.estimate.low) == pytest.approx(0.025 ** (1 / 800) / 0.9)
+    assert float(always.estimate.high) == float(always.estimate.mean) == pytest.approx(1 / 0.9)
+
+
+def test_lone_points_are_drawn():
+    """At δ = 0.3 the statement speaks of k = 1, then of none up to 6; at δ = 0.1 of all: a line shows them."""
+
+    def drawn(found):
+        axes = optimism_figure({"one": found}).axes[0]
+        return [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
+
+    (points,) = drawn(told(0.3, 0.7))
+    np.testing.assert_allclose(points, [[1.0, 1 - 1.2 * math.log(2)]])
+    (none,) = drawn(told(0.1, 0.7))
+    assert none.size == 0
 
 
 def test_only_informative_episodes_are_judged():

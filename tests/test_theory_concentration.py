@@ -1,5 +1,6 @@
 """Deviation bounds against exact quantiles, the optimism lemma against the truth, value decompositions against simulation."""
 
+import doctest
 import math
 from functools import cache
 
@@ -13,7 +14,7 @@ from scipy import special, stats
 import brmdp
 from brmdp import agents, theory
 from brmdp.envs import TabularEnv, riverswim
-from brmdp.simulation.loop import interact
+from brmdp.theory import optimism
 from oracles import online, theory_lemmas
 from problems import dense, random_kernel
 
@@ -82,6 +83,12 @@ def test_bounds_of_a_whole_posterior():
     assert many.above.shape == alpha.shape
 
 
+def test_single_bounds_are_plain_numbers():
+    bounds = theory.quantile_deviation_bounds(5, 0.1)
+    assert repr(bounds) == f"DeviationBounds(above={bounds.above}, below={bounds.below})"
+    assert type(theory.dirichlet_tail_bound(5, 0.1)) is float
+
+
 # --- the stated probability of optimism -------------------------------------------------------------------------------
 
 
@@ -115,10 +122,12 @@ class Witness(theory.OptimismMeter):
     def __init__(self, agent, truth):
         super().__init__(agent, truth)
         self.seen = []
+        self.steps = []
 
     def begin_episode(self, t):
         super().begin_episode(t)
         self.seen.append((self.agent.belief.concentration(), self.agent.levels))
+        self.steps.append(t)
 
 
 @cache
@@ -127,7 +136,7 @@ def watched(delta=0.1, floor=0.2, steps=60):
     agent = agents.aq_brmdp(brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2)
     world = brmdp.World(TabularEnv(truth), 0.7)
     meter = Witness(agent, truth)
-    path = interact(agent, world, steps, meter, state=world.reset(3))
+    path = brmdp.simulate(agent, world, steps, seed=3, on_episode=meter.begin_episode)
     return truth, meter, path
 
 
@@ -154,7 +163,28 @@ def test_the_meter_sees_every_plan_and_changes_nothing():
     history = brmdp.simulate(agent, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3)
     np.testing.assert_array_equal(history.state, path.state)
     np.testing.assert_array_equal(history.action, path.action)
+    np.testing.assert_array_equal(history.true_regret, path.true_regret)
+    assert meter.steps == history.episodes.first_step
     assert [report.episode for report in meter.reports] == list(range(1, history.episode[-1] + 1))
+
+
+def test_a_loaded_agent_can_be_watched(tmp_path):
+    """A file does not hold the plan; the next one is seen, and the agent goes on as it would have."""
+    truth, whole, path = watched()
+    agent = agents.aq_brmdp(brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2)
+    agent.act(0)
+    agent.save(tmp_path / "agent.npz")
+    loaded = agents.Agent.load(tmp_path / "agent.npz")
+    meter = theory.OptimismMeter(loaded, truth)
+    again = brmdp.simulate(loaded, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3, on_episode=meter.begin_episode)
+    np.testing.assert_array_equal(again.state, path.state)
+    assert meter.reports == whole.reports[1:]
+
+
+def test_the_example_of_the_meter():
+    results = doctest.testmod(optimism)
+    assert results.attempted > 5
+    assert results.failed == 0
 
 
 @pytest.mark.parametrize("delta", [0.02, 0.3, 5.0])
@@ -339,8 +369,24 @@ PLAN = brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(LEVELS))
 SCHEDULE = agents.AdaptiveLevel(1.0)
 
 
-def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHEDULE, episode=1):
-    return theory.check_optimism(truth, belief, plan, levels, schedule=schedule, episode=episode)
+OTHER_REWARDS = brmdp.TabularMDP(TRUTH.kernel(), 0.5 * TRUTH.rewards, 0.7)
+OTHER_DISCOUNT = brmdp.TabularMDP(TRUTH.kernel(), TRUTH.rewards, 0.8)
+FEWER_ACTIONS = np.array([[True, True]] * 3 + [[True, False]])
+SMALLER = brmdp.TabularMDP(TRUTH.kernel() * FEWER_ACTIONS[:, :, None], TRUTH.rewards, 0.7, admissible=FEWER_ACTIONS)
+SAMPLED = brmdp.Quantile(LEVELS, brmdp.MonteCarlo(rng=0))
+
+
+def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHEDULE, episode=1, optimum=None):
+    return theory.check_optimism(truth, belief, plan, levels, schedule=schedule, episode=episode, optimum=optimum)
+
+
+def meter(truth=TRUTH, **options):
+    return theory.OptimismMeter(agents.aq_brmdp(POSTERIOR, TRUTH.rewards, 0.7, delta=1.0, rng=0, **options), truth)
+
+
+def test_what_is_refused_below_is_accepted_when_right():
+    assert check(optimum=brmdp.solve(TRUTH).values) == check()
+    assert meter().reports == []
 
 
 @pytest.mark.parametrize(
@@ -360,13 +406,30 @@ def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHE
         (lambda: theory.first_informative_episode(2, 1e200), r"delta·n_pairs must be at most 1e\+100"),
         (lambda: check(truth=None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
         (lambda: check(belief=None), "posterior must be a brmdp posterior"),
+        (
+            lambda: check(belief=brmdp.DirichletPosterior.uniform(3, 2)),
+            r"posterior must be about the states and actions of truth, \(4, 2\); got \(3, 2\)",
+        ),
+        (lambda: check(truth=SMALLER), "posterior must have the admissible actions of truth; they differ"),
+        (
+            lambda: check(truth=OTHER_REWARDS),
+            "solution must be the plan under belief at levels, .* rewards and discount",
+        ),
+        (lambda: check(truth=OTHER_DISCOUNT), "solution must be the plan under belief at levels"),
+        (lambda: check(levels=np.minimum(LEVELS + 1e-4, 0.99)), "solution must be the plan under belief at levels"),
+        (
+            lambda: check(plan=brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=SAMPLED)),
+            "solution must be the plan under belief at levels, with exact quantiles",
+        ),
+        (lambda: check(optimum=np.zeros(3)), r"optimum must hold one number per state, shape \(4,\); got \(3,\)"),
+        (lambda: check(optimum=np.full(4, np.nan)), "optimum must be finite; got nan"),
         (lambda: check(plan=None), "solution must be a converged plan with exact quantiles"),
         (
             lambda: check(plan=brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(0.5, "saddlepoint"))),
             "solution must be a converged plan with exact quantiles",
         ),
         (
-            lambda: check(truth=riverswim(3)),
+            lambda: check(truth=riverswim(3), belief=brmdp.DirichletPosterior.uniform(3, 2)),
             r"solution must be a plan for the truth's states and actions, \(3, 2\); got \(4, 2\)",
         ),
         (lambda: check(levels=np.full((2, 2), 0.5)), r"levels must be a number or have shape \(4, 2\)"),
@@ -381,13 +444,23 @@ def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHE
             lambda: theory.OptimismMeter(agents.brmdp(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH),
             "the lemma is about the schedule",
         ),
+        (lambda: meter(None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
+        (
+            lambda: meter(riverswim(3)),
+            r"truth must have the states and actions of the agent's belief, \(4, 2\); got \(3, 2\)",
+        ),
+        (lambda: meter(SMALLER), "truth must have the admissible actions of the agent's belief"),
+        (lambda: meter(OTHER_DISCOUNT), r"truth must have the discount of the agent, 0\.7; got 0\.8"),
+        (lambda: meter(OTHER_REWARDS), "truth must have the rewards that the agent plans with"),
+        (lambda: meter(method="saddlepoint"), "agent must plan with exact quantiles"),
+        (lambda: meter(method=brmdp.MonteCarlo()), "agent must plan with exact quantiles"),
         (lambda: theory.replicate_optimism(0, 2, 2, 0, delta=1.0), "steps must be a positive integer; got 0"),
         (lambda: theory.replicate_optimism(0, 2, 2, 5, delta=-1.0), "delta must be a positive finite number"),
         (lambda: theory.value_decomposition(None, POSTERIOR, POLICY, 0.5), r"truth must be a brmdp\.TabularMDP"),
         (lambda: theory.value_decomposition(TRUTH, None, POLICY, 0.5), "posterior must be a brmdp posterior"),
         (
             lambda: theory.value_decomposition(riverswim(3), POSTERIOR, [0, 0, 0], 0.5),
-            r"posterior must be about the truth's states and actions, \(3, 2\); got \(4, 2\)",
+            r"posterior must be about the states and actions of truth, \(3, 2\); got \(4, 2\)",
         ),
         (lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0], 0.5), "policy must hold one action per state"),
         (lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0, 0, 0, 2], 0.5), "policy must lie in 0..1; got 2"),
@@ -399,6 +472,10 @@ def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHE
         (
             lambda: theory.sample_decomposition(theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5), 4, 10, 0),
             r"state must lie in 0\.\.3; got 4",
+        ),
+        (
+            lambda: theory.sample_decomposition(None, 0, 10, 0),
+            "decomposition must be a ValueDecomposition, .* got NoneType",
         ),
         (lambda: theory.expected_episodes(0, 0.9), "steps must be a positive integer; got 0"),
         (lambda: theory.expected_episodes(5, 1.0), r"discount must lie in \[0, 1\)"),

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -91,6 +92,21 @@ def test_the_thresholds_are_sharp():
     above = theory.check_robustness(example, 0.3, high + 1e-6, strict=False)
     assert not above.holds
     assert above.mean_exposure.probability == 0.0
+
+
+@pytest.mark.parametrize(("loss", "resolved"), [(0.5, 2e-8), (0.99, 2e-8)])
+def test_thresholds_that_cannot_be_resolved_are_refused(loss, resolved):
+    """Just above an end of the interval; what is accepted is judged rightly on either side."""
+    example = theory.robustness_example(0.9, 0.3, loss, 0.9)
+    low, high = example.thresholds
+    for end, beyond in ((low, True), (high, False)):
+        for share in (1e-4, 0.05, 0.99):
+            with pytest.raises(INVALID, match=r"threshold must not lie within 2e-08 above"):
+                theory.check_robustness(example, 0.1, end + share * resolved, strict=False)
+        assert theory.check_robustness(example, 0.1, end + 1.01 * resolved, strict=False).holds is beyond
+        assert theory.check_robustness(example, 0.1, end - 1.01 * resolved, strict=False).holds is not beyond
+    assert not theory.check_robustness(example, 0.1, low, strict=False).holds
+    assert theory.check_robustness(example, 0.1, high).holds
 
 
 @pytest.mark.parametrize("mu", [0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
@@ -230,6 +246,36 @@ def test_a_large_delta_postpones_the_escape():
     ]
     assert episodes == sorted(episodes)
     assert episodes[-1] > 1000
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta"), [(0.7, 1e12), (0.7, 1.7e308), (2e-12, 5.0), (1e-6, 5.0), (0.5, 1e-300), (0.75, 1e5), (0.999, 1e5)]
+)
+def test_late_escapes_are_found(mu, delta):
+    """In multiple precision, to the last digits that the level itself has: before k it is too low, after it high enough."""
+    example = theory.probing_example(mu, 0.5, 0.9)
+    k = theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, 0.2))
+    needed = 1.0 - mu + 1e-12
+
+    def level(episode):
+        with mpmath.workdps(400):
+            relative = mpmath.mpf(8) / (max(episode - 1, 1) + 7)
+            return 1 - mpmath.mpf(delta) * mpmath.log(2 * episode) / mpmath.sqrt(episode) * relative
+
+    assert int(example.good.admissible.sum()) == 8
+    rounding = 4e-16
+    assert max(level(k), 0.2) > needed - rounding
+    assert k == 1 or max(level(k - 1), 0.2) <= needed + rounding
+
+
+@pytest.mark.parametrize("mu", [1e-14, 9e-13])
+def test_a_trap_that_is_never_left_is_named(mu):
+    """No level below one sees the good kernel, and an agent does not leave."""
+    example = theory.probing_example(mu, 0.5, 0.9)
+    with pytest.raises(INVALID, match="good_probability must exceed 1e-12"):
+        theory.adaptive_escape_episode(example, agents.AdaptiveLevel(5.0, 0.2))
+    assert example.best_policy(brmdp.Quantile(np.nextafter(1.0, 0.0)))[0] == SAFE
+    assert theory.probing_example(2e-12, 0.5, 0.9).best_policy(brmdp.Quantile(np.nextafter(1.0, 0.0)))[0] == EXPLORE
 
 
 # --- the examples themselves ------------------------------------------------------------------------------------------

@@ -404,6 +404,11 @@ def test_other_bad_input():
     mdp, policy = random_problem(0)
     limit = asymptotic_normality(mdp, policy, 0.1)
     myopic = brmdp.TabularMDP(mdp.kernel(), mdp.rewards, 0.0)
+    uniform = brmdp.DirichletPosterior.uniform(4, 2)
+
+    def adjusted(posterior=uniform, mdp=mdp, values=(0, 0, 0, 0)):
+        return one_step_adjustment(posterior, mdp, values, 0.1)
+
     cases = {
         "mdp": lambda: asymptotic_normality(mdp.kernel(), policy, 0.1),
         "discount": lambda: asymptotic_normality(myopic, policy, 0.1),
@@ -417,6 +422,15 @@ def test_other_bad_input():
         "sd": lambda: normal_fit(np.ones((5, 2)), 0.0, [1.0, 0.0]),
         "mean": lambda: normal_fit(np.ones((5, 2)), np.zeros(3), 1.0),
         "posterior": lambda: visit_frequencies(np.eye(3), [0, 0, 0]),
+        r"alpha must hold at least one level; got shape \(0,\)": lambda: asymptotic_normality(mdp, policy, []),
+        "alphas must hold at least one level": lambda: replicate_normality(mdp, policy, 10, [], 0),
+        r"values must hold one number per state, shape \(4,\); got \(2,\)": lambda: adjusted(values=[0, 0]),
+        "values must be finite; got nan": lambda: adjusted(values=[0, 0, float("nan"), 0]),
+        r"mdp must be a brmdp\.TabularMDP; got DirichletPosterior": lambda: adjusted(mdp=uniform),
+        "posterior must be a brmdp posterior": lambda: adjusted(posterior=None),
+        r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: adjusted(
+            posterior=brmdp.DirichletPosterior.uniform(3, 2)
+        ),
     }
     for words, call in cases.items():
         with pytest.raises(InvalidInputError, match=words):

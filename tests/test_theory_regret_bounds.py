@@ -171,6 +171,18 @@ def test_bounds_that_never_say_anything():
     assert first_informative_horizon(10**8, 10**6, 0.9999999, 1e3, 0.2) is None
 
 
+@pytest.mark.parametrize("delta", [5e-324, 1e-308, 1e-100, 1e100])
+@pytest.mark.parametrize("steps", [1, 10**30])
+def test_extreme_sensitivities_do_not_overflow(delta, steps):
+    for function, wanted in (
+        (regret_bound, oracle.bayesian_regret),
+        (robust_regret_bound, oracle.bayesian_robust_regret),
+    ):
+        found = function(5, 2, 0.9, steps, delta, 0.2).total
+        assert math.isfinite(found)
+        assert found == pytest.approx(float(wanted(5, 2, 0.9, steps, delta, 0.2)), rel=1e-12)
+
+
 # --- the proof --------------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +228,9 @@ def test_bad_input():
         "discount": lambda: bound(discount=1.0),
         "steps must be a positive integer": lambda: bound(steps=0),
         "steps must be at most": lambda: bound(steps=10**31),
-        "delta": lambda: bound(delta=0.0),
+        "delta must be a positive": lambda: bound(delta=0.0),
+        r"delta must be at most 1e\+100; got 1e\+308": lambda: bound(delta=1e308),
+        "n_states²·n_actions must be at most": lambda: bound(n_states=10**200),
         "floor": lambda: bound(floor=1.0),
         r"rewards must have shape \(3, 2\)": lambda: bound(rewards=np.zeros((2, 3))),
         r"rewards must lie in \[0, 1\] .* got 1\.5 at \(1, 1\)": lambda: bound(rewards=outside),

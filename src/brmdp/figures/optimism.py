@@ -62,7 +62,8 @@ def _draw(axes: Axes, found: Replications) -> None:
         episode, product, color=BLACK, linestyle=(0, (1, 1.4)), linewidth=1.7, label="product of the levels, mean"
     )
     stated = by_world(found, "stated_probability")[0]
-    spoken = np.where(stated > 0.0, stated, np.nan)
+    positive = stated > 0.0
+    spoken = np.where(positive, stated, np.nan)
     # drawn without a point too, so that the legend is the same in all panels
     axes.plot(
         episode,
@@ -72,6 +73,10 @@ def _draw(axes: Axes, found: Replications) -> None:
         linewidth=1.6,
         label="stated by the lemma, where above 0",
     )
+    neighbours = np.convolve(positive, [1, 0, 1], mode="same") > 0
+    alone = positive & ~neighbours
+    # a line does not show a point without neighbours
+    axes.plot(episode[alone], stated[alone], color=VERMILION, linestyle="", marker="o", markersize=4)
     axes.plot(
         episode,
         by_world(found, "optimistic").mean(axis=0),

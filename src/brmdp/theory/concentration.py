@@ -33,8 +33,8 @@ class DeviationBounds(NamedTuple):
         Of mean − quantile.
     """
 
-    above: float | FloatArray
-    below: float | FloatArray
+    above: Any
+    below: Any
 
 
 def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_range: float = 1.0) -> DeviationBounds:
@@ -69,7 +69,7 @@ def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_ran
     )
 
 
-def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_range: float = 1.0) -> float | FloatArray:
+def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_range: float = 1.0) -> Any:
     """Bound exp(−φ₀ε²/(2R²)) on the probability that w·P exceeds its mean by ``deviation`` or more, or falls short of it.
 
     Parameters
@@ -96,10 +96,9 @@ def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_rang
         ) from None
 
 
-def _plain(numbers: Any) -> float | FloatArray:
+def _plain(numbers: FloatArray) -> Any:
     """A single number as such."""
-    array = np.asarray(numbers, dtype=np.float64)
-    return array if array.ndim else float(array)
+    return numbers if np.ndim(numbers) else float(numbers)
 
 
 def _positive(value: Any, name: str) -> FloatArray:

@@ -256,7 +256,7 @@ def check_robustness(
     for end in (low, high):
         if end < least <= end + resolved:
             raise InvalidInputError(
-                f"threshold must exceed {end!r} by more than {resolved:.1g}, to which regrets are resolved, or not at all; "
+                f"threshold must not lie within {resolved:.1g} above {end!r}, since regrets are resolved to no more; "
                 f"got {threshold!r}"
             )
     violations = example.violations + _failing(
