@@ -232,6 +232,13 @@ def test_no_traceback_from_the_shell():
     assert err.count("\n") == 1
 
 
+def test_a_reader_that_leaves_is_no_error():
+    with command("list") as done:
+        done.stdout.close()
+        assert done.stderr.read() == ""
+    assert done.returncode == 141
+
+
 @pytest.mark.filterwarnings("ignore:os.fork.. was called")  # by preexec_fn, just before an exec: not what JAX fears
 @pytest.mark.parametrize("finished", [0, 2])
 @pytest.mark.parametrize("workers", ["1", "2"])

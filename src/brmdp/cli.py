@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -25,8 +26,8 @@ from brmdp.experiments.spec import require_known
 
 __all__ = ["main"]
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+"""Exit codes after Ctrl-C, and when nobody reads on, as shells have them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,10 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
         except cyclopts.CycloptsError as error:
             raise InvalidInputError(f"{error} (see brmdp --help)") from error
+        sys.stdout.flush()
     except BrmdpError as error:
         return _fail(" ".join(str(error).split()), 1)
     except KeyboardInterrupt:
         return _fail("stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read our output has seen enough, as `| head` has; nor can what is still buffered be written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     return 0
 
 
@@ -147,7 +153,7 @@ def status(directory: Path, /) -> None:
         A folder of results, or that of one experiment in it.
     """
     for store in find_stores(directory):
-        print(f"{store.directory}: {store.experiment.title}, {store.experiment.runs} runs of each case")
+        print(f"{store.directory}: {store.experiment.title}, {_runs(store.experiment)}")
         for case in store.experiment.cases:
             found = store.status(case)
             parts = [f"{len(found.finished)} finished"]
@@ -159,6 +165,11 @@ def status(directory: Path, /) -> None:
 
 
 # --- behind the commands ---------------------------------------------------------------------------------------
+
+
+def _runs(experiment: Experiment) -> str:
+    fewer = any(experiment.runs_of(case) < experiment.runs for case in experiment.cases)
+    return f"{'at most ' if fewer else ''}{experiment.runs} runs of each case"
 
 
 def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None) -> None:
