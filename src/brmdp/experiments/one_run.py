@@ -69,7 +69,7 @@ An id of your own is written "module:id": every process that runs it then import
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one interaction gave: its history, the size of its world, and how long it took."""
+    """What one interaction gave: its history, the size of its world, and the processor time it took."""
 
     history: History
     n_states: int
@@ -79,7 +79,7 @@ class RunRecord:
 
 @dataclass(frozen=True, eq=False)
 class Replication:
-    """What one replication of a computation gave, and how long it took."""
+    """What one replication of a computation gave, and the processor time it took."""
 
     columns: Columns
     seconds: float
@@ -95,15 +95,15 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
         Of the experiment.
     run : int
     """
-    begin = time.perf_counter()
+    begin = time.process_time()
     with _one_blas_thread:
         if isinstance(case, Computation):
             columns = replicate(case, run_seed(seed, run))
-            return Replication(columns, time.perf_counter() - begin)
+            return Replication(columns, time.process_time() - begin)
         streams = streams_of(run_seed(seed, run))
         if case.environment == LAKE:
             recorded = run_lake(case, streams.environment, streams.agent)
-            return RunRecord(recorded.history, SIDE * SIDE, len(DIRECTIONS), time.perf_counter() - begin)
+            return RunRecord(recorded.history, SIDE * SIDE, len(DIRECTIONS), time.process_time() - begin)
         world, agent = build(case, streams.agent, streams.world)
         history = simulate(
             agent,
@@ -113,7 +113,7 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
             diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
             diagnostics_rng=streams.diagnostics,
         )
-        return RunRecord(history, world.n_states, world.n_actions, time.perf_counter() - begin)
+        return RunRecord(history, world.n_states, world.n_actions, time.process_time() - begin)
 
 
 def validate(case: Case | Computation) -> None:

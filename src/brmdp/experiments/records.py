@@ -33,7 +33,7 @@ class CaseRecords:
     quantile_value : (R, D) array
         Empty if not recorded.
     seconds : (R,) array
-        Time of each run.
+        Processor time of each run, which other work on the machine hardly disturbs.
     n_states : int
     """
 
@@ -63,7 +63,7 @@ class Replications:
     columns : mapping
         (R, n) arrays by name.
     seconds : (R,) array
-        Time of each run.
+        Processor time of each run, which other work on the machine hardly disturbs.
     """
 
     case: Computation

@@ -77,6 +77,7 @@ class StoredRun:
     n_states : int
         Of an interaction's world; 0 for a computation.
     seconds : float
+        Of the processor.
     versions : mapping
         Of the packages that made it.
     content : str
