@@ -105,10 +105,49 @@ def test_tables_of_the_same_name_are_told_apart(sweep):
     ]
 
 
+def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
+    agents = (
+        '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n' + '[[agent]]\nname = "aq-brmdp"\ndelta = 5\nfloor = [0.1, 0.3]\n'
+    )
+    cases = sweep(COMMON + RIVER + agents).cases
+    assert [case.name for case in cases] == ["aq-brmdp", "aq-brmdp-floor0.1", "aq-brmdp-floor0.3"]
+    assert [case.agent_parameters["floor"] for case in cases] == [0.2, 0.1, 0.3]
+
+
 def test_a_parameter_that_is_a_list(sweep):
     store = '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = [[0.5, 0.5], [0.2, 0.8]]\n'
     experiment = sweep(COMMON + store + PSRL)
     assert [case.environment_parameters["demand"] for case in experiment.cases] == [[0.5, 0.5], [0.2, 0.8]]
+
+
+LAKE = '[[environment]]\nname = "continuous-frozenlake"\n'
+
+
+def test_the_continuous_lake_has_agents_with_parameters_of_their_own(sweep):
+    adaptive = '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n'
+    experiment = sweep(
+        COMMON + LAKE + PSRL + "learning_rate = [0.001, 0.003]\n" + adaptive + '[[agent]]\nname = "posterior-mean"\n'
+    )
+    assert [case.name for case in experiment.cases] == [
+        "continuing-psrl-learning_rate0.001",
+        "continuing-psrl-learning_rate0.003",
+        "aq-brmdp",
+        "posterior-mean",
+    ]
+    assert {case.environment for case in experiment.cases} == {"continuous-frozenlake"}
+    first, _, third, _ = experiment.cases
+    assert first.agent_parameters["learning_rate"] == 0.001
+    assert (third.agent_parameters["delta"], third.agent_parameters["epsilon"]) == (5, 0.01)
+    assert "method" not in third.agent_parameters
+
+
+def test_finite_worlds_and_the_lake_in_one_sweep(sweep):
+    experiment = sweep(COMMON + RIVER + LAKE + "discount = 0.8\n" + PSRL)
+    river, lake = experiment.cases
+    assert (river.name, lake.name) == ("riverswim/continuing-psrl", "continuous-frozenlake/continuing-psrl")
+    assert (river.discount, lake.discount) == (0.9, 0.8)
+    assert set(river.agent_parameters) == {"restart", "ties"}
+    assert "gradient_steps" in lake.agent_parameters
 
 
 def test_discounts_can_be_swept(sweep):
@@ -157,7 +196,27 @@ def test_a_sweep_runs(sweep, tmp_path):
         (COMMON + RIVER.replace("4", "[]") + PSRL, r"n of \[\[environment\]\] riverswim must not be an empty list"),
         (COMMON + RIVER.replace("4", "'wide'") + PSRL, "case 'continuing-psrl': n must be"),
         (COMMON + RIVER.replace("swim", "swin") + PSRL, "unknown environment 'riverswin'; did you mean 'riverswim'"),
-        (COMMON + RIVER + "[[agent]]\nname = 'psrl'\n", "unknown agent 'psrl'; did you mean 'continuing-psrl'"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'psrl'\n",
+            "unknown agent of riverswim 'psrl'; did you mean 'continuing-psrl'",
+        ),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'posterior-mean'\n",
+            "unknown agent of riverswim 'posterior-mean'; valid: aq",
+        ),
+        (
+            COMMON + LAKE + PSRL + "restart = 5\n",
+            "unknown key of the agent continuing-psrl 'restart'; .*valid: name, hidden, learning_rate",
+        ),
+        (
+            COMMON + LAKE + PSRL + "iterations = 0\n",
+            "case 'continuing-psrl': iterations must be a positive integer; got 0",
+        ),
+        (
+            COMMON + LAKE + "n = 3\n" + PSRL,
+            "unknown key of the environment continuous-frozenlake 'n'; .*valid: name, disc",
+        ),
+        (COMMON + "robust_level = 0.2\n" + LAKE + PSRL, "robust_level must be None in continuous-frozenlake"),
         (
             COMMON + RIVER + PSRL + "delta = 3\n",
             "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties",

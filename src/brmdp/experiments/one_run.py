@@ -21,6 +21,7 @@ from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubli
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.experiments.lake import AGENTS as LAKE_AGENTS
 from brmdp.experiments.lake import EXTRA, LAKE, check_lake, run_lake
 from brmdp.experiments.program import REQUIRED, Columns, with_defaults
 from brmdp.experiments.programs import PROGRAMS, parameters_of, replicate
@@ -31,7 +32,17 @@ from brmdp.risk import MonteCarlo
 from brmdp.simulation import Diagnostics, History, World, simulate
 from brmdp.theory import world_from_prior
 
-__all__ = ["AGENTS", "ENVIRONMENTS", "Replication", "RunRecord", "build", "execute", "extra_of", "validate"]
+__all__ = [
+    "AGENTS",
+    "ENVIRONMENTS",
+    "Replication",
+    "RunRecord",
+    "agents_of",
+    "build",
+    "execute",
+    "extra_of",
+    "validate",
+]
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform"}
@@ -58,6 +69,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
     ),
     "prior": ("n_states", "n_actions", "concentration"),
+    LAKE: (),
 }
 """Environments of the library, and their parameters; any other name is the id of a Gymnasium environment.
 
@@ -138,6 +150,11 @@ def validate(case: Case | Computation) -> None:
         require_extra(extra)
 
 
+def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:
+    """The agents that can act in an environment, by name: their parameters with their defaults."""
+    return LAKE_AGENTS if environment == LAKE else {name: defaults for name, (_, defaults) in AGENTS.items()}
+
+
 def extra_of(case: Case | Computation) -> str | None:
     """The extra of the package that a case needs beside that of experiments."""
     if isinstance(case, Computation):
@@ -155,7 +172,7 @@ def _named(case: Case | Computation) -> Iterator[None]:
 
 
 def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Agent]:
-    """The world of a case, and its agent with the prior Dir(1, …, 1), or the one from which the world is drawn.
+    """The world of a finite case, and its agent with the prior Dir(1, …, 1), or the one from which the world is drawn.
 
     Parameters
     ----------
@@ -208,9 +225,7 @@ def _drawn(rng: Any, discount: float, parameters: dict[str, Any]) -> tuple[World
 
 def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
     if ":" not in str(name):  # "module:id" imports the module first, which registers the id
-        require_known(
-            name, [*ENVIRONMENTS, LAKE, "or the id of a Gymnasium environment"], "environment", gymnasium.registry
-        )
+        require_known(name, [*ENVIRONMENTS, "or the id of a Gymnasium environment"], "environment", gymnasium.registry)
     try:
         return gymnasium.make(name, disable_env_checker=True, **parameters)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:

@@ -29,18 +29,22 @@
 
 Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what sets them apart:
 ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``), write a list of lists.
+
+The environment ``continuous-frozenlake`` has agents of the same names with parameters of their own (``learning_rate``,
+``epsilon`` …), and ``posterior-mean`` besides.
 """
 
 from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from brmdp.errors import BrmdpError, InvalidInputError
-from brmdp.experiments.one_run import AGENTS, ENVIRONMENTS, build
+from brmdp.experiments.one_run import ENVIRONMENTS, agents_of, validate
 from brmdp.experiments.program import REQUIRED
 from brmdp.experiments.spec import Case, Experiment, require_known
 
@@ -91,33 +95,38 @@ def _experiment(content: dict[str, Any]) -> Experiment:
     missing = [key for key, value in settings.items() if value is REQUIRED]
     if missing:
         raise InvalidInputError(f"needs {', '.join(missing)}")
-    environments = _expanded(settings["environment"], "environment")
-    agents = [_with_defaults(entry) for entry in _expanded(settings["agent"], "agent")]
+    environments = _expanded(settings["environment"], "environment", _environment_keys)
     cases = []
-    for (environment, place), (agent, method) in itertools.product(
-        zip(environments, _labels(environments), strict=True), zip(agents, _labels(agents), strict=True)
-    ):
-        parameters = dict(environment[1])
+    for place, (environment, given) in zip(_labels(environments), environments, strict=True):
+        known = agents_of(environment)
+        agents = _expanded(settings["agent"], "agent", partial(_agent_keys, known, environment))
+        parameters = dict(given)
         discount = parameters.pop("discount", settings["discount"])
-        case = Case(
-            name=f"{place}/{method}" if len(environments) > 1 else method,
-            environment=environment[0],
-            environment_parameters=parameters,
-            agent=agent[0],
-            agent_parameters=agent[1],
-            discount=discount,
-            steps=settings["steps"],
-            robust_level=settings["robust_level"],
-            quantile_level=settings["quantile_level"],
-        )
-        build(case)
-        cases.append(case)
+        for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
+            # all written out, so that a store does not depend on defaults of the day
+            defaults = {key: value for key, value in known[agent].items() if value is not REQUIRED}
+            case = Case(
+                name=f"{place}/{method}" if len(environments) > 1 else method,
+                environment=environment,
+                environment_parameters=parameters,
+                agent=agent,
+                agent_parameters=defaults | chosen,
+                discount=discount,
+                steps=settings["steps"],
+                robust_level=settings["robust_level"],
+                quantile_level=settings["quantile_level"],
+            )
+            validate(case)
+            cases.append(case)
     name = settings["name"]
     return Experiment(name, settings["title"] or str(name), tuple(cases), settings["runs"], settings["seed"])
 
 
-def _expanded(tables: Any, kind: str) -> list[Entry]:
-    """One entry for every combination of the lists in each table; twice the same is one."""
+def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None]) -> list[Entry]:
+    """One entry for every combination of the lists in each table; twice the same is one.
+
+    ``keys`` gives the parameters that a name may have, None if they are not known.
+    """
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise InvalidInputError(f"{kind} must be one or more tables [[{kind}]]; got {tables!r}")
     entries: list[Entry] = []
@@ -125,20 +134,23 @@ def _expanded(tables: Any, kind: str) -> list[Entry]:
         if not isinstance(table.get("name"), str):
             raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
         name = table["name"]
-        if kind == "agent":
-            require_known(name, AGENTS, "agent")
-            _require_keys(table, AGENTS[name][1], f"key of the agent {name}")
-        elif name in ENVIRONMENTS:
-            _require_keys(table, ("discount", *ENVIRONMENTS[name]), f"key of the environment {name}")
+        allowed = keys(name)
+        if allowed is not None:
+            for key in table:
+                require_known(key, ("name", *allowed), f"key of the {kind} {name}")
         for parameters in _combinations(table, f"[[{kind}]] {name}"):
             if (name, parameters) not in entries:
                 entries.append((name, parameters))
     return entries
 
 
-def _require_keys(table: dict[str, Any], valid: Iterable[str], what: str) -> None:
-    for key in table:
-        require_known(key, ("name", *valid), what)
+def _environment_keys(name: str) -> Iterable[str] | None:
+    return ("discount", *ENVIRONMENTS[name]) if name in ENVIRONMENTS else None
+
+
+def _agent_keys(known: Mapping[str, Iterable[str]], environment: str, name: str) -> Iterable[str]:
+    require_known(name, known, f"agent of {environment}")
+    return known[name]
 
 
 def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
@@ -150,15 +162,8 @@ def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]
         yield dict(zip(parameters, values, strict=True))
 
 
-def _with_defaults(entry: Entry) -> Entry:
-    """All parameters written out, so that a store does not depend on defaults of the day."""
-    name, parameters = entry
-    defaults = {key: value for key, value in AGENTS[name][1].items() if value is not REQUIRED}
-    return name, {**defaults, **parameters}
-
-
 def _labels(entries: list[Entry]) -> list[str]:
-    """Names with those parameters in which entries of the same name differ."""
+    """Names with those of the given parameters in which entries of the same name differ."""
     labels = []
     for name, parameters in entries:
         others = [other for kind, other in entries if kind == name]
