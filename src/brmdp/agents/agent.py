@@ -26,15 +26,16 @@ from brmdp._validation import (
     as_number,
     as_policy,
 )
+from brmdp.agents.episodic import EpisodicAgent, check_restart, meaningless_is_corrupt, stored_below
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
-from brmdp.errors import CorruptFileError, InvalidInputError
+from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
 from brmdp.planning.solution import STATUSES, TIE_FACTOR
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
-from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
+from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, Quantile
 from brmdp.risk.base import RiskMeasure
 
@@ -126,7 +127,7 @@ class EpisodeReport:
         )
 
 
-class Agent(Stored):
+class Agent(EpisodicAgent):
     """Learns online and acts; works without any loop of ours.
 
     Parameters
@@ -154,6 +155,9 @@ class Agent(Stored):
     ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``.
     """
 
+    risk: RiskMeasure
+    schedule: Schedule | None
+
     def __init__(
         self,
         belief: Any,
@@ -172,29 +176,28 @@ class Agent(Stored):
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
-        self._latest = belief.copy()
-        self._problem = Problem.of(self._latest, rewards, discount, tolerance)
-        self.risk = risk
-        self.schedule = schedule
-        self.restart = restart
+        self._problem = Problem.of(belief, rewards, discount, tolerance)
+        self._tie_stream, restart_stream = independent_streams(rng, 2)
+        super().__init__(
+            belief,
+            risk=risk,
+            schedule=schedule,
+            restart=restart,
+            admissible=belief.pattern.admissible,
+            restart_stream=restart_stream,
+        )
         self.ties = ties
-        self._tie_stream, self._restart_stream = independent_streams(rng, 2)
-        self.progress = Progress.none(self._latest.pattern.admissible)
-        self.belief: Any = self._latest.copy()
-        """What was believed when the current plan was made (φ_k)."""
         self._levels: FloatArray | None = None
         self._values: FloatArray | None = None
         self._q_values: FloatArray | None = None
         self._policy: list[int] = []
         self._report: EpisodeReport | None = None
-        self._stale = True
 
     # --- acting and learning -----------------------------------------------------------------------------------
 
     def act(self, state: int) -> int:
         """The action for ``state``; plans first when a new pseudo-episode begins."""
-        if self._stale:
-            self._begin_episode()
+        self._ensure_plan()
         return self._policy[as_index(state, len(self._policy), "state")]
 
     def observe(self, state: int, action: int, next_state: int, *, disturbance: int | None = None) -> None:
@@ -223,9 +226,7 @@ class Agent(Stored):
             raise InvalidInputError(
                 f"disturbance is for a DisturbancePosterior; the belief is a {type(belief).__name__}"
             )
-        self.progress.add(state, action)
-        if not self._stale and self.restart.ends(self.progress, self._restart_stream):
-            self._stale = True
+        self._count(state, action)
 
     def _begin_episode(self) -> None:
         """Learn what was observed, set the levels and plan; nothing changes if that fails."""
@@ -271,15 +272,9 @@ class Agent(Stored):
     # --- what it thinks ----------------------------------------------------------------------------------------
 
     @property
-    def episode(self) -> int:
-        """Number of the current pseudo-episode; 0 before the first."""
-        return self.progress.episode
-
-    @property
     def policy(self) -> IntArray:
         """The current plan's action in every state; plans first when none is current."""
-        if self._stale:
-            self._begin_episode()
+        self._ensure_plan()
         return np.array(self._policy, dtype=np.int64)
 
     @property
@@ -338,7 +333,6 @@ class Agent(Stored):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the next step depends on, as named arrays, for :meth:`save`."""
-        progress = self.progress
         parts = {
             "belief": type(self._latest).__name__,
             "risk": describe_part(self.risk),
@@ -350,26 +344,17 @@ class Agent(Stored):
             "parts": np.array(json.dumps(parts)),
             "rewards": self.rewards,
             "numbers": np.array([self.discount, self.tolerance]),
-            "counters": np.array(
-                [progress.episode, progress.steps, progress.steps_in_episode, *progress.last_pair, self._stale]
-            ),
-            "visits": progress.visits,
-            "visits_at_start": progress.visits_at_start,
             "tie_stream": stream_state(self._tie_stream),
-            "restart_stream": stream_state(self._restart_stream),
         }
-        content |= {f"latest.{name}": array for name, array in self._latest.arrays().items()}
+        content |= self._common_arrays()
         if self._values is not None and self._q_values is not None:
             content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._policy)}
-            content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
             report = self.report
             content["plan"] = np.array([report.first_step, report.iterations])
             content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap])
             content["status"] = np.array(report.status)
         if self._levels is not None:
             content["levels"] = self._levels
-        if hasattr(self.risk, "memory"):
-            content |= {f"risk.{name}": array for name, array in self.risk.memory().items()}
         return content
 
     @classmethod
@@ -411,7 +396,7 @@ class Agent(Stored):
         """What :meth:`arrays` described."""
         given = {"risk": risk, "schedule": schedule, "restart": restart}
         foreign = any(part is not None for part in given.values())
-        try:
+        with meaningless_is_corrupt(source):
             parts = json.loads(str(arrays["parts"]))
             belief_type = BELIEFS[parts["belief"]]
             require_foreign_parts({name: parts[name] for name in given}, given)
@@ -421,43 +406,19 @@ class Agent(Stored):
                 # what does not fit now is the argument, not the file
                 _check_parts(**chosen)
             with corrupt_if_invalid(source):
-                latest = belief_type.from_arrays(_below(arrays, "latest."), source)
+                latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
                 settings = {"tolerance": tolerance, "ties": parts["ties"], "rng": 0}
                 agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
                 agent._resume(arrays, source)
-        except InvalidInputError:
-            raise
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-            raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
         return agent
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
         """Take over the state that ``arrays`` describe, if it makes sense."""
-        progress, latest = self.progress, self._latest
-        shape = progress.visits.shape
-        counters = arrays["counters"]
-        if counters.shape != (6,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
-            raise InvalidInputError(f"counters must be six integers, the first three not negative; got {counters!r}")
-        episode, steps, steps_in_episode, state, action, stale = counters.tolist()
-        if (state, action) != (-1, -1):
-            state, action = as_index(state, latest.n_states, "state"), as_index(action, latest.n_actions, "action")
-        progress.episode, progress.steps, progress.steps_in_episode = episode, steps, steps_in_episode
-        progress.last_pair = (state, action)
-        progress.visits = as_index_array(arrays["visits"], 2**62, "visits")
-        progress.visits_at_start = as_index_array(arrays["visits_at_start"], 2**62, "visits_at_start")
-        if not progress.visits.shape == progress.visits_at_start.shape == shape:
-            raise InvalidInputError(f"visits and visits_at_start must have shape {shape}")
-        if (progress.visits_at_start > progress.visits).any():
-            raise InvalidInputError("visits_at_start must not exceed visits")
-        self._stale = bool(stale)
+        self._resume_common(arrays, source)
         self._tie_stream = stream_from_state(arrays["tie_stream"])
-        self._restart_stream = stream_from_state(arrays["restart_stream"])
-        if episode > 0:
+        if self.progress.episode > 0:
             self._resume_plan(arrays)
-            self.belief = type(latest).from_arrays(_below(arrays, "belief."), source)
-        if hasattr(self.risk, "restore"):
-            self.risk.restore(_below(arrays, "risk."))
 
     def _resume_plan(self, arrays: dict[str, NDArray[Any]]) -> None:
         admissible = self.progress.admissible
@@ -502,10 +463,4 @@ def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:
         raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
     if schedule is not None and not hasattr(risk, "at_level"):
         raise InvalidInputError(f"risk must have a level for a schedule to set; got {risk!r}")
-    if isinstance(restart, type) or not hasattr(restart, "ends"):
-        raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
-
-
-def _below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin with ``prefix``, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    check_restart(restart)

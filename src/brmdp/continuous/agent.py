@@ -25,11 +25,11 @@ from brmdp._validation import (
     as_discount,
     as_float_array,
     as_index,
-    as_index_array,
     as_level,
     as_number,
 )
-from brmdp.agents import Progress, RestartRule
+from brmdp.agents import RestartRule
+from brmdp.agents.episodic import EpisodicAgent, check_restart, meaningless_is_corrupt, stored_below
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
 from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
 from brmdp.continuous.lake_model import LakeModel
@@ -38,8 +38,8 @@ from brmdp.continuous.network import Network, initial_network
 from brmdp.continuous.posterior import LakePosterior
 from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
-from brmdp.errors import ConvergenceError, CorruptFileError, InvalidInputError
-from brmdp.posterior.storage import Stored, corrupt_if_invalid, load_arrays
+from brmdp.errors import ConvergenceError, InvalidInputError
+from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.monte_carlo import order_statistic_rank
 
@@ -131,7 +131,7 @@ class NetworkPolicy:
         return best
 
 
-class ContinuousAgent(Stored):
+class ContinuousAgent(EpisodicAgent):
     """Learns online and acts in a continuous state space.
 
     Parameters
@@ -159,6 +159,8 @@ class ContinuousAgent(Stored):
     ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state, primitives)``.
     """
 
+    schedule: UncertaintyLevel | None
+
     def __init__(
         self,
         belief: Any,
@@ -175,21 +177,21 @@ class ContinuousAgent(Stored):
         _check_parts(belief, model, risk, schedule, restart, self.fitting)
         self.model = model
         self.discount = as_discount(discount)
-        self.risk = risk
-        self.schedule = schedule
-        self.restart = restart
-        first, self._training_stream, self._restart_stream, self._own_draws = independent_streams(rng, 4)
-        self._latest: Any = belief.copy()
-        self.belief: Any = belief.copy()
-        """What was believed when the current plan was made."""
-        self.progress = Progress.none(np.ones((1, model.n_actions), dtype=np.bool_))
+        first, self._training_stream, restart_stream, self._own_draws = independent_streams(rng, 4)
+        super().__init__(
+            belief,
+            risk=risk,
+            schedule=schedule,
+            restart=restart,
+            admissible=np.ones((1, model.n_actions), dtype=np.bool_),
+            restart_stream=restart_stream,
+        )
         centres = _single(model.centres)
         n_features = jax.eval_shape(model.features, centres).shape[-1]
         network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
         self._learner = initial_learner(self.fitting, network)
         self._visited: SingleArray = np.empty((self.fitting.replay_capacity, centres.shape[1]), dtype=np.float32)
         self._plan: _Plan | None = None
-        self._stale = True
 
     # --- acting and learning -----------------------------------------------------------------------------------
 
@@ -217,9 +219,7 @@ class ContinuousAgent(Stored):
         self._one_state(next_state, "next_state")
         self._latest.observe(state, action, next_state, primitives)
         self._visited[self.progress.steps % len(self._visited)] = visited[0]
-        self.progress.add(0, action)
-        if not self._stale and self.restart.ends(self.progress, self._restart_stream):
-            self._stale = True
+        self._count(0, action)
 
     def _begin_episode(self) -> None:
         """Learn what was observed, fix the rule of the levels and fit; nothing changes if that fails."""
@@ -303,14 +303,8 @@ class ContinuousAgent(Stored):
 
     # --- what it thinks ----------------------------------------------------------------------------------------
 
-    @property
-    def episode(self) -> int:
-        """Number of the current pseudo-episode; 0 before the first."""
-        return self.progress.episode
-
     def _current(self) -> _Plan:
-        if self._stale:
-            self._begin_episode()
+        self._ensure_plan()
         assert self._plan is not None
         return self._plan
 
@@ -394,7 +388,6 @@ class ContinuousAgent(Stored):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the next step depends on, as named arrays, for :meth:`save`."""
-        progress = self.progress
         parts = {
             "belief": _described(self.belief),
             "model": _described(self.model),
@@ -406,23 +399,13 @@ class ContinuousAgent(Stored):
         content: dict[str, NDArray[Any]] = {
             "parts": np.array(json.dumps(parts)),
             "discount": np.array(self.discount),
-            "counters": np.array(
-                [progress.episode, progress.steps, progress.steps_in_episode, progress.last_pair[1], self._stale]
-            ),
-            "visits": progress.visits,
-            "visits_at_start": progress.visits_at_start,
-            "visited": self._visited[: progress.steps],
+            "visited": self._visited[: self.progress.steps],
             "training_stream": stream_state(self._training_stream),
-            "restart_stream": stream_state(self._restart_stream),
             "own_draws": stream_state(self._own_draws),
         }
-        content |= {f"latest.{name}": array for name, array in self._latest.arrays().items()}
-        content |= _leaves("learner", self._learner)
-        if hasattr(self.risk, "memory"):
-            content |= {f"risk.{name}": array for name, array in self.risk.memory().items()}
+        content |= self._common_arrays() | _leaves("learner", self._learner)
         plan = self._plan
         if plan is not None:
-            content |= {f"belief.{name}": array for name, array in self.belief.arrays().items()}
             content |= _leaves("previous", plan.previous) | _leaves("draws", plan.draws)
             content |= {"first_step": np.array(plan.first_step), "residual": np.array(plan.residual)}
             if plan.uncertainty is not None:
@@ -464,7 +447,7 @@ class ContinuousAgent(Stored):
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any, **given: Any) -> Self:
         """What :meth:`arrays` described; ``given`` as in :meth:`load`."""
         given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
-        try:
+        with meaningless_is_corrupt(source):
             parts = json.loads(str(arrays["parts"]))
             require_foreign_parts({role: parts[role] for role in given}, given)
             with corrupt_if_invalid(source):
@@ -472,47 +455,25 @@ class ContinuousAgent(Stored):
                 chosen = {role: build_part(parts[role], given[role]) for role in ("risk", "restart")}
                 chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
                 belief_type = LakePosterior if given["belief"] is None else given["belief"]
-                latest = belief_type.from_arrays(_below(arrays, "latest."), source)
+                latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
             _check_parts(latest, fitting=fitting, **chosen)
             with corrupt_if_invalid(source):
                 model, discount = chosen.pop("model"), float(arrays["discount"])
                 agent = cls(latest, model, discount, fitting=fitting, rng=0, **chosen)
                 agent._resume(arrays, source)
-        except InvalidInputError:
-            raise
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-            raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
         return agent
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
         """Take over the state that ``arrays`` describe, if it makes sense."""
-        progress = self.progress
-        counters = arrays["counters"]
-        if counters.shape != (5,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
-            raise InvalidInputError(f"counters must be five integers, the first three not negative; got {counters!r}")
-        progress.episode, progress.steps, progress.steps_in_episode, action, stale = counters.tolist()
-        if progress.steps > 0:
-            progress.last_pair = (0, as_index(action, self.model.n_actions, "action"))
-        for name in ("visits", "visits_at_start"):
-            counts = as_index_array(arrays[name], 2**62, name)
-            if counts.shape != progress.visits.shape:
-                raise InvalidInputError(f"{name} must have shape {progress.visits.shape}; got {counts.shape}")
-            setattr(progress, name, counts)
-        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum() != progress.steps:
-            raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
-        self._stale = bool(stale)
-        kept = self._visited[: progress.steps]
+        self._resume_common(arrays, source)
+        kept = self._visited[: self.progress.steps]
         if arrays["visited"].shape != kept.shape:
             raise InvalidInputError(f"visited must have shape {kept.shape}; got {arrays['visited'].shape}")
         kept[:] = self.model.as_states(arrays["visited"], "visited")
         self._learner = _tree("learner", arrays, self._learner)
         self._training_stream = stream_from_state(arrays["training_stream"])
-        self._restart_stream = stream_from_state(arrays["restart_stream"])
         self._own_draws = stream_from_state(arrays["own_draws"])
-        if hasattr(self.risk, "restore"):
-            self.risk.restore(_below(arrays, "risk."))
-        if progress.episode > 0:
-            self.belief = type(self._latest).from_arrays(_below(arrays, "belief."), source)
+        if self.episode > 0:
             self._plan = self._resumed_plan(arrays)
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]]) -> _Plan:
@@ -555,8 +516,7 @@ def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any
         raise InvalidInputError(f"risk must be a Quantile, Mean() or PosteriorSample(); got {risk!r}")
     if schedule is not None and not (isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)):
         raise InvalidInputError(f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}")
-    if isinstance(restart, type) or not hasattr(restart, "ends"):
-        raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
+    check_restart(restart)
 
 
 def _single(array: Any) -> SingleArray:
@@ -617,8 +577,3 @@ def _tree(name: str, arrays: dict[str, NDArray[Any]], like: Any) -> Any:
             )
         leaves.append(jax.numpy.asarray(stored))
     return jax.tree.unflatten(structure, leaves)
-
-
-def _below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin with ``prefix``, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
