@@ -31,6 +31,9 @@ ARROWS = 3
 VALUES, LEVELS = "viridis", "cividis"
 """Colour maps; both grow lighter throughout, so that they can be read in grey."""
 
+RESOLVED = 1e-3
+"""Accuracy of a policy's value: no colour scale of losses ends below it, lest errors of computation look like losses."""
+
 CHOICES = ((VERMILION, "s"), (ORANGE, "D"), (BLUE, "o"), (PURPLE, "v"), (BLACK, "^"))
 """Colours and markers of the choices of ε, in turn."""
 
@@ -81,7 +84,7 @@ def _values(found: Replications) -> Figure:
     maps = [("V* and optimal actions", optimum, last["optimal_action"])]
     maps += [(f"learned, {after} steps", m["learned_value"], m["learned_action"]) for after, m in moments.items()]
     with styled():
-        figure = new_figure(COLUMN, 5.0)
+        figure = new_figure(COLUMN, 4.2)
         panels = figure.subplots(2, 2).ravel()
         image: Any = None
         for axes, (title, values, actions) in zip(panels, maps, strict=False):
@@ -89,7 +92,8 @@ def _values(found: Replications) -> Figure:
             _draw_arrows(axes, last, actions)
         figure.colorbar(image, ax=panels[0], label="discounted value", location="left", shrink=0.8)
         loss = np.maximum(optimum - last["policy_value"], 0.0)
-        image = _draw_map(panels[-1], f"V* − V^π, {max(moments)} steps", loss, VALUES, 0.0, float(loss.max()) or 1.0)
+        most = max(float(loss.max()), RESOLVED)
+        image = _draw_map(panels[-1], f"V* − V^π, {max(moments)} steps", loss, VALUES, 0.0, most)
         figure.colorbar(image, ax=panels[-1], label="lost value", shrink=0.8)
         for axes in panels[len(maps) : -1]:
             axes.set_axis_off()
@@ -100,7 +104,7 @@ def _levels(found: Replications) -> Figure:
     """Levels of the four actions at the centres, and of the chosen action everywhere, early and late."""
     moments = _moments(found)
     with styled():
-        figure = new_figure(COLUMN, 2.75 * len(moments) + 0.1)
+        figure = new_figure(COLUMN, 2.35 * len(moments) + 0.1)
         rows = figure.subplots(len(moments), 2, squeeze=False)
         image: Any = None
         for (left, right), (after, moment) in zip(rows, moments.items(), strict=True):
