@@ -2,8 +2,9 @@
 
 The boat is at x in [−1, 1] and pushes left or right by 0.15; the current θ drifts it, with some noise, and the walls hold it. It
 is paid 1 − x² for where it comes to lie. What is believed about θ is a normal distribution, which a transition updates in closed
-form. A belief and a model of some fifty lines are all that :mod:`brmdp.continuous` needs. Run it with
-``python examples/drifting.py`` (needs ``pip install 'brmdp[continuous]'``).
+form; transitions that end at a wall say little and are passed over, a small approximation. A belief and a model of some fifty
+lines are all that :mod:`brmdp.continuous` needs. Run it with ``python examples/drifting.py`` (needs
+``pip install 'brmdp[continuous]'``).
 """
 
 from __future__ import annotations

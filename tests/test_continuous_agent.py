@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -175,7 +176,18 @@ def test_early_pseudo_episodes_are_fitted_longer(monkeypatch):
         before = len(noted.calls)
         Walk(agent).on(1)
         rounds.append(len(noted.calls) - before)
+        assert agent.report.iterations == SMALL.iterations * rounds[-1]
     assert rounds == [3, 2, 1, 1]
+
+
+def test_all_presets_share_their_luck():
+    """The first network, the training states and the ends of pseudo-episodes of a seed."""
+    streams = []
+    for name in PRESETS:
+        stored = preset(name).arrays()
+        streams.append({key: stored[key].tobytes() for key in ("learner.0", "training_stream", "restart_stream")})
+    assert all(found == streams[0] for found in streams)
+    assert preset("brmdp", rng=6).arrays()["learner.0"].tobytes() != streams[0]["learner.0"]
 
 
 def test_replay_forgets_the_oldest(monkeypatch):
@@ -244,6 +256,8 @@ def test_explain():
         assert report.mean == pytest.approx(sampled[a].mean(), rel=1e-5)
         assert report.uncertainty == pytest.approx(sampled[a].std(), rel=1e-3)
         assert report.quantile == np.sort(sampled[a])[int(np.ceil(60 * report.level - 1e-9)) - 1]
+    with pytest.raises(InvalidInputError, match="quantile_level must lie strictly between 0 and 1; got 2"):
+        walk.agent.explain(state, quantile_level=2)
     lower = walk.agent.explain(state, quantile_level=0.05)
     assert all(report.quantile == np.sort(sampled[report.action])[2] for report in lower)
     assert preset("continuing-psrl").explain(state)[0].level is None
@@ -269,6 +283,22 @@ def test_a_network_that_diverges_stops_with_a_remedy():
     }
 
 
+@dataclass(frozen=True)
+class Broken(LakeModel):
+    """One of the draws makes no sense."""
+
+    def targets(self, value, states, draws, discount):
+        return super().targets(value, states, draws, discount).at[..., 7].set(np.nan)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "continuing-psrl"])
+def test_a_model_with_nan_stops_the_training(name):
+    agent = PRESETS[name](LakePosterior(), Broken(), DISCOUNT, fitting=SMALL, rng=5)
+    with pytest.raises(ConvergenceError, match=r"became infinite or NaN in pseudo-episode 1.*targets in the model"):
+        agent.act((0.5, 0.5))
+    assert agent.episode == 0
+
+
 @pytest.mark.slow
 def test_a_learning_rate_that_is_too_large_stops_the_training():
     agent = preset("continuing-psrl", fitting=FittedQ(learning_rate=1e30))
@@ -286,7 +316,8 @@ def test_a_learning_rate_that_is_too_large_stops_the_training():
         ((-0.1, 1.0), r"state must lie in \[0, 4\]²"),
         ((np.nan, 1.0), "state must be finite"),
         ((1.0, 1.0, 1.0), "state must have shape"),
-        (3, "state must have shape"),
+        (3, r"state must be one state, a row of numbers; got shape \(\)"),
+        (((1.0, 1.0),), r"state must be one state, a row of numbers; got shape \(1, 2\)"),
         ("here", "state must be an array of real numbers"),
     ],
 )
@@ -327,11 +358,39 @@ def test_transitions_that_cannot_be(action, primitives, message):
 QUANTILE = brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=60))
 
 
+class Unhashable(LakeModel):
+    __hash__ = None
+
+
+@dataclass(frozen=True)
+class Transposed(LakeModel):
+    def targets(self, value, states, draws, discount):
+        return super().targets(value, states, draws, discount).swapaxes(1, 2)
+
+
+class Sparing(LakePosterior):
+    """Gives fewer draws than asked for."""
+
+    def sample(self, n, *, rng):
+        return super().sample(n if n < 4 else n // 4, rng=rng)
+
+    def copy(self):
+        return Sparing()
+
+
+def test_a_belief_that_gives_fewer_draws():
+    agent = PRESETS["brmdp"](Sparing(), LakeModel(), DISCOUNT, fitting=SMALL)
+    with pytest.raises(InvalidInputError, match=r"belief\.sample must give 60 draws when asked for 60; got 15"):
+        agent.act((0.5, 0.5))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"belief": LakePosterior}, "belief must have the methods of a ParametricBelief"),
         ({"belief": 3}, "belief must have the methods of a ParametricBelief; got 3"),
+        ({"model": Unhashable()}, "model must be hashable"),
+        ({"model": Transposed()}, r"model.targets must have shape \(15, 4, 2\) .*; got \(15, 2, 4\)"),
         ({"model": "lake"}, "model must have the methods of a ParametricModel; got 'lake' without"),
         ({"discount": 1.0}, r"discount must lie in \[0, 1\); got 1.0"),
         ({"risk": brmdp.Quantile(0.2)}, "risk must use the method MonteCarlo"),

@@ -68,6 +68,7 @@ def test_following_is_the_same_interaction(recorded, policies):
     )
     assert all(levels.shape == (15, 4) for levels in episodes.levels)
     assert np.isinf(episodes.error_bound).all()
+    assert episodes.iterations == [4] + [2] * (len(plans) - 1)
     assert min(episodes.residual) > 0.0
 
 

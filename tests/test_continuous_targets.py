@@ -234,7 +234,17 @@ def test_order_statistics_of_odd_lengths_and_shapes():
     np.testing.assert_array_equal(found, np.sort(values, axis=2)[:, :, 3])
 
 
-def test_order_statistics_of_nan_end():
-    values = np.full((2, 3, 13), np.nan, dtype=np.float32)
-    found = ordered(values, np.full((2, 3), 4), np.full((2, 3), 13))
-    assert not np.isfinite(np.asarray(found)).any()
+@pytest.mark.parametrize("length", [13, 800])
+def test_order_statistics_of_nan_are_nan(length):
+    values = np.random.default_rng(10).normal(size=(length + 1, length)).astype(np.float32)
+    values[np.arange(length), np.arange(length)] = np.nan  # each place in turn; none in the last row
+    ranks, counts = np.full(length + 1, 4), np.full(length + 1, length)
+    found = np.asarray(ordered(values, ranks, counts))
+    assert np.isnan(found[:-1]).all()
+    assert found[-1] == np.sort(values[-1])[3]
+
+
+def test_order_statistics_look_at_nothing_beyond_the_count():
+    values = np.full((2, 40), np.nan, dtype=np.float32)
+    values[:, :5] = np.arange(5)
+    np.testing.assert_array_equal(ordered(values, np.array([1, 5]), np.array([5, 5])), [0.0, 4.0])

@@ -308,7 +308,9 @@ class Agent(EpisodicAgent):
         policy = self.policy
         assert self._values is not None
         assert self._q_values is not None
-        shown = np.full(self.progress.visits.shape, 0.1 if quantile_level is None else as_level(quantile_level))
+        shown = np.full(
+            self.progress.visits.shape, 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
+        )
         if quantile_level is None and self._levels is not None:
             shown = np.minimum(self._levels, np.nextafter(1.0, 0.0))
         mean = backup(self.belief, self.rewards, self.discount, self._values, risk=Mean()).q_values[s]

@@ -88,14 +88,18 @@ class ContinuousReport:
     episode : int
     first_step : int
         Transitions observed before it.
+    iterations : int
+        Fitted Q iterations.
     residual : float
-        Root mean square difference between the network and its targets at the training states of the last iteration.
+        Root mean square difference between the network and its targets at the training states of the last iteration, before
+        its gradient steps.
     levels, uncertainty : (C, A) arrays or None
         α_k and u_k at the model's centres; None for measures without levels, and without a schedule that looks at u_k.
     """
 
     episode: int
     first_step: int
+    iterations: int
     residual: float
     levels: FloatArray | None
     uncertainty: FloatArray | None
@@ -187,6 +191,7 @@ class ContinuousAgent(EpisodicAgent):
             restart_stream=restart_stream,
         )
         centres = _single(model.centres)
+        _check_shapes(belief, model, centres, self.discount)
         n_features = jax.eval_shape(model.features, centres).shape[-1]
         network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
         self._learner = initial_learner(self.fitting, network)
@@ -222,18 +227,18 @@ class ContinuousAgent(EpisodicAgent):
         self._count(0, action)
 
     def _begin_episode(self) -> None:
-        """Learn what was observed, fix the rule of the levels and fit; nothing changes if that fails."""
+        """Learn what was observed, fix the rule of the levels and fit; if that fails, only streams have moved on."""
         belief = self._latest.copy()
         episode = self.progress.episode + 1
-        draws = jax.tree.map(_single, belief.sample(self._n_draws, rng=self._draws_stream))
+        draws = self._sampled(belief)
         previous = self._learner.network
         at_centres = None
         if self.schedule is not None:
             centres = _single(self.model.centres)
-            at_centres = self._uncertainty(previous, draws, _padded(centres))[: len(centres)]
+            at_centres = self._uncertainty(previous, draws, _padded(centres), episode)[: len(centres)]
         plan = _Plan(episode, self.progress.steps, previous, draws, at_centres, np.nan)
         learner = self._learner
-        for _ in range(math.ceil(self.fitting.first_rounds / episode)):
+        for _ in range(self._rounds(episode)):
             states = self._training_states()
             learner, losses = fit(
                 self.model, self.fitting, learner, states, draws, self._ranks(plan, states), self.discount
@@ -244,6 +249,19 @@ class ContinuousAgent(EpisodicAgent):
         self._learner = learner
         self._plan = dataclasses.replace(plan, residual=float(np.sqrt(losses[-1])))
         self._stale = False
+
+    def _sampled(self, belief: Any) -> Any:
+        """As many parameters as the measure needs."""
+        n = self._n_draws
+        draws = jax.tree.map(_single, belief.sample(n, rng=self._draws_stream))
+        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(draws)}
+        if lengths != {(n,)}:
+            raise InvalidInputError(f"belief.sample must give {n} draws when asked for {n}; got {_listed(lengths)}")
+        return draws
+
+    def _rounds(self, episode: int) -> int:
+        """How many times the iterations of a fit are done."""
+        return math.ceil(self.fitting.first_rounds / episode)
 
     def _training_states(self) -> SingleArray:
         """(iterations, n, D): some of those visited, and some from everywhere."""
@@ -273,11 +291,17 @@ class ContinuousAgent(EpisodicAgent):
             return np.full((len(states), self.model.n_actions), float(self.risk.alpha))
         assert plan.uncertainty is not None
         if unsure is None:
-            unsure = self._uncertainty(plan.previous, plan.draws, states)
+            unsure = self._uncertainty(plan.previous, plan.draws, states, plan.episode)
         return self.schedule.levels(plan.episode, unsure, plan.uncertainty, self.model.known(states))
 
-    def _uncertainty(self, network: Network, draws: Any, states: SingleArray) -> FloatArray:
-        return np.asarray(uncertainty(self.model, network, states, draws, self.discount), dtype=np.float64)
+    def _uncertainty(self, network: Network, draws: Any, states: SingleArray, episode: int) -> FloatArray:
+        found = np.asarray(uncertainty(self.model, network, states, draws, self.discount), dtype=np.float64)
+        if not np.isfinite(found).all():
+            raise ConvergenceError(
+                f"the targets became infinite or NaN in pseudo-episode {episode}: training stopped. Look for infinite features "
+                f"or targets in the model, or lower learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
+            )
+        return found
 
     def _require_finite(self, learner: Learner, episode: int) -> None:
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner.network)):
@@ -299,7 +323,10 @@ class ContinuousAgent(EpisodicAgent):
 
     def _one_state(self, state: Any, name: str = "state") -> SingleArray:
         """(1, D)."""
-        return _single(self.model.as_states(as_float_array(state, name)[None], name))
+        given = as_float_array(state, name)
+        if given.ndim != 1:
+            raise InvalidInputError(f"{name} must be one state, a row of numbers; got shape {given.shape}")
+        return _single(self.model.as_states(given[None], name))
 
     # --- what it thinks ----------------------------------------------------------------------------------------
 
@@ -348,7 +375,8 @@ class ContinuousAgent(EpisodicAgent):
         if plan is None:
             raise InvalidInputError("report is there once the agent has planned: call act first")
         levels = self._levels(plan, _single(self.model.centres), plan.uncertainty)
-        return ContinuousReport(plan.episode, plan.first_step, plan.residual, levels, plan.uncertainty)
+        iterations = self.fitting.iterations * self._rounds(plan.episode)
+        return ContinuousReport(plan.episode, plan.first_step, iterations, plan.residual, levels, plan.uncertainty)
 
     def explain(self, state: Any, *, quantile_level: float | None = None) -> list[ContinuousActionReport]:
         """What the current plan thinks of each action in ``state``; plans first when none is current.
@@ -362,7 +390,9 @@ class ContinuousAgent(EpisodicAgent):
         here = self._one_state(state)
         plan = self._current()
         levels = self.levels(here)
-        shown = np.full(self.model.n_actions, 0.1 if quantile_level is None else as_level(quantile_level))
+        shown = np.full(
+            self.model.n_actions, 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
+        )
         if quantile_level is None and levels is not None:
             shown = levels[0]
         values = self.q_values(here)[0]
@@ -508,6 +538,8 @@ def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any
     missing = [name for name in wanted if not hasattr(model, name)]
     if isinstance(model, type) or missing:
         raise InvalidInputError(f"model must have the methods of a ParametricModel; got {model!r} without {missing}")
+    if type(model).__hash__ is None:
+        raise InvalidInputError(f"model must be hashable, as a frozen dataclass is; got {model!r}")
     if not isinstance(fitting, FittedQ):
         raise InvalidInputError(f"fitting must be a FittedQ; got {fitting!r}")
     if isinstance(risk, Quantile):
@@ -517,6 +549,25 @@ def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any
     if schedule is not None and not (isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)):
         raise InvalidInputError(f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}")
     check_restart(restart)
+
+
+def _check_shapes(belief: Any, model: ParametricModel, centres: SingleArray, discount: float) -> None:
+    """Refuse targets that are not (n, A, B)."""
+    draws = jax.tree.map(_single, belief.sample(2, rng=np.random.default_rng(0)))
+
+    def at_centres(states: jax.Array, draws: Any) -> jax.Array:
+        return model.targets(lambda reached: reached[..., 0], states, draws, discount)
+
+    found = jax.eval_shape(at_centres, centres, draws).shape
+    wanted = (len(centres), model.n_actions, 2)
+    if found != wanted:
+        raise InvalidInputError(
+            f"model.targets must have shape {wanted} for {len(centres)} states and 2 draws; got {found}"
+        )
+
+
+def _listed(lengths: set[tuple[int, ...]]) -> str:
+    return ", ".join(sorted(str(length[0]) if length else "a single one" for length in lengths)) or "none"
 
 
 def _single(array: Any) -> SingleArray:

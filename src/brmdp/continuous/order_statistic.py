@@ -4,7 +4,7 @@ XLA sorts 800 numbers a hundred times slower than it counts how many of them do 
 bracketed, low < answer ≤ high, with the counts at both ends; x is where the answer would lie if the numbers in between were evenly
 spread, every third time the middle, so that no shape of the data can hold it up. When a count says that the answer is the
 smallest number above ``low``, or the largest up to ``high``, that number is taken: the result is the very number that sorting
-would give, ties included.
+would give, ties included. A row with NaN among its numbers gives NaN.
 """
 
 from __future__ import annotations
@@ -85,4 +85,6 @@ def _search(arguments: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
     found = lax.while_loop(unfinished, narrowed, _Bracket(jnp.array(0), smallest, high, ties, up_to))
     just_above = jnp.where(values > found.low, values, jnp.inf).min()
     just_below = jnp.where(values <= found.high, values, -jnp.inf).max()
-    return jnp.where(found.below == rank - 1, just_above, just_below)
+    ordered = jnp.where(found.below == rank - 1, just_above, just_below)
+    # NaN is not at most infinity; the smallest number does not tell, since XLA's minimum may pass NaN over
+    return jnp.where(number_up_to(jnp.array(jnp.inf, values.dtype)) == values.size, ordered, jnp.nan)

@@ -87,7 +87,8 @@ def posterior_mean(
     rng: Any = None,
 ) -> ContinuousAgent:
     """Posterior mean of the targets, over the shared draws; arguments as in :func:`aq_brmdp`."""
-    return _agent(belief, model, discount, Mean(), None, fitting, restart, rng)
+    agent_stream, _ = independent_streams(rng, 2)  # as the others, so that they share their luck
+    return _agent(belief, model, discount, Mean(), None, fitting, restart, agent_stream)
 
 
 def _quantile_agent(

@@ -34,7 +34,7 @@ class FittedQ:
     replay_capacity : int
         Most recent visits kept.
     draws : int
-        Posterior draws per pseudo-episode, shared by all pairs.
+        Posterior draws per pseudo-episode, shared by all pairs; Continuing PSRL takes one, whatever is said here.
     """
 
     hidden: tuple[int, ...] = (64, 64)

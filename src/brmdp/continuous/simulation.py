@@ -170,7 +170,7 @@ class _Meter:
         report, episodes = self.agent.report, self.episodes
         episodes.first_step.append(t)
         episodes.levels.append(report.levels)
-        episodes.iterations.append(self.agent.fitting.iterations)
+        episodes.iterations.append(report.iterations)
         episodes.residual.append(report.residual)
         episodes.error_bound.append(np.inf)
         episodes.status.append(APPROXIMATE)
