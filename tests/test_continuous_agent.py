@@ -315,9 +315,9 @@ def test_a_learning_rate_that_is_too_large_stops_the_training():
         ((4.2, 1.0), r"state must lie in \[0, 4\]²; got \(4.2, 1.0\)"),
         ((-0.1, 1.0), r"state must lie in \[0, 4\]²"),
         ((np.nan, 1.0), "state must be finite"),
-        ((1.0, 1.0, 1.0), "state must have shape"),
-        (3, r"state must be one state, a row of numbers; got shape \(\)"),
-        (((1.0, 1.0),), r"state must be one state, a row of numbers; got shape \(1, 2\)"),
+        ((1.0, 1.0, 1.0), r"state must be one state of 2 numbers; got shape \(3,\)"),
+        (3, r"state must be one state of 2 numbers; got shape \(\)"),
+        (((1.0, 1.0),), r"state must be one state of 2 numbers; got shape \(1, 2\)"),
         ("here", "state must be an array of real numbers"),
     ],
 )

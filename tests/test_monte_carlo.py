@@ -266,3 +266,8 @@ def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
         assert (np.abs(rows.mean(axis=0) - mean) <= 4.5 * deviation / np.sqrt(4000) + 1e-12).all()
         if phi.min() > 1e-2 or pair == 1:
             assert_law(rows, phi)
+
+
+def test_repr():
+    assert repr(brmdp.MonteCarlo()) == "MonteCarlo(coefficient=250, cap=2048)"
+    assert repr(brmdp.MonteCarlo(samples=40, reuse=True)) == "MonteCarlo(samples=40, reuse=True)"

@@ -324,8 +324,9 @@ class ContinuousAgent(EpisodicAgent):
     def _one_state(self, state: Any, name: str = "state") -> SingleArray:
         """(1, D)."""
         given = as_float_array(state, name)
-        if given.ndim != 1:
-            raise InvalidInputError(f"{name} must be one state, a row of numbers; got shape {given.shape}")
+        size = self._visited.shape[1]
+        if given.shape != (size,):
+            raise InvalidInputError(f"{name} must be one state of {size} numbers; got shape {given.shape}")
         return _single(self.model.as_states(given[None], name))
 
     # --- what it thinks ----------------------------------------------------------------------------------------

@@ -80,6 +80,12 @@ class MonteCarlo:
         self._kept: _KeptDraws | None = None
         self._remembered: tuple[FloatArray, FloatArray] | None = None
 
+    def __repr__(self) -> str:
+        size = (
+            f"coefficient={self.coefficient:g}, cap={self.cap}" if self.samples is None else f"samples={self.samples}"
+        )
+        return f"MonteCarlo({size}{', reuse=True' if self.reuse else ''})"
+
     def memory(self) -> dict[str, NDArray[Any]]:
         """Where the random stream stands, and the draws kept."""
         kept = self._remembered if self._kept is None else (self._kept.phi, self._kept.logs)
