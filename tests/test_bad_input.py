@@ -571,3 +571,212 @@ def test_damaged_files_are_named(tmp_path, make, damage):
     path.write_bytes(content[damage])
     with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
         type(posterior).load(path)
+
+
+# --- sparse matrices whose arrays do not fit their shape: refused before compiled code reads them -------------------------
+
+
+def good_matrix(form="csr"):
+    """A kernel of three states and one action, no block of it empty."""
+    kernel = np.array([[0.25, 0.75, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
+    return getattr(sparse, f"{form}_array")(kernel)
+
+
+def with_arrays(form="csr", **changes):
+    """The same matrix with some of its arrays replaced, as SciPy allows."""
+    matrix = good_matrix(form)
+    for name, change in changes.items():
+        setattr(matrix, name, change(np.array(getattr(matrix, name))))
+    return matrix
+
+
+def put(position, value):
+    def change(array):
+        array = array.copy()
+        array[position] = value
+        return array
+
+    return change
+
+
+def from_one():
+    """As a program that counts from 1 would write it; SciPy's constructor takes it."""
+    good = good_matrix()
+    return sparse.csr_array((good.data, good.indices + 1, good.indptr), shape=good.shape)
+
+
+def lists_with(row, columns, entries):
+    matrix = good_matrix("lil")
+    matrix.rows[row] = columns
+    matrix.data[row] = entries
+    return matrix
+
+
+def dictionary_with(key):
+    matrix = good_matrix("dok")
+    matrix._dict[key] = 1.0
+    return matrix
+
+
+BROKEN_SPARSE = {
+    "csr from one": (from_one, r"indices must lie in 0\.\.2; got 3 at position \d; indices are counted from 0"),
+    "csr huge index": (lambda: with_arrays(indices=put(0, 10**9)), r"indices must lie in 0\.\.2; got 1000000000"),
+    "csr huge index int64": (
+        lambda: with_arrays(indices=lambda a: put(0, 2**40)(a.astype(np.int64))),
+        r"indices must lie in 0\.\.2; got 1099511627776 at position 0",
+    ),
+    "csr unsigned index": (lambda: with_arrays(indices=lambda a: a.astype(np.uint64) + 2**63), "indices must lie in"),
+    "csr negative index": (
+        lambda: with_arrays(indices=put(2, -1)),
+        r"indices must lie in 0\.\.2; got -1 at position 2",
+    ),
+    "csr fractional index": (lambda: with_arrays(indices=lambda a: a + 0.5), "indices must be integers; got dtype"),
+    "csr fewer indices": (
+        lambda: with_arrays(indices=lambda a: a[:-1]),
+        r"indices must be 6 integers; got shape \(5,\)",
+    ),
+    "csr more indices": (lambda: with_arrays(indices=lambda a: np.append(a, 0)), "indices must be 6 integers"),
+    "csr flat index table": (lambda: with_arrays(indices=lambda a: a.reshape(2, 3)), "indices must be 6 integers"),
+    "csr fewer data": (lambda: with_arrays(data=lambda a: a[:-1]), "indices must be 5 integers"),
+    "csr more data": (lambda: with_arrays(data=lambda a: np.append(a, 1.0)), "indices must be 7 integers"),
+    "csr data in a table": (lambda: with_arrays(data=lambda a: a.reshape(2, 3)), "data must have one axis"),
+    "csr masked data": (lambda: masked_data(), "kernel must be.*without masked"),
+    "csr pointer beyond": (lambda: with_arrays(indptr=put(-1, 10**6)), "indptr must rise from 0 to 6"),
+    "csr pointer below": (lambda: with_arrays(indptr=put(-1, 5)), "indptr must rise from 0 to 6.*got 0 to 5"),
+    "csr pointer start": (lambda: with_arrays(indptr=put(0, 1)), "indptr must rise from 0 to 6.*got 1 to 6"),
+    "csr pointer falls": (lambda: with_arrays(indptr=put(1, 10**8)), "indptr must rise from 0 to 6.*falling"),
+    "csr pointer negative": (lambda: with_arrays(indptr=put(1, -5)), "indptr must rise from 0 to 6.*falling"),
+    "csr pointer wrapped": (lambda: with_arrays(indptr=put(2, -(2**31))), "indptr must rise.*falling"),
+    "csr pointers too few": (lambda: with_arrays(indptr=lambda a: a[:-1]), "indptr must be 4 integers"),
+    "csr pointers too many": (lambda: with_arrays(indptr=lambda a: np.append(a, 6)), "indptr must be 4 integers"),
+    "csr no pointers": (lambda: with_arrays(indptr=lambda a: a[:0]), "indptr must be 4 integers"),
+    "csr fractional pointers": (lambda: with_arrays(indptr=lambda a: a * 1.0), "indptr must be integers; got dtype"),
+    "csc huge index": (lambda: with_arrays("csc", indices=put(0, 10**9)), r"indices must lie in 0\.\.2"),
+    "csc pointer falls": (lambda: with_arrays("csc", indptr=put(1, 10**8)), "indptr must rise"),
+    "bsr huge index": (lambda: with_arrays("bsr", indices=put(0, 10**9)), r"indices must lie in 0\.\.\d"),
+    "bsr pointer beyond": (lambda: with_arrays("bsr", indptr=put(-1, 10**6)), "indptr must rise"),
+    "bsr blocks too large": (lambda: with_arrays("bsr", data=lambda a: np.ones((len(a), 2, 2))), "whole blocks"),
+    "bsr without height": (
+        lambda: with_arrays("bsr", data=lambda a: np.ones((len(a), 0, 1))),
+        "data must have one axis",
+    ),
+    "coo huge row": (lambda: with_arrays("coo", row=put(0, 10**9)), r"row must lie in 0\.\.2; got 1000000000"),
+    "coo huge column": (lambda: with_arrays("coo", col=put(0, 10**9)), r"col must lie in 0\.\.2; got 1000000000"),
+    "coo negative": (lambda: with_arrays("coo", col=put(3, -1)), r"col must lie in 0\.\.2; got -1 at position 3"),
+    "coo fewer": (lambda: with_arrays("coo", row=lambda a: a[:-1]), "row must be 6 integers"),
+    "coo fewer data": (lambda: with_arrays("coo", data=lambda a: a[:-1]), "row must be 5 integers"),
+    "lil huge column": (lambda: lists_with(1, [10**9], [1.0]), r"col must lie in 0\.\.2; got 1000000000"),
+    "lil negative column": (lambda: lists_with(1, [-2], [1.0]), r"col must lie in 0\.\.2; got -2"),
+    "lil lengths": (lambda: lists_with(1, [0, 1], [1.0]), "a column for every entry"),
+    "lil column of another kind": (lambda: lists_with(1, ["x"], [1.0]), "col must be integers"),
+    "dok huge column": (lambda: dictionary_with((0, 10**9)), r"col must lie in 0\.\.2"),
+    "dok negative row": (lambda: dictionary_with((-4, 0)), r"row must lie in 0\.\.2"),
+    "dia offset": (lambda: with_arrays("dia", offsets=put(0, -(2**31))), r"offsets must lie in -2\.\.2"),
+    "dia fewer offsets": (lambda: with_arrays("dia", offsets=lambda a: a[:-1]), r"offsets must be \d integers"),
+}
+
+
+def masked_data():
+    matrix = good_matrix()
+    matrix.data = np.ma.array(matrix.data, mask=[0, 0, 1, 0, 0, 0])
+    return matrix
+
+
+BEYOND_KERNELS = {
+    "transitions": lambda bad: brmdp.TabularMDP(bad, np.zeros((3, 1)), 0.9),
+    "concentration": lambda bad: brmdp.DirichletPosterior(bad),
+    "possible": lambda bad: brmdp.DirichletPosterior.uniform(3, 1, possible=bad),
+    "kernel": lambda bad: brmdp.DirichletPosterior.informative(bad, 5.0),
+    r"kernels\[1\]": lambda bad: brmdp.ScenarioPosterior([good_matrix(), bad], [0.5, 0.5]),
+    "rewards": lambda bad: brmdp.TabularMDP(good_matrix(), bad, 0.9),
+}
+
+
+@pytest.mark.parametrize("role", [*BEYOND_KERNELS, "planned rewards"])
+@pytest.mark.parametrize("case", BROKEN_SPARSE)
+def test_sparse_arrays_that_do_not_fit_are_refused_by_name(case, role):
+    make, message = BROKEN_SPARSE[case]
+    name = role.removeprefix("planned ")
+    posterior = brmdp.DirichletPosterior.uniform(3, 1)
+    call = BEYOND_KERNELS.get(role, lambda bad: brmdp.plan(posterior, bad, 0.9, risk=brmdp.Mean()))
+    with pytest.raises(brmdp.InvalidInputError, match=message.replace("kernel", name)) as caught:
+        call(make())
+    assert str(caught.value).startswith(name.replace("\\", ""))
+
+
+@pytest.mark.parametrize("role", BEYOND_KERNELS)
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_sparse_arrays_that_fit_are_taken(form, role):
+    assert BEYOND_KERNELS[role](good_matrix(form)).pattern.n_transitions == 6
+    wide = good_matrix(form)
+    for name in ("indices", "indptr"):
+        if hasattr(wide, name):
+            setattr(wide, name, getattr(wide, name).astype(np.uint64))
+    assert BEYOND_KERNELS[role](wide).pattern.n_transitions == 6
+
+
+def test_columns_out_of_order_are_put_in_order_even_if_the_matrix_says_they_are():
+    matrix = good_matrix()
+    assert matrix.has_sorted_indices
+    matrix.indices[:2] = [1, 0]
+    matrix.data[:2] = [0.75, 0.25]
+    mdp = brmdp.TabularMDP(matrix, matrix, 0.9)
+    np.testing.assert_array_equal(mdp.kernel()[:, 0], good_matrix().toarray())
+    np.testing.assert_array_equal(mdp.transition_rewards, good_matrix().data)
+
+
+def test_sparse_sums_are_taken_in_double_precision():
+    doubled = sparse.csr_array((np.full(4, 100, dtype=np.int8), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    mdp = brmdp.TabularMDP(np.eye(2)[:, None], doubled, 0.9)
+    np.testing.assert_array_equal(mdp.transition_rewards, [200.0, 200.0])
+    huge = sparse.csr_array((np.full(4, 1e308), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    with pytest.raises(brmdp.InvalidInputError, match="rewards must be finite"):
+        brmdp.TabularMDP(np.eye(2)[:, None], huge, 0.9)
+
+
+# --- masked arrays --------------------------------------------------------------------------------------------------------
+
+
+def masked(array, index):
+    result = np.ma.array(array)
+    result[index] = np.ma.masked
+    return result
+
+
+MASKED = {
+    "transitions": lambda: mdp(masked(KERNEL, (0, 0, 0))),
+    "rewards": lambda: mdp(rewards=masked(REWARDS, (0, 0, 1))),
+    "start": lambda: mdp(start=masked([0.5, 0.5], 0)),
+    "admissible": lambda: mdp(admissible=masked(ADMISSIBLE, (0, 0))),
+    "concentration": lambda: brmdp.DirichletPosterior(masked(np.ones((2, 2, 2)), (0, 0, 0))),
+    "possible": lambda: brmdp.DirichletPosterior.uniform(2, 2, possible=masked(np.ones((2, 2, 2)), (0, 0, 0))),
+    "kernel": lambda: brmdp.DirichletPosterior.informative(masked(KERNEL, (0, 0, 0)), 5.0),
+    "outcomes": lambda: brmdp.DisturbancePosterior(masked(OUTCOMES, (0, 0, 0))),
+    "disturbance": lambda: disturbance().observe_disturbance(masked([0, 1], 0)),
+    r"kernels\[1\]": lambda: brmdp.ScenarioPosterior(np.ma.stack([KERNEL, masked(KERNEL, (0, 0, 0))]), [0.5, 0.5]),
+    "weights": lambda: brmdp.ScenarioPosterior([KERNEL, KERNEL], masked([0.5, 0.5], 0)),
+    "alpha": lambda: brmdp.Quantile(masked(np.full((2, 2), 0.5), (0, 0))),
+    "policy": lambda: evaluated(masked([0, 0], 1)),
+    "discount": lambda: plan(discount=np.ma.masked),
+    "demand": lambda: brmdp.envs.inventory(demand=masked([0.5, 0.5], 0)),
+    "state": lambda: dirichlet().observe(masked([0, 0], 1), [0, 0], [0, 0]),
+    "action": lambda: dirichlet().observe(0, masked(np.array(0), ()), 0),
+    "next_state": lambda: scenario().observe(0, 0, masked([0, 0], 1)),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_entries_are_refused_by_name(name):
+    with pytest.raises(brmdp.InvalidInputError, match=rf"^{name} must (be|hold|lie)"):
+        MASKED[name]()
+
+
+def test_masks_inside_lists_are_seen_too():
+    with pytest.raises(brmdp.InvalidInputError, match="rewards must be.*without masked entries"):
+        plan(rewards=[masked(REWARDS[0], (0, 1)), REWARDS[1]])
+
+
+def test_masked_arrays_that_hide_nothing_are_plain_arrays():
+    plain, dressed = mdp(), mdp(np.ma.array(KERNEL), np.ma.array(REWARDS))
+    np.testing.assert_array_equal(plain.probabilities, dressed.probabilities)
+    assert type(dressed.rewards) is np.ndarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "as_float_array",
     "as_index",
     "as_index_array",
+    "as_json",
     "as_level",
     "as_levels",
     "as_number",
@@ -25,9 +27,14 @@ __all__ = [
     "as_positive_number",
     "as_rng",
     "first_bad",
+    "rounding_of",
+    "sum_tolerance",
 ]
 
 LEAST_LEVEL = 1e-100
+
+SUM_TOLERANCE, COARSEST_SUM = 1e-8, 0.01
+"""Probabilities must sum to one this closely: in double precision, and in whatever precision they came."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,11 +46,48 @@ def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
-    """np.asarray, with a named error for ragged or otherwise impossible input."""
+    """np.asarray, with a named error for ragged or otherwise impossible input, and for masked entries."""
     try:
-        return np.asarray(value)
+        masked = _has_masked(value)
+        array = np.asanyarray(value)
+        if masked or _has_masked(array):
+            raise InvalidInputError(f"{name} must be {what} without masked entries; fill or remove them")
+        return np.asarray(array)
+    except InvalidInputError:
+        raise
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must be {what}; got {error}") from None
+
+
+def _has_masked(value: Any) -> bool:
+    """Whether a masked array, alone or in lists (where NumPy would look through its mask), hides an entry."""
+    if isinstance(value, np.ma.MaskedArray):
+        return bool(np.ma.is_masked(value))
+    if isinstance(value, list | tuple):
+        return any(_has_masked(item) for item in value if isinstance(item, list | tuple | np.ma.MaskedArray))
+    return False
+
+
+def rounding_of(array: Any) -> float:
+    """Relative rounding of numbers that came in less than double precision; 0 for others."""
+    dtype = array.dtype
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" and dtype.itemsize < 8 else 0.0
+
+
+def sum_tolerance(rounding: float, width: Any) -> Any:
+    """How far the sum of ``width`` probabilities may be from one: 1e-8, or their rounding if that is coarser."""
+    return np.maximum(SUM_TOLERANCE, np.minimum(rounding * np.asarray(width), COARSEST_SUM))
+
+
+def as_json(value: Any, name: str, longest: int) -> Any:
+    """What a text in an array without axes describes, if it is not longer than ``longest`` characters."""
+    array = as_array(value, name, "a text")
+    if array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * longest:
+        raise InvalidInputError(f"{name} must be a text of at most {longest} characters; got {array.dtype}")
+    try:
+        return json.loads(str(array))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{name} must be JSON: {error}") from None
 
 
 def as_number(value: Any, name: str, allowed: str) -> float:
@@ -127,7 +171,7 @@ def as_index(value: Any, size: int, name: str) -> int:
         index = operator.index(value)
     except TypeError:
         index = -1
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__") or _has_masked(value):
         raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}")
     if not 0 <= index < size:
         raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {index}")
@@ -139,6 +183,8 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
     array = as_array(value, name, "integers")
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)
+    if array.dtype.kind == "O":
+        array = _as_integers(array)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}")
     bad = (array < 0) | (array >= size)
@@ -147,6 +193,13 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
         at = f" at index {where}" if where else ""
         raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {array[where]}{at}")
     return array.astype(np.int64)
+
+
+def _as_integers(array: NDArray[Any]) -> NDArray[Any]:
+    """Python integers that came as objects, as some tables have them; anything else is left as it is."""
+    if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in array.flat):
+        return np.array([int(item) for item in array.flat]).reshape(array.shape)
+    return array
 
 
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:

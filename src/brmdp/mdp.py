@@ -14,13 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_array, as_discount, as_float_array, as_index, as_number
+from brmdp._sparse import as_csr
+from brmdp._validation import (
+    SUM_TOLERANCE,
+    FloatArray,
+    IntArray,
+    as_array,
+    as_discount,
+    as_float_array,
+    as_index,
+    as_number,
+    rounding_of,
+    sum_tolerance,
+)
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries
 
-__all__ = ["ROW_SUM_TOLERANCE", "TabularMDP", "normalised_rows"]
-
-ROW_SUM_TOLERANCE = 1e-8
+__all__ = ["TabularMDP", "normalised_rows", "pattern_and_probabilities"]
 
 
 class TabularMDP(OnPattern):
@@ -29,7 +39,8 @@ class TabularMDP(OnPattern):
     Parameters
     ----------
     transitions : (S, A, S) array or SciPy sparse matrix (S·A, S) with row s·A + a
-        P(s'|s,a). Rows of admissible actions sum to one.
+        P(s'|s,a). Rows of admissible actions sum to one, within 1e-8. A kernel in less than double precision may be off by
+        its rounding times the number of successors, at most by 0.01. The rows are then made to sum to one exactly.
     rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
         r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`: it may be defined beyond the possible transitions, which
         a belief with wider support needs.
@@ -61,9 +72,9 @@ class TabularMDP(OnPattern):
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
-        pattern, probabilities = pattern_and_entries(transitions, "transitions", admissible)
+        pattern, probabilities = pattern_and_probabilities(transitions, "transitions", admissible)
         self.pattern: TransitionPattern = pattern
-        self.probabilities: FloatArray = normalised_rows(pattern, probabilities, "transitions")
+        self.probabilities: FloatArray = probabilities
         self.transition_rewards: FloatArray = pattern.gather(rewards)
         self.rewards: Any = _own_copy(rewards)
         self.discount: float = as_discount(discount)
@@ -156,7 +167,7 @@ class TabularMDP(OnPattern):
         if start is None:
             start = 0
         elif ends and isinstance(start, list | tuple | np.ndarray) and len(start) == n:
-            start = np.append(np.asarray(start, dtype=float), 0.0)
+            start = np.append(as_float_array(start, "start"), 0.0)
         admissible = np.diff(indptr).reshape(n_states, n_actions) > 0
         names = [str(s) for s in range(n)] + ["terminal"] if ends else None
         return cls(transitions, rewards, discount, start, admissible=admissible, state_names=names)
@@ -170,7 +181,7 @@ def _gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
             f"{name} must list (probability, next state, reward, terminated); got {entry!r}"
         ) from None
     chance = as_number(probability, f"probability in {name}", "a number in [0, 1]")
-    if not 0.0 <= chance <= 1.0 + ROW_SUM_TOLERANCE:
+    if not 0.0 <= chance <= 1.0 + SUM_TOLERANCE:
         raise InvalidInputError(f"probability in {name} must lie in [0, 1]; got {probability!r}")
     paid = as_number(reward, f"reward in {name}", "a finite number")
     if not np.isfinite(paid):
@@ -178,10 +189,22 @@ def _gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
     return chance, next_state, paid, bool(terminated)
 
 
-def normalised_rows(pattern: TransitionPattern, probabilities: FloatArray, name: str) -> FloatArray:
-    """Check that the rows of admissible pairs sum to one, and make the sums exact."""
+def pattern_and_probabilities(kernel: Any, name: str, admissible: Any = None) -> tuple[TransitionPattern, FloatArray]:
+    """Possible transitions of a kernel, dense (S, A, S) or sparse (S·A, S), and their probabilities, checked."""
+    given = kernel if sparse.issparse(kernel) else as_array(kernel, name, "an array of real numbers")
+    pattern, entries = pattern_and_entries(given, name, admissible)
+    return pattern, normalised_rows(pattern, entries, name, rounding_of(given))
+
+
+def normalised_rows(
+    pattern: TransitionPattern, probabilities: FloatArray, name: str, rounding: float = 0.0
+) -> FloatArray:
+    """Check that the rows of admissible pairs sum to one, and make the sums exact.
+
+    ``rounding`` is that of the numbers as they came, where it is coarser than double precision.
+    """
     sums = np.bincount(pattern.pair_of_transition, weights=probabilities, minlength=pattern.n_pairs)
-    off = pattern.admissible.ravel() & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    off = pattern.admissible.ravel() & (np.abs(sums - 1.0) > sum_tolerance(rounding, pattern.widths))
     if off.any():
         pair = int(np.argmax(off))
         s, a = divmod(pair, pattern.n_actions)
@@ -191,21 +214,25 @@ def normalised_rows(pattern: TransitionPattern, probabilities: FloatArray, name:
 
 def _own_copy(rewards: Any) -> Any:
     if sparse.issparse(rewards):
-        return sparse.csr_array(rewards, dtype=np.float64, copy=True)
+        return as_csr(rewards, "rewards")
     copy = np.array(as_float_array(rewards, "rewards"))
     copy.flags.writeable = False
     return copy
 
 
 def _as_start(start: Any, n_states: int) -> int | FloatArray:
-    if as_array(start, "start", f"a state or a distribution over {n_states} states").ndim == 0:
+    given = as_array(start, "start", f"a state or a distribution over {n_states} states")
+    if given.ndim == 0:
         return as_index(start, n_states, "start")
-    distribution = np.array(as_float_array(start, "start"))
-    if distribution.shape != (n_states,) or (distribution < 0).any() or abs(distribution.sum() - 1) > 1e-8:
+    distribution, rounding = np.array(as_float_array(given, "start")), rounding_of(given)
+    off = abs(distribution.sum() - 1.0) > sum_tolerance(rounding, distribution.size)
+    if distribution.shape != (n_states,) or (distribution < 0).any() or off:
         raise InvalidInputError(
             f"start must be a state or a probability distribution over {n_states} states; "
             f"got shape {distribution.shape}, sum {distribution.sum():.12g}"
         )
+    if rounding:
+        distribution /= distribution.sum()
     distribution.flags.writeable = False
     return distribution
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from brmdp._sparse import as_csr
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -153,11 +154,9 @@ class TransitionPattern:
         if sparse.issparse(rewards):
             if rewards.shape != (self.n_pairs, self.n_states):
                 raise InvalidInputError(f"{name} must have shape {shapes}; got a sparse {rewards.shape}")
-            matrix = sparse.csr_array(rewards)
-            matrix.sum_duplicates()
-            data = as_float_array(matrix.data, name)
+            matrix = as_csr(rewards, name)
             if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(matrix.indices, self.next_states):
-                return data.copy()
+                return np.asarray(matrix.data)
             flat = np.asarray(matrix[self.pair_of_transition, self.next_states]).ravel()
             return np.ascontiguousarray(flat, dtype=np.float64)
         array = as_float_array(rewards, name)
@@ -329,11 +328,7 @@ def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
             raise InvalidInputError(
                 f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got {kernel.shape}"
             )
-        if kernel.dtype.kind not in "biuf":
-            raise InvalidInputError(f"{name} must be real numbers; got a sparse matrix of dtype {kernel.dtype}")
-        matrix = sparse.csr_array(kernel, dtype=np.float64, copy=True)
-        as_float_array(matrix.data, name)
-        matrix.sum_duplicates()
+        matrix = as_csr(kernel, name)
         matrix.eliminate_zeros()
         return matrix
     array = as_float_array(kernel, name)

@@ -25,7 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_number, as_positive_int
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_array,
+    as_float_array,
+    as_number,
+    as_positive_int,
+    rounding_of,
+    sum_tolerance,
+)
 from brmdp.envs.rendering import StockPainter
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import InvalidInputError
@@ -174,8 +183,10 @@ class InventoryEnv(TabularEnv):
 
 
 def _as_demand(demand: Any) -> FloatArray:
-    probabilities = np.array(as_float_array(demand, "demand"))
-    if probabilities.ndim != 1 or (probabilities < 0).any() or abs(probabilities.sum() - 1.0) > 1e-8:
+    given = as_array(demand, "demand", "probabilities")
+    probabilities = np.array(as_float_array(given, "demand"))
+    tolerance = sum_tolerance(rounding_of(given), probabilities.size)
+    if probabilities.ndim != 1 or (probabilities < 0).any() or abs(probabilities.sum() - 1.0) > tolerance:
         raise InvalidInputError(
             f"demand must be probabilities of 0, 1, …, one after another, that sum to one; "
             f"got shape {probabilities.shape}, sum {probabilities.sum():.12g}"

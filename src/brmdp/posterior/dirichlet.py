@@ -20,7 +20,7 @@ from brmdp._validation import (
     as_positive_number,
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.mdp import TabularMDP, normalised_rows
+from brmdp.mdp import TabularMDP, pattern_and_probabilities
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.gammas import as_concentrations, dirichlet_rows
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
@@ -113,8 +113,7 @@ class DirichletPosterior(OnPattern, Stored):
         if isinstance(kernel, TabularMDP):
             pattern, entries = kernel.pattern, kernel.probabilities
         else:
-            pattern, entries = pattern_and_entries(kernel, "kernel", admissible)
-            entries = normalised_rows(pattern, entries, "kernel")
+            pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
         posterior = cls.__new__(cls)
         posterior._set(pattern, size * entries, np.zeros(pattern.n_transitions, dtype=np.int64))
         return posterior

@@ -16,12 +16,15 @@ from scipy import sparse
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    as_array,
     as_float_array,
     as_index_array,
     first_bad,
+    rounding_of,
+    sum_tolerance,
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.mdp import TabularMDP, normalised_rows
+from brmdp.mdp import TabularMDP, normalised_rows, pattern_and_probabilities
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
@@ -52,8 +55,7 @@ class ScenarioPosterior(OnPattern, Stored):
             if isinstance(kernel, TabularMDP):
                 parsed.append((kernel.pattern, kernel.probabilities))
             else:
-                pattern, entries = pattern_and_entries(kernel, f"kernels[{k}]")
-                parsed.append((pattern, normalised_rows(pattern, entries, f"kernels[{k}]")))
+                parsed.append(pattern_and_probabilities(kernel, f"kernels[{k}]"))
         shapes = {(pattern.n_states, pattern.n_actions) for pattern, _ in parsed}
         if len(shapes) > 1:
             raise InvalidInputError(f"kernels must all have the same states and actions; got {sorted(shapes)}")
@@ -141,13 +143,14 @@ class ScenarioPosterior(OnPattern, Stored):
 
 
 def _as_weights(weights: Any, n: int) -> FloatArray:
-    mass = as_float_array(weights, "weights")
+    given = as_array(weights, "weights", "numbers")
+    mass = as_float_array(given, "weights")
     if mass.shape != (n,):
         raise InvalidInputError(f"weights must have shape ({n},), one per kernel; got {mass.shape}")
     if (mass < 0).any():
         bad = first_bad(mass < 0)
         raise InvalidInputError(f"weights must not be negative; got {mass[bad]} at index {bad[0]}")
-    if abs(mass.sum() - 1.0) > 1e-8:
+    if abs(mass.sum() - 1.0) > sum_tolerance(rounding_of(given), n):
         raise InvalidInputError(f"weights must sum to one; got {mass.sum():.12g}")
     return mass
 
