@@ -10,6 +10,7 @@ import pytest
 import brmdp
 import problems
 from brmdp import agents
+from brmdp._streams import stream_from_state, stream_state
 from brmdp.envs import InventoryEnv, TabularEnv, frozenlake, riverswim
 from brmdp.posterior.storage import load_arrays, save_arrays
 
@@ -555,6 +556,14 @@ def parts_with(**changes):
     return change
 
 
+def nested(depth):
+    """Parts in parts."""
+    part = {"type": "Mean"}
+    for _ in range(depth):
+        part = {"type": "Quantile", "alpha": part}
+    return part
+
+
 ALL = (
     *("parts", "rewards", "numbers", "counters", "visits", "visits_at_start", "tie_stream", "restart_stream"),
     *("latest.counts", "latest.prior", "values", "q_values", "policy", "belief.counts", "levels"),
@@ -630,6 +639,20 @@ def test_draws_that_are_missing_are_refused(tmp_path):
         ("tie_stream", changed(lambda a: np.array('{"bit_generator": "PCG64"}'))),
         ("restart_stream", changed(lambda a: np.array('{"bit_generator": "Nothing"}'))),
         ("restart_stream", changed(lambda a: np.array('{"bit_generator": "seed"}'))),
+        ("parts", changed(lambda a: np.array("[" * 100_000))),
+        ("parts", parts_with(risk=nested(300))),
+        ("parts", changed(lambda a: np.array(["{}"]))),
+        ("counters", entry(2**62, 0)),
+        ("counters", entry(10**6, 2)),
+        ("counters", entry(7, 5)),
+        ("counters", changed(lambda a: a.astype(np.uint64) + np.uint64(2**63))),
+        ("values", entry(1e150)),
+        ("q_values", entry(1e150)),
+        ("q_values", entry(-np.inf)),
+        ("latest.prior", entry(1e300)),
+        ("belief.prior", entry(1e300)),
+        ("latest.counts", entry(2**61)),
+        ("plan", entry(10**6, 0)),
         ("latest.counts", changed(lambda a: a[:-1])),
         ("latest.counts", entry(-1)),
         ("belief.counts", changed(lambda a: a[:-1])),
@@ -658,6 +681,9 @@ def test_a_correct_digest_over_nonsense_is_refused(name, change, tmp_path):
         ("risk.logs", entry(np.nan)),
         ("risk.phi", changed(lambda a: a[:-1])),
         ("risk.phi", entry(-1.0)),
+        ("risk.phi", entry(1e-31)),
+        ("risk.phi", entry(1e300)),
+        ("risk.logs", entry(1e300)),
         ("risk.stream", changed(lambda a: np.array("nothing"))),
     ],
 )
@@ -667,3 +693,126 @@ def test_draws_that_make_no_sense_are_refused(name, change, tmp_path):
     forged(path, name, change)
     with pytest.raises(brmdp.CorruptFileError, match=r"agent\.npz"):
         agents.Agent.load(path)
+
+
+def test_fewer_draws_than_transitions_are_refused(tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path, "aq-brmdp/monte-carlo-reused")
+    arrays = load_arrays(path, "Agent")
+    save_arrays(
+        path,
+        "Agent",
+        arrays | {"risk.phi": arrays["risk.phi"][:-1].copy(), "risk.logs": arrays["risk.logs"][:, :-1].copy()},
+    )
+    with pytest.raises(brmdp.CorruptFileError, match=r"risk\.phi"):
+        agents.Agent.load(path)
+
+
+# --- random streams ---------------------------------------------------------------------------------------------------
+
+
+GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+
+
+def drawn(rng):
+    """Of all kinds that keep something back in the generator."""
+    return [
+        *rng.random(3),
+        *rng.integers(2**31, size=3, dtype=np.uint32).tolist(),
+        *rng.standard_normal(3),
+        rng.random(dtype=np.float32),
+    ]
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+@pytest.mark.parametrize("used", [0, 1, 5, 1300])
+def test_every_bit_generator_of_numpy_goes_on_from_its_state(kind, used):
+    rng = np.random.Generator(getattr(np.random, kind)(11))
+    rng.integers(2**31, size=used, dtype=np.uint32)
+    twin = stream_from_state(stream_state(rng))
+    assert type(twin.bit_generator).__name__ == kind
+    assert drawn(twin) == drawn(rng)
+    assert stream_state(twin) == stream_state(rng)
+
+
+def state_of(kind):
+    return json.loads(str(stream_state(np.random.Generator(getattr(np.random, kind)(3)))))
+
+
+def with_field(kind, path, value):
+    state = state_of(kind)
+    place = state
+    *folders, name = path.split(".")
+    for folder in folders:
+        place = place[folder]
+    assert name in place
+    place[name] = value
+    return state
+
+
+WILD_STATES = {
+    **{f"bit_generator {name}": {"bit_generator": name} for name in ("test", "seed", "Generator", "bytes", "__name__")},
+    **{f"bit_generator {value!r}": {"bit_generator": value} for value in (None, 3, ["PCG64"], {})},
+    "another generator's state": state_of("PCG64") | {"bit_generator": "MT19937"},
+    "an unknown field": state_of("PCG64") | {"extra": 1},
+    **{
+        f"MT19937 pos {value!r}": with_field("MT19937", "state.pos", value)
+        for value in (625, 10**6, 2**31 - 1, 2**70, -1, 1.5, True, None, "3", [3])
+    },
+    "MT19937 short key": with_field("MT19937", "state.key", [1] * 623),
+    "MT19937 long key": with_field("MT19937", "state.key", [1] * 625),
+    "MT19937 wide key": with_field("MT19937", "state.key", [2**32] * 624),
+    "MT19937 empty key": with_field("MT19937", "state.key", [0] * 624),
+    "MT19937 no list": with_field("MT19937", "state.key", 5),
+    **{
+        f"Philox buffer_pos {value!r}": with_field("Philox", "buffer_pos", value)
+        for value in (5, -1, 10**9, 2**40, 0.5, None)
+    },
+    "Philox short buffer": with_field("Philox", "buffer", [0, 0, 0]),
+    "Philox short key": with_field("Philox", "state.key", [1]),
+    "Philox negative counter": with_field("Philox", "state.counter", [0, 0, 0, -1]),
+    "SFC64 short state": with_field("SFC64", "state.state", [1, 2, 3]),
+    "SFC64 fractions": with_field("SFC64", "state.state", [1, 2, 3, 0.5]),
+    "PCG64 state": with_field("PCG64", "state.state", 2**128),
+    "PCG64 negative state": with_field("PCG64", "state.state", -1),
+    "PCG64 even increment": with_field("PCG64", "state.inc", 2),
+    "PCG64 has_uint32": with_field("PCG64", "has_uint32", 2),
+    "PCG64 uinteger": with_field("PCG64", "uinteger", 2**32),
+    "PCG64 text": with_field("PCG64", "state.state", "1"),
+    "a list": [1, 2],
+}
+
+
+@pytest.mark.parametrize("case", WILD_STATES)
+def test_a_wild_state_is_refused_before_it_is_used(case, monkeypatch):
+    def called(*args, **kwargs):
+        raise AssertionError("a file had a function called")
+
+    monkeypatch.setattr(np.random, "test", called)
+    monkeypatch.setattr(np.random, "seed", called)
+    with pytest.raises(brmdp.InvalidInputError, match="random stream"):
+        stream_from_state(np.array(json.dumps(WILD_STATES[case])))
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "[" * 10_000, "9" * 15_000, " " * 20_001, "NaN", '{"a": ' * 2000])
+def test_a_state_that_is_no_description_is_refused(text):
+    with pytest.raises(brmdp.InvalidInputError, match="random stream"):
+        stream_from_state(np.array(text))
+
+
+@pytest.mark.parametrize("name", ["tie_stream", "restart_stream"])
+@pytest.mark.parametrize("case", ["bit_generator test", "MT19937 pos 1000000", "Philox buffer_pos 1000000000"])
+def test_a_wild_state_in_a_file_is_refused(tmp_path, case, name):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    forged(path, name, changed(lambda a: np.array(json.dumps(WILD_STATES[case]))))
+    with pytest.raises(brmdp.CorruptFileError, match=r"agent\.npz.*random stream"):
+        agents.Agent.load(path)
+
+
+def test_a_stream_of_another_make_is_refused_when_saving():
+    class Foreign:
+        bit_generator = type("Xoshiro", (), {"state": {"bit_generator": "Xoshiro", "state": 1}})()
+
+    with pytest.raises(brmdp.InvalidInputError, match=r"rng must use one of NumPy's bit generators.*got Xoshiro"):
+        stream_state(Foreign())

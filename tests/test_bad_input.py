@@ -772,7 +772,7 @@ def test_masked_entries_are_refused_by_name(name):
 
 
 def test_masks_inside_lists_are_seen_too():
-    with pytest.raises(brmdp.InvalidInputError, match="rewards must be.*without masked entries"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"rewards must be.*without masked entries"):
         plan(rewards=[masked(REWARDS[0], (0, 1)), REWARDS[1]])
 
 

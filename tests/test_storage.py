@@ -1,14 +1,17 @@
 """Saved posteriors: lossless, complete or absent, and any damage is a CorruptFileError, never another posterior."""
 
+import io
 import os
 import pickle
+import stat
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
 import brmdp
-from brmdp.posterior.storage import load_arrays, save_arrays
+from brmdp.posterior.storage import MOST_ARRAYS, load_arrays, save_arrays
 
 
 def dirichlet():
@@ -120,7 +123,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(saved, monkeypatch):
     def broken(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "savez", broken)
+    monkeypatch.setattr(np.lib.format, "write_array", broken)
     with pytest.raises(OSError, match="disk full"):
         posterior.save(path)
     assert os.listdir(path.parent) == [path.name]
@@ -327,6 +330,11 @@ def last_set(value):
         (dirichlet, "prior", last_set(np.nan)),
         (dirichlet, "prior", last_set(-1.0)),
         (dirichlet, "prior", lambda a: a[:-1]),
+        (dirichlet, "prior", last_set(1e300)),
+        (dirichlet, "prior", last_set(1.1e12)),
+        (dirichlet, "prior", last_set(1e-31)),
+        (dirichlet, "counts", last_set(2**61)),
+        (dirichlet, "counts", last_set(10**12 + 1)),
         (dirichlet, "counts", last_set(-3)),
         (dirichlet, "counts", lambda a: a.astype(float)),
         (dirichlet, "counts", lambda a: a[:-1]),
@@ -337,11 +345,14 @@ def last_set(value):
         (disturbance, "outcomes", lambda a: a[0]),
         (disturbance, "prior", last_set(0.0)),
         (disturbance, "prior", lambda a: a[:-1]),
+        (disturbance, "prior", last_set(1e300)),
+        (disturbance, "counts", last_set(2**61)),
         (disturbance, "counts", last_set(-1)),
         (scenario, "weights", last_set(-0.5)),
         (scenario, "weights", last_set(np.nan)),
         (scenario, "weights", lambda a: 2 * a),
         (scenario, "weights", lambda a: a[:-1]),
+        (scenario, "weights", lambda a: a.astype(np.float32)),
         (scenario, "probabilities", lambda a: 2 * a),
         (scenario, "probabilities", last_set(np.inf)),
         (scenario, "shape", lambda a: a + 1),
@@ -351,3 +362,158 @@ def test_nonsense_with_a_correct_digest_is_refused(tmp_path, make, name, change)
     cls = forged(tmp_path / "forged.npz", make, **{name: change})
     with pytest.raises(brmdp.CorruptFileError, match=r"forged\.npz"):
         cls.load(tmp_path / "forged.npz")
+
+
+def test_the_largest_concentrations_and_counts_that_are_allowed_are_read(tmp_path):
+    cls = forged(tmp_path / "p", dirichlet, prior=lambda a: np.full_like(a, 1e12), counts=last_set(10**12))
+    assert cls.load(tmp_path / "p").concentration("flat").max() == 2e12
+
+
+# --- on any version of NumPy ---------------------------------------------------------------------------------------------
+
+
+def test_files_of_numpy_2_0_and_2_1_are_read(saved):
+    """There np.savez took its keyword allow_pickle=False for an array of that name."""
+    posterior, path = saved
+    stray = io.BytesIO()
+    np.save(stray, np.array(False))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("allow_pickle.npy", stray.getvalue())
+    assert content(type(posterior).load(path)) == content(posterior)
+
+
+@pytest.mark.parametrize("value", [np.array(True), np.array([False]), np.array(0)])
+def test_nothing_else_goes_under_that_name(saved, value):
+    posterior, path = saved
+    stray = io.BytesIO()
+    np.save(stray, value)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("allow_pickle.npy", stray.getvalue())
+    with pytest.raises(brmdp.CorruptFileError, match="digest does not match"):
+        type(posterior).load(path)
+
+
+def test_a_file_holds_what_was_given_and_the_header_alone(saved):
+    posterior, path = saved
+    with zipfile.ZipFile(path) as archive:
+        names = {name.removesuffix(".npy") for name in archive.namelist()}
+    assert names == {"format", "kind", "digest", *posterior.arrays()}
+
+
+def test_objects_are_not_written(tmp_path):
+    with pytest.raises(brmdp.InvalidInputError, match="odd must hold numbers or text to be saved; got dtype object"):
+        save_arrays(tmp_path / "p", "Something", {"odd": np.array([{}], dtype=object)})
+    assert os.listdir(tmp_path) == []
+
+
+# --- permissions and links ------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_file_has_ordinary_permissions_and_keeps_them(saved):
+    posterior, path = saved
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(0o640)
+    posterior.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_saving_through_a_link_replaces_what_it_points_to(saved):
+    posterior, path = saved
+    link = path.with_name("link.npz")
+    link.symlink_to(path.name)
+    path.write_bytes(b"old")
+    posterior.save(link)
+    assert link.is_symlink()
+    assert content(type(posterior).load(path)) == content(posterior)
+
+
+# --- files that claim more than they hold ---------------------------------------------------------------------------------
+
+
+def npy_bytes(descr="<f8", shape=(2,), data=bytes(16), version=1):
+    """An array file whose header says what it is told to."""
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 * version, "little") + text + data
+
+
+def with_member(path, data, name="prior.npy", **options):
+    """The file with one member replaced."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    members[name] = data
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for member, stored in members.items():
+            archive.writestr(member, stored)
+
+
+def lying_archive(path, size):
+    """The directory claims ``size`` bytes for an array of 16."""
+    data = npy_bytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("prior.npy", data)
+        archive.getinfo("prior.npy").file_size = archive.getinfo("prior.npy").compress_size = size
+
+
+BOMBS = {
+    "compressed": lambda path: with_member(
+        path, npy_bytes(shape=(2**20,), data=bytes(2**23)), compression=zipfile.ZIP_DEFLATED
+    ),
+    "huge shape": lambda path: with_member(path, npy_bytes(shape=(10**12,))),
+    "huge axes": lambda path: with_member(path, npy_bytes(shape=(2**33, 2**33, 2**33))),
+    "negative axes": lambda path: with_member(path, npy_bytes(shape=(-1, -2))),
+    "more data than the shape": lambda path: with_member(path, npy_bytes(data=bytes(1600))),
+    "less data than the shape": lambda path: with_member(path, npy_bytes(data=bytes(8))),
+    "items without size": lambda path: with_member(path, npy_bytes("<U0", (10**15,), b"")),
+    "text of a gigabyte": lambda path: with_member(path, npy_bytes("<U268435456", (), bytes(16))),
+    "objects": lambda path: with_member(path, npy_bytes("|O", (2,))),
+    "records": lambda path: with_member(path, npy_bytes([("a", "<f8")], (2,))),
+    "arrays in arrays": lambda path: with_member(path, npy_bytes([("a", "<f8", (10**6, 10**6))], (2,))),
+    "dates": lambda path: with_member(path, npy_bytes("<M8[s]", (2,))),
+    "long header": lambda path: with_member(path, npy_bytes(shape=(1,) * 3000, version=2)),
+    "deep header": lambda path: with_member(path, npy_bytes("(" * 3000, version=2)),
+    "unknown version": lambda path: with_member(path, npy_bytes(version=3)),
+    "a directory that lies": lambda path: lying_archive(path, 2**31 - 1),
+    "too many arrays": lambda path: [
+        with_member(path, npy_bytes()),
+        zip_of(path, {f"a{k}.npy": npy_bytes() for k in range(MOST_ARRAYS + 1)}),
+    ],
+    "no array": lambda path: with_member(path, b"hello", "readme.txt"),
+}
+
+
+def zip_of(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_claims_more_than_it_holds_is_refused_before_it_is_read(tmp_path, bomb):
+    path = tmp_path / "posterior.npz"
+    dirichlet().save(path)
+    BOMBS[bomb](path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+            brmdp.DirichletPosterior.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 3e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_same_file_without_a_lie_is_read(tmp_path):
+    """The forger of the cases above can write what is accepted."""
+    path = tmp_path / "posterior.npz"
+    dirichlet().save(path)
+    prior = dirichlet().arrays()["prior"]
+    with_member(path, npy_bytes("<f8", prior.shape, prior.tobytes()))
+    assert content(brmdp.DirichletPosterior.load(path)) == content(dirichlet())
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(brmdp.CorruptFileError, match="pipe is not a file"):
+        brmdp.DirichletPosterior.load(tmp_path / "pipe")

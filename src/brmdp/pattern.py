@@ -32,7 +32,7 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
-__all__ = ["OnPattern", "TransitionPattern", "pattern_and_entries", "pattern_from_arrays"]
+__all__ = ["OnPattern", "TransitionPattern", "full_pattern", "pattern_and_entries", "pattern_from_arrays"]
 
 DENSE_LIMIT = 50_000_000
 
@@ -279,13 +279,7 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
     entries = as_float_array(matrix.data, name)
     next_states = matrix.indices.astype(np.int64)
     widths = np.diff(matrix.indptr).astype(np.int64)
-    mask = np.ones((n_states, n_actions), dtype=bool)
-    if admissible is not None:
-        mask = as_array(admissible, "admissible", "booleans")
-    if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
-        raise InvalidInputError(
-            f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of shape {mask.shape}"
-        )
+    mask = _as_mask(admissible, n_states, n_actions)
     if (entries < 0).any():
         position = int(np.argmax(entries < 0))
         s, a = divmod(int(np.searchsorted(matrix.indptr, position, side="right")) - 1, n_actions)
@@ -305,6 +299,28 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
         widths = np.where(mask.ravel(), widths, 0)
     indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
     return TransitionPattern(n_states, n_actions, indptr, next_states), entries
+
+
+def full_pattern(n_states: int, n_actions: int, admissible: Any = None) -> TransitionPattern:
+    """Every state may follow every admissible pair (all by default)."""
+    mask = _as_mask(admissible, n_states, n_actions).ravel()
+    return TransitionPattern(
+        n_states,
+        n_actions,
+        np.concatenate(([0], np.cumsum(np.where(mask, n_states, 0)))).astype(np.int64),
+        np.tile(np.arange(n_states, dtype=np.int64), int(np.count_nonzero(mask))),
+    )
+
+
+def _as_mask(admissible: Any, n_states: int, n_actions: int) -> NDArray[np.bool_]:
+    if admissible is None:
+        return np.ones((n_states, n_actions), dtype=bool)
+    mask = as_array(admissible, "admissible", "booleans")
+    if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
+        raise InvalidInputError(
+            f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
 
 
 def pattern_from_arrays(n_states: int, n_actions: int, indptr: Any, next_states: Any) -> TransitionPattern:

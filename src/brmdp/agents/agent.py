@@ -21,18 +21,26 @@ from brmdp._validation import (
     as_array,
     as_index,
     as_index_array,
+    as_json,
     as_level,
     as_levels,
     as_number,
     as_policy,
 )
-from brmdp.agents.episodic import EpisodicAgent, check_restart, meaningless_is_corrupt, stored_below
+from brmdp.agents.episodic import (
+    LONGEST_PARTS,
+    EpisodicAgent,
+    check_restart,
+    meaningless_is_corrupt,
+    stored_below,
+)
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
+from brmdp.planning.planner import LARGEST_VALUE
 from brmdp.planning.solution import STATUSES, TIE_FACTOR
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
@@ -399,7 +407,8 @@ class Agent(EpisodicAgent):
         given = {"risk": risk, "schedule": schedule, "restart": restart}
         foreign = any(part is not None for part in given.values())
         with meaningless_is_corrupt(source):
-            parts = json.loads(str(arrays["parts"]))
+            with corrupt_if_invalid(source):
+                parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
             belief_type = BELIEFS[parts["belief"]]
             require_foreign_parts({name: parts[name] for name in given}, given)
             with corrupt_if_invalid(source):
@@ -419,6 +428,9 @@ class Agent(EpisodicAgent):
         """Take over the state that ``arrays`` describe, if it makes sense."""
         self._resume_common(arrays, source)
         self._tie_stream = stream_from_state(arrays["tie_stream"])
+        kept = arrays.get("risk.phi")
+        if kept is not None and kept.shape != (self._latest.pattern.n_transitions,):
+            raise InvalidInputError(f"risk.phi must be one per possible transition; got shape {kept.shape}")
         if self.progress.episode > 0:
             self._resume_plan(arrays)
 
@@ -426,8 +438,10 @@ class Agent(EpisodicAgent):
         admissible = self.progress.admissible
         self._values = self._problem.start(arrays["values"])
         q_values = as_array(arrays["q_values"], "q_values", "numbers")
-        if q_values.shape != admissible.shape or not np.isfinite(q_values[admissible]).all():
-            raise InvalidInputError(f"q_values must be finite, of shape {admissible.shape}")
+        if q_values.shape != admissible.shape or q_values.dtype != np.float64:
+            raise InvalidInputError(f"q_values must be numbers of shape {admissible.shape}; got {q_values.shape}")
+        if not (np.abs(q_values[admissible]) <= LARGEST_VALUE).all() or (q_values[~admissible] != -np.inf).any():
+            raise InvalidInputError(f"q_values must lie within ±{LARGEST_VALUE:g}, -inf for what is not admissible")
         self._q_values = q_values
         self._policy = as_policy(arrays["policy"], admissible).tolist()
         if self.schedule is not None or hasattr(self.risk, "alpha") or "levels" in arrays:
@@ -435,6 +449,7 @@ class Agent(EpisodicAgent):
             if self._levels.shape != admissible.shape:
                 raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
+        as_index(first_step, self.progress.steps + 1, "first_step")
         residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
         status = str(arrays["status"])
         if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:

@@ -18,6 +18,10 @@ from brmdp.posterior.storage import Stored
 
 __all__ = ["EpisodicAgent", "check_restart", "meaningless_is_corrupt", "stored_below"]
 
+MOST_STEPS = 2**53
+LONGEST_PARTS = 10**8
+"""Characters of the description of an agent's parts in a file, which may list levels for every pair."""
+
 
 class EpisodicAgent(Stored):
     """Collects data under a plan until the restart rule ends the pseudo-episode; the next look makes a new plan.
@@ -100,15 +104,20 @@ class EpisodicAgent(Stored):
         counters = arrays["counters"]
         if counters.shape != (6,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
             raise InvalidInputError(f"counters must be six integers, the first three not negative; got {counters!r}")
+        if (counters > MOST_STEPS).any() or counters[2] > counters[1] or counters[5] not in (0, 1):
+            raise InvalidInputError(
+                f"counters must be possible numbers of steps, and the last 0 or 1; got {counters!r}"
+            )
         progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = counters.tolist()
         if (state, action) != (-1, -1):
             progress.last_pair = as_index(state, shape[0], "state"), as_index(action, shape[1], "action")
         for name in ("visits", "visits_at_start"):
-            counts = as_index_array(arrays[name], 2**62, name)
-            if counts.shape != shape:
-                raise InvalidInputError(f"{name} must have shape {shape}; got {counts.shape}")
+            counts = as_index_array(arrays[name], progress.steps + 1, name)
+            if counts.shape != shape or counts[~progress.admissible].any():
+                raise InvalidInputError(f"{name} must have shape {shape}, without visits of what is not admissible")
             setattr(progress, name, counts)
-        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum() != progress.steps:
+        # as floating-point numbers, which do not wrap around
+        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(dtype=float) != progress.steps:
             raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
         self._stale = bool(stale)
         self._restart_stream = stream_from_state(arrays["restart_stream"])
@@ -131,7 +140,7 @@ def meaningless_is_corrupt(source: Any) -> Iterator[None]:
         yield
     except InvalidInputError:
         raise
-    except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
 
 

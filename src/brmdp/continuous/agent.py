@@ -9,6 +9,7 @@ Approximation"). Every method is a choice of parts; see :mod:`brmdp.continuous.p
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -25,11 +26,18 @@ from brmdp._validation import (
     as_discount,
     as_float_array,
     as_index,
+    as_json,
     as_level,
     as_number,
 )
 from brmdp.agents import RestartRule
-from brmdp.agents.episodic import EpisodicAgent, check_restart, meaningless_is_corrupt, stored_below
+from brmdp.agents.episodic import (
+    LONGEST_PARTS,
+    EpisodicAgent,
+    check_restart,
+    meaningless_is_corrupt,
+    stored_below,
+)
 from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
 from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
 from brmdp.continuous.lake_model import LakeModel
@@ -479,10 +487,12 @@ class ContinuousAgent(EpisodicAgent):
         """What :meth:`arrays` described; ``given`` as in :meth:`load`."""
         given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
         with meaningless_is_corrupt(source):
-            parts = json.loads(str(arrays["parts"]))
+            with corrupt_if_invalid(source):
+                parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
             require_foreign_parts({role: parts[role] for role in given}, given)
             with corrupt_if_invalid(source):
                 fitting = FittedQ(**parts["fitting"])
+                _check_network(fitting, stored_below(arrays, "learner."))
                 chosen = {role: build_part(parts[role], given[role]) for role in ("risk", "restart")}
                 chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
                 belief_type = LakePosterior if given["belief"] is None else given["belief"]
@@ -508,6 +518,9 @@ class ContinuousAgent(EpisodicAgent):
             self._plan = self._resumed_plan(arrays)
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]]) -> _Plan:
+        stored = stored_below(arrays, "draws.").values()
+        if not any(leaf.shape[:1] == (self._n_draws,) for leaf in stored):  # before as many are drawn
+            raise InvalidInputError(f"draws must be of {self._n_draws} models; got {[leaf.shape for leaf in stored]}")
         like = self.belief.sample(self._n_draws, rng=np.random.default_rng(0))
         unsure = None
         if self.schedule is not None:
@@ -550,6 +563,14 @@ def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any
     if schedule is not None and not (isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)):
         raise InvalidInputError(f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}")
     check_restart(restart)
+
+
+def _check_network(fitting: FittedQ, stored: dict[str, NDArray[Any]]) -> None:
+    """Refuse layers that are not stored, before a network of their size is made."""
+    shapes = {array.shape for array in stored.values()}
+    layers = [(units,) for units in fitting.hidden] + list(itertools.pairwise(fitting.hidden))
+    if not shapes.issuperset(layers):
+        raise InvalidInputError(f"the network must have the layers {fitting.hidden}, as it is described")
 
 
 def _check_shapes(belief: Any, model: ParametricModel, centres: SingleArray, discount: float) -> None:

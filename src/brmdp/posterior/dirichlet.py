@@ -21,8 +21,8 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, pattern_and_probabilities
-from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pattern_from_arrays
-from brmdp.posterior.gammas import as_concentrations, dirichlet_rows
+from brmdp.pattern import OnPattern, TransitionPattern, full_pattern, pattern_and_entries, pattern_from_arrays
+from brmdp.posterior.gammas import LARGEST, as_concentrations, dirichlet_rows
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
@@ -64,7 +64,13 @@ class DirichletPosterior(OnPattern, Stored):
 
     @classmethod
     def uniform(
-        cls, n_states: int, n_actions: int, concentration: float = 1.0, *, possible: Any = None
+        cls,
+        n_states: int,
+        n_actions: int,
+        concentration: float = 1.0,
+        *,
+        possible: Any = None,
+        admissible: Any = None,
     ) -> DirichletPosterior:
         """The same ``concentration`` for every successor (1: the paper's uniform prior Dir(1, …, 1)).
 
@@ -74,6 +80,8 @@ class DirichletPosterior(OnPattern, Stored):
         concentration : float
         possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
             Transitions considered possible, given by non-zero entries. By default all S successors are.
+        admissible : (S, A) booleans, optional
+            Admissible actions; by default all, or those of the TabularMDP.
         """
         n_states = as_positive_int(n_states, "n_states")
         n_actions = as_positive_int(n_actions, "n_actions")
@@ -81,17 +89,13 @@ class DirichletPosterior(OnPattern, Stored):
         as_concentrations(np.array([value]))
         posterior = cls.__new__(cls)
         if possible is None:
-            n_pairs = n_states * n_actions
-            pattern = TransitionPattern(
-                n_states,
-                n_actions,
-                np.arange(n_pairs + 1, dtype=np.int64) * n_states,
-                np.tile(np.arange(n_states, dtype=np.int64), n_pairs),
-            )
-        elif isinstance(possible, TabularMDP):
+            pattern = full_pattern(n_states, n_actions, admissible)
+        elif not isinstance(possible, TabularMDP):
+            pattern, _ = pattern_and_entries(possible, "possible", admissible)
+        elif admissible is None:
             pattern = possible.pattern
         else:
-            pattern, _ = pattern_and_entries(possible, "possible")
+            pattern, _ = pattern_and_entries(possible.kernel("csr"), "possible", admissible)
         if (pattern.n_states, pattern.n_actions) != (n_states, n_actions):
             raise InvalidInputError(
                 f"possible must describe {n_states} states and {n_actions} actions; "
@@ -101,9 +105,11 @@ class DirichletPosterior(OnPattern, Stored):
         return posterior
 
     @classmethod
-    def jeffreys(cls, n_states: int, n_actions: int, *, possible: Any = None) -> DirichletPosterior:
-        """Jeffreys' prior, Dir(½, …, ½)."""
-        return cls.uniform(n_states, n_actions, 0.5, possible=possible)
+    def jeffreys(
+        cls, n_states: int, n_actions: int, *, possible: Any = None, admissible: Any = None
+    ) -> DirichletPosterior:
+        """Jeffreys' prior, Dir(½, …, ½); ``possible`` and ``admissible`` as in :meth:`uniform`."""
+        return cls.uniform(n_states, n_actions, 0.5, possible=possible, admissible=admissible)
 
     @classmethod
     def informative(cls, kernel: Any, strength: float, *, admissible: Any = None) -> DirichletPosterior:
@@ -114,8 +120,10 @@ class DirichletPosterior(OnPattern, Stored):
             pattern, entries = kernel.pattern, kernel.probabilities
         else:
             pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
+        prior = size * entries
+        as_concentrations(prior)
         posterior = cls.__new__(cls)
-        posterior._set(pattern, size * entries, np.zeros(pattern.n_transitions, dtype=np.int64))
+        posterior._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))
         return posterior
 
     # --- data --------------------------------------------------------------------------------------------------
@@ -235,9 +243,10 @@ class DirichletPosterior(OnPattern, Stored):
         with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
             prior = as_float_array(arrays["prior"], "prior")
-            counts = as_index_array(arrays["counts"], 2**62, "counts")
+            counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
             if not prior.shape == counts.shape == (pattern.n_transitions,) or (prior <= 0).any():
                 raise InvalidInputError("prior and counts must be positive, one per possible transition")
+            as_concentrations(prior)
         posterior._set(pattern, prior, counts)
         return posterior
 

@@ -27,7 +27,7 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern
-from brmdp.posterior.gammas import as_concentrations, dirichlet_rows
+from brmdp.posterior.gammas import LARGEST, as_concentrations, dirichlet_rows
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays
 
@@ -244,7 +244,7 @@ class DisturbancePosterior(OnPattern, Stored):
         require_arrays(arrays, _ARRAYS, source)
         with corrupt_if_invalid(source):
             posterior = cls(arrays["outcomes"], arrays["prior"])
-            counts = as_index_array(arrays["counts"], 2**62, "counts")
+            counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
             if counts.shape != (posterior.n_disturbances,):
                 raise InvalidInputError(f"counts must be one per disturbance; got shape {counts.shape}")
         posterior._set(posterior.outcomes, posterior._prior, counts)

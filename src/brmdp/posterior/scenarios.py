@@ -129,7 +129,7 @@ class ScenarioPosterior(OnPattern, Stored):
         posterior = cls.__new__(cls)
         with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
-            weights = _as_weights(arrays["weights"], arrays["weights"].size)
+            weights = _as_weights(as_float_array(arrays["weights"], "weights"), arrays["weights"].size)
             probabilities = as_float_array(arrays["probabilities"], "probabilities")
             if probabilities.shape != (weights.size, pattern.n_transitions) or (probabilities < 0).any():
                 raise InvalidInputError("probabilities must not be negative, one row per kernel")

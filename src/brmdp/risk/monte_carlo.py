@@ -31,13 +31,16 @@ from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
 from brmdp.posterior.dirichlet import DirichletPosterior
-from brmdp.posterior.gammas import log_gammas, normalise_log_rows
+from brmdp.posterior.gammas import LARGEST, SMALLEST, log_gammas, normalise_log_rows
 from brmdp.risk.base import ROUNDING, BoundRisk
 
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
 RANK_TOLERANCE = 1e-9
 """⌈nα⌉ is taken of nα − 1e-9, so that a level such as 0.07 with n = 100 has rank 7 although 100·0.07 > 7 in binary."""
+
+LARGEST_LOG = 40.0
+"""No logarithm of a gamma of a concentration that is allowed is above: e⁴⁰ is a hundred thousand times the largest."""
 
 
 def order_statistic_rank(n: Any, alpha: Any) -> Any:
@@ -97,9 +100,13 @@ class MonteCarlo:
         self._remembered = self._kept = None
         if "phi" in memory or "logs" in memory:
             phi, logs = as_float_array(memory["phi"], "phi"), as_float_array(memory["logs"], "logs")
-            if phi.ndim != 1 or logs.shape != (self.samples or self.cap, phi.size) or (phi <= 0.0).any():
+            if phi.ndim != 1 or logs.shape != (self.samples or self.cap, phi.size):
                 raise InvalidInputError(
                     f"phi and logs must be the draws of one row each; got {phi.shape}, {logs.shape}"
+                )
+            if (phi < SMALLEST).any() or (phi > 2.0 * LARGEST).any() or (logs > LARGEST_LOG).any():
+                raise InvalidInputError(
+                    f"phi must be concentrations in [{SMALLEST:g}, {2.0 * LARGEST:g}] and logs at most {LARGEST_LOG:g}"
                 )
             self._remembered = (phi, logs)
 
@@ -123,6 +130,11 @@ class MonteCarlo:
         if self.reuse:
             if not isinstance(belief, DirichletPosterior):
                 raise InvalidInputError(f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}")
+            if self._remembered is not None and self._remembered[0].size != pattern.n_transitions:
+                raise InvalidInputError(
+                    f"the draws restored belong to {self._remembered[0].size} transitions, the belief has "
+                    f"{pattern.n_transitions}"
+                )
             if self._remembered is not None:
                 self._kept = _KeptDraws(pattern, *self._remembered)
                 self._remembered = None
