@@ -74,8 +74,10 @@ LANES = 4
 MAX_STORED = 128
 # Σφ above which the plain integrands decay fast enough to need no division per node.
 FAST_DECAY = 6.0
-# Largest last term of the Taylor series in z accepted, relative to the tail.
-SERIES_TOLERANCE = 1e-12
+# What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ| times the largest |t| of the
+# path: beyond lie the values at which the distribution function changes its form.
+SERIES_TOLERANCE = 1e-11
+SERIES_REACH = 0.5
 # Tolerance of the saddlepoint's normal score where it only starts the exact search.
 START_SHARPNESS = 1e-3
 # Bends of the path in the rare case of very different scales.
@@ -866,9 +868,15 @@ def tilted_row(phi, values, n, z, scratch, out):
 def series_root(nodes, count, step, tail, total, wanted, scale):
     """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1, k) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
 
-    Returns (δ, d tail/dδ there, the last term relative to ``scale``).
+    The series knows one analytic piece of the tail, which ends at the nearest value. What a step over a value, or the end
+    of the path at t = T, can contribute is of the size of the integrand at |t| = 1/|δ|; with |δ| T ≤ SERIES_REACH that has
+    died long before. What is left of the binomial series after k = 6 is then at most |binom(Φ − 1, 7)| |δt|^7 times
+    |1 − sδt|^{Φ − 8}, 0 ≤ s ≤ 1.
+
+    Returns (δ, d tail/dδ there, bound on what the series leaves out relative to ``scale``), infinite beyond its reach.
     """
-    s1 = s2 = s3 = s4 = s5 = s6 = 0.0
+    s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    farthest = 0.0
     for k in range(count):
         t = nodes[0, k]
         power = nodes[1, k] * t
@@ -883,6 +891,9 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
         s5 += power.real
         power *= t
         s6 += power.real
+        power *= t
+        s7 += abs(power.real) + abs(power.imag)
+        farthest = max(farthest, abs(t.real) + abs(t.imag))
     weight = step * (1.0 - total)
     s1 *= weight
     weight *= (2.0 - total) / 2.0
@@ -895,6 +906,8 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
     s5 *= weight
     weight *= (6.0 - total) / 6.0
     s6 *= weight
+    weight *= (7.0 - total) / 7.0
+    s7 *= abs(weight)
     delta = 0.0
     for _ in range(10):
         miss = tail - wanted + delta * (s1 + delta * (s2 + delta * (s3 + delta * (s4 + delta * (s5 + delta * s6)))))
@@ -905,8 +918,12 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
         delta += move
         if abs(move) <= 1e-14 * abs(delta):
             break
-    last_term = abs(s6 * delta**6) / scale
-    return delta, slope, last_term if abs(move) <= 1e-12 * abs(delta) else np.inf
+    reach = abs(delta) * farthest
+    if not (abs(move) <= 1e-12 * abs(delta) and reach <= SERIES_REACH):
+        return delta, slope, np.inf
+    # (1 + |δt|)^{Φ − 8} or, for Φ < 8, (1 − |δt|)^{Φ − 8}, at the end of the path
+    growth = math.exp(abs(total - 8.0) * reach * (1.0 if total > 8.0 else 2.0))
+    return delta, slope, growth * s7 * abs(delta) ** 7 / scale
 
 
 @kernel
@@ -963,7 +980,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
             if gradient < 0.0:
                 move = -inside * unit if mirrored else inside * unit
-                if cut <= SERIES_TOLERANCE:
+                if cut <= SERIES_TOLERANCE and bottom <= z + move <= top:
                     return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
