@@ -500,6 +500,42 @@ def random_integer_problem(rng):
     return with_structural_zeros(rng, phi.astype(float), values)
 
 
+# --- problems by structure -----------------------------------------------------------------------------------
+
+
+def compositions(total):
+    """Every way to write ``total`` as an ordered sum of at least two positive integers."""
+
+    def parts(left):
+        if left == 0:
+            yield ()
+        for first in range(1, left + 1):
+            for rest in parts(left - first):
+                yield (first, *rest)
+
+    return [np.array(found, float) for found in parts(total) if len(found) > 1]
+
+
+def spreads(n):
+    """Increasing values of n successors in every manner that has ever mattered: even, geometric, clustered, nearly tied."""
+    k = np.arange(n, dtype=float)
+    ends = np.where(k == n - 1, 1.0, 0.0)
+    return {
+        "even": k,
+        "from three to a thousand": np.concatenate(([0.0], 3 * (1000 / 3) ** np.linspace(0, 1, n - 1) if n > 2 else [1000.0])),
+        "powers of ten": 10**k,
+        "minus powers of ten": -(10 ** k[::-1]),
+        "powers of two": 2**k - 17,
+        "to a millionth": 1e-6 ** (1 - k / (n - 1)),
+        "one far above": k + 1e4 * ends,
+        "one far below": k - 1e4 * ends[::-1],
+        "a cluster": 0.5 + 1e-5 * k + ends - ends[::-1],
+        "nearly tied": 1 + k // 2 + 1e-9 * (k % 2),
+        "large offset": 1e6 + k**2,
+        "irrational": np.cumsum(1 + np.sin(3 * k)) / 7,
+    }
+
+
 def mean_and_deviation(phi, values):
     """Mean and standard deviation of X: Var X = Σ p_i (w_i - E X)^2 / (Σφ + 1) with p = φ / Σφ."""
     p = phi / phi.sum()

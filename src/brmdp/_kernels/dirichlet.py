@@ -72,10 +72,15 @@ MAX_POWER = 1024
 LANES = 4
 # Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
 MAX_STORED = 128
-# Σφ above which the plain integrands decay fast enough to need no division per node.
+# Σφ above which the plain integrands decay fast enough to need no division per node; below it, as many draws are added to the
+# counts (size biasing) as bring it to BIASED_DECAY.
 FAST_DECAY = 6.0
-# Largest last term of the Taylor series in z accepted, relative to the tail.
-SERIES_TOLERANCE = 1e-12
+BIASED_DECAY = 8.0
+MAX_BIAS = 8
+# What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ| times the largest |t| of the
+# path: beyond lie the values at which the distribution function changes its form.
+SERIES_TOLERANCE = 1e-11
+SERIES_REACH = 0.5
 # Tolerance of the saddlepoint's normal score where it only starts the exact search.
 START_SHARPNESS = 1e-3
 # Bends of the path in the rare case of very different scales.
@@ -92,7 +97,7 @@ def workspace(n):
     """Scratch for rows of at most n successors.
 
     (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends, lanes of one block,
-    and 1/(1 − ct) at its nodes.
+    1/(1 − ct) at its nodes, and what ``biased_block`` needs.
     """
     return (
         np.empty((6, n)),
@@ -101,6 +106,7 @@ def workspace(n):
         np.empty((2, MAX_BENDS)),
         np.empty((8, LANES)),
         np.empty((2, n, LANES)),
+        np.empty((4, MAX_BIAS + 3, LANES)),
     )
 
 
@@ -200,7 +206,59 @@ def saddle(phi, c, n):
 
 
 @kernel
-def choose_line(phi, c, n, e, kappa, bends):
+def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
+    """(t, 1 − t) at the minimum of exp(K) h_r on [0, 1), r = ``bias``, and the second derivative of its logarithm there.
+
+    With θ = t d/dt, θ(exp(K) h_r) = exp(K) ((r + 1) h_{r+1} − (Φ + r) h_r). Bracketed Newton from the saddle of exp(K), to two
+    digits of the width.
+    """
+    power = sums[0, :, 0]
+    h = sums[1, :, 0]
+    low = 0.0
+    least_epsilon = 0.0
+    curvature = 0.0
+    for _ in range(60):
+        for j in range(1, bias + 3):
+            power[j] = 0.0
+        for i in range(n):
+            b = 1.0 / one_minus(c[i], t, epsilon)
+            g = phi[i]
+            for j in range(1, bias + 3):
+                g *= b
+                power[j] += g
+        h[0] = 1.0
+        for k in range(1, bias + 3):
+            h[k] = 0.0
+            for j in range(1, k + 1):
+                h[k] += power[j] * h[k - j]
+            h[k] /= k
+        ratio = (bias + 1) * h[bias + 1] / h[bias]
+        slope = (ratio - (total + bias)) / t
+        # θ² of the logarithm is t² times its second derivative plus t times its first
+        curvature = ratio * ((bias + 2) * h[bias + 2] / h[bias + 1] - 1.0 - ratio) / (t * t) - slope / t
+        step = -slope / curvature
+        if abs(slope) <= 0.1 * math.sqrt(curvature):
+            break
+        if slope > 0.0:
+            least_epsilon = epsilon
+        else:
+            low = t
+        if not (t + step > low and epsilon - step > least_epsilon):
+            if epsilon < 0.5 and slope < 0.0:
+                step = epsilon - math.sqrt(max(least_epsilon, 1e-3 * epsilon) * epsilon)
+            else:
+                step = 0.5 * (low + 1.0 - least_epsilon) - t
+        if t < 0.5:
+            t += step
+            epsilon = 1.0 - t
+        else:
+            epsilon -= step
+            t = 1.0 - epsilon
+    return t, epsilon, curvature
+
+
+@kernel
+def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
     """Place the path and fill e = 1 − cτ and κ = c/e.
 
     The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x): it crosses the real axis at τ and has one
@@ -214,6 +272,11 @@ def choose_line(phi, c, n, e, kappa, bends):
         k = c[i] / one_minus(c[i], tau, epsilon)
         curvature += phi[i] * k * k
         left = min(left, c[i])
+    if bias > 0:
+        # to scale all of φ leaves the saddle where it is
+        curvature *= (total + bias) / total
+        if tau > 0.7 / math.sqrt(curvature):
+            tau, epsilon, curvature = biased_saddle(phi, c, n, total, bias, tau, epsilon, sums)
     width = 1.0 / math.sqrt(curvature)
     if tau < 0.7 * width:
         tau = min(0.7 * width, tau + 0.5 * epsilon)
@@ -406,21 +469,67 @@ def integrand_block(phi, kappa, n, order, head, lanes):
 
 
 @kernel
-def inverse(e, kappa, move):
-    """1/(1 − c t) at t = τ + move."""
-    x = 1.0 - kappa * move.real
-    y = kappa * move.imag
-    g = 1.0 / (e * (x * x + y * y))
-    return complex(g * x, g * y)
+def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
+    """h_r(t)/h_r(0), r = ``bias``, at the block's nodes into lanes[6:8].
 
-
-@kernel
-def inverse_sum(phi, e, kappa, n, move):
-    """a(t) = Σ φ_j/(1 − c_j t) at t = τ + move."""
-    total = 0.0j
-    for j in range(n):
-        total += phi[j] * inverse(e[j], kappa[j], move)
-    return total
+    h_r is the coefficient of s^r in Π (1 − b_j s)^{−φ_j}, from the power sums p_k = Σ φ_j b_j^k: k h_k = Σ p_j h_{k−j}.
+    """
+    p_re, p_im, h_re, h_im = sums[0], sums[1], sums[2], sums[3]
+    for k in range(bias + 1):
+        for lane in range(LANES):
+            p_re[k, lane] = 0.0
+            p_im[k, lane] = 0.0
+    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
+    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
+    for i in range(n):
+        q = kappa[i]
+        x0, x1, x2, x3 = 1.0 - q * u0, 1.0 - q * u1, 1.0 - q * u2, 1.0 - q * u3
+        y0, y1, y2, y3 = q * v0, q * v1, q * v2, q * v3
+        g0 = 1.0 / (e[i] * (x0 * x0 + y0 * y0))
+        g1 = 1.0 / (e[i] * (x1 * x1 + y1 * y1))
+        g2 = 1.0 / (e[i] * (x2 * x2 + y2 * y2))
+        g3 = 1.0 / (e[i] * (x3 * x3 + y3 * y3))
+        x0, x1, x2, x3 = x0 * g0, x1 * g1, x2 * g2, x3 * g3
+        y0, y1, y2, y3 = y0 * g0, y1 * g1, y2 * g2, y3 * g3
+        r0 = r1 = r2 = r3 = phi[i]
+        i0 = i1 = i2 = i3 = 0.0
+        for k in range(1, bias + 1):
+            r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
+            r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
+            r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
+            r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
+            p_re[k, 0] += r0
+            p_re[k, 1] += r1
+            p_re[k, 2] += r2
+            p_re[k, 3] += r3
+            p_im[k, 0] += i0
+            p_im[k, 1] += i1
+            p_im[k, 2] += i2
+            p_im[k, 3] += i3
+    for lane in range(LANES):
+        h_re[0, lane] = 1.0
+        h_im[0, lane] = 0.0
+    for k in range(1, bias + 1):
+        r0 = r1 = r2 = r3 = 0.0
+        i0 = i1 = i2 = i3 = 0.0
+        # everything divided by h_k(0) = Φ (Φ + 1) ⋯ (Φ + k − 1)/k!
+        weight = 1.0 / (total + k - 1.0)
+        for j in range(1, k + 1):
+            r0 += weight * (p_re[j, 0] * h_re[k - j, 0] - p_im[j, 0] * h_im[k - j, 0])
+            r1 += weight * (p_re[j, 1] * h_re[k - j, 1] - p_im[j, 1] * h_im[k - j, 1])
+            r2 += weight * (p_re[j, 2] * h_re[k - j, 2] - p_im[j, 2] * h_im[k - j, 2])
+            r3 += weight * (p_re[j, 3] * h_re[k - j, 3] - p_im[j, 3] * h_im[k - j, 3])
+            i0 += weight * (p_re[j, 0] * h_im[k - j, 0] + p_im[j, 0] * h_re[k - j, 0])
+            i1 += weight * (p_re[j, 1] * h_im[k - j, 1] + p_im[j, 1] * h_re[k - j, 1])
+            i2 += weight * (p_re[j, 2] * h_im[k - j, 2] + p_im[j, 2] * h_re[k - j, 2])
+            i3 += weight * (p_re[j, 3] * h_im[k - j, 3] + p_im[j, 3] * h_re[k - j, 3])
+            if j < k:
+                weight *= (k - j) / (total + k - j - 1.0)
+        h_re[k, 0], h_re[k, 1], h_re[k, 2], h_re[k, 3] = r0, r1, r2, r3
+        h_im[k, 0], h_im[k, 1], h_im[k, 2], h_im[k, 3] = i0, i1, i2, i3
+    for lane in range(LANES):
+        lanes[6, lane] = h_re[bias, lane]
+        lanes[7, lane] = h_im[bias, lane]
 
 
 @kernel
@@ -443,16 +552,16 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 
 
 @kernel
-def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
-    """The tail, the integral of exp(K) (times a/Φ in the slow form) and an error estimate relative to the tail.
+def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
+    """The tail, the integral of exp(K) (times h_r/h_r(0), r = ``bias``) and an error estimate relative to the tail.
 
     The estimate is 1 plus the last difference of the two rules where they could not be brought to agree on tail and density,
     and 2 where the path is wrong altogether.
 
     Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t) without the factor ``step``; count is 0 when they did not fit or the slow form was used.
+    exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when they did not fit.
     """
-    work, order, nodes, bends, lanes, _ = scratch
+    work, order, nodes, bends, lanes, _, sums = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -477,20 +586,21 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
                 integrand_block(phi, kappa, m, order, head, lanes)
+                if bias > 0:
+                    biased_block(phi, e, kappa, m, total, bias, lanes, sums)
                 lane = 0
-            move = complex(lanes[0, lane], lanes[1, lane])
-            t = complex(tau + move.real, move.imag)
+            t = complex(tau + lanes[0, lane], lanes[1, lane])
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
             growth = abs(lanes[4, lane]) + abs(lanes[5, lane])
+            if bias > 0:
+                value *= complex(lanes[6, lane], lanes[7, lane])
             lane += 1
-            if slow:
-                value *= inverse_sum(phi, e, kappa, m, move) / total
             if k == 0 and stage == 0:
                 value *= 0.5
             ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
             new_integral += value.real
-            if slow:
+            if bias > 0:
                 # the density's integrand outlives the tail's; what checks the rule must die with it
                 new_moment += (ratio * complex(t.real, -t.imag)).real * tau / (t.real * t.real + t.imag * t.imag)
             if count < room:
@@ -500,9 +610,11 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             size = abs(ratio.real) + abs(ratio.imag)
             if size <= TAIL_CUT * abs(new_tail):
                 break
-            if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
-                turned = True
-            last = ratio
+            if bias == 0:
+                # (with a bias, Φ is so small that nothing oscillates)
+                if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
+                    turned = True
+                last = ratio
             if not growth < MAX_GROWTH:
                 return tail, integral, 2.0, step, 0
         new_tail *= step
@@ -518,7 +630,7 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
         new_tail = without_pole(new_tail, 1.0, pole, step, True)
         apart = abs(tail - new_tail) / (abs(tail) + 1e-300)
         difference = apart
-        if not slow:
+        if bias == 0:
             difference = max(apart, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300))
         elif pole == 0.0:
             difference = max(apart, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300))
@@ -531,33 +643,34 @@ def tail_on_line(m, head, line, bend_count, slow, total, halvings, scratch):
             break
         # beside a value the density may be out of reach, and the tail resolved all the same
         error = 1.0 + (difference if turned else apart)
-    if slow or count > room:
+    if count > room:
         count = 0
     return tail, integral, error, step, count
 
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, error, mirrored, unit, Σφ, step, count) for min w < z < max w; see ``tail_on_line``."""
-    work, order, _, bends, _, _ = scratch
+    """(tail, density, error, mirrored, unit, Σφ + bias, step, count) for min w < z < max w; see ``tail_on_line``."""
+    work, order, _, bends, _, _, sums = scratch
     m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
-    slow = total < FAST_DECAY
+    bias = int(math.ceil(BIASED_DECAY - total)) if total < FAST_DECAY else 0
     head = split_integers(work[0], m, order)
-    line = choose_line(work[0], work[1], m, work[2], work[3], bends)
-    tail, integral, error, step, count = tail_on_line(m, head, line, 1, slow, total, FIRST_HALVINGS, scratch)
+    line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
+    tail, integral, error, step, count = tail_on_line(m, head, line, 1, bias, total, FIRST_HALVINGS, scratch)
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, step, count = tail_on_line(m, head, line, bend_count, slow, total, MAX_HALVINGS, scratch)
+        tail, integral, error, step, count = tail_on_line(m, head, line, bend_count, bias, total, MAX_HALVINGS, scratch)
     if error >= 1.0:
         error -= 1.0
-    density = integral * (total if slow else everything - 1.0) / unit
+    density = integral * (total + bias - 1.0) / unit
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
         count = 0
-    return tail, density, error, mirrored, unit, everything, step, count
+        density = density * (everything - 1.0) / (total - 1.0) if total > 1.0 else np.inf
+    return tail, density, error, mirrored, unit, everything + bias, step, count
 
 
 @kernel
@@ -866,9 +979,15 @@ def tilted_row(phi, values, n, z, scratch, out):
 def series_root(nodes, count, step, tail, total, wanted, scale):
     """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1, k) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
 
-    Returns (δ, d tail/dδ there, the last term relative to ``scale``).
+    The series knows one analytic piece of the tail, which ends at the nearest value. What a step over a value, or the end
+    of the path at t = T, can contribute is of the size of the integrand at |t| = 1/|δ|; with |δ| T ≤ SERIES_REACH that has
+    died long before. What is left of the binomial series after k = 6 is then at most |binom(Φ − 1, 7)| |δt|^7 times
+    |1 − sδt|^{Φ − 8}, 0 ≤ s ≤ 1.
+
+    Returns (δ, d tail/dδ there, bound on what the series leaves out relative to ``scale``), infinite beyond its reach.
     """
-    s1 = s2 = s3 = s4 = s5 = s6 = 0.0
+    s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    farthest = 0.0
     for k in range(count):
         t = nodes[0, k]
         power = nodes[1, k] * t
@@ -883,6 +1002,9 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
         s5 += power.real
         power *= t
         s6 += power.real
+        power *= t
+        s7 += abs(power.real) + abs(power.imag)
+        farthest = max(farthest, abs(t.real) + abs(t.imag))
     weight = step * (1.0 - total)
     s1 *= weight
     weight *= (2.0 - total) / 2.0
@@ -895,6 +1017,8 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
     s5 *= weight
     weight *= (6.0 - total) / 6.0
     s6 *= weight
+    weight *= (7.0 - total) / 7.0
+    s7 *= abs(weight)
     delta = 0.0
     for _ in range(10):
         miss = tail - wanted + delta * (s1 + delta * (s2 + delta * (s3 + delta * (s4 + delta * (s5 + delta * s6)))))
@@ -905,8 +1029,12 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
         delta += move
         if abs(move) <= 1e-14 * abs(delta):
             break
-    last_term = abs(s6 * delta**6) / scale
-    return delta, slope, last_term if abs(move) <= 1e-12 * abs(delta) else np.inf
+    reach = abs(delta) * farthest
+    if not (abs(move) <= 1e-12 * abs(delta) and reach <= SERIES_REACH):
+        return delta, slope, np.inf
+    # (1 + |δt|)^{Φ − 8} or, for Φ < 8, (1 − |δt|)^{Φ − 8}, at the end of the path
+    growth = math.exp(abs(total - 8.0) * reach * (1.0 if total > 8.0 else 2.0))
+    return delta, slope, growth * s7 * abs(delta) ** 7 / scale
 
 
 @kernel
@@ -963,7 +1091,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
             if gradient < 0.0:
                 move = -inside * unit if mirrored else inside * unit
-                if cut <= SERIES_TOLERANCE:
+                if cut <= SERIES_TOLERANCE and bottom <= z + move <= top:
                     return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
@@ -980,7 +1108,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
 @kernel
 def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
-    work, order, _, bends, lanes, inverses = scratch
+    work, order, _, bends, lanes, inverses, _ = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -1077,10 +1205,10 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
         for i in range(n):
             out[i] *= below / summed
         return below
-    work, order, _, bends, _, _ = scratch
+    work, order, _, bends, _, _, sums = scratch
     m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     head = split_integers(work[0], m, order)
-    line = choose_line(work[0], work[1], m, work[2], work[3], bends)
+    line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
     if not shares_on_line(m, head, line, 1, total, of_tail, FIRST_HALVINGS, scratch):
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)

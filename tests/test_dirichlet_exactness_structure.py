@@ -1,0 +1,108 @@
+"""Exactness of the Dirichlet functional, searched by structure rather than by chance (contract: the other exactness tests).
+
+Every small integer total and every way to share it out; levels whose quantile lies beside a value, so that the search must step
+over it; and both sides of every place at which the kernel changes its mind.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import brmdp
+from oracles import dirichlet_functional as oracle
+
+TOTALS = range(2, 9)
+LEVELS = (1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
+
+
+def problems(totals):
+    """(φ, w) for every composition of every total and every spread of the values."""
+    for total in totals:
+        for phi in oracle.compositions(total):
+            for values in oracle.spreads(len(phi)).values():
+                yield phi, values
+
+
+def quantile_faults(phi, values, levels):
+    """Breaches of the contract by the quantiles of one row, as text."""
+    quantiles = brmdp.dirichlet_quantile(phi, values, np.asarray(levels))
+    found = []
+    for alpha, q in zip(levels, quantiles, strict=True):
+        if text := oracle.quantile_fault(oracle.spline_tails, phi, values, float(q), alpha):
+            found.append(f"phi={phi.tolist()} values={values.tolist()} alpha={alpha!r}: {float(q)!r}: {text}")
+    return found
+
+
+def levels_beside_values(phi, values, distances):
+    """Levels F(w) (1 ± distance), of the smaller tail, at every inner value w: their quantiles lie just beside w."""
+    levels = []
+    for value in np.unique(values)[1:-1]:
+        lower, upper = (float(x) for x in oracle.spline_tails(phi, values, value))
+        for distance, sign in itertools.product(distances, (-1, 1)):
+            level = lower * (1 + sign * distance) if lower <= 0.5 else 1 - upper * (1 + sign * distance)
+            if 1e-9 <= level <= 1 - 1e-9:
+                levels.append(level)
+    return levels
+
+
+def test_a_step_over_a_value_where_the_concentrations_sum_to_six():
+    phi, values = np.array([1.0, 1, 1, 3]), np.array([0.0, 1000, 10, 3])
+    assert quantile_faults(phi, values, [0.001]) == []
+
+
+def test_the_plan_of_a_row_whose_concentrations_sum_to_six():
+    concentration = np.zeros((4, 1, 4))
+    concentration[0, 0] = [3, 1, 1, 1]
+    concentration[[1, 2, 3], 0, [1, 2, 3]] = 1
+    rewards = np.array([3.0, 0, 1000, 10])
+    plan = brmdp.plan(
+        brmdp.DirichletPosterior(concentration), np.tile(rewards, (4, 1, 1)), discount=0.5, risk=brmdp.Quantile(0.001)
+    )
+    absorbed = rewards[1:] / 0.5
+    assert np.abs(plan.values[1:] - absorbed).max() <= plan.error_bound
+    # V(0) is the fixed point of v = quantile of r + γ (v, 0, 2000, 20), by bisection on the exact distribution function
+
+    def too_high(v):
+        targets = rewards + 0.5 * np.concatenate(([v], absorbed))
+        return oracle.spline_tails([3, 1, 1, 1], targets, v)[0] > 0.001
+
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if too_high(middle) else (middle, high)
+    assert abs(plan.values[0] - low) <= plan.error_bound
+
+
+@pytest.mark.parametrize("total", TOTALS)
+def test_every_small_total(total):
+    """A part of the scan below: every spread meets every composition, with two of the levels each."""
+    found = []
+    for number, (phi, values) in enumerate(problems([total])):
+        if total == 8 and number % 3:
+            continue
+        found += quantile_faults(phi, values, [LEVELS[number % 9], LEVELS[(number // 3 + 4) % 9]])
+    assert found == []
+
+
+@pytest.mark.parametrize("total", [5, 6, 7])
+def test_quantiles_beside_values(total):
+    found = []
+    for number, (phi, values) in enumerate(problems([total])):
+        distances = [10.0 ** -(1 + number % 5)]
+        found += quantile_faults(phi, values, levels_beside_values(phi, values, distances))
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("total", TOTALS)
+def test_every_small_total_at_many_levels(total):
+    levels = np.concatenate((np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0.5, 1e-3, 30)[1:], [1e-8, 1e-5, 1 - 1e-5])).tolist()
+    checked = 0
+    found = []
+    for phi, values in problems([total]):
+        everywhere = levels + levels_beside_values(phi, values, [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+        found += quantile_faults(phi, values, everywhere)
+        checked += len(everywhere)
+    print(f"total {total}: {len(found)} faults in {checked} quantiles")  # noqa: T201
+    assert found == []
