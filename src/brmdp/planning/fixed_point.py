@@ -113,7 +113,9 @@ def iterate(
 def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
     """Wide steps until the residual is at most γ times that of ``begin``; the sweep with the lowest one, and sweeps made."""
     now = lowest = begin
-    for spent in range(1, min(most, EXCURSION) + 1):
+    spent = 0
+    while spent < min(most, EXCURSION):
+        spent += 1
         now = bellman.sweep(bellman.wide_newton(now), bellman.pairs)
         if now.residual < lowest.residual:
             lowest = now

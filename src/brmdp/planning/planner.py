@@ -330,7 +330,8 @@ class Problem:
             f"(residual {last.residual:.3g}, discount {self.discount}): "
         )
         if found.sweeps >= self.max_iterations:
-            return text + f"raise max_iterations={self.max_iterations}, loosen tolerance, or use method='newton'"
+            faster = "" if self.method == "newton" else ", or use method='newton', which needs far fewer sweeps"
+            return text + f"raise max_iterations={self.max_iterations} or loosen tolerance{faster}"
         return (
             text + f"arithmetic cannot resolve more (numerical error of a backup {last.numerical_error:.3g}); "
             "loosen tolerance"
