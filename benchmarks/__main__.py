@@ -24,6 +24,7 @@ SECTIONS = {
     "risk-neutral": risk_neutral.run,
     "dense": growth.run_dense,
     "sparse": growth.run_sparse,
+    "chains": growth.run_chains,
     "micro": micro.run,
     "online": online.run,
     "continuous": _continuous,

@@ -138,6 +138,51 @@ def plan_sparse(n_states: int, graph: str) -> dict:
     }
 
 
+# --- chains: news has to travel from one end to the other ---------------------------------------------
+
+
+def chain(n_states: int, visits: float = 20.0) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """RiverSwim of any length, without a dense array: concentrations of 1 + visits · p, and rewards."""
+    states = np.arange(n_states)
+    steps = np.stack([states - 1, states - 1, states, states + 1], axis=1)  # left; right: falls back, stays, moves on
+    shares = np.tile([1.0, 0.05, 0.6, 0.35], (n_states, 1))
+    shares[0, 1:], shares[-1, 1:] = (0.0, 0.4, 0.6), (0.4, 0.6, 0.0)
+    rows = 2 * states[:, None] + [0, 1, 1, 1]
+    used = shares > 0
+    columns = np.clip(steps, 0, n_states - 1)[used]
+    paid = np.zeros_like(shares)
+    paid[0, 0], paid[-1, 2] = 0.005, 1.0
+    place, shape = (rows[used], columns), (2 * n_states, n_states)
+    return (
+        sparse.csr_array((1.0 + visits * shares[used], place), shape=shape),
+        sparse.csr_array((paid[used], place), shape=shape),
+    )
+
+
+def run_chains(quick: bool) -> dict:
+    """Cautious plans of chains: sweeps and time per state should not grow with their length or the discount."""
+    rows, report = [], {}
+    brmdp.plan(brmdp.DirichletPosterior(chain(6)[0]), chain(6)[1], 0.9, risk=brmdp.Quantile(0.1))  # compile
+    for n_states in (100, 500, 2_000) if quick else (100, 500, 2_000, 10_000):
+        for discount in (0.99, 0.999, 0.9999):
+            concentration, rewards = chain(n_states)
+            posterior = brmdp.DirichletPosterior(concentration)
+            begin = perf_counter()
+            solution = brmdp.plan(
+                posterior, rewards, discount, risk=brmdp.Quantile(0.1), tolerance=1e-9 / (1.0 - discount)
+            )
+            seconds = perf_counter() - begin
+            per_state = seconds / n_states
+            report[f"{n_states} {discount}"] = {"seconds": seconds, "iterations": solution.iterations}
+            rows.append((n_states, discount, f"{seconds:.2f}", solution.iterations, f"{1e6 * per_state:.0f}"))
+    print_table(
+        "Chains (RiverSwim), Quantile(0.1), relative accuracy 1e-9",
+        ("states", "discount", "seconds", "sweeps", "µs per state"),
+        rows,
+    )
+    return report
+
+
 if __name__ == "__main__":
     plan_sparse(2_000, sys.argv[2])  # compile every path that the large problem takes
     print(json.dumps(plan_sparse(int(sys.argv[1]), sys.argv[2])))

@@ -4,13 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 import brmdp
+from brmdp.planning import bellman, fixed_point
 from brmdp.planning.bellman import DENSE_STATES
 from brmdp.planning.solution import TIE_FACTOR
 from oracles import planning
-from problems import MEASURES, RANDOM, WORLDS, known, level_array, measure, problem, random_kernel
+from problems import MEASURES, RANDOM, WORLDS, Problem, known, level_array, measure, problem, random_kernel
 
 KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
 METHODS = ("newton", "value-iteration")
@@ -295,6 +296,160 @@ def test_iterative_path_of_a_slowly_mixing_chain():
     assert got.status == "converged"
 
 
+# --- long chains ------------------------------------------------------------------------------------------------------
+
+
+def chain(n, order=None, left=0.005):
+    """Left is certain and pays at the left end; right moves on or stays, and pays 1 at the right end."""
+    states = np.arange(n)
+    forward = np.minimum(states + 1, n - 1)
+    kernel, rewards = np.zeros((n, 2, n)), np.zeros((n, 2, n))
+    kernel[states, 0, np.maximum(states - 1, 0)] = 1.0
+    kernel[states, 1, states] += 0.6
+    kernel[states, 1, forward] += 0.4
+    rewards[0, 0] = left
+    rewards[n - 1, 1, n - 1] = 1.0
+    if order is not None:
+        kernel, rewards = (array[order][:, :, order] for array in (kernel, rewards))
+    return kernel, rewards
+
+
+def as_rows(array):
+    return sparse.csr_array(array.reshape(-1, array.shape[2]))
+
+
+def chain_belief(kernel):
+    return brmdp.DirichletPosterior(as_rows(np.where(kernel > 0, 1.0 + 20.0 * kernel, 0.0)))
+
+
+def assert_mean_optimum(kernel, rewards, discount, got):
+    """The policy's value by a linear solve, and no action improves on it."""
+    own = policy_values(kernel, rewards, discount, got.policy)
+    q_values = (kernel * rewards).sum(axis=2) + discount * kernel @ own
+    assert (q_values.max(axis=1) - own).max() <= 1e-8 * (1 - discount) * np.abs(own).max()
+    np.testing.assert_allclose(got.values, own, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [300, 900])
+@pytest.mark.parametrize("discount", [0.999, 0.99999])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_long_chain_needs_few_sweeps(n, discount, shuffled):
+    """Plain policy iteration moves the border between the actions by one state; before, this took thousands."""
+    kernel, rewards = chain(n, np.random.default_rng(1).permutation(n) if shuffled else None)
+    got = brmdp.solve(brmdp.TabularMDP(as_rows(kernel), as_rows(rewards), discount), tolerance=1e-9 / (1 - discount))
+    assert got.iterations <= 60
+    assert_mean_optimum(kernel, rewards, discount, got)
+
+
+@pytest.mark.parametrize("n", [300, 900])
+@pytest.mark.parametrize("discount", [0.999, 0.9999])
+def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
+    """With two successors the quantile is a Beta quantile: the values are a fixed point by SciPy too."""
+    kernel, rewards = chain(n, left=0.95)
+    tolerance = 1e-9 / (1 - discount)
+    got = brmdp.plan(chain_belief(kernel), as_rows(rewards), discount, risk=brmdp.Quantile(0.1), tolerance=tolerance)
+    assert got.iterations <= 30
+    stay, move = rewards[np.arange(n), 1, np.arange(n)] + discount * got.values, discount * np.append(got.values[1:], 0)
+    stay[-1], move[-1] = 1.0 + discount * got.values[-1], -np.inf
+    high = stats.beta.ppf(0.1, 9.0, 13.0)  # share of the better of the two: to move, 1 + 20 · 0.4 against 1 + 20 · 0.6
+    low = stats.beta.ppf(0.1, 13.0, 9.0)
+    with np.errstate(invalid="ignore"):
+        right = np.where(move > stay, stay + high * (move - stay), move + low * (stay - move))
+    right[-1] = stay[-1]
+    left = rewards[:, 0, 0] + discount * np.append(got.values[0], got.values[:-1])
+    best = np.maximum(left, right)
+    assert np.abs(best - got.values).max() <= tolerance * (1 - discount) * 10
+    np.testing.assert_array_equal(got.policy, right > left)
+    assert 0 < (got.policy == 0).sum() < n, "a border in the middle of the chain"
+
+
+def test_a_policy_of_a_long_chain_is_evaluated_in_few_sweeps():
+    kernel, rewards = chain(900)
+    belief, policy = chain_belief(kernel), np.ones(900, dtype=int)
+    got = brmdp.evaluate_policy(belief, as_rows(rewards), 0.999, policy, risk=brmdp.Quantile(0.1), tolerance=1e-6)
+    assert got.iterations <= 30
+    share = stats.beta.ppf(0.1, 9.0, 13.0)
+    wanted = 1000 * (0.999 * share / (1 - 0.999 * (1 - share))) ** np.arange(900)[::-1]
+    np.testing.assert_allclose(got.values, wanted, rtol=0, atol=got.error_bound + 1e-9)
+
+
+@pytest.mark.parametrize("entries", [0, bellman.BAND_ENTRIES])
+def test_a_long_chain_where_no_band_is_narrow_enough(monkeypatch, entries):
+    monkeypatch.setattr(bellman, "BAND_ENTRIES", entries)
+    kernel, rewards = chain(700)
+    got = brmdp.solve(brmdp.TabularMDP(as_rows(kernel), as_rows(rewards), 0.999), tolerance=1e-6)
+    assert got.iterations <= 60
+    assert_mean_optimum(kernel, rewards, 0.999, got)
+
+
+class Misleading:
+    """A quantile whose rows point to the worst successor for Newton: valid, and of no use at all."""
+
+    def __init__(self, alpha):
+        self.inner = brmdp.Quantile(alpha)
+
+    def bind(self, belief):
+        found = self.inner.bind(belief)
+        honest = found.rows
+
+        def rows(targets, values, pairs, *, precise=True):
+            out = honest(targets, values, pairs, precise=precise)
+            widths = belief.pattern.widths[pairs]
+            ends = np.cumsum(widths)
+            flat = belief.pattern.take(targets, pairs)
+            out[:] = 0.0
+            for begin, end in zip(ends - widths, ends, strict=True):
+                out[begin + flat[begin:end].argmax()] = 1.0
+            return out
+
+        found.rows = rows
+        found.approximation = lambda: None
+        return found
+
+
+@pytest.mark.parametrize("patience", [0, fixed_point.PATIENCE])
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_steps_cannot_cycle(monkeypatch, patience, seed):
+    """Neither convex nor concave, or with rows that mislead: a logarithmic number of excursions delays value iteration."""
+    monkeypatch.setattr(fixed_point, "PATIENCE", patience)
+    rng = np.random.default_rng(seed)
+    kernels = rng.dirichlet(np.full(5, 0.2), (6, 5, 3))
+    rewards, levels = rng.normal(size=(5, 3, 5)), rng.uniform(0.05, 0.95, (5, 3))
+    scenarios = brmdp.ScenarioPosterior(kernels, rng.dirichlet(np.ones(6)))
+    dirichlet = brmdp.DirichletPosterior(rng.uniform(0.5, 2.0, (5, 3, 5)))
+    for belief, risk in ((scenarios, brmdp.Quantile(levels)), (dirichlet, Misleading(levels))):
+        case = Problem(belief, rewards, 0.8)
+        plain = case.plan(brmdp.Quantile(levels), tolerance=1e-5, method="value-iteration")
+        got = case.plan(risk, tolerance=1e-5)
+        assert got.status == "converged"
+        assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
+        excursions = 2 + np.log2(plain.iterations)
+        assert got.iterations <= plain.iterations + 3 * patience + excursions * fixed_point.EXCURSION
+        wanted = planning.scenario_risk(kernels, scenarios.weights, levels, lower_tail=False)
+        if belief is scenarios:
+            oracle = planning.value_iteration(wanted, rewards, 0.8, 1e-8)
+            assert np.abs(got.values - oracle).max() <= got.error_bound + 1e-8
+
+
+def test_the_excursions_above_do_fail(monkeypatch):
+    """Otherwise the test above would show nothing."""
+    monkeypatch.setattr(fixed_point, "PATIENCE", 0)
+    outcomes = []
+    original = fixed_point._excursion
+
+    def counted(bellman, begin, most):
+        found = original(bellman, begin, most)
+        outcomes.append(found[0].residual <= bellman.discount * begin.residual)
+        return found
+
+    monkeypatch.setattr(fixed_point, "_excursion", counted)
+    rng = np.random.default_rng(0)
+    belief = brmdp.DirichletPosterior(rng.uniform(0.5, 2.0, (5, 3, 5)))
+    case = Problem(belief, rng.normal(size=(5, 3, 5)), 0.8)
+    case.plan(Misleading(0.3), tolerance=1e-5)
+    assert outcomes.count(False) >= 3
+
+
 # --- ties -------------------------------------------------------------------------------------------------------------
 
 
@@ -424,6 +579,13 @@ def test_too_few_sweeps_raise_and_carry_the_iterate(method):
     reference = case.plan(brmdp.CVaR(0.2), tolerance=TIGHT)
     assert np.abs(got.values - reference.values).max() <= got.error_bound + TIGHT
     assert got.iterations <= 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_newton_is_advised_only_where_it_is_not_in_use(method):
+    with pytest.raises(brmdp.ConvergenceError) as got:
+        problem("dense-1").plan(brmdp.CVaR(0.2), max_iterations=2, method=method)
+    assert ("use method='newton'" in str(got.value)) == (method == "value-iteration")
 
 
 def test_unreachable_tolerance_is_named():

@@ -145,6 +145,86 @@ def policy_iteration(pairs, indptr, next_states, probabilities, rewards, discoun
 
 
 @kernel
+def constant_parts(pairs, indptr, next_states, rows, discount, values, q, out):
+    """out[pair] = q[pair] − γ Σ rows · V: what the linearised backup pays before anything follows."""
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += rows[i] * values[next_states[i]]
+        out[pair] = q[pair] - discount * total
+
+
+@kernel
+def solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values):
+    """V(s) if this pair is taken there until the state is left, the other values as they are."""
+    own = 0.0
+    total = 0.0
+    for i in range(indptr[pair], indptr[pair + 1]):
+        if next_states[i] == s:
+            own += rows[i]
+        else:
+            total += rows[i] * values[next_states[i]]
+    return (paid[pair] + discount * total) / (1.0 - discount * own)
+
+
+@kernel
+def relax(pairs, indptr, next_states, rows, paid, discount, n_actions, values, chosen, most):
+    """Gauss–Seidel sweeps up and down the states, in place, until no state changes its action, at most ``most`` of each.
+
+    News travels any distance in one sweep, where it goes in the order of the states or against it. ``pairs`` are sorted;
+    ``chosen`` holds the pair of each state.
+    """
+    count = pairs.shape[0]
+    for _ in range(most):
+        changes = 0
+        for direction in range(2):
+            done = 0
+            while done < count:
+                first = pairs[done] if direction == 0 else pairs[count - 1 - done]
+                s = first // n_actions
+                best = -np.inf
+                action = first
+                while done < count:
+                    pair = pairs[done] if direction == 0 else pairs[count - 1 - done]
+                    if pair // n_actions != s:
+                        break
+                    done += 1
+                    value = solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values)
+                    if value > best:
+                        best = value
+                        action = pair
+                values[s] = best
+                if chosen[s] != action:
+                    chosen[s] = action
+                    changes += 1
+        if changes == 0:
+            return
+
+
+@kernel
+def best_pairs(pairs, indptr, next_states, rows, paid, discount, n_actions, values, chosen, best):
+    """Greedy pairs and backups of a linear problem; returns max |best − values| and max |best|."""
+    best[:] = -np.inf
+    for position in range(pairs.shape[0]):
+        pair = pairs[position]
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += rows[i] * values[next_states[i]]
+        total = paid[pair] + discount * total
+        s = pair // n_actions
+        if total > best[s]:
+            best[s] = total
+            chosen[s] = pair
+    residual = 0.0
+    size = 0.0
+    for s in range(values.shape[0]):
+        residual = max(residual, abs(best[s] - values[s]))
+        size = max(size, abs(best[s]))
+    return residual, size
+
+
+@kernel
 def policy_values(policies, indptr, next_states, probabilities, rewards, discount):
     """Values of policies, each given by its pairs: (n, S) in, (n, S) out."""
     count, n = policies.shape

@@ -2,6 +2,10 @@
 
 (TV)(s) = max_a q(s,a; r + γV). Linearised at V with the greedy policy π and the risk-adjusted rows p̂ of its pairs,
 Newton's step d solves (I − γP̂_π) d = TV − V (policy iteration when the measure is linear).
+
+That step moves the border between two actions by about one state, so a long chain needs as many as it has states. The *wide*
+step linearises all actions, not only the greedy ones, and solves the ordinary decision problem that results, whose backups
+cost a sum of products: policy iteration again, with Gauss–Seidel sweeps in between that carry news along the chain.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import solve_banded
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._kernels import linear
@@ -20,8 +26,18 @@ from brmdp.risk.base import BoundRisk
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep"]
 
 DENSE_STATES = 600
-"""Up to this many states Newton's system is solved by dense elimination, beyond it iteratively."""
+"""Up to this many states Newton's system is solved by dense elimination, beyond it iteratively or in a band."""
 
+BAND_ENTRIES = 25_000_000
+"""Largest banded factorisation, in entries; wider systems are left to the iterative solver."""
+
+SETTLING_ROUNDS = 30
+"""Rounds of plain policy iteration at the start of a small linear problem."""
+
+WIDE_ROUNDS = 200
+"""Policies tried in a wide step, each after at most WIDE_SWEEPS Gauss–Seidel sweeps up and down."""
+
+WIDE_SWEEPS = 50
 
 FLOOR = 16.0 * np.finfo(np.float64).eps
 """Residuals below FLOOR × max|V| are rounding: iterating further cannot help."""
@@ -62,6 +78,7 @@ class Bellman:
         self.rewards = rewards
         self.discount = discount
         self.pairs = pattern.pairs if policy is None else self.pairs_of(policy)
+        self._krylov_failed = False
 
     def pairs_of(self, policy: IntArray) -> IntArray:
         """The pairs a policy uses."""
@@ -106,7 +123,7 @@ class Bellman:
             self.discount,
             pattern.n_actions,
             values,
-            most,
+            min(most, SETTLING_ROUNDS),
             FLOOR,
         )
         return settled
@@ -121,7 +138,7 @@ class Bellman:
         else:
             rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs, precise=False)
         if not dense:
-            return sweep.values + self._iterative(sweep.pairs, rows, sweep.best - sweep.values)
+            return sweep.values + self._large_step(sweep.pairs, rows, sweep.best - sweep.values)
         following: FloatArray = linear.newton_step(
             sweep.pairs,
             pattern.indptr,
@@ -134,13 +151,63 @@ class Bellman:
         )
         return following
 
-    def _iterative(self, pairs: IntArray, rows: FloatArray, gap: FloatArray) -> FloatArray:
+    def wide_newton(self, sweep: Sweep) -> FloatArray:
+        """Optimal values of the problem linearised at V in all actions; Newton's step where there is one per state."""
+        pattern = self.pattern
+        if self.pairs.size == pattern.n_states:
+            return self.newton(sweep)
+        rows = self.risk.fixed_entries()
+        if rows is None:
+            rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), self.pairs, precise=False)
+        structure = (self.pairs, pattern.indptr, pattern.next_states, rows)
+        paid = np.empty(pattern.n_states * pattern.n_actions)
+        linear.constant_parts(*structure, self.discount, sweep.values, sweep.q.reshape(-1), paid)
+        problem = (*structure, paid, self.discount, pattern.n_actions)
+        values, best = sweep.best.copy(), np.empty(pattern.n_states)
+        chosen, before = sweep.pairs.copy(), np.full(pattern.n_states, -1)
+        for _ in range(WIDE_ROUNDS):
+            linear.relax(*problem, values, chosen, WIDE_SWEEPS)
+            residual, size = linear.best_pairs(*problem, values, chosen, best)
+            if np.array_equal(chosen, before) or not residual > FLOOR * size:
+                break
+            values = self._policy_values(chosen, rows, values, best)
+            before[:] = chosen
+        return values
+
+    def _policy_values(self, pairs: IntArray, rows: FloatArray, values: FloatArray, best: FloatArray) -> FloatArray:
+        """Values of one policy in a linear problem: ``values`` and Newton's step from there, ``best`` being their backup."""
+        pattern = self.pattern
+        if pattern.n_states > DENSE_STATES:
+            return values + self._large_step(pairs, pattern.take(rows, pairs), best - values)
+        exact: FloatArray = linear.newton_step(
+            pairs, pattern.indptr, pattern.next_states, rows, False, self.discount, values, best
+        )
+        return exact
+
+    def _large_step(self, pairs: IntArray, rows: FloatArray, gap: FloatArray) -> FloatArray:
+        """Solve (I − γP̂) d = gap for many states."""
         n = self.pattern.n_states
         pointers = np.empty(n + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
         kernel = sparse.csr_array((rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n))
+        if self._krylov_failed:
+            direct = self._banded(kernel, gap)
+            if direct is not None:
+                return direct
+        step, solved = self._iterative(kernel, gap)
+        if not solved and not self._krylov_failed:
+            self._krylov_failed = True
+            direct = self._banded(kernel, gap)
+            return step if direct is None else direct
+        return step
+
+    def _iterative(self, kernel: sparse.csr_array, gap: FloatArray) -> tuple[FloatArray, bool]:
+        """BiCGSTAB, then sweeps; whether the remaining error is small."""
+        n = gap.size
         system = LinearOperator((n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64)
         scale = float(np.abs(gap).max())
+        if not scale > 0.0:
+            return gap, True
         step, _ = bicgstab(system, gap / scale, rtol=1e-4, atol=0.0, maxiter=200)
         step = np.asarray(step) * scale
         if not np.isfinite(step).all():
@@ -151,5 +218,26 @@ class Bellman:
             change = float(np.abs(following - step).max())
             step = following
             if change <= 1e-3 * scale * (1.0 - self.discount):
-                break
-        return step
+                return step, True
+        return step, False
+
+    def _banded(self, kernel: sparse.csr_array, gap: FloatArray) -> FloatArray | None:
+        """Elimination within the band that is left once neighbours are numbered alike; None if it is too wide.
+
+        Krylov methods carry news one state per iteration, so they fail on long chains; there the band is narrow.
+        """
+        n = gap.size
+        order = reverse_cuthill_mckee(kernel)
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        rows = place[np.repeat(np.arange(n), np.diff(kernel.indptr))]
+        columns = place[kernel.indices]
+        below, above = max(0, int((rows - columns).max())), max(0, int((columns - rows).max()))
+        if n * (2 * below + above + 1) > BAND_ENTRIES:
+            return None
+        band = np.zeros((below + above + 1, n))
+        np.add.at(band, (above + rows - columns, columns), -self.discount * kernel.data)
+        band[above] += 1.0
+        step = np.empty(n)
+        step[order] = solve_banded((below, above), band, gap[order], overwrite_ab=True, check_finite=False)
+        return step if np.isfinite(step).all() else None

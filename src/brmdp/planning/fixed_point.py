@@ -6,7 +6,12 @@ T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), s
 
 whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the quantile is neither
 convex nor concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one,
-otherwise a value-iteration step is taken, which always does. Between sweeps over all actions Newton iterates on the
+otherwise a value-iteration step is taken, which always does. On a long chain that test rejects steps of progress: the policy
+improves, and the residual does not fall before news has come all the way. So once PATIENCE steps did not halve the residual,
+steps become wide (see ``bellman``) and up to EXCURSION of them are taken in a row without descent; then the lowest residual
+seen must be at most γ times the one before, or the excursion is undone, value iteration goes on from where it began, and the
+next one waits twice as long. So the residual falls by γ at every step but for excursions whose number is logarithmic: it
+cannot cycle. Between sweeps over all actions Newton iterates on the
 rows of the greedy policy alone, once that policy has settled: they cost a fraction 1/A of a sweep, and only a full sweep
 can certify. Where the measure is linear and the problem small, Newton is policy iteration, done in one compiled call before
 the sweep that certifies it.
@@ -27,6 +32,12 @@ from brmdp.planning.bellman import FLOOR, Bellman, Sweep
 __all__ = ["METHODS", "FixedPoint", "iterate"]
 
 METHODS = ("newton", "value-iteration")
+
+PATIENCE = 10
+"""Steps that do not halve the residual before all actions are linearised."""
+
+EXCURSION = 6
+"""Wide steps in a row that need not lower the residual."""
 
 
 @dataclass(slots=True)
@@ -63,12 +74,23 @@ def iterate(
     sweeps += 1
     known = policy_pairs
     is_linear = bellman.risk.fixed_entries() is not None
+    slow = waiting = 0
+    wait = 1
     while True:
         converged = now.bound(discount) <= tolerance
         stuck = not math.isfinite(now.residual) or now.residual <= FLOOR * now.size
         if converged or stuck or sweeps >= max_iterations:
             return FixedPoint(now, sweeps, converged)
-        if method == "newton":
+        if method == "newton" and slow >= PATIENCE:
+            if waiting == 0:
+                lowest, spent = _excursion(bellman, now, max_iterations - sweeps)
+                sweeps += spent
+                if lowest.residual <= discount * now.residual or sweeps >= max_iterations:
+                    now = lowest
+                    continue
+                waiting, wait = wait, 2 * wait
+            waiting -= 1
+        elif method == "newton":
             values = bellman.newton(now)
             # refining pays once the policy has settled
             if known is not None and not is_linear and np.array_equal(known, now.pairs):
@@ -78,6 +100,7 @@ def iterate(
             following = bellman.sweep(values, bellman.pairs)
             sweeps += 1
             last_chance = sweeps >= max_iterations
+            slow += not following.residual <= 0.5 * now.residual
             if following.residual <= (1.0 if last_chance else discount) * now.residual:
                 now = following
                 continue
@@ -85,6 +108,20 @@ def iterate(
                 return FixedPoint(now, sweeps, False)
         now = bellman.sweep(now.best, bellman.pairs)
         sweeps += 1
+
+
+def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
+    """Wide steps until the residual is at most γ times that of ``begin``; the sweep with the lowest one, and sweeps made."""
+    now = lowest = begin
+    spent = 0
+    while spent < min(most, EXCURSION):
+        spent += 1
+        now = bellman.sweep(bellman.wide_newton(now), bellman.pairs)
+        if now.residual < lowest.residual:
+            lowest = now
+        if not math.isfinite(now.residual) or now.residual <= bellman.discount * begin.residual:
+            break
+    return lowest, spent
 
 
 def _refine(

@@ -36,6 +36,9 @@ LARGEST_VALUE = 1e140
 COARSE = 1e-4
 """Accuracy, relative to max|r|/(1 − γ), to which a cheaper approximation is solved to start from."""
 
+COARSE_SWEEPS = 60
+"""Most sweeps of a cheaper approximation."""
+
 
 class Backup(NamedTuple):
     """One application of a risk measure: values and risk-adjusted rows of every pair."""
@@ -261,7 +264,7 @@ class Problem:
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
             coarse = max(self.tolerance, COARSE * self.largest)
-            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", 20).sweep
+            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", COARSE_SWEEPS).sweep
             if math.isfinite(near.residual):
                 values = near.best
                 if cheaper.fixed_entries() is None:
@@ -327,7 +330,8 @@ class Problem:
             f"(residual {last.residual:.3g}, discount {self.discount}): "
         )
         if found.sweeps >= self.max_iterations:
-            return text + f"raise max_iterations={self.max_iterations}, loosen tolerance, or use method='newton'"
+            faster = "" if self.method == "newton" else ", or use method='newton', which needs far fewer sweeps"
+            return text + f"raise max_iterations={self.max_iterations} or loosen tolerance{faster}"
         return (
             text + f"arithmetic cannot resolve more (numerical error of a backup {last.numerical_error:.3g}); "
             "loosen tolerance"
