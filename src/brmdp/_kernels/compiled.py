@@ -33,15 +33,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
 import numba
-from numba.core import config, event
+from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 __all__ = ["kernel"]
 
+CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
 SOURCES = Path(__file__).parent
 DIGEST = hashlib.sha256().digest_size
@@ -51,8 +51,8 @@ NOTABLE = 1.0
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, for the types it is called with."""
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    if not config.DISABLE_JIT:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if not CONFIG.DISABLE_JIT:
         compiled._cache = KernelCache(function)
     return compiled
 
@@ -96,8 +96,8 @@ class KernelCache(NullCache):
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
         """File name and key: versions that may be in use side by side have files of their own, others replace each other."""
-        machine = (str(arguments), codegen.magic_tuple(), config.OPT, config.BOUNDSCHECK)
-        version = (self._name, sys.version, numba.__version__, llvmlite.__version__, source_digest())
+        machine = (str(arguments), codegen.magic_tuple(), CONFIG.OPT, CONFIG.BOUNDSCHECK)
+        version = (self._name, sys.version, numba.__version__, source_digest())
         short = hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
         key = hashlib.sha256(repr((machine, version)).encode()).digest()
         return f"{self._name}-{short}.{sys.implementation.cache_tag}.kernel", key
@@ -138,8 +138,8 @@ def _places() -> Iterator[_Place]:
     digest = source_digest()
     assert digest is not None
     short = digest[:16]
-    if config.CACHE_DIR:
-        yield _Place(Path(config.CACHE_DIR) / f"brmdp-{short}")
+    if CONFIG.CACHE_DIR:
+        yield _Place(Path(CONFIG.CACHE_DIR) / f"brmdp-{short}")
     yield _Place(SOURCES / "__pycache__")
     homes = (os.environ.get("XDG_CACHE_HOME"), os.environ.get("LOCALAPPDATA"), os.path.expanduser("~/.cache"))
     home = next((home for home in homes if home and os.path.isabs(home)), None)
@@ -211,7 +211,7 @@ def _arguments(signature: Any) -> tuple[Any, ...]:
     return tuple(getattr(signature, "args", signature))
 
 
-class _Reporter(event.Listener):  # type: ignore[misc]
+class _Reporter(event.Listener):
     """Says when kernels are being compiled: it takes long, and once."""
 
     def __init__(self) -> None:
