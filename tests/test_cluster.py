@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -134,10 +135,12 @@ def test_workers_with_other_code_are_refused_before_anything_runs(dask_cluster, 
 
 
 def test_a_worker_that_joins_later_refuses_runs_of_other_code():
-    expected = {**cluster.identity(), "code": "another"}
+    def work(expected):
+        return pickle.dumps((expected, abs, (-1,), {}))
+
     with pytest.raises(ExperimentError, match=r"process \d+, has code .*, not another"):
-        cluster.compute_here(expected, abs, -1)
-    assert cluster.compute_here(cluster.identity(), abs, -1) == 1
+        cluster.compute_here(work({**cluster.identity(), "code": "another"}))
+    assert cluster.compute_here(work(cluster.identity())) == 1
 
 
 def test_other_versions_of_packages_are_said(dask_cluster, monkeypatch):
@@ -149,26 +152,37 @@ def test_other_versions_of_packages_are_said(dask_cluster, monkeypatch):
     assert any("has numpy" in message and "not 99.0" in message for message in said)
 
 
-def test_nothing_is_left_behind_on_a_cluster(dask_cluster, tmp_path):
-    """A worker without brmdp, started after we have gone, computes for others; while it is there, we refuse the cluster by name."""
-    import distributed
+WITHOUT_BRMDP = """
+import sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "brmdp":
+            raise ModuleNotFoundError("No module named 'brmdp'", name="brmdp")
+sys.meta_path.insert(0, Finder)
+"""
 
+
+def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster, tmp_path):
+    """A worker without brmdp that joins after us computes for others; our runs fail there by name, and no more are sent."""
     address, processes = dask_cluster
     with cluster_executor(address) as executor:
         run_experiment(TINY.adjusted(runs=1), tmp_path / "there", executor=executor)
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['brmdp'] = None\n")
-    worker = (*processes[1].args[2:], "--name", "plain", "--no-nanny")
-    plain = dask(*worker, folder=tmp_path, first_on_path=tmp_path)
-    try:
-        with distributed.Client(address, set_as_default=False) as client:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_BRMDP)
+    options = (*processes[1].args[2:], "--name", "plain", "--no-nanny")
+    with cluster_executor(address) as executor:
+        client = executor._client
+        plain = dask(*options, folder=tmp_path, first_on_path=tmp_path)
+        try:
             assert client.run_on_scheduler(plugins) == []
             client.wait_for_workers(3, timeout=STARTING)
             assert client.submit(abs, -7, workers=["plain"], pure=False).result(timeout=STARTING) == 7
-            assert client.submit(find_brmdp, workers=["plain"], pure=False).result(timeout=STARTING) is False
-        with pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"), cluster_executor(address):
-            pass
-    finally:
-        end(plain)
+            executor._executor = client.get_executor(pure=False, workers=["plain"])
+            with pytest.raises(ExperimentError, match=r"failed on a worker without it: .*No module named 'brmdp'"):
+                run_experiment(TINY, tmp_path / "late", executor=executor)
+            with pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"), cluster_executor(address):
+                pass
+        finally:
+            end(plain)
 
 
 def plugins(dask_scheduler):
@@ -176,14 +190,6 @@ def plugins(dask_scheduler):
     return [
         name for name in (*dask_scheduler.worker_plugins, *dask_scheduler.nanny_plugins) if not name.startswith(own)
     ]
-
-
-def find_brmdp():
-    try:
-        import brmdp  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def test_a_scheduler_without_workers(tmp_path, capsys):

@@ -10,9 +10,11 @@ import gc
 import importlib
 import logging
 import os
+import pickle
 import platform
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -43,8 +45,11 @@ DECISIVE = ("brmdp", "code", "python")
 """What must be the same on all machines; other versions are only named."""
 
 LOG = logging.getLogger("brmdp")
-# Sent as text: a function of ours could not even be unpickled where brmdp is missing.
-WHO_ARE_YOU = "__import__('brmdp.experiments.cluster', fromlist=['identity']).identity()"
+# Sent as text, and work as bytes: where brmdp is missing, the scheduler included, Dask fails to unpickle functions of ours, in
+# ways from which it does not always recover.
+OURS = "__import__('brmdp.experiments.cluster', fromlist=['identity'])"
+WHO_ARE_YOU = f"{OURS}.identity()"
+COMPUTE = f"{OURS}.compute_here(work)"
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +136,8 @@ class ClusterExecutor(Executor):
         """Compute on any worker."""
         if self._client.status != "running":
             raise self.loss()
-        future: Future[Any] = self._executor.submit(compute_here, identity(), fn, *args, **kwargs)
+        work = optional("cloudpickle", "cluster").dumps((identity(), fn, args, kwargs))
+        future: Future[Any] = self._executor.submit(eval, COMPUTE, {"work": work}, key=f"brmdp-{uuid.uuid4().hex}")
         return future
 
     def wait_for_workers(self, say: Callable[[str], None]) -> None:
@@ -226,8 +232,15 @@ def _difference(answer: Mapping[str, str] | BaseException, keys: tuple[str, ...]
 # --- in a worker -----------------------------------------------------------------------------------------------
 
 
-def compute_here(expected: Mapping[str, str], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function in a worker, if that is what the sender takes it for, on one thread."""
+def compute_here(work: bytes) -> Any:
+    """Call a function in a worker, on one thread, if the worker is what the sender takes it for.
+
+    Parameters
+    ----------
+    work : bytes
+        Pickle of the sender's identity, and of the function, its arguments and its keyword arguments.
+    """
+    expected, function, args, kwargs = pickle.loads(work)
     ours = identity()
     other = [key for key in DECISIVE if ours.get(key) != expected.get(key)]
     if other:

@@ -373,7 +373,8 @@ def _work_through(
             except ExperimentError as error:
                 failures.append(error)
             except Exception as error:
-                failures.append(ExperimentError(f"{task} failed: {error!r}"))
+                where = " on a worker without it" if isinstance(error, ModuleNotFoundError) and cluster else ""
+                failures.append(ExperimentError(f"{task} failed{where}: {error!r}"))
             else:
                 keep(task, data)
         if cluster is not None:
