@@ -177,7 +177,7 @@ def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cl
         raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
     reporting = optional("brmdp.figures.report")  # asked for now, so that nothing is computed in vain
     reports = []
-    with nullcontext() if cluster is None else cluster_executor(cluster) as executor:
+    with nullcontext() if cluster is None else cluster_executor(cluster, on_message=_tell) as executor:
         for experiment in experiments:
             with _display(experiment.name) as display:
                 store = run_experiment(
@@ -242,8 +242,12 @@ def _ranges(runs: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def _fail(message: str, code: int) -> int:
+def _tell(message: str) -> None:
     print(f"brmdp: {message}", file=sys.stderr)
+
+
+def _fail(message: str, code: int) -> int:
+    _tell(message)
     return code
 
 

@@ -44,9 +44,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import ndtri
+
+from brmdp._kernels.compiled import kernel
 
 # First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at most MAX_STEP.
 STEP_IN_WIDTHS = 0.8
@@ -88,8 +89,6 @@ MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
 SUBNORMAL = 5e-324
-
-kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @kernel

@@ -8,9 +8,8 @@ Arrays over nodes are indexed [row, column], that is [y, x]; directions are Left
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-kernel = njit(cache=True, nogil=True, error_model="numpy")
+from brmdp._kernels.compiled import kernel
 
 
 @kernel

@@ -6,7 +6,7 @@ its file system, and being killed at any moment costs the runs under way and not
 
 from __future__ import annotations
 
-import gc
+import logging
 import os
 import signal
 import threading
@@ -15,7 +15,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from typing import Any
@@ -23,11 +23,12 @@ from typing import Any
 from brmdp._extras import optional
 from brmdp._validation import as_positive_int
 from brmdp.errors import BrmdpError, ExperimentError
+from brmdp.experiments.cluster import ClusterExecutor
 from brmdp.experiments.one_run import execute, extra_of, validate
 from brmdp.experiments.spec import Case, Computation, Experiment
 from brmdp.experiments.store import Store, encode, extra_versions, versions
 
-__all__ = ["cluster_executor", "compute", "run_experiment"]
+__all__ = ["compute", "run_experiment"]
 
 ONE_THREAD = dict.fromkeys(
     ("BRMDP_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -43,8 +44,8 @@ FAILURES = 20
 MEMORY_GROWTH = 2 * 10**9
 """Bytes by which a local worker may grow before it is replaced."""
 
-CONNECTING = "10s"
-"""How long to wait for a cluster's scheduler."""
+LOOKING = 1.0
+"""Seconds between two looks at a cluster whose runs do not finish."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,12 @@ def run_experiment(
     workers : int, optional
         Local processes; 1 computes in this one. By default as many as there are processors.
     executor : concurrent.futures.Executor, optional
-        Where to compute instead, such as :func:`cluster_executor` gives.
+        Where to compute instead, such as :func:`brmdp.experiments.cluster_executor` gives.
     on_progress : function, optional
         Called with the numbers of runs finished and wanted, at the start and after every run.
     on_message : function, optional
-        Called with what a user should know: files set aside, workers that died. By default a warning.
+        Called with what a user should know: files set aside, workers that died, and what takes long. By default the
+        former are warnings, and the latter is logged.
 
     Returns
     -------
@@ -117,7 +119,8 @@ def run_experiment(
                 on_progress(finished, wanted)
 
         if tasks:
-            _compute_all(tasks, _Engine.chosen(executor, workers), keep, say)
+            with nullcontext() if on_message is None else _logged_to(on_message):
+                _compute_all(tasks, _Engine.chosen(executor, workers), keep, say)
         return store
 
 
@@ -128,34 +131,6 @@ def compute(task: Task) -> bytes:
     except BrmdpError as error:
         # in words: what an error carries need not survive the way back
         raise ExperimentError(f"{task} failed: {error}") from None
-
-
-@contextmanager
-def cluster_executor(address: str) -> Iterator[Executor]:
-    """An executor on the Dask cluster whose scheduler has that address; brmdp must be installed on its workers.
-
-    Raises
-    ------
-    ExperimentError
-        If there is no scheduler.
-    """
-    distributed = optional("distributed", "cluster")
-    client, reason = None, ""
-    try:
-        client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        reason = str(error)
-    if client is None:
-        gc.collect()  # a client that failed closes itself when collected: here, not in a thread of the next one, which hangs
-        raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")
-    with client:
-        client.register_worker_callbacks(_one_thread)
-        yield client.get_executor(pure=False)
-
-
-def _one_thread() -> None:
-    """In a worker of a cluster, which has the processor of one run."""
-    os.environ.setdefault("BRMDP_NUM_THREADS", "1")
 
 
 # --- what is left to do ----------------------------------------------------------------------------------------
@@ -345,7 +320,7 @@ def _compute_all(
             if not warm:
                 _warm(tasks)  # while workers are starting
                 warm = True
-            lost = _work_through(queue, running, executor, in_flight, keep, failures)
+            lost = _work_through(queue, running, executor, in_flight, keep, failures, say)
         finally:
             engine.stop(executor, running)
         if lost:
@@ -372,6 +347,7 @@ def _work_through(
     in_flight: int | None,
     keep: Callable[[Task, bytes], None],
     failures: list[ExperimentError],
+    say: Callable[[str], None],
 ) -> list[Task]:
     """Compute what is waiting, until nothing is, too much fails or the executor breaks; returns what was lost then."""
     lost: list[Task] = []
@@ -383,21 +359,53 @@ def _work_through(
             except BrokenExecutor:
                 lost.append(task)
                 break
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        cluster = executor if isinstance(executor, ClusterExecutor) else None
+        finished = wait(running, timeout=None if cluster is None else LOOKING, return_when=FIRST_COMPLETED).done
+        cancelled: list[Task] = []
+        for future in finished:
             task = running.pop(future)
             try:
                 data = future.result()
             except BrokenExecutor:
                 lost.append(task)
             except CancelledError:
-                failures.append(ExperimentError(f"{task} was cancelled by the executor"))
+                cancelled.append(task)
             except ExperimentError as error:
                 failures.append(error)
             except Exception as error:
-                failures.append(ExperimentError(f"{task} failed: {error!r}"))
+                where = " on a worker without it" if isinstance(error, ModuleNotFoundError) and cluster else ""
+                failures.append(ExperimentError(f"{task} failed{where}: {error!r}"))
             else:
                 keep(task, data)
+        if cluster is not None:
+            if cancelled:
+                raise cluster.loss()
+            cluster.watch(say)
+        failures += [ExperimentError(f"{task} was cancelled by the executor") for task in cancelled]
     return [*lost, *running.values()] if lost else []
+
+
+@contextmanager
+def _logged_to(tell: Callable[[str], None]) -> Iterator[None]:
+    """Pass on what is logged meanwhile, such as that kernels are being compiled."""
+    logger, handler = logging.getLogger("brmdp"), _Teller(tell)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Teller(logging.Handler):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
 
 
 def _warn(message: str) -> None:

@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 import numpy as np
 
-from brmdp._validation import IntArray, as_positive_int
+from brmdp._validation import IntArray
+from brmdp.errors import InvalidInputError
 
-__all__ = ["for_chunks", "thread_count"]
+__all__ = ["for_chunks", "one_thread", "thread_count"]
 
 # Below this many possible transitions a second thread costs more than it saves.
 WORTH_SPLITTING = 20_000
 
 
+# More threads than any machine has processors are a mistake, and take long to start.
+MOST_THREADS = 1024
+
+_limited_to_one: ContextVar[bool] = ContextVar("_limited_to_one", default=False)
+
+
 def thread_count() -> int:
-    """Threads used by large backups: BRMDP_NUM_THREADS, or the processors available to this process."""
-    wanted = os.environ.get("BRMDP_NUM_THREADS")
-    if wanted:
-        return as_positive_int(int(wanted) if wanted.isdigit() else wanted, "BRMDP_NUM_THREADS")
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Threads used by large backups: BRMDP_NUM_THREADS, or the processors available to this process.
+
+    Raises
+    ------
+    InvalidInputError
+        If BRMDP_NUM_THREADS is no integer from 1 to 1024.
+    """
+    if _limited_to_one.get():
+        return 1
+    wanted = os.environ.get("BRMDP_NUM_THREADS", "").strip()
+    if not wanted:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        return min(available, MOST_THREADS)
+    threads = int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else 0
+    if not 1 <= threads <= MOST_THREADS:
+        raise InvalidInputError(
+            f"BRMDP_NUM_THREADS must be an integer from 1 to {MOST_THREADS}, or not be set; it is {wanted[:40]!r}"
+        )
+    return threads
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Backups in here, in this thread, are not split, whatever the environment says."""
+    token = _limited_to_one.set(True)
+    try:
+        yield
+    finally:
+        _limited_to_one.reset(token)
 
 
 @lru_cache(maxsize=1)
@@ -35,6 +69,6 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
     threads = thread_count() if work >= WORTH_SPLITTING else 1
     if threads == 1:
         return [run(pairs, 0)]
-    chunks = np.array_split(pairs, 4 * threads)
+    chunks = np.array_split(pairs, min(4 * threads, max(1, pairs.size)))
     starts = np.concatenate(([0], np.cumsum([c.size for c in chunks])[:-1]))
     return list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))

@@ -1,0 +1,245 @@
+"""Compiling kernels, and keeping what was compiled wherever that is possible.
+
+A compiled kernel is read from the first folder that has it and written to the first that takes it:
+
+1. ``NUMBA_CACHE_DIR``, if set;
+2. ``__pycache__`` beside the sources, which need not be writable to be read;
+3. the user's cache: ``$XDG_CACHE_HOME/brmdp`` or ``~/.cache/brmdp``;
+4. a private folder among the temporary files.
+
+If none takes it, kernels are compiled anew in every process. numba's own cache does not do here: importing fails where no folder
+is writable, planning fails when the disk is full, a read-only folder is not read, and a kernel stays as it was when one that it
+calls, in another file, has changed. An entry of ours carries a digest of all kernel sources, of everything else that the machine
+code depends on, and of itself: what does not match is compiled again.
+
+Entries are pickles, as numba's are. So folders 3 and 4, whose place others can guess, are used only if they belong to the
+user and nobody else can write to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import event
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+__all__ = ["kernel"]
+
+CONFIG: Any = numba.config
+LOG = logging.getLogger("brmdp")
+SOURCES = Path(__file__).parent
+DIGEST = hashlib.sha256().digest_size
+# Compilations shorter than this, in seconds, are not worth a line.
+NOTABLE = 1.0
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, for the types it is called with."""
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if not CONFIG.DISABLE_JIT:
+        compiled._cache = KernelCache(function)
+    return compiled
+
+
+class KernelCache(NullCache):
+    """Compiled versions of one kernel: what numba asks before it compiles, and tells afterwards."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The compiled kernel, or None if it is nowhere or cannot be used."""
+        if source_digest() is None:
+            return None
+        target_context.refresh()
+        arguments = _arguments(signature)
+        name, key = self._entry(arguments, target_context.codegen())
+        for place in _places():
+            try:
+                content = (place.trusted() / name).read_bytes()
+                payload = content[2 * DIGEST :]
+                if content[: 2 * DIGEST] != key + hashlib.sha256(payload).digest():
+                    continue
+                result = CompileResult._rebuild(target_context, *pickle.loads(payload))
+            except FileNotFoundError:
+                continue
+            except Exception as error:  # whatever is wrong with it, compiling mends it
+                LOG.debug("compiled kernel %s in %s cannot be used: %r", name, place.folder, error)
+                continue
+            if tuple(result.signature.args) == arguments:
+                return result
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a compiled kernel, if any folder takes it."""
+        if source_digest() is None or result.library.has_dynamic_globals:
+            return
+        name, key = self._entry(_arguments(signature), result.codegen)
+        payload = dumps(result._reduce())
+        _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
+
+    def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
+        """File name and key: versions that may be in use side by side have files of their own, others replace each other."""
+        machine = (str(arguments), codegen.magic_tuple(), CONFIG.OPT, CONFIG.BOUNDSCHECK)
+        version = (self._name, sys.version, numba.__version__, source_digest())
+        short = hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
+        key = hashlib.sha256(repr((machine, version)).encode()).digest()
+        return f"{self._name}-{short}.{sys.implementation.cache_tag}.kernel", key
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A folder for entries.
+
+    Attributes
+    ----------
+    folder : Path
+    private : bool
+        Whether it must be the user's own.
+    lasting : bool
+        Whether it is as good as the others; False for temporary files.
+    """
+
+    folder: Path
+    private: bool = False
+    lasting: bool = True
+
+    def trusted(self) -> Path:
+        """The folder; an OSError if it is not there or not to be trusted."""
+        if self.private and hasattr(os, "getuid"):
+            found = self.folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+                raise PermissionError(f"{self.folder} is no folder that only this user can write to")
+        return self.folder
+
+    def write(self, name: str, content: bytes) -> None:
+        self.folder.mkdir(mode=0o700 if self.private else 0o777, parents=True, exist_ok=True)
+        _write(self.trusted() / name, content)
+
+
+def _places() -> Iterator[_Place]:
+    """Where entries may be, best first."""
+    digest = source_digest()
+    assert digest is not None
+    short = digest[:16]
+    if CONFIG.CACHE_DIR:
+        yield _Place(Path(CONFIG.CACHE_DIR) / f"brmdp-{short}")
+    yield _Place(SOURCES / "__pycache__")
+    homes = (os.environ.get("XDG_CACHE_HOME"), os.environ.get("LOCALAPPDATA"), os.path.expanduser("~/.cache"))
+    home = next((home for home in homes if home and os.path.isabs(home)), None)
+    if home is not None:
+        yield _Place(Path(home, "brmdp", short), private=True)
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    temporary = os.environ.get("TMPDIR") or ("/tmp" if os.name == "posix" else tempfile.gettempdir())
+    yield _Place(Path(temporary) / f"brmdp-{user}-{short}", private=True, lasting=False)
+
+
+class _Writer:
+    """Writes to the first place that has not failed, and says so where that is not the first."""
+
+    def __init__(self) -> None:
+        self._failed: set[Path] = set()
+
+    def write(self, name: str, content: bytes) -> None:
+        reason: OSError | None = None
+        for place in _places():
+            if place.folder in self._failed:
+                continue
+            try:
+                place.write(name, content)
+            except OSError as error:
+                self._failed.add(place.folder)
+                reason = reason or error
+                continue
+            if reason is not None:
+                level = logging.INFO if place.lasting else logging.WARNING
+                LOG.log(level, "compiled kernels are kept in %s, since this failed: %s", place.folder, reason)
+            return
+        if reason is not None:
+            LOG.warning(
+                "compiled kernels cannot be kept (%s): every process spends up to a minute on compiling them; "
+                "set NUMBA_CACHE_DIR to a folder that can be written",
+                reason,
+            )
+
+
+_WRITER = _Writer()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Completely or not at all; several processes may do so at a time."""
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+@cache
+def source_digest() -> str | None:
+    """Of all kernel sources, since kernels are compiled into one another; None where they cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        files = sorted(SOURCES.glob("*.py"))
+        for file in files:
+            content = file.read_bytes()
+            digest.update(f"{file.name} {len(content)} ".encode() + content)
+    except OSError:
+        return None
+    return digest.hexdigest() if files else None
+
+
+def _arguments(signature: Any) -> tuple[Any, ...]:
+    return tuple(getattr(signature, "args", signature))
+
+
+class _Reporter(event.Listener):
+    """Says when kernels are being compiled: it takes long, and once."""
+
+    def __init__(self) -> None:
+        self._announced = False
+        self._depth = 0
+        self._began = 0.0
+
+    def on_start(self, event: Any) -> None:
+        if not _ours(event):
+            return
+        if not self._announced:
+            self._announced = True
+            LOG.info("compiling numerical kernels for this machine: the first plans take up to a minute longer")
+        if self._depth == 0:
+            self._began = time.monotonic()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        if not _ours(event):
+            return
+        self._depth -= 1
+        seconds = time.monotonic() - self._began
+        if self._depth == 0 and seconds >= NOTABLE:
+            LOG.info("compiled %s in %.0f s", event.data["dispatcher"].__name__, seconds)
+
+
+def _ours(event: Any) -> bool:
+    return isinstance(event.data["dispatcher"]._cache, KernelCache)
+
+
+event.register("numba:compile", _Reporter())
