@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from brmdp._validation import as_json, as_rng
 from brmdp.errors import InvalidInputError
 
-__all__ = ["independent_streams", "stream_from_state", "stream_state"]
+__all__ = ["independent_streams", "stream_from_state", "stream_state", "way_back"]
 
 LONGEST_STATE = 20_000
 """Characters of the text; the longest is that of MT19937, below 8,000."""
@@ -37,6 +39,12 @@ _LAYOUTS: dict[str, dict[str, tuple[int | None, int]]] = {
 def independent_streams(rng: Any, n: int) -> list[np.random.Generator]:
     """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator."""
     return as_rng(rng).spawn(n)
+
+
+def way_back(rng: np.random.Generator) -> Callable[[], None]:
+    """A function that puts ``rng`` back to where it stands now; it may be called more than once."""
+    generator = rng.bit_generator
+    return partial(setattr, generator, "state", generator.state)
 
 
 def stream_state(rng: np.random.Generator) -> NDArray[Any]:

@@ -30,11 +30,14 @@ from brmdp._validation import (
 from brmdp.agents.episodic import (
     LONGEST_PARTS,
     EpisodicAgent,
+    Record,
+    Working,
     check_restart,
     meaningless_is_corrupt,
+    recorded,
     stored_below,
 )
-from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
+from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
@@ -66,11 +69,14 @@ class ActionReport:
     chosen : bool
         Whether the plan takes it.
     tied : bool
-        Whether it is as good as the best.
+        Whether it is one of several that are equally good, and best.
     level : float or None
         The level at which the plan judges it; None for measures without levels.
     visits : int
-        How often the agent took it in this state when the plan was made.
+        How often this agent had observed it in this state when the plan was made.
+    observations : int or None
+        How often the belief had, including what it knew before the agent began. Where one disturbance drives all
+        transitions, every observation teaches about every action, and this counts all. None if the belief does not count.
     mean : float
         Posterior mean of r + γV(s'), V the plan's values.
     quantile : float
@@ -85,6 +91,7 @@ class ActionReport:
     tied: bool
     level: float | None
     visits: int
+    observations: int | None
     mean: float
     quantile: float
     quantile_level: float
@@ -135,6 +142,17 @@ class EpisodeReport:
         )
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Plan:
+    """What a pseudo-episode follows."""
+
+    values: FloatArray
+    q_values: FloatArray
+    policy: list[int]
+    levels: FloatArray | None
+    report: EpisodeReport
+
+
 class Agent(EpisodicAgent):
     """Learns online and acts; works without any loop of ours.
 
@@ -160,7 +178,8 @@ class Agent(EpisodicAgent):
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``.
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``. Threads may share
+    an agent: calls take turns. Each happens completely or not at all, whenever it is interrupted.
     """
 
     risk: RiskMeasure
@@ -181,32 +200,34 @@ class Agent(EpisodicAgent):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
+        if not hasattr(belief, "copy"):
+            raise InvalidInputError(f"belief must have a method copy(); {type(belief).__name__} has none")
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
         self._problem = Problem.of(belief, rewards, discount, tolerance)
-        self._tie_stream, restart_stream = independent_streams(rng, 2)
+        ties_stream, restart_stream = independent_streams(rng, 2)
         super().__init__(
             belief,
             risk=risk,
             schedule=schedule,
             restart=restart,
             admissible=belief.pattern.admissible,
-            restart_stream=restart_stream,
+            streams={"ties": ties_stream, "restart": restart_stream},
         )
         self.ties = ties
-        self._levels: FloatArray | None = None
-        self._values: FloatArray | None = None
-        self._q_values: FloatArray | None = None
-        self._policy: list[int] = []
-        self._report: EpisodeReport | None = None
 
     # --- acting and learning -----------------------------------------------------------------------------------
 
     def act(self, state: int) -> int:
-        """The action for ``state``; plans first when a new pseudo-episode begins."""
-        self._ensure_plan()
-        return self._policy[as_index(state, len(self._policy), "state")]
+        """The action for ``state``; plans first when a new pseudo-episode begins.
+
+        If planning fails or is interrupted, the agent is unchanged: its random streams too.
+        """
+        with self._lock:
+            policy = self._planned().plan.policy
+        action: int = policy[as_index(state, len(policy), "state")]
+        return action
 
     def observe(self, state: int, action: int, next_state: int, *, disturbance: int | None = None) -> None:
         """Learn from a transition, whoever chose the action.
@@ -220,45 +241,45 @@ class Agent(EpisodicAgent):
         Raises
         ------
         InvalidInputError, ImpossibleTransitionError
-            As the belief's ``observe``; the agent is then unchanged.
+            As the belief's ``observe``; the agent is then unchanged, as it is if the call is interrupted.
         """
-        belief = self._latest
-        state = as_index(state, belief.n_states, "state")
-        action = as_index(action, belief.n_actions, "action")
-        next_state = as_index(next_state, belief.n_states, "next_state")
+        belief = self._record.base
+        pattern = belief.pattern
+        state = as_index(state, pattern.n_states, "state")
+        action = as_index(action, pattern.n_actions, "action")
+        next_state = as_index(next_state, pattern.n_states, "next_state")
         if disturbance is None:
-            belief.observe(state, action, next_state)
+            self._learn((state, action, next_state))
         elif isinstance(belief, DisturbancePosterior):
-            belief.observe(state, action, next_state, disturbance)
+            self._learn((state, action, next_state, as_index(disturbance, belief.n_disturbances, "disturbance")))
         else:
             raise InvalidInputError(
                 f"disturbance is for a DisturbancePosterior; the belief is a {type(belief).__name__}"
             )
-        self._count(state, action)
 
-    def _begin_episode(self) -> None:
-        """Learn what was observed, set the levels and plan; nothing changes if that fails."""
-        belief = self._latest.copy()
+    def _pair(self, transition: tuple[Any, ...]) -> tuple[int, int]:
+        return transition[0], transition[1]
+
+    def _make_plan(self, belief: Any, working: Working, before: _Plan | None) -> _Plan:
+        """Set the levels, plan, and choose among tied actions."""
+        upcoming = working.progress.upcoming()
         risk: Any = self.risk
         if self.schedule is not None:
-            risk = risk.at_level(self.schedule.levels(self.progress.upcoming()))
-        solution = self._problem.solve(belief, risk, self._values)
-        self.progress.begin_episode()
-        self.belief = belief
-        self._levels = None
+            risk = risk.at_level(self.schedule.levels(upcoming))
+        solution = self._problem.solve(belief, risk, None if before is None else before.values)
+        levels = None
         if hasattr(risk, "alpha"):
-            self._levels = np.array(np.broadcast_to(risk.alpha, self.progress.visits.shape))
-        self._values = solution.values
-        self._q_values = solution.q_values
-        self._policy = self._break_ties(solution).tolist()
-        self._report = EpisodeReport.of(self.progress, self._levels, solution)
-        self._stale = False
+            levels = np.array(np.broadcast_to(risk.alpha, upcoming.visits.shape))
+        policy = self._break_ties(solution, working.streams["ties"]).tolist()
+        return _Plan(
+            solution.values, solution.q_values, policy, levels, EpisodeReport.of(upcoming, levels, solution)
+        )
 
-    def _break_ties(self, solution: Solution) -> IntArray:
+    def _break_ties(self, solution: Solution, rng: np.random.Generator) -> IntArray:
         """One of the tied actions in every tied state."""
         if self.ties == "lowest" or not solution.tied.any():
             return solution.policy
-        tickets = self._tie_stream.random(solution.q_values.shape)
+        tickets = rng.random(solution.q_values.shape)
         chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
         return chosen
 
@@ -279,16 +300,21 @@ class Agent(EpisodicAgent):
 
     # --- what it thinks ----------------------------------------------------------------------------------------
 
+    def _current(self) -> Record:
+        """The record of a plan that is current; plans first when none is. It stays as it is when the agent goes on."""
+        with self._lock:
+            return self._planned()
+
     @property
     def policy(self) -> IntArray:
         """The current plan's action in every state; plans first when none is current."""
-        self._ensure_plan()
-        return np.array(self._policy, dtype=np.int64)
+        return np.array(self._current().plan.policy, dtype=np.int64)
 
     @property
     def levels(self) -> FloatArray | None:
         """(S, A) levels of the current plan; None for measures without levels."""
-        return self._levels
+        plan: _Plan | None = self._record.plan
+        return None if plan is None else plan.levels
 
     @property
     def report(self) -> EpisodeReport:
@@ -299,9 +325,10 @@ class Agent(EpisodicAgent):
         InvalidInputError
             If no plan has been made yet.
         """
-        if self._report is None:
+        plan: _Plan | None = self._record.plan
+        if plan is None:
             raise InvalidInputError("report is there once the agent has planned: call act first")
-        return self._report
+        return plan.report
 
     def explain(self, state: int, *, quantile_level: float | None = None) -> list[ActionReport]:
         """What the current plan thinks of each admissible action in ``state``; plans first when none is current.
@@ -312,59 +339,68 @@ class Agent(EpisodicAgent):
         quantile_level : float in (0, 1), optional
             Level of the reported posterior quantile; by default that of the plan, or 0.1 for measures without levels.
         """
-        s = as_index(state, self._latest.n_states, "state")
-        policy = self.policy
-        assert self._values is not None
-        assert self._q_values is not None
-        shown = np.full(
-            self.progress.visits.shape, 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
-        )
-        if quantile_level is None and self._levels is not None:
-            shown = np.minimum(self._levels, np.nextafter(1.0, 0.0))
-        mean = backup(self.belief, self.rewards, self.discount, self._values, risk=Mean()).q_values[s]
-        quantile = backup(self.belief, self.rewards, self.discount, self._values, risk=Quantile(shown)).q_values[s]
-        best = self._q_values[s].max()
+        s = as_index(state, self._problem.pattern.n_states, "state")
+        level = 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
+        record = self._current()
+        belief, plan, visits = record.belief, record.plan, record.progress.visits_at_start
+        shown = np.full(visits.shape, level)
+        if quantile_level is None and plan.levels is not None:
+            shown = np.minimum(plan.levels, np.nextafter(1.0, 0.0))
+        mean = backup(belief, self.rewards, self.discount, plan.values, risk=Mean()).q_values[s]
+        quantile = backup(belief, self.rewards, self.discount, plan.values, risk=Quantile(shown)).q_values[s]
+        best = plan.q_values[s] >= plan.q_values[s].max() - TIE_FACTOR * self.tolerance
+        observations = _observations(belief, s)
         return [
             ActionReport(
                 action=a,
-                value=float(self._q_values[s, a]),
-                chosen=bool(a == policy[s]),
-                tied=bool(self._q_values[s, a] >= best - TIE_FACTOR * self.tolerance),
-                level=None if self._levels is None else float(self._levels[s, a]),
-                visits=int(self.progress.visits_at_start[s, a]),
+                value=float(plan.q_values[s, a]),
+                chosen=bool(a == plan.policy[s]),
+                tied=bool(best[a] and best.sum() > 1),
+                level=None if plan.levels is None else float(plan.levels[s, a]),
+                visits=int(visits[s, a]),
+                observations=None if observations is None else int(observations[a]),
                 mean=float(mean[a]),
                 quantile=float(quantile[a]),
                 quantile_level=float(shown[s, a]),
             )
-            for a in np.flatnonzero(self.progress.admissible[s]).tolist()
+            for a in np.flatnonzero(self._problem.pattern.admissible[s]).tolist()
         ]
 
     # --- files -------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything the next step depends on, as named arrays, for :meth:`save`."""
-        parts = {
-            "belief": type(self._latest).__name__,
-            "risk": describe_part(self.risk),
-            "schedule": describe_part(self.schedule),
-            "restart": describe_part(self.restart),
-            "ties": self.ties,
-        }
-        content: dict[str, NDArray[Any]] = {
-            "parts": np.array(json.dumps(parts)),
-            "rewards": self.rewards,
-            "numbers": np.array([self.discount, self.tolerance]),
-            "tie_stream": stream_state(self._tie_stream),
-        }
-        content |= self._common_arrays()
-        if self._values is not None and self._q_values is not None:
-            content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._policy)}
-            report = self.report
+        """Everything the next step depends on, as named arrays, for :meth:`save`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the belief is of your own making and cannot be written.
+        """
+        with self._lock:
+            record, working = self._settled()
+            plan: _Plan | None = record.plan
+            parts = {
+                "belief": describe_belief(working.latest, BELIEFS),
+                "risk": describe_part(self.risk),
+                "schedule": describe_part(self.schedule),
+                "restart": describe_part(self.restart),
+                "ties": self.ties,
+            }
+            content: dict[str, NDArray[Any]] = {
+                "parts": np.array(json.dumps(parts)),
+                "rewards": self.rewards,
+                "numbers": np.array([self.discount, self.tolerance]),
+                "tie_stream": stream_state(working.streams["ties"]),
+            }
+            content |= self._common_arrays(record, working)
+        if plan is not None:
+            content |= {"values": plan.values, "q_values": plan.q_values, "policy": np.array(plan.policy)}
+            report = plan.report
             content["plan"] = np.array([report.first_step, report.iterations])
             content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap])
             content["status"] = np.array(report.status)
-        if self._levels is not None:
-            content["levels"] = self._levels
+            if plan.levels is not None:
+                content["levels"] = plan.levels
         return content
 
     @classmethod
@@ -372,6 +408,7 @@ class Agent(EpisodicAgent):
         cls,
         path: Any,
         *,
+        belief: Any = None,
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
@@ -381,6 +418,8 @@ class Agent(EpisodicAgent):
         Parameters
         ----------
         path : path
+        belief : type, optional
+            The class of a belief of your own making, whose ``from_arrays`` reads what its ``arrays`` wrote.
         risk, schedule, restart : optional
             Parts of your own making, which a file cannot hold; those of the library are rebuilt.
 
@@ -391,7 +430,8 @@ class Agent(EpisodicAgent):
         InvalidInputError
             If a part of your own making is not passed.
         """
-        return cls.from_arrays(load_arrays(path, cls.__name__), path, risk=risk, schedule=schedule, restart=restart)
+        parts = {"belief": belief, "risk": risk, "schedule": schedule, "restart": restart}
+        return cls.from_arrays(load_arrays(path, cls.__name__), path, **parts)
 
     @classmethod
     def from_arrays(
@@ -399,6 +439,7 @@ class Agent(EpisodicAgent):
         arrays: dict[str, NDArray[Any]],
         source: Any,
         *,
+        belief: Any = None,
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
@@ -409,8 +450,8 @@ class Agent(EpisodicAgent):
         with meaningless_is_corrupt(source):
             with corrupt_if_invalid(source):
                 parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
-            belief_type = BELIEFS[parts["belief"]]
-            require_foreign_parts({name: parts[name] for name in given}, given)
+            require_foreign_parts({name: parts[name] for name in ("belief", *given)}, given | {"belief": belief})
+            belief_type = BELIEFS[parts["belief"]] if belief is None else belief
             with corrupt_if_invalid(source):
                 chosen: dict[str, Any] = {name: build_part(parts[name], part) for name, part in given.items()}
             if foreign:
@@ -426,51 +467,57 @@ class Agent(EpisodicAgent):
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
         """Take over the state that ``arrays`` describe, if it makes sense."""
-        self._resume_common(arrays, source)
-        self._tie_stream = stream_from_state(arrays["tie_stream"])
+        streams = {"ties": stream_from_state(arrays["tie_stream"])}
+        belief, working = self._resumed(arrays, source, streams)
         kept = arrays.get("risk.phi")
-        if kept is not None and kept.shape != (self._latest.pattern.n_transitions,):
+        if kept is not None and kept.shape != (working.latest.pattern.n_transitions,):
             raise InvalidInputError(f"risk.phi must be one per possible transition; got shape {kept.shape}")
-        if self.progress.episode > 0:
-            self._resume_plan(arrays)
+        plan = self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
+        self._record = recorded(belief, plan, working, working.latest.copy())
 
-    def _resume_plan(self, arrays: dict[str, NDArray[Any]]) -> None:
-        admissible = self.progress.admissible
-        self._values = self._problem.start(arrays["values"])
+    def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
+        admissible = progress.admissible
+        values = self._problem.start(arrays["values"])
+        assert values is not None
         q_values = as_array(arrays["q_values"], "q_values", "numbers")
         if q_values.shape != admissible.shape or q_values.dtype != np.float64:
             raise InvalidInputError(f"q_values must be numbers of shape {admissible.shape}; got {q_values.shape}")
         if not (np.abs(q_values[admissible]) <= LARGEST_VALUE).all() or (q_values[~admissible] != -np.inf).any():
             raise InvalidInputError(f"q_values must lie within ±{LARGEST_VALUE:g}, -inf for what is not admissible")
-        self._q_values = q_values
-        self._policy = as_policy(arrays["policy"], admissible).tolist()
+        policy = as_policy(arrays["policy"], admissible).tolist()
+        levels = None
         if self.schedule is not None or hasattr(self.risk, "alpha") or "levels" in arrays:
-            self._levels = as_levels(arrays["levels"], "levels", one_allowed=True)
-            if self._levels.shape != admissible.shape:
-                raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
+            levels = as_levels(arrays["levels"], "levels", one_allowed=True)
+            if levels.shape != admissible.shape:
+                raise InvalidInputError(f"levels must have shape {admissible.shape}; got {levels.shape}")
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
-        as_index(first_step, self.progress.steps + 1, "first_step")
+        as_index(first_step, progress.steps + 1, "first_step")
         residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
         status = str(arrays["status"])
         if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
-        self._report = EpisodeReport(
-            self.progress.episode,
-            first_step,
-            self._levels,
-            iterations,
-            residual,
-            error_bound,
-            policy_gap,
-            status,
-            None,
+        report = EpisodeReport(
+            progress.episode, first_step, levels, iterations, residual, error_bound, policy_gap, status, None
         )
+        return _Plan(values, q_values, policy, levels, report)
 
     def __repr__(self) -> str:
         return (
-            f"Agent({type(self._latest).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
+            f"Agent({type(self.belief).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
             f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
         )
+
+
+def _observations(belief: Any, state: int) -> IntArray | None:
+    """(A,) how often each action was observed in ``state``, according to the belief, if it counts."""
+    if isinstance(belief, DisturbancePosterior):
+        return np.full(belief.n_actions, belief.counts().sum())
+    if not isinstance(belief, DirichletPosterior):
+        return None
+    pattern = belief.pattern
+    rows = pattern.indptr[state * pattern.n_actions : (state + 1) * pattern.n_actions + 1]
+    counted: IntArray = np.diff(np.concatenate(([0], np.cumsum(belief.counts("flat"))))[rows])
+    return counted
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:

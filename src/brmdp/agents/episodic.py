@@ -1,9 +1,20 @@
-"""What finite and continuous agents share: a belief that is looked at once per pseudo-episode, and when these end."""
+"""What finite and continuous agents share: a belief that is looked at once per pseudo-episode, and when these end.
+
+An agent may be used by several threads, and any of its calls may be cut short by an exception, such as Ctrl-C. One lock makes
+the calls take turns. What an agent *is* lies in a :class:`Record`: how everything stood at some moment, usually that of the last
+plan, and a journal of the transitions since. A record never changes but for its journal, which grows by one append per
+transition; a new plan is a new record, put in place by one assignment. What changes step by step (:class:`Working`) can always be
+made again from the record, and is whenever a call was cut short. So every call has happened completely or not at all.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +27,70 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.errors import CorruptFileError, InvalidInputError
 from brmdp.posterior.storage import Stored
 
-__all__ = ["EpisodicAgent", "check_restart", "meaningless_is_corrupt", "stored_below"]
+__all__ = ["EpisodicAgent", "Record", "Working", "check_restart", "meaningless_is_corrupt", "recorded", "stored_below"]
+
+LONGEST_JOURNAL = 4096
+"""Transitions after which a record is renewed although no plan was made, so that it stays small."""
+
+UNSETTLED = -1
+
+
+@dataclass(slots=True, eq=False)
+class Working:
+    """How things stand after the last transition.
+
+    Attributes
+    ----------
+    latest : belief
+        With all data.
+    progress : Progress
+    streams : dict
+        The agent's random streams by name.
+    stale : bool
+        Whether the pseudo-episode is over.
+    applied : int
+        Transitions of the record's journal that are in; ``UNSETTLED`` while something changes.
+    undo : function, optional
+        Takes the risk measure back to where it was before the plan that is being made.
+    """
+
+    latest: Any
+    progress: Progress
+    streams: dict[str, np.random.Generator]
+    stale: bool
+    applied: int = 0
+    undo: Callable[[], Any] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """How things stood, and what was observed since.
+
+    Attributes
+    ----------
+    belief : belief
+        What was believed when the current plan was made (φ_k).
+    plan : any
+        The current plan, in the form of the subclass.
+    base : belief
+        With the data up to this record.
+    progress : Progress
+    states : dict
+        Where the random streams stood.
+    stale : bool
+    working : Working
+    journal : list of tuples
+        The arguments of the belief's ``observe``, transition by transition.
+    """
+
+    belief: Any
+    plan: Any
+    base: Any
+    progress: Progress
+    states: dict[str, Any]
+    stale: bool
+    working: Working
+    journal: list[tuple[Any, ...]] = field(default_factory=list)
 
 MOST_STEPS = 2**53
 LONGEST_PARTS = 10**8
@@ -26,7 +100,7 @@ LONGEST_PARTS = 10**8
 class EpisodicAgent(Stored):
     """Collects data under a plan until the restart rule ends the pseudo-episode; the next look makes a new plan.
 
-    A subclass has ``_begin_episode``, which learns what was observed and plans.
+    A subclass has ``_make_plan``, which plans with what was observed.
 
     Parameters
     ----------
@@ -34,8 +108,10 @@ class EpisodicAgent(Stored):
         The four parts; the belief is copied.
     admissible : (S, A) booleans
         The pairs whose visits are counted.
-    restart_stream : numpy.random.Generator
-        Of the restart rule.
+    streams : dict
+        Random streams by name; "restart" is that of the restart rule.
+    plan : any
+        What stands for the plan before the first one.
     """
 
     def __init__(
@@ -46,60 +122,155 @@ class EpisodicAgent(Stored):
         schedule: Any,
         restart: RestartRule,
         admissible: NDArray[np.bool_],
-        restart_stream: np.random.Generator,
+        streams: dict[str, np.random.Generator],
+        plan: Any = None,
     ) -> None:
         self.risk = risk
         self.schedule = schedule
         self.restart = restart
-        self.progress = Progress.none(admissible)
-        self.belief: Any = belief.copy()
+        self._lock = threading.RLock()
+        before = belief.copy()
+        self._record = recorded(before, plan, Working(belief.copy(), Progress.none(admissible), streams, True), before)
+
+    @property
+    def belief(self) -> Any:
         """What was believed when the current plan was made (φ_k)."""
-        self._latest: Any = belief.copy()
-        self._restart_stream = restart_stream
-        self._stale = True
+        return self._record.belief
 
     @property
     def episode(self) -> int:
         """Number of the current pseudo-episode; 0 before the first."""
-        return self.progress.episode
+        return self._record.progress.episode
 
-    def _begin_episode(self) -> None:
-        """Learn what was observed and plan; nothing changes if that fails."""
+    @property
+    def progress(self) -> Progress:
+        """What the agent has lived through, as it stands: a copy."""
+        with self._lock:
+            _, working = self._settled()
+            return working.progress.copy()
+
+    # --- acting and learning -----------------------------------------------------------------------------------
+
+    def _make_plan(self, belief: Any, working: Working, before: Any) -> Any:
+        """A plan for ``belief``; ``before`` is the last one. It may draw from the streams of ``working``, and changes nothing else."""
         raise NotImplementedError
 
-    def _ensure_plan(self) -> None:
-        if self._stale:
-            self._begin_episode()
+    def _pair(self, transition: tuple[Any, ...]) -> tuple[int, int]:
+        """State and action under which a transition is counted."""
+        raise NotImplementedError
 
-    def _count(self, state: int, action: int) -> None:
+    def _keep(self, transition: tuple[Any, ...], number: int) -> None:
+        """Keep what else is needed of transition ``number``, which is in the journal; it may be told twice."""
+
+    def _settled(self) -> tuple[Record, Working]:
+        """The record and what follows from it, made again if a call was cut short."""
+        record = self._record
+        working = record.working
+        if working.applied != len(record.journal):
+            if working.undo is not None:
+                working.undo()
+            working = self._made_again(record)
+            record.working = working
+        return record, working
+
+    def _made_again(self, record: Record) -> Working:
+        streams = {name: _stream_at(stream, record.states[name]) for name, stream in record.working.streams.items()}
+        working = Working(record.base.copy(), record.progress.copy(), streams, record.stale)
+        for number, transition in enumerate(record.journal, record.progress.steps):
+            self._take_in(working, transition)
+            self._keep(transition, number)
+        working.applied = len(record.journal)
+        return working
+
+    def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         """One more transition, after which the pseudo-episode may be over."""
-        self.progress.add(state, action)
-        if not self._stale and self.restart.ends(self.progress, self._restart_stream):
-            self._stale = True
+        working.latest.observe(*transition)
+        progress = working.progress
+        progress.add(*self._pair(transition))
+        if not working.stale and self.restart.ends(progress, working.streams["restart"]):
+            working.stale = True
+
+    def _learn(self, transition: tuple[Any, ...]) -> None:
+        """Take in a transition, or leave everything as it was."""
+        with self._lock:
+            while True:
+                record, working = self._settled()
+                working.applied = UNSETTLED
+                self._take_in(working, transition)
+                # a signal handler that used the agent meanwhile has made another working state
+                if self._record is record and record.working is working:
+                    break
+            journal = record.journal
+            journal.append(transition)
+            self._keep(transition, working.progress.steps - 1)
+            working.applied = len(journal)
+            if len(journal) >= LONGEST_JOURNAL:
+                self._record = recorded(record.belief, record.plan, working, working.latest.copy())
+
+    def _planned(self) -> Record:
+        """The record of a plan that is current; the lock must be held."""
+        record, working = self._settled()
+        while working.stale:
+            self._begin_episode(record, working)
+            record, working = self._settled()
+        return record
+
+    def _begin_episode(self, record: Record, working: Working) -> None:
+        """Learn what was observed and plan; nothing changes if that fails."""
+        undo = _way_back(self.risk)
+        working.undo = undo
+        working.applied = UNSETTLED
+        belief = working.latest.copy()
+        plan = self._make_plan(belief, working, record.plan)
+        working.progress.begin_episode()
+        begun = recorded(belief, plan, Working(working.latest, working.progress, working.streams, False), belief)
+        if self._record is not record:
+            return
+        if record.working is working:
+            self._record = begun
+        elif undo is not None:
+            undo()
+
+    # --- copies ------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            self._settled()
+            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     # --- files -------------------------------------------------------------------------------------------------
 
-    def _common_arrays(self) -> dict[str, NDArray[Any]]:
+    def _common_arrays(self, record: Record, working: Working) -> dict[str, NDArray[Any]]:
         """Beliefs, counts, what the measure remembers, and the stream of the restart rule."""
-        progress = self.progress
+        progress = working.progress
         content: dict[str, NDArray[Any]] = {
             "counters": np.array(
-                [progress.episode, progress.steps, progress.steps_in_episode, *progress.last_pair, self._stale]
+                [progress.episode, progress.steps, progress.steps_in_episode, *progress.last_pair, working.stale]
             ),
-            "visits": progress.visits,
-            "visits_at_start": progress.visits_at_start,
-            "restart_stream": stream_state(self._restart_stream),
+            "visits": progress.visits.copy(),
+            "visits_at_start": progress.visits_at_start.copy(),
+            "restart_stream": stream_state(working.streams["restart"]),
         }
-        content |= _prefixed("latest.", self._latest.arrays())
+        content |= _copies("latest.", working.latest.arrays())
         if progress.episode > 0:
-            content |= _prefixed("belief.", self.belief.arrays())
+            content |= _copies("belief.", record.belief.arrays())
         if hasattr(self.risk, "memory"):
-            content |= _prefixed("risk.", self.risk.memory())
+            content |= _copies("risk.", self.risk.memory())
         return content
 
-    def _resume_common(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
-        """Take over what :meth:`_common_arrays` described but for the latest belief, if it makes sense."""
-        progress = self.progress
+    def _resumed(
+        self, arrays: dict[str, NDArray[Any]], source: Any, streams: dict[str, np.random.Generator]
+    ) -> tuple[Any, Working]:
+        """The belief of the plan, and the working state that :meth:`_common_arrays` described, if it makes sense.
+
+        The latest belief is the agent's already; ``streams`` are those beside that of the restart rule.
+        """
+        working = self._record.working
+        progress = working.progress
         shape = progress.visits.shape
         counters = arrays["counters"]
         if counters.shape != (6,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
@@ -119,12 +290,37 @@ class EpisodicAgent(Stored):
         # as floating-point numbers, which do not wrap around
         if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(dtype=float) != progress.steps:
             raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
-        self._stale = bool(stale)
-        self._restart_stream = stream_from_state(arrays["restart_stream"])
+        streams = {"restart": stream_from_state(arrays["restart_stream"])} | streams
+        belief = self._record.belief
         if progress.episode > 0:
-            self.belief = type(self._latest).from_arrays(stored_below(arrays, "belief."), source)
+            belief = type(working.latest).from_arrays(stored_below(arrays, "belief."), source)
         if hasattr(self.risk, "restore"):
             self.risk.restore(stored_below(arrays, "risk."))
+        return belief, Working(working.latest, progress, streams, bool(stale))
+
+
+def recorded(belief: Any, plan: Any, working: Working, base: Any) -> Record:
+    """A record of ``working``, with ``base`` a belief of its own that has the same data."""
+    states = {name: stream.bit_generator.state for name, stream in working.streams.items()}
+    working.applied = 0
+    return Record(belief, plan, base, working.progress.copy(), states, working.stale, working)
+
+
+def _stream_at(stream: np.random.Generator, state: Any) -> np.random.Generator:
+    """Another stream like ``stream``, at ``state``."""
+    twin = copy.deepcopy(stream)
+    twin.bit_generator.state = state
+    return twin
+
+
+def _way_back(risk: Any) -> Callable[[], Any] | None:
+    """A function that takes a measure with a memory back to where it is now; it may be called twice."""
+    if hasattr(risk, "checkpoint"):
+        back: Callable[[], Any] | None = risk.checkpoint()
+        return back
+    if hasattr(risk, "memory") and hasattr(risk, "restore"):
+        return partial(risk.restore, copy.deepcopy(risk.memory()))
+    return None
 
 
 def check_restart(restart: Any) -> None:
@@ -149,5 +345,5 @@ def stored_below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDAr
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _prefixed(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
+def _copies(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}{name}": np.array(array) for name, array in arrays.items()}

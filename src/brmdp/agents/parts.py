@@ -12,7 +12,7 @@ from brmdp.agents.schedules import AdaptiveLevel, FixedLevel
 from brmdp.errors import InvalidInputError
 from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
 
-__all__ = ["build_part", "describe_part"]
+__all__ = ["build_part", "describe_belief", "describe_part", "require_foreign_parts"]
 
 KNOWN: dict[str, Any] = {
     part.__name__: part
@@ -36,6 +36,18 @@ def describe_part(part: Any) -> Any:
     if any(isinstance(value, dict) and "foreign" in value for value in fields.values()):
         return {"foreign": kind}
     return {"type": kind} | fields
+
+
+def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
+    """The name of a belief's type, marked if it is not one of the ``known``; refuses one that cannot be written and read."""
+    kind = type(belief)
+    missing = [name for name in ("arrays", "from_arrays") if not callable(getattr(kind, name, None))]
+    if missing:
+        raise InvalidInputError(
+            f"an agent whose belief is a {kind.__name__} cannot be saved: the belief must have the methods arrays() and "
+            f"from_arrays(arrays, source), a class method; missing: {', '.join(missing)}"
+        )
+    return kind.__name__ if known.get(kind.__name__) is kind else {"foreign": kind.__name__}
 
 
 def _plain(value: Any) -> Any:

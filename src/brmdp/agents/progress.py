@@ -51,6 +51,18 @@ class Progress:
         """What this will be once the next pseudo-episode has begun."""
         return replace(self, episode=self.episode + 1, steps_in_episode=0, visits_at_start=self.visits.copy())
 
+    def copy(self) -> Progress:
+        """The same counts, which no longer change."""
+        return Progress(
+            self.episode,
+            self.steps,
+            self.steps_in_episode,
+            self.visits.copy(),
+            self.visits_at_start.copy(),
+            self.admissible,
+            self.last_pair,
+        )
+
     def begin_episode(self) -> None:
         """A new pseudo-episode begins."""
         self.episode += 1

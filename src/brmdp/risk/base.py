@@ -52,7 +52,9 @@ class RiskMeasure(Protocol):
     """A way to turn doubt about the kernel into a single value; see :meth:`bind`.
 
     A measure with a level has ``at_level(alpha)``, which gives the same measure at another one. A measure that remembers
-    something from plan to plan (a random stream, draws) has ``memory()``, named arrays, and ``restore(memory)``.
+    something from plan to plan (a random stream, draws) has ``memory()``, named arrays, and ``restore(memory)``; an agent goes
+    back to them when a plan fails or is interrupted. Where ``memory()`` is costly, ``checkpoint()`` may give a function that goes
+    back, or None; it must work more than once.
     """
 
     def bind(self, belief: Belief) -> BoundRisk:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet
-from brmdp._streams import stream_from_state, stream_state
+from brmdp._streams import stream_from_state, stream_state, way_back
 from brmdp._validation import as_levels, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.posterior.base import Belief
@@ -56,6 +57,10 @@ class PosteriorSample:
         """Go on from there."""
         self.rng = stream_from_state(memory["stream"])
 
+    def checkpoint(self) -> Callable[[], None]:
+        """A function that undoes what follows."""
+        return way_back(self.rng)
+
     def __repr__(self) -> str:
         return "PosteriorSample()"
 
@@ -96,6 +101,10 @@ class Quantile:
         """Go on from there."""
         if isinstance(self.method, MonteCarlo):
             self.method.restore(memory)
+
+    def checkpoint(self) -> Callable[[], None] | None:
+        """A function that undoes what follows, if the method remembers anything."""
+        return self.method.checkpoint() if isinstance(self.method, MonteCarlo) else None
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""

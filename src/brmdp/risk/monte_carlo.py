@@ -11,13 +11,15 @@ at these very draws, which biases them (a winner's curse). Keep the number of dr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from brmdp._streams import stream_from_state, stream_state
+from brmdp._streams import stream_from_state, stream_state, way_back
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -110,6 +112,16 @@ class MonteCarlo:
                 )
             self._remembered = (phi, logs)
 
+    def checkpoint(self) -> Callable[[], None]:
+        """A function that undoes what follows."""
+        stream_back, kept, remembered = way_back(self.rng), self._kept, self._remembered
+
+        def back() -> None:
+            stream_back()
+            self._kept, self._remembered = kept, remembered
+
+        return back
+
     def budget(self, alpha: Any) -> Any:
         """Number of draws at each level."""
         levels = as_levels(alpha)
@@ -135,14 +147,13 @@ class MonteCarlo:
                     f"the draws restored belong to {self._remembered[0].size} transitions, the belief has "
                     f"{pattern.n_transitions}"
                 )
-            if self._remembered is not None:
-                self._kept = _KeptDraws(pattern, *self._remembered)
-                self._remembered = None
-            if self._kept is None or not self._kept.can_follow(belief):
+            kept = self._kept if self._remembered is None else _KeptDraws.of(pattern, *self._remembered)
+            if kept is None or not kept.can_follow(belief):
                 phi = belief.concentration_entries.copy()
-                self._kept = _KeptDraws(pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng))
-            self._kept.follow(belief, self.rng)
-            draws = [self._kept.rows[p][: budgets[p]] for p in pattern.pairs]
+                kept = _KeptDraws.of(pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng))
+            kept = kept.following(belief, self.rng)
+            self._kept, self._remembered = kept, None
+            draws = [kept.rows[p][: budgets[p]] for p in pattern.pairs.tolist()]
         else:
             draws = [
                 belief.sample_entries(int(budgets[p]), self.rng, pairs=pattern.pairs[k : k + 1])
@@ -151,33 +162,59 @@ class MonteCarlo:
         return SampledQuantile(pattern, dict(zip(pattern.pairs.tolist(), draws, strict=True)), levels)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class _KeptDraws:
-    """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to."""
+    """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to; never changed in place.
 
-    def __init__(self, pattern: TransitionPattern, phi: FloatArray, logs: FloatArray) -> None:
-        self.pattern = pattern
-        self.phi = phi
-        self.logs = logs
-        self.rows: dict[int, FloatArray] = {int(p): self._normalised(int(p)) for p in self.pattern.pairs}
+    Attributes
+    ----------
+    pattern : TransitionPattern
+    phi : (transitions,) array
+    blocks, rows : dict
+        By pair, (draws, successors): the logarithms, and the normalised draws.
+    """
 
-    def _normalised(self, pair: int) -> FloatArray:
-        block = self.logs[:, self.pattern.indptr[pair] : self.pattern.indptr[pair + 1]]
-        return normalise_log_rows(block, np.array([block.shape[1]]))
+    pattern: TransitionPattern
+    phi: FloatArray
+    blocks: dict[int, FloatArray]
+    rows: dict[int, FloatArray]
+
+    @classmethod
+    def of(cls, pattern: TransitionPattern, phi: FloatArray, logs: FloatArray) -> _KeptDraws:
+        """From the logarithms of all rows, (draws, transitions)."""
+        indptr = pattern.indptr
+        blocks = {p: np.array(logs[:, indptr[p] : indptr[p + 1]]) for p in pattern.pairs.tolist()}
+        return cls(pattern, phi, blocks, {p: _normalised(block) for p, block in blocks.items()})
+
+    @property
+    def logs(self) -> FloatArray:
+        """The logarithms of all rows, (draws, transitions)."""
+        return np.concatenate([self.blocks[p] for p in self.pattern.pairs.tolist()], axis=1)
 
     def can_follow(self, belief: DirichletPosterior) -> bool:
         """Whether the belief is a later state of the one drawn from."""
         return self.pattern.same_as(belief.pattern) and bool((belief.concentration_entries >= self.phi).all())
 
-    def follow(self, belief: DirichletPosterior, rng: np.random.Generator) -> None:
-        """Add Gamma(Δφ) where the concentrations grew, and normalise those rows again."""
+    def following(self, belief: DirichletPosterior, rng: np.random.Generator) -> _KeptDraws:
+        """With Gamma(Δφ) added where the concentrations grew, and those rows normalised again."""
         grown = np.flatnonzero(belief.concentration_entries > self.phi)
         if grown.size == 0:
-            return
-        added = log_gammas(belief.concentration_entries[grown] - self.phi[grown], self.logs.shape[0], rng)
-        self.logs[:, grown] = np.logaddexp(self.logs[:, grown], added)
-        self.phi = belief.concentration_entries.copy()
-        for pair in np.unique(self.pattern.pair_of_transition[grown]):
-            self.rows[int(pair)] = self._normalised(int(pair))
+            return self
+        blocks, rows = dict(self.blocks), dict(self.rows)
+        n_draws = next(iter(blocks.values())).shape[0]
+        added = log_gammas(belief.concentration_entries[grown] - self.phi[grown], n_draws, rng)
+        pairs = self.pattern.pair_of_transition[grown]
+        for pair in np.unique(pairs).tolist():
+            here = pairs == pair
+            block = blocks[pair].copy()
+            columns = grown[here] - self.pattern.indptr[pair]
+            block[:, columns] = np.logaddexp(block[:, columns], added[:, here])
+            blocks[pair], rows[pair] = block, _normalised(block)
+        return _KeptDraws(self.pattern, belief.concentration_entries.copy(), blocks, rows)
+
+
+def _normalised(block: FloatArray) -> FloatArray:
+    return normalise_log_rows(block, np.array([block.shape[1]]))
 
 
 class SampledQuantile:
