@@ -18,7 +18,7 @@ import pytest
 from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.experiments import EXPERIMENTS, Case, Experiment, Store, execute, run_experiment
 from brmdp.experiments import runner as runner_module
-from tiny_experiments import deadly, longer, tiny
+from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
 
 TINY = tiny()
 
@@ -354,7 +354,7 @@ def kill_at_random(folder, workers, runs, whole_group, chance):
     """Start a runner, and kill it: some time from its start, or soon after it made progress."""
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(runs)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=with_tests_on_the_path(),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

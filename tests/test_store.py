@@ -15,7 +15,7 @@ import pytest
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
 from brmdp.experiments import Experiment, Store, execute, find_stores, run_experiment
 from brmdp.experiments.store import decode, encode, versions
-from tiny_experiments import tiny
+from tiny_experiments import tiny, with_tests_on_the_path
 
 TINY = tiny()
 CASE = TINY.cases[0]
@@ -88,7 +88,7 @@ def test_anyone_can_read_a_file_and_see_what_it_is(undisturbed):
     facts = json.loads(table.schema.metadata[b"brmdp"])
     assert facts["case"]["agent_parameters"] == {"delta": 5.0, "method": "monte-carlo-reused", "coefficient": 20.0}
     assert (facts["run"], facts["seed"], facts["versions"]) == (2, TINY.seed, versions())
-    assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "python"}
+    assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "gymnasium", "python"}
 
 
 def test_every_changed_byte_is_noticed_or_harmless(data):
@@ -315,7 +315,7 @@ def test_a_later_format_is_refused(store):
 
 
 def test_unfinished_files_are_removed_and_not_seen(store):
-    stale = store.directory / "runs" / ".adaptive--0007.parquet"
+    stale = store.directory / "runs" / ".adaptive--0007.parquet.unfinished-0"
     stale.write_bytes(b"half")
     assert pq.read_table(store.directory / "runs", columns=["state"]).num_rows == 12 * 60
     again(store)
@@ -328,7 +328,7 @@ def test_two_runners_keep_out_of_each_others_way(store):
     with Store.opened(store.directory.parent, TINY):
         other = subprocess.run(
             [sys.executable, "-c", code, str(store.directory.parent)],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            env=with_tests_on_the_path(),
             capture_output=True,
             text=True,
             timeout=120,
@@ -368,7 +368,7 @@ def assert_intact(store, before):
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_full_disk_is_a_clear_error(store, failing, monkeypatch):
+def test_a_full_disk_is_a_clear_error(store, record, failing, monkeypatch):
     before = modification_times(store)
 
     def full(*_):
@@ -377,7 +377,7 @@ def test_a_full_disk_is_a_clear_error(store, failing, monkeypatch):
     with Store.opened(store.directory.parent, TINY) as opened, monkeypatch.context() as patch:
         patch.setattr(os, failing, full)
         with pytest.raises(ExperimentError, match=r"adaptive--0003\.parquet: No space left on device.*intact"):
-            opened.write(CASE, 3, b"anything")
+            opened.write(CASE, 3, encode(record, CASE, TINY.seed, 3))
     assert_intact(store, before)
 
 
@@ -396,7 +396,7 @@ run_experiment(tiny(runs=4), sys.argv[1], workers=1)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(store.directory.parent)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=with_tests_on_the_path(),
         capture_output=True,
         text=True,
         timeout=120,
