@@ -26,7 +26,7 @@ from brmdp.errors import OtherOriginError
 from brmdp.posterior import DisturbanceRewards
 from brmdp.simulation import World
 
-__all__ = ["ANALYSIS", "CODE", "UNKNOWN", "Origin", "brmdp_version", "short", "world_digest"]
+__all__ = ["ANALYSIS", "CODE", "UNKNOWN", "Origin", "brmdp_version", "package_digests", "short", "world_digest"]
 
 UNKNOWN = ""
 """In place of a digest that was not kept, or that there is none of."""
@@ -117,16 +117,15 @@ def _code_digest(sources: Mapping[str, bytes]) -> str:
     return result.hexdigest()
 
 
-_PACKAGE = dict(_sources(resources.files("brmdp")))
+def package_digests(folder: Traversable) -> tuple[str, str]:
+    """Digests of the code that can change a run, and of that which turns runs into tables and verdicts."""
+    sources = dict(_sources(folder))
+    runs = {place: text for place, text in sources.items() if _can_change_a_run(place)}
+    return _code_digest(runs), _code_digest({p: text for p, text in sources.items() if p.startswith("analysis/")})
+
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
-CODE: str = _code_digest({place: text for place, text in _PACKAGE.items() if _can_change_a_run(place)})
-"""Digest of the code that can change a run, as it is in this process."""
-
-ANALYSIS: str = _code_digest({place: text for place, text in _PACKAGE.items() if place.startswith("analysis/")})
-"""Digest of the code that turns runs into tables and verdicts."""
-
-del _PACKAGE
+CODE, ANALYSIS = package_digests(resources.files("brmdp"))
 
 
 # --- worlds ----------------------------------------------------------------------------------------------------

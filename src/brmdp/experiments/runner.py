@@ -23,7 +23,7 @@ from typing import Any
 
 from brmdp._extras import optional
 from brmdp._validation import as_positive_int
-from brmdp.errors import BrmdpError, ExperimentError, OtherOriginError
+from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.one_run import execute, extra_of, validate
 from brmdp.experiments.origin import CODE, UNKNOWN, brmdp_version, short
 from brmdp.experiments.spec import Case, Computation, Experiment
@@ -41,6 +41,9 @@ DEATHS = 2
 
 FAILURES = 20
 """Failed runs after which to stop: something is wrong with all of them."""
+
+MOST_WORKERS = 1024
+"""More processes than any machine has processors for."""
 
 MEMORY_GROWTH = 2 * 10**9
 """Bytes by which a local worker may grow before it is replaced."""
@@ -107,6 +110,8 @@ def run_experiment(
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")
+        if workers > MOST_WORKERS:
+            raise InvalidInputError(f"workers must be at most {MOST_WORKERS:,}; got {workers:,}")
     say = _warn if on_message is None else on_message
     for case in experiment.cases:
         validate(case)
@@ -193,7 +198,9 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
         others |= status.versions - {**versions(), **extra_versions(case)}.items()
         for run, reason in status.damaged.items():
             say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
-        tasks += [Task(case, experiment.seed, run, CODE, store.world_of(case)) for run in (*status.missing, *status.damaged)]
+        tasks += [
+            Task(case, experiment.seed, run, CODE, store.world_of(case)) for run in (*status.missing, *status.damaged)
+        ]
     if others:
         packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
         say(f"{store.directory} holds runs made with {packages}; they are kept, the versions now are {versions()}")

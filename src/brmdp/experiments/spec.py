@@ -19,8 +19,8 @@ __all__ = ["METHODS", "Case", "Computation", "Experiment", "file_name", "require
 LONGEST_NAME = 200
 """Most bytes of a name in the name of a file, which has room for 255."""
 
-MOST_RUNS, MOST_STEPS, MOST_CASES = 100_000, 10_000_000, 2_000
-"""More than anybody can mean."""
+MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
+"""Runs of a case, steps of a run, cases, and runs of all cases: more than anybody can mean."""
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
 """Ways to take the quantile; the sampled ones with the paper's budgets, drawn afresh for every plan or kept."""
@@ -148,17 +148,17 @@ def _shortened(case: Case | Computation, steps: int) -> Case | Computation:
 def _require_name(name: Any) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidInputError(f"name of a case must be printable text; got {name!r}")
-    _require_short(name, "case")
+    _require_short(name, "a case")
 
 
 def _require_short(name: str, owner: str) -> None:
     try:
         size = len(file_name(name))
     except UnicodeEncodeError:
-        raise InvalidInputError(f"name of a {owner} must be printable text; got {name!r}") from None
+        raise InvalidInputError(f"name of {owner} must be printable text; got {name!r}") from None
     if size > LONGEST_NAME:
         raise InvalidInputError(
-            f"name of a {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got {size} from {name[:40]!r}…"
+            f"name of {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got {size} from {name[:40]!r}…"
         )
 
 
@@ -217,7 +217,7 @@ class Experiment:
                 f"name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and not begin with a sign; "
                 f"got {self.name!r}"
             )
-        _require_short(self.name, "experiment")
+        _require_short(self.name, "an experiment")
         if not isinstance(self.title, str):
             raise InvalidInputError(f"title must be text; got {self.title!r}")
         object.__setattr__(self, "runs", _at_most(self.runs, MOST_RUNS, "runs"))
@@ -228,6 +228,9 @@ class Experiment:
             raise InvalidInputError(f"cases must be one or more, with different names; got {reprlib.repr(names)}")
         if len(names) > MOST_CASES:
             raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
+        together = sum(map(self.runs_of, self.cases))
+        if together > MOST_TOGETHER:
+            raise InvalidInputError(f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}")
 
     def runs_of(self, case: Case | Computation) -> int:
         """How many runs of a case are wanted."""

@@ -26,10 +26,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -422,7 +422,7 @@ class Store:
             )
 
     def _joined(self, stored: Origin | None, accept_other_code: bool) -> Self:
-        """This store, if what made its runs is what would go on with them."""
+        """The store, if what made its runs is what would go on with them."""
         if stored is None or not self._run_files():
             return self
         assert self.origin is not None
@@ -747,10 +747,10 @@ def _values(column: Any) -> Any:
 def _write(path: Path, data: bytes) -> None:
     """All or nothing, and on disk when this returns."""
     with _explained(path):
-        write_atomically(path, lambda stream: _put(stream, data))
+        write_atomically(path, partial(_put, data))
 
 
-def _put(stream: Any, data: bytes) -> None:
+def _put(data: bytes, stream: BinaryIO) -> None:
     stream.write(data)
 
 
