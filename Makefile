@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-slow check bench reproduction theory continuous clean
+.PHONY: install quickstart test test-slow check docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -31,6 +31,9 @@ check: install
 	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs-status: install
+	$(BIN)/python docs/refresh.py --check
 
 bench: install
 	$(BIN)/python -m benchmarks

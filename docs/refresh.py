@@ -2,6 +2,9 @@
 
 Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables that the experiments wrote, and
 copies the figures that the pages show to docs/figures/. What the folder of results does not hold stays as it is.
+
+Below every table stands what code made its runs and what code made the table of them. ``python docs/refresh.py --check`` (``make
+docs-status``) says which tables are older than the code of today, and ends with 1 if one is.
 """
 
 from __future__ import annotations
@@ -9,13 +12,15 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from brmdp.figures.report import write_schematics
+from brmdp.experiments.origin import ANALYSIS, CODE, short
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
-BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
+MADE_BY = re.compile(r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE)
 
 
 def refresh(page: Path, results: Path) -> None:
@@ -23,7 +28,12 @@ def refresh(page: Path, results: Path) -> None:
 
     def filled(block: re.Match[str]) -> str:
         table = results / block["path"]
-        return f"{block[1]}\n{table.read_text().strip()}\n\n{block[3]}" if table.exists() else block[0]
+        if not table.exists():
+            return block[0]
+        content = table.read_text().strip()
+        if not MADE_BY.search(content):
+            raise SystemExit(f"{table} does not say what made it: write it anew with `brmdp report {table.parent}`")
+        return f"{block[1]}\n{content}\n\n{block[4]}"
 
     text = BLOCK.sub(filled, page.read_text())
     page.write_text(text)
@@ -32,8 +42,43 @@ def refresh(page: Path, results: Path) -> None:
             shutil.copyfile(found, FIGURES / f"{name}.png")
 
 
+def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
+    """Of every table of a page: its name, the digests of the code that made its runs, and that of its analysis.
+
+    Raises
+    ------
+    ValueError
+        If a table does not say.
+    """
+    for block in BLOCK.finditer(page.read_text()):
+        line = MADE_BY.search(block["content"])
+        if line is None:
+            raise ValueError(f"{page.name}: the table {block['path']} does not say what made it")
+        yield block["path"], set(re.findall(r"code (\w+)", line["runs"])), line["analysis"]
+
+
+def stale(page: Path) -> Iterator[str]:
+    """What is older than the code it rests on."""
+    for name, runs, analysis in made_by(page):
+        if runs != {short(CODE)}:
+            yield f"{page.name}: {name}: runs made by code {', '.join(sorted(runs))}, now {short(CODE)}"
+        elif analysis != short(ANALYSIS):
+            yield f"{page.name}: {name}: made by analysis {analysis}, now {short(ANALYSIS)}"
+
+
+def check() -> int:
+    """Say which tables are older than the code they rest on."""
+    pages = sorted(DOCS.glob("*.md"))
+    older = [line for page in pages for line in stale(page)]
+    tables = sum(len(BLOCK.findall(page.read_text())) for page in pages)
+    print("\n".join([*older, f"{len(older)} of {tables} tables are older than the code they rest on"]))
+    return 1 if older else 0
+
+
 def main(results: Path) -> None:
     """Refresh all pages."""
+    from brmdp.figures.report import write_schematics
+
     FIGURES.mkdir(exist_ok=True)
     for page in sorted(DOCS.glob("*.md")):
         refresh(page, results)
@@ -43,4 +88,6 @@ def main(results: Path) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(check())
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))

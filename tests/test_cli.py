@@ -1,5 +1,6 @@
 """The command line: what it does, and one clear line about what it cannot do."""
 
+import errno
 import json
 import os
 import signal
@@ -170,6 +171,15 @@ def test_help(arguments, capsys):
         (["reproduce", "riverswim-6", "--runs", "0"], "runs must be a positive integer; got 0"),
         (["reproduce", "riverswim-6", "--runs", "-3"], "runs must be a positive integer; got -3"),
         (["reproduce", "riverswim-6", "--runs", "few"], '--runs: unable to convert "few" into int'),
+        (["reproduce", "riverswim-6", "--runs", "1.9"], '--runs: unable to convert "1.9" into int'),
+        (["reproduce", "riverswim-6", "--runs", "1e9"], '--runs: unable to convert "1e9" into int'),
+        (["reproduce", "riverswim-6", "--runs", "9" * 5000], '--runs: unable to convert "999'),
+        (["reproduce", "riverswim-6", "--runs", "1000000000"], "runs must be at most 100,000; got 1,000,000,000"),
+        (["reproduce", "all", "--runs", "1000000000"], "runs must be at most 100,000; got 1,000,000,000"),
+        (["reproduce", "normality", "--runs", "99999"], "runs of all cases must be at most 1,000,000 together; got 2,"),
+        (["reproduce", "riverswim-6", "--steps", "1000000000"], "steps must be at most 10,000,000; got 1,000,000,000"),
+        (["reproduce", "riverswim-6", "--workers", "1000000"], "workers must be at most 1,024; got 1,000,000"),
+        (["report", "nowhere"], "nowhere holds no experiment"),
         (["reproduce", "riverswim-6", "--steps", "0"], "steps must be a positive integer; got 0"),
         (["reproduce", "riverswim-6", "--workers", "0"], "workers must be a positive integer; got 0"),
         (
@@ -202,6 +212,19 @@ def test_one_clear_line(arguments, message, capsys):
         (("runs = 3", "runs = "), "sweep.toml is not valid TOML: Invalid value (at line 3, column 8)"),
         (("delta = 5", "delta = -5"), "sweep.toml: case 'aq-brmdp': delta must be a positive finite number; got -5"),
         (("delta = 5", "delta = 5\nfloor = 1"), "floor must lie strictly between 0 and 1; got 1"),
+        (("runs = 3", "runs = 3\ntitle = 2026-11-17"), "title must be text; got datetime.date(2026, 11, 17)"),
+        (("runs = 3", "runs = 3\ntitle = 0"), "title must be text; got 0"),
+        (("runs = 3", "runs = 1.9"), "runs must be a positive integer; got 1.9"),
+        (("runs = 3", "runs = 1000000000"), "runs must be at most 100,000"),
+        (("runs = 3", f"runs = 3\nseed = {'[' * 5000}1{']' * 5000}"), "sweep.toml is nested too deeply"),
+        (
+            ('"small"', f'"{"s" * 300}"'),
+            "name of an experiment must take at most 200 bytes in the name of a file; got 300",
+        ),
+        (
+            ("delta = 5", f"delta = {list(range(1, 3000))}"),
+            "combinations in [[agent]] aq-brmdp must be at most 2,000; got 2",
+        ),
         (("n = 4", "m = 4"), "unknown key of the environment riverswim 'm'"),
         (('"riverswim"\nn = 4', '"CartPole-v1"'), "env must have a Discrete observation_space"),
     ],
@@ -214,6 +237,46 @@ def test_one_clear_line_about_a_sweep(change, message, capsys):
     assert printed.count("\n") == 1
 
 
+def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch, capsys):
+    """A folder in the place of a file, then a full disk, when all runs are finished."""
+    Path("results/small/summary.md").mkdir(parents=True)
+    assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("brmdp: results/small/summary.md cannot be written: ")
+    assert last.endswith("Runs are intact; remove the cause, and `brmdp report` writes the report anew")
+    assert not [path for path in Path("results/small").iterdir() if "unfinished" in path.name]
+    Path("results/small/summary.md").rmdir()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert cli.main(["report", "results"]) == 1
+    assert "results/small/summary.json cannot be written: No space left on device" in capsys.readouterr().err
+    assert cli.main(["report", "results"]) == 0
+    assert "aq-brmdp" in capsys.readouterr().out
+    assert Path("results/small/summary.md").is_file()
+
+
+def test_a_long_silence_is_explained_on_a_terminal(no_report, monkeypatch, capsys):
+    """What is looked at, and that a report is being written; nothing of it where nobody watches."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "report of small\n"
+    assert "small: looking at what is there" in printed.err
+    assert "small: writing the report" in printed.err
+    assert cli.main(["status", "results"]) == 0
+    printed = capsys.readouterr()
+    assert "verifying aq-brmdp" in printed.err
+    assert "verifying" not in printed.out
+    monkeypatch.delenv("FORCE_COLOR")
+    assert cli.main(["status", "results"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_stores_are_not_mixed(no_report, capsys):
     cli.main(["run", "sweep.toml", "--workers", "1"])
     capsys.readouterr()
@@ -222,6 +285,22 @@ def test_stores_are_not_mixed(no_report, capsys):
         printed = capsys.readouterr().err
         assert "results/small was made with other parameters" in printed
         assert printed.count("\n") == 1
+
+
+def test_codes_are_not_mixed_unless_one_insists(no_report, capsys, monkeypatch):
+    cli.main(["run", "sweep.toml", "--workers", "1"])
+    for module in ("runner", "store"):
+        monkeypatch.setattr(f"brmdp.experiments.{module}.CODE", "f" * 64)
+    capsys.readouterr()
+    more = ["run", "sweep.toml", "--runs", "4", "--workers", "1"]
+    assert cli.main(more) == 1
+    printed = capsys.readouterr().err
+    assert "results/small holds runs made by other code" in printed
+    assert "--accept-other-code" in printed
+    assert printed.count("\n") == 1
+    assert len(list(Path("results/small/runs").iterdir())) == 6
+    assert cli.main([*more, "--accept-other-code"]) == 0
+    assert len(list(Path("results/small/runs").iterdir())) == 8
 
 
 def test_no_traceback_from_the_shell():

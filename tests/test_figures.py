@@ -14,7 +14,7 @@ from PIL import Image
 
 from brmdp.analysis import cumulative_true_regret, moving_average_reward, occupancy
 from brmdp.envs import frozenlake, riverswim
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.experiments import ALL, EXPERIMENTS, Experiment
 from brmdp.figures import report as reporting
 from brmdp.figures.layouts import LAYOUTS, figures_of
@@ -146,8 +146,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        reporting._write_whole(target, b"new")
+    with pytest.raises(ExperimentError, match=r"summary\.json cannot be written: disk full"):
+        reporting._write_all(tmp_path, {}, {target.name: b"new"})
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 
@@ -286,3 +286,27 @@ def test_different_numbers_of_runs_are_named():
     )
     (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
     assert any("4 to 12 runs" in text for text in texts_in(figure))
+
+
+def test_names_of_figures_suit_every_file_system_and_differ():
+    names = [
+        "riverswim-6",
+        "lake-my_module:Lake-v0",
+        "lake-my_module-Lake-v0",
+        "LAKE-MY_MODULE-lake-v0",
+        'a<b>"c|d?*\\/e',
+        ":",
+    ]
+    names += ["n" * 300, "n" * 299, "é" * 200]
+    found = reporting._file_names(names)
+    assert found[0] == names[0]
+    assert len({name.casefold() for name in found}) == len(names)
+    for name in found:
+        assert not set(name) & set('<>:"|?*\\/')
+        assert 0 < len(name.encode()) <= 160
+
+
+def test_worlds_whose_names_look_alike_have_figures_of_their_own():
+    found = [records_of("a/b/x", n_states=6), records_of("a-b/x", n_states=7)]
+    experiment = Experiment("alike", "", tuple(one.case for one in found), 5)
+    assert len(figures_of(experiment, {one.case.name: one for one in found})) == 2

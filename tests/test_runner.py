@@ -18,7 +18,7 @@ import pytest
 from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.experiments import EXPERIMENTS, Case, Experiment, Store, execute, run_experiment
 from brmdp.experiments import runner as runner_module
-from tiny_experiments import deadly, longer, tiny
+from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
 
 TINY = tiny()
 
@@ -139,6 +139,12 @@ def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_p
         ),
         ({"environment_parameters": {"n": float("nan")}}, "n must be a finite number, text"),
         ({"name": "two\nlines"}, "name of a case"),
+        ({"name": "n" * 256}, "name of a case must take at most 200 bytes in the name of a file; got 256 from 'nnn"),
+        ({"name": "é" * 40}, "at most 200 bytes in the name of a file; got 240"),
+        ({"name": "\ud800"}, "name of a case must be printable text"),
+        ({"environment": ["riverswim"]}, "environment must be text"),
+        ({"most_runs": "3"}, "most_runs must be a positive integer"),
+        ({"steps": 10**12}, "steps must be at most 10,000,000"),
     ],
 )
 def test_cases_check_themselves(changes, message):
@@ -150,6 +156,10 @@ def test_cases_check_themselves(changes, message):
     ("changes", "message"),
     [
         ({"runs": 0}, "runs must be a positive integer; got 0"),
+        ({"runs": 1.9}, "runs must be a positive integer; got 1.9"),
+        ({"runs": 10**9}, "runs must be at most 100,000; got 1,000,000,000"),
+        ({"title": 3}, "title must be text; got 3"),
+        ({"name": "n" * 256}, "name of an experiment must take at most 200 bytes"),
         ({"seed": -1}, "seed must be an integer, not negative; got -1"),
         ({"seed": 0.5}, "seed must be an integer"),
         ({"name": "../elsewhere"}, "name of an experiment"),
@@ -354,7 +364,7 @@ def kill_at_random(folder, workers, runs, whole_group, chance):
     """Start a runner, and kill it: some time from its start, or soon after it made progress."""
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(runs)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=with_tests_on_the_path(),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

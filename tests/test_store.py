@@ -1,21 +1,23 @@
 """A run on disk is complete or absent, verified when read, and never mixed with others."""
 
 import errno
+import io
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
-from brmdp.experiments import Experiment, Store, execute, find_stores, run_experiment
+from brmdp.experiments import Computation, Experiment, Replication, Store, execute, find_stores, run_experiment
+from brmdp.experiments.parquet import _page_sizes
 from brmdp.experiments.store import decode, encode, versions
-from tiny_experiments import tiny
+from tiny_experiments import tiny, with_tests_on_the_path
 
 TINY = tiny()
 CASE = TINY.cases[0]
@@ -88,7 +90,7 @@ def test_anyone_can_read_a_file_and_see_what_it_is(undisturbed):
     facts = json.loads(table.schema.metadata[b"brmdp"])
     assert facts["case"]["agent_parameters"] == {"delta": 5.0, "method": "monte-carlo-reused", "coefficient": 20.0}
     assert (facts["run"], facts["seed"], facts["versions"]) == (2, TINY.seed, versions())
-    assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "python"}
+    assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "gymnasium", "python"}
 
 
 def test_every_changed_byte_is_noticed_or_harmless(data):
@@ -315,7 +317,7 @@ def test_a_later_format_is_refused(store):
 
 
 def test_unfinished_files_are_removed_and_not_seen(store):
-    stale = store.directory / "runs" / ".adaptive--0007.parquet"
+    stale = store.directory / "runs" / ".adaptive--0007.parquet.unfinished-0"
     stale.write_bytes(b"half")
     assert pq.read_table(store.directory / "runs", columns=["state"]).num_rows == 12 * 60
     again(store)
@@ -328,7 +330,7 @@ def test_two_runners_keep_out_of_each_others_way(store):
     with Store.opened(store.directory.parent, TINY):
         other = subprocess.run(
             [sys.executable, "-c", code, str(store.directory.parent)],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            env=with_tests_on_the_path(),
             capture_output=True,
             text=True,
             timeout=120,
@@ -368,7 +370,7 @@ def assert_intact(store, before):
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_full_disk_is_a_clear_error(store, failing, monkeypatch):
+def test_a_full_disk_is_a_clear_error(store, record, failing, monkeypatch):
     before = modification_times(store)
 
     def full(*_):
@@ -377,7 +379,7 @@ def test_a_full_disk_is_a_clear_error(store, failing, monkeypatch):
     with Store.opened(store.directory.parent, TINY) as opened, monkeypatch.context() as patch:
         patch.setattr(os, failing, full)
         with pytest.raises(ExperimentError, match=r"adaptive--0003\.parquet: No space left on device.*intact"):
-            opened.write(CASE, 3, b"anything")
+            opened.write(CASE, 3, encode(record, CASE, TINY.seed, 3))
     assert_intact(store, before)
 
 
@@ -396,7 +398,7 @@ run_experiment(tiny(runs=4), sys.argv[1], workers=1)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(store.directory.parent)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=with_tests_on_the_path(),
         capture_output=True,
         text=True,
         timeout=120,
@@ -432,3 +434,188 @@ def test_an_unwritable_folder(store):
             os.seteuid(0)
         runs.chmod(0o755)
     assert_intact(store, before)
+
+
+# --- what others put there -------------------------------------------------------------------------------------
+
+
+def test_a_linked_lock_is_refused_and_its_target_left_alone(store, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("years of work")
+    lock = store.directory / ".lock"
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(precious)
+    with pytest.raises(ExperimentError, match=r"\.lock: "):
+        again(store)
+    assert precious.read_text() == "years of work"
+
+
+def test_the_lock_keeps_its_content(store):
+    (store.directory / ".lock").write_text("a note")
+    again(store)
+    assert (store.directory / ".lock").read_text() == "a note"
+
+
+def test_hidden_files_of_others_are_left_alone(store):
+    runs = store.directory / "runs"
+    kept = [".gitignore", ".adaptive--0007.parquet", ".notes.unfinished-0", ".DS_Store"]
+    for name in kept:
+        (runs / name).write_text("mine")
+    (runs / ".adaptive--0008.parquet.unfinished-0").symlink_to(runs / ".gitignore")
+    again(store)
+    assert {path.name for path in runs.glob(".*")} == {*kept, ".adaptive--0008.parquet.unfinished-0"}
+
+
+def test_nothing_is_deleted_through_a_link(store, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (store.directory / "runs").rename(elsewhere)
+    (store.directory / "runs").symlink_to(elsewhere)
+    unfinished = elsewhere / ".adaptive--0007.parquet.unfinished-0"
+    unfinished.write_text("whose?")
+    _, messages = again(store)
+    assert messages == []
+    assert unfinished.exists()
+
+
+def test_a_case_whose_name_begins_with_a_dot(tmp_path):
+    hidden = replace(TINY, cases=(replace(CASE, name=".hidden"),), runs=1)
+    store = run_experiment(hidden, tmp_path, workers=1)
+    assert [path.name for path in store.directory.glob("runs/*")] == ["%2Ehidden--0000.parquet"]
+    assert store.status(hidden.cases[0]).finished == (0,)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_that_cannot_lock_is_a_clear_error(number, tmp_path, monkeypatch):
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(ExperimentError, match=f"{os.strerror(number)}. Choose a folder on a disk that can lock files"):
+        run_experiment(TINY, tmp_path, workers=1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"format": 2, "experiment": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001,
+        b'{"format": 2, "experiment": {"name": "x", "title": "", "cases": 3}}',
+        b'{"format": 2, "experiment": {"name": "x", "title": 5, "cases": []}}',
+    ],
+)
+def test_a_strange_description_is_named(content, store):
+    (store.directory / "experiment.json").write_bytes(content)
+    for attempt in (again, lambda found: Store.at(found.directory)):
+        with pytest.raises(ExperimentError, match=r"experiment\.json is damaged"):
+            attempt(store)
+
+
+def test_a_huge_description_is_not_read(store, monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.store.LARGEST_DESCRIPTION", 1000)
+    with pytest.raises(ExperimentError, match=r"experiment\.json is damaged .*at most 1,000 bytes"):
+        Store.at(store.directory)
+
+
+# --- files that would unpack to far more -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def never_unpacked(monkeypatch):
+    """Fails as soon as a column is read."""
+
+    def read(*_, **__):
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", read)
+
+
+def with_facts_of(data, table, **options):
+    """The table in a file that says it is the run in ``data``."""
+    sink = io.BytesIO()
+    metadata = pq.read_schema(io.BytesIO(data)).metadata
+    pq.write_table(table.replace_schema_metadata(metadata), sink, **options)
+    return sink.getvalue()
+
+
+def test_more_rows_than_steps_are_not_unpacked(data, never_unpacked):
+    schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
+    table = pa.table([pa.nulls(1_000_000, field.type) for field in schema], schema=schema)
+    bomb = with_facts_of(data, table, compression="zstd")
+    assert len(bomb) < 50_000
+    with pytest.raises(CorruptFileError, match="the file is damaged: it must have 60 rows; got 1000000"):
+        decode(bomb, CASE, TINY.seed, 1, "the file")
+
+
+def test_other_columns_are_not_unpacked(data, never_unpacked):
+    for table in (pa.table({"state": pa.nulls(60, pa.int32())}), pa.table({"x": pa.nulls(60, pa.string())})):
+        with pytest.raises(CorruptFileError, match="it must have the columns"):
+            decode(with_facts_of(data, table), CASE, TINY.seed, 1, "the file")
+
+
+def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
+    """The levels of an episode are a list, which a few bytes can make very long."""
+    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000_000)
+    schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
+    columns = [
+        pa.array([np.zeros(20_000)] * 60, field.type) if field.name == "levels" else pa.nulls(60, field.type)
+        for field in schema
+    ]
+    bomb = with_facts_of(data, pa.table(columns, schema=schema), compression="zstd")
+    assert len(bomb) < 50_000
+    with pytest.raises(CorruptFileError, match=r"its content must take at most 5,000,000 bytes; it would take [1-9]"):
+        decode(bomb, CASE, TINY.seed, 1, "the file")
+
+
+COMPUTED = Computation("any", "optimism", {})
+
+
+def computed(columns, **options):
+    data = encode(Replication({"x": np.zeros(3)}, 1.0), COMPUTED, 1, 0)
+    return with_facts_of(data, pa.table(columns), compression="zstd", **options)
+
+
+def test_the_size_of_a_page_is_its_own(never_unpacked, monkeypatch):
+    """Whatever the file's description says: this is what the reader would unpack."""
+    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
+    bomb = computed({"x": ["a" * 1_000_000]}, use_dictionary=False)
+    assert len(bomb) < 5_000
+    with pytest.raises(CorruptFileError, match="its content must take at most 100,000 bytes; it would take 1,0"):
+        decode(bomb, COMPUTED, 1, 0, "the file")
+
+
+def test_a_text_repeated_is_counted_as_often(monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
+    bomb = computed({"x": ["a" * 10_000] * 100})
+    with pytest.raises(CorruptFileError, match="its texts must take at most 100,000 bytes; they would take 1,000,000"):
+        decode(bomb, COMPUTED, 1, 0, "the file")
+
+
+def test_nested_columns_are_no_replication(never_unpacked):
+    with pytest.raises(CorruptFileError, match="column x must hold numbers, truth values or text"):
+        decode(computed({"x": [[1.0, 2.0]]}), COMPUTED, 1, 0, "the file")
+
+
+def test_page_sizes_agree_with_what_the_writer_says(data):
+    """An independent count: the sum over pages is the unpacked size of the column without its headers."""
+    metadata = pq.read_metadata(io.BytesIO(data)).row_group(0)
+    for number in range(metadata.num_columns):
+        chunk = metadata.column(number)
+        begin = chunk.dictionary_page_offset or chunk.data_page_offset
+        sizes = list(_page_sizes(data, begin, begin + chunk.total_compressed_size))
+        assert len(sizes) == 1 + chunk.has_dictionary_page
+        headers = chunk.total_uncompressed_size - sum(sizes)
+        assert 0 < headers < 300
+
+
+def test_what_is_no_file_is_damage(store):
+    path = store.path(CASE, 0)
+    path.unlink()
+    os.mkfifo(path)
+    assert "is no file" in store.status(CASE).damaged[0]
+
+
+def test_a_huge_file_is_not_read(store, monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.store.LARGEST", 1000)
+    assert "must have at most 1,000 bytes" in store.status(CASE).damaged[0]

@@ -114,6 +114,15 @@ def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
     assert [case.agent_parameters["floor"] for case in cases] == [0.2, 0.1, 0.3]
 
 
+def test_names_of_long_lists_are_short_and_different(sweep, tmp_path):
+    """They are made of the parameters, so nobody could choose shorter ones."""
+    demand = [[0.005] * 200, [0.005] * 198 + [0.004, 0.006]]
+    many = f'[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = {demand}\n'
+    names = [case.name for case in sweep(COMMON + many + PSRL).cases]
+    assert len(set(names)) == 2
+    assert all(len(name) < 100 for name in names)
+
+
 def test_a_parameter_that_is_a_list(sweep):
     store = '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = [[0.5, 0.5], [0.2, 0.8]]\n'
     experiment = sweep(COMMON + store + PSRL)

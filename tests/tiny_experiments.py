@@ -11,6 +11,12 @@ from brmdp.envs.tabular_env import TabularEnv
 from brmdp.experiments import Case, Experiment
 
 
+def with_tests_on_the_path():
+    """Environment variables for a process that imports this module."""
+    folders = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+
+
 def tiny(runs=3, steps=60, seed=11, name="tiny"):
     """Four cases that between them use every kind of column, and random numbers for everything."""
 

@@ -1,4 +1,4 @@
-"""The command line: ``brmdp reproduce``, ``run``, ``list`` and ``status``; a thin shell over :mod:`brmdp.experiments`."""
+"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``; a thin shell on :mod:`brmdp.experiments`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from brmdp._extras import optional
-from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
 from brmdp.experiments import (
     ALL,
     EXPERIMENTS,
     Case,
     Experiment,
+    Store,
     cluster_executor,
     find_stores,
     load_sweep,
     run_experiment,
 )
+from brmdp.experiments.origin import CODE, brmdp_version, short
 from brmdp.experiments.spec import require_known
 
 __all__ = ["main"]
@@ -43,11 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app = cyclopts.App(
             name="brmdp",
             help="Experiments with Bayesian-risk Markov decision processes.",
-            version=version("brmdp"),
+            version=brmdp_version(),
+            default_parameter=cyclopts.Parameter(converter=_converted),
             suppress_keyboard_interrupt=False,
             result_action="return_value",
         )
-        for command, name in ((reproduce, "reproduce"), (run, "run"), (list_experiments, "list"), (status, "status")):
+        commands = {"reproduce": reproduce, "run": run, "list": list_experiments, "status": status, "report": report}
+        for name, command in commands.items():
             app.command(command, name=name)
         try:
             app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
@@ -75,6 +79,7 @@ def reproduce(
     method: str | None = None,
     steps: int | None = None,
     cluster: str | None = None,
+    accept_other_code: bool = False,
 ) -> None:
     """Carry out an experiment of the paper, judge its claims and draw its figures.
 
@@ -94,10 +99,14 @@ def reproduce(
         Shorter runs, to try things out.
     cluster : str
         Address of a Dask scheduler, to compute there.
+    accept_other_code : bool
+        Add to runs that another version of the code made; reports name both.
     """
     require_known(name, [*EXPERIMENTS, "all"], "experiment")
     chosen = [EXPERIMENTS[key] for key in (ALL if name == "all" else [name])]
-    _carry_out([e.adjusted(runs=runs, steps=steps, method=method) for e in chosen], out, workers, cluster)
+    _carry_out(
+        [e.adjusted(runs=runs, steps=steps, method=method) for e in chosen], out, workers, cluster, accept_other_code
+    )
 
 
 def run(
@@ -110,6 +119,7 @@ def run(
     method: str | None = None,
     steps: int | None = None,
     cluster: str | None = None,
+    accept_other_code: bool = False,
 ) -> None:
     """Carry out a sweep of your own, described in a TOML file.
 
@@ -129,9 +139,11 @@ def run(
         Instead of the file's.
     cluster : str
         Address of a Dask scheduler, to compute there.
+    accept_other_code : bool
+        Add to runs that another version of the code made; reports name both.
     """
     experiment = load_sweep(file)
-    _carry_out([experiment.adjusted(runs=runs, steps=steps, method=method)], out, workers, cluster)
+    _carry_out([experiment.adjusted(runs=runs, steps=steps, method=method)], out, workers, cluster, accept_other_code)
 
 
 def list_experiments() -> None:
@@ -153,15 +165,46 @@ def status(directory: Path, /) -> None:
         A folder of results, or that of one experiment in it.
     """
     for store in find_stores(directory):
-        print(f"{store.directory}: {store.experiment.title}, {_runs(store.experiment)}")
+        print(f"{store.directory}: {store.experiment.title}, {_runs(store.experiment)}{_other_code(store)}")
         for case in store.experiment.cases:
-            found = store.status(case)
+            with _busy(f"verifying {case.name}"):
+                found = store.status(case)
             parts = [f"{len(found.finished)} finished"]
             parts += [f"{len(found.missing)} missing ({_ranges(found.missing)})"] if found.missing else []
             parts += [f"{len(found.damaged)} damaged ({_ranges(found.damaged)})"] if found.damaged else []
+            parts += [f"{len(found.foreign)} of another origin ({_ranges(found.foreign)})"] if found.foreign else []
             print(f"  {case.name}: {', '.join(parts)}")
         for name in store.files_set_aside():
             print(f"  set aside: {name}")
+
+
+def report(directory: Path, /) -> None:
+    """Write the report of what is finished, and compute nothing; also of what older code made.
+
+    Parameters
+    ----------
+    directory : Path
+        A folder of results, or that of one experiment in it.
+    """
+    reporting = optional("brmdp.figures.report")
+    together = []
+    for store in find_stores(directory):
+        with _busy(f"{store.experiment.name}: reading runs"):
+            statuses = [store.status(case) for case in store.experiment.cases]
+            store.require_no_foreign(statuses)
+            finished = {found.case.name: found.finished for found in statuses if found.finished}
+            if not finished:
+                raise ExperimentError(f"{store.directory} has no finished run to report")
+            records = {name: store.records(name, runs) for name, runs in finished.items()}
+        missing = sum(len(found.missing) + len(found.damaged) for found in statuses)
+        if missing:
+            print(f"brmdp: {store.directory}: {missing} runs are missing or damaged, and left out", file=sys.stderr)
+        with _busy(f"{store.experiment.name}: writing the report"):
+            written = reporting.write_report(store.experiment, records, store.directory)
+        print(written.text)
+        together += [written] if store.experiment.name in ALL else []
+    if len(together) > 1:
+        reporting.write_overview(together, directory)
 
 
 # --- behind the commands ---------------------------------------------------------------------------------------
@@ -172,7 +215,35 @@ def _runs(experiment: Experiment) -> str:
     return f"{'at most ' if fewer else ''}{experiment.runs} runs of each case"
 
 
-def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None) -> None:
+def _converted(kind: Any, tokens: Sequence[Any]) -> Any:
+    """Words of the command line as values; whole numbers must be written as such."""
+    words = [token.value for token in tokens]
+    if kind is int:
+        try:
+            return int(words[0])
+        except ValueError:
+            raise ValueError(f'unable to convert "{words[0][:40]}" into int') from None
+    return optional("cyclopts").convert(kind, words)
+
+
+def _other_code(store: Store) -> str:
+    """What made a store, where that is not the code of today."""
+    if store.origin is None or store.origin.code == (CODE,):
+        return ""
+    return f", made by code {', '.join(map(short, store.origin.code))} (now {short(CODE)})"
+
+
+@contextmanager
+def _busy(text: str) -> Iterator[None]:
+    """Say on a terminal what takes so long."""
+    console = optional("rich.console").Console(stderr=True)
+    with console.status(text) if console.is_terminal else nullcontext():
+        yield
+
+
+def _carry_out(
+    experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None, accept_other_code: bool
+) -> None:
     if cluster is not None and workers is not None:
         raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
     reporting = optional("brmdp.figures.report")  # asked for now, so that nothing is computed in vain
@@ -187,9 +258,11 @@ def _carry_out(experiments: list[Experiment], out: Path, workers: int | None, cl
                     executor=executor,
                     on_progress=display.progress,
                     on_message=display.message,
+                    accept_other_code=accept_other_code,
                 )
-            records = {case.name: store.records(case.name) for case in store.experiment.cases}
-            reports.append(reporting.write_report(store.experiment, records, store.directory))
+            with _busy(f"{experiment.name}: writing the report"):
+                records = {case.name: store.records(case.name) for case in store.experiment.cases}
+                reports.append(reporting.write_report(store.experiment, records, store.directory))
             print(reports[-1].text)
     if len(reports) > 1:
         # some statements span experiments
@@ -216,8 +289,10 @@ def _display(name: str) -> Iterator[_Display]:
     )
     bar = rich_progress.Progress(*columns, console=console, speed_estimate_period=300)
     task = bar.add_task(name, total=None)
+    before = console.status(f"{name}: looking at what is there")
 
     def progress(finished: int, wanted: int) -> None:
+        before.stop()
         bar.update(task, completed=finished, total=wanted)
         bar.start()  # not before there is something to show
 
@@ -225,8 +300,11 @@ def _display(name: str) -> Iterator[_Display]:
         console.print(f"brmdp: {text}", markup=False, highlight=False, soft_wrap=True)
 
     try:
+        if console.is_terminal:
+            before.start()
         yield _Display(progress, message)
     finally:
+        before.stop()
         if bar.live.is_started:
             bar.stop()
 

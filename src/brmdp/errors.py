@@ -13,6 +13,7 @@ __all__ = [
     "ExperimentError",
     "ImpossibleTransitionError",
     "InvalidInputError",
+    "OtherOriginError",
 ]
 
 
@@ -51,3 +52,7 @@ class ExperimentError(BrmdpError, RuntimeError):
 
     Finished runs stay where they are; once the cause is removed, running it again goes on from there.
     """
+
+
+class OtherOriginError(ExperimentError):
+    """A run was made by other code, or in another world, than those it would be mixed with."""

@@ -6,9 +6,10 @@ result.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +21,10 @@ from brmdp._extras import optional, require_extra
 from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubling, aq_brmdp, brmdp, continuing_psrl
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.envs.tabular_env import TabularEnv
-from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
 from brmdp.experiments.lake import AGENTS as LAKE_AGENTS
 from brmdp.experiments.lake import EXTRA, LAKE, check_lake, run_lake
+from brmdp.experiments.origin import UNKNOWN, short, world_digest
 from brmdp.experiments.program import REQUIRED, Columns, with_defaults
 from brmdp.experiments.programs import PROGRAMS, parameters_of, replicate
 from brmdp.experiments.spec import METHODS, Case, Computation, require_known
@@ -42,6 +44,8 @@ __all__ = [
     "execute",
     "extra_of",
     "validate",
+    "world_of",
+    "worlds_of",
 ]
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
@@ -81,12 +85,13 @@ An id of your own is written "module:id": every process that runs it then import
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one interaction gave: its history, the size of its world, and the processor time it took."""
+    """What one interaction gave: its history, size and digest of its world, and the processor time it took."""
 
     history: History
     n_states: int
     n_actions: int
     seconds: float
+    world: str = UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +100,10 @@ class Replication:
 
     columns: Columns
     seconds: float
+    world: str = UNKNOWN
 
 
-def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replication:
+def execute(case: Case | Computation, seed: int, run: int, *, world: str | None = None) -> RunRecord | Replication:
     """Carry out run number ``run`` of ``case``.
 
     Parameters
@@ -106,6 +112,13 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
     seed : int
         Of the experiment.
     run : int
+    world : str, optional
+        Digest that its world must have; see :func:`world_of`.
+
+    Raises
+    ------
+    OtherOriginError
+        If it has another; nothing is carried out then.
     """
     begin = time.process_time()
     with _one_blas_thread:
@@ -116,16 +129,23 @@ def execute(case: Case | Computation, seed: int, run: int) -> RunRecord | Replic
         if case.environment == LAKE:
             recorded = run_lake(case, streams.environment, streams.agent)
             return RunRecord(recorded.history, SIDE * SIDE, len(DIRECTIONS), time.process_time() - begin)
-        world, agent = build(case, streams.agent, streams.world)
+        place, agent = build(case, streams.agent, streams.world)
+        # a world that is drawn has one in every run: what it is drawn from counts
+        digest = world_of(case) if case.environment == "prior" else world_digest(place)
+        if world is not None and world != digest:
+            raise OtherOriginError(
+                f"the environment {case.environment!r} is another one here: the digest of its tables is {short(digest)}, "
+                f"asked for {short(world)}"
+            )
         history = simulate(
             agent,
-            world,
+            place,
             case.steps,
             seed=streams.environment,
             diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
             diagnostics_rng=streams.diagnostics,
         )
-        return RunRecord(history, world.n_states, world.n_actions, time.process_time() - begin)
+        return RunRecord(history, place.n_states, place.n_actions, time.process_time() - begin, digest)
 
 
 def validate(case: Case | Computation) -> None:
@@ -148,6 +168,27 @@ def validate(case: Case | Computation) -> None:
     extra = extra_of(case)
     if extra is not None:
         require_extra(extra)
+
+
+def world_of(case: Case | Computation) -> str:
+    """Digest of the world of a case, as it is in this process; empty for a case that is made of code alone."""
+    if isinstance(case, Computation) or case.environment == LAKE:
+        return UNKNOWN
+    with _named(case):
+        return world_digest(_setting(case, 0)[0])
+
+
+def worlds_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
+    """Digests of the worlds of cases by name; each world is built once."""
+    known: dict[str, str] = {}
+    digests = {}
+    for case in cases:
+        place = [case.environment, dict(case.environment_parameters), case.discount] if isinstance(case, Case) else None
+        key = json.dumps(place, sort_keys=True)
+        if key not in known:
+            known[key] = world_of(case)
+        digests[case.name] = known[key]
+    return digests
 
 
 def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:

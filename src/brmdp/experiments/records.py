@@ -35,6 +35,8 @@ class CaseRecords:
     seconds : (R,) array
         Processor time of each run, which other work on the machine hardly disturbs.
     n_states : int
+    made_by : tuple of (str, str)
+        Version of brmdp and digest of the code that made the runs: one pair, unless somebody insisted on more.
     """
 
     case: Case
@@ -49,6 +51,7 @@ class CaseRecords:
     quantile_value: FloatArray
     seconds: FloatArray
     n_states: int
+    made_by: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +67,12 @@ class Replications:
         (R, n) arrays by name.
     seconds : (R,) array
         Processor time of each run, which other work on the machine hardly disturbs.
+    made_by : tuple of (str, str)
+        Version of brmdp and digest of the code that made the runs: one pair, unless somebody insisted on more.
     """
 
     case: Computation
     run: IntArray
     columns: Mapping[str, NDArray[Any]]
     seconds: FloatArray
+    made_by: tuple[tuple[str, str], ...] = ()

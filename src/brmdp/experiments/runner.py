@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import signal
 import threading
 import time
@@ -22,9 +23,10 @@ from typing import Any
 
 from brmdp._extras import optional
 from brmdp._validation import as_positive_int
-from brmdp.errors import BrmdpError, ExperimentError
+from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.cluster import ClusterExecutor
 from brmdp.experiments.one_run import execute, extra_of, validate
+from brmdp.experiments.origin import CODE, UNKNOWN, brmdp_version, short
 from brmdp.experiments.spec import Case, Computation, Experiment
 from brmdp.experiments.store import Store, encode, extra_versions, versions
 
@@ -41,6 +43,9 @@ DEATHS = 2
 FAILURES = 20
 """Failed runs after which to stop: something is wrong with all of them."""
 
+MOST_WORKERS = 1024
+"""More processes than any machine has processors for."""
+
 MEMORY_GROWTH = 2 * 10**9
 """Bytes by which a local worker may grow before it is replaced."""
 
@@ -55,6 +60,9 @@ class Task:
     case: Case | Computation
     seed: int
     run: int
+    code: str = UNKNOWN
+    world: str | None = None
+    """Digests that code and world of whoever computes it must have."""
 
     def __str__(self) -> str:
         return f"run {self.run} of {self.case.name}"
@@ -68,6 +76,7 @@ def run_experiment(
     executor: Executor | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     on_message: Callable[[str], None] | None = None,
+    accept_other_code: bool = False,
 ) -> Store:
     """Compute what is missing of an experiment.
 
@@ -85,6 +94,8 @@ def run_experiment(
     on_message : function, optional
         Called with what a user should know: files set aside, workers that died, and what takes long. By default the
         former are warnings, and the latter is logged.
+    accept_other_code : bool
+        Whether to go on with runs that other code made; see :meth:`brmdp.experiments.Store.opened`.
 
     Returns
     -------
@@ -101,10 +112,12 @@ def run_experiment(
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")
+        if workers > MOST_WORKERS:
+            raise InvalidInputError(f"workers must be at most {MOST_WORKERS:,}; got {workers:,}")
     say = _warn if on_message is None else on_message
     for case in experiment.cases:
         validate(case)
-    with Store.opened(directory, experiment) as store:
+    with Store.opened(directory, experiment, accept_other_code=accept_other_code) as store:
         tasks = _missing(store, say)
         wanted = sum(experiment.runs_of(case) for case in experiment.cases)
         finished = wanted - len(tasks)
@@ -127,7 +140,17 @@ def run_experiment(
 def compute(task: Task) -> bytes:
     """What a worker does: one run, as the content of its file."""
     try:
-        return encode(execute(task.case, task.seed, task.run), task.case, task.seed, task.run)
+        if task.code not in (CODE, UNKNOWN):
+            raise OtherOriginError(
+                f"the digest of its code is {short(CODE)} (brmdp {brmdp_version()}), asked for {short(task.code)}"
+            )
+        record = execute(task.case, task.seed, task.run, world=task.world)
+        return encode(record, task.case, task.seed, task.run)
+    except OtherOriginError as error:
+        raise OtherOriginError(
+            f"{task} was refused by a worker on {platform.node()}: {error}. Results must not be mixed: give all workers the same "
+            f"brmdp and the same environments"
+        ) from None
     except BrmdpError as error:
         # in words: what an error carries need not survive the way back
         raise ExperimentError(f"{task} failed: {error}") from None
@@ -144,12 +167,15 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
     experiment = store.experiment
     tasks = []
     others: set[tuple[str, str]] = set()
-    for case in experiment.cases:
-        status = store.status(case)
+    statuses = [store.status(case) for case in experiment.cases]
+    store.require_no_foreign(statuses)
+    for case, status in zip(experiment.cases, statuses, strict=True):
         others |= status.versions - {**versions(), **extra_versions(case)}.items()
         for run, reason in status.damaged.items():
             say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
-        tasks += [Task(case, experiment.seed, run) for run in (*status.missing, *status.damaged)]
+        tasks += [
+            Task(case, experiment.seed, run, CODE, store.world_of(case)) for run in (*status.missing, *status.damaged)
+        ]
     if others:
         packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
         say(f"{store.directory} holds runs made with {packages}; they are kept, the versions now are {versions()}")
@@ -368,6 +394,8 @@ def _work_through(
                 data = future.result()
             except BrokenExecutor:
                 lost.append(task)
+            except OtherOriginError:
+                raise  # so it would be with every run of that worker
             except CancelledError:
                 cancelled.append(task)
             except ExperimentError as error:

@@ -5,17 +5,31 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
+from urllib.parse import quote
 
 from brmdp._validation import as_discount, as_level, as_positive_int
 from brmdp.errors import InvalidInputError
 
-__all__ = ["METHODS", "Case", "Computation", "Experiment", "require_known"]
+__all__ = ["METHODS", "Case", "Computation", "Experiment", "file_name", "require_known"]
+
+LONGEST_NAME = 200
+"""Most bytes of a name in the name of a file, which has room for 255."""
+
+MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
+"""Runs of a case, steps of a run, cases, and runs of all cases: more than anybody can mean."""
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
 """Ways to take the quantile; the sampled ones with the paper's budgets, drawn afresh for every plan or kept."""
+
+
+def file_name(name: str) -> str:
+    """A name as part of the name of a file: different ones stay different."""
+    quoted = quote(name, safe="+=,@ ")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted  # a leading dot hides a file
 
 
 def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
@@ -73,8 +87,11 @@ class Case:
     def __post_init__(self) -> None:
         _require_name(self.name)
         object.__setattr__(self, "discount", as_discount(self.discount))
-        object.__setattr__(self, "steps", as_positive_int(self.steps, "steps"))
-        object.__setattr__(self, "shown_steps", self.shown_steps or self.steps)
+        for what in ("environment", "agent"):
+            _require_text(getattr(self, what), what)
+        object.__setattr__(self, "steps", _at_most(self.steps, MOST_STEPS, "steps"))
+        object.__setattr__(self, "shown_steps", as_positive_int(self.shown_steps or self.steps, "shown_steps"))
+        _require_most_runs(self.most_runs)
         for level in ("robust_level", "quantile_level"):
             if getattr(self, level) is not None:
                 object.__setattr__(self, level, as_level(getattr(self, level), level))
@@ -113,6 +130,8 @@ class Computation:
 
     def __post_init__(self) -> None:
         _require_name(self.name)
+        _require_text(self.program, "program")
+        _require_most_runs(self.most_runs)
         _require_plain(self.parameters)
 
     def describe(self) -> dict[str, Any]:
@@ -129,6 +148,35 @@ def _shortened(case: Case | Computation, steps: int) -> Case | Computation:
 def _require_name(name: Any) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidInputError(f"name of a case must be printable text; got {name!r}")
+    _require_short(name, "a case")
+
+
+def _require_short(name: str, owner: str) -> None:
+    try:
+        size = len(file_name(name))
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"name of {owner} must be printable text; got {name!r}") from None
+    if size > LONGEST_NAME:
+        raise InvalidInputError(
+            f"name of {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got {size} from {name[:40]!r}…"
+        )
+
+
+def _require_text(value: Any, what: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"{what} must be text; got {value!r}")
+
+
+def _require_most_runs(value: Any) -> None:
+    if value != 0 or isinstance(value, bool):
+        as_positive_int(value, "most_runs")
+
+
+def _at_most(value: Any, most: int, name: str) -> int:
+    number = as_positive_int(value, name)
+    if number > most:
+        raise InvalidInputError(f"{name} must be at most {most:,}; got {number:,}")
+    return number
 
 
 def _require_plain(parameters: Mapping[str, Any]) -> None:
@@ -136,8 +184,9 @@ def _require_plain(parameters: Mapping[str, Any]) -> None:
     for key, value in dict(parameters).items():
         try:
             json.dumps({key: value}, allow_nan=False)
-        except (TypeError, ValueError):
-            raise InvalidInputError(f"{key} must be a finite number, text, or a list of these; got {value!r}") from None
+        except (TypeError, ValueError, RecursionError):
+            shown = reprlib.repr(value)
+            raise InvalidInputError(f"{key} must be a finite number, text, or a list of these; got {shown}") from None
 
 
 @dataclass(frozen=True)
@@ -168,12 +217,20 @@ class Experiment:
                 f"name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and not begin with a sign; "
                 f"got {self.name!r}"
             )
-        object.__setattr__(self, "runs", as_positive_int(self.runs, "runs"))
+        _require_short(self.name, "an experiment")
+        if not isinstance(self.title, str):
+            raise InvalidInputError(f"title must be text; got {self.title!r}")
+        object.__setattr__(self, "runs", _at_most(self.runs, MOST_RUNS, "runs"))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")
         names = [case.name for case in self.cases]
         if not names or len(set(names)) < len(names):
-            raise InvalidInputError(f"cases must be one or more, with different names; got {names}")
+            raise InvalidInputError(f"cases must be one or more, with different names; got {reprlib.repr(names)}")
+        if len(names) > MOST_CASES:
+            raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
+        together = sum(map(self.runs_of, self.cases))
+        if together > MOST_TOGETHER:
+            raise InvalidInputError(f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}")
 
     def runs_of(self, case: Case | Computation) -> int:
         """How many runs of a case are wanted."""

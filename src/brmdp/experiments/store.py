@@ -2,13 +2,16 @@
 
 ::
 
-    DIR/NAME/experiment.json              what was asked for
+    DIR/NAME/experiment.json              what was asked for, and the digests of the worlds and of the code
     DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step (or as a computation has it)
     DIR/NAME/set-aside/                   files that failed verification: never used, never deleted
 
 A file is written under a name that begins with a dot, flushed, and moved into place. It carries what it is (case, seed, run),
-what made it (versions), how long it took, and a SHA-256 digest over all of that and over every column. Reading verifies
-everything; a file that fails is not used.
+what made it (digests of world and code, versions), how long it took, and a SHA-256 digest over all of that and over every
+column. Reading verifies everything; a file that fails is not used.
+
+Runs made by other code, or in another world, are never mixed: such a folder can be read and reported, but is not added to. Files
+of format 1 carry neither digest; they are read as made by something unknown.
 """
 
 from __future__ import annotations
@@ -19,22 +22,25 @@ import itertools
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import quote
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from brmdp._extras import EXTRAS, optional
-from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
-from brmdp.experiments.one_run import Replication, RunRecord, extra_of
+from brmdp._files import write_atomically
+from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
+from brmdp.experiments.one_run import Replication, RunRecord, extra_of, worlds_of
+from brmdp.experiments.origin import CODE, UNKNOWN, Origin, brmdp_version, short
+from brmdp.experiments.parquet import LARGEST, metadata_of, read_within_limits
 from brmdp.experiments.records import CaseRecords, Replications
-from brmdp.experiments.spec import Case, Computation, Experiment
+from brmdp.experiments.spec import Case, Computation, Experiment, file_name
 
 try:
     import fcntl
@@ -53,8 +59,14 @@ __all__ = [
     "versions",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; to be raised when the same description would no longer give the same content."""
+
+WITHOUT_DIGESTS = 1
+"""The format of files that do not say what world and code made them; they are read, and never added to."""
+
+LARGEST_DESCRIPTION = 2**26
+"""Most bytes of an ``experiment.json``."""
 
 DESCRIPTION = "experiment.json"
 STEPPED = ("state", "action", "reward", "episode", "true_regret", "robust_regret")
@@ -82,6 +94,8 @@ class StoredRun:
         Of the packages that made it.
     content : str
         Digest of the columns alone: equal for equal results, whatever the time they took.
+    code, world : str
+        Digests of what made it; empty if it does not say.
     """
 
     run: int
@@ -90,13 +104,18 @@ class StoredRun:
     seconds: float
     versions: Mapping[str, str]
     content: str
+    code: str
+    world: str
 
 
 def encode(record: RunRecord | Replication, case: Case | Computation, seed: int, run: int) -> bytes:
     """A run as the content of a Parquet file."""
     parquet = optional("pyarrow.parquet")
     facts = {
+        "format": FORMAT,
         **_identity(case, seed, run),
+        "code": CODE,
+        "world": record.world,
         "seconds": record.seconds,
         "versions": {**versions(), **extra_versions(case)},
     }
@@ -124,31 +143,61 @@ def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: A
     Raises
     ------
     CorruptFileError
-        If the content is truncated or altered, or belongs to another case, seed or run; the message names ``source``.
+        If the content is truncated, altered or too large, or belongs to another case, seed or run; the message names
+        ``source``.
+    OtherOriginError
+        If it has a format of the future.
     """
-    parquet = optional("pyarrow.parquet")
-    try:
-        table = parquet.read_table(io.BytesIO(data))
-        metadata = table.schema.metadata or {}
+    with _damage_named(source):
+        metadata = metadata_of(data)
         text, seal = metadata[b"brmdp"].decode(), metadata[b"sha256"].decode()
-        facts = json.loads(text)
-        table = table.replace_schema_metadata(None)
-        known = isinstance(case, Computation) or table.schema.equals(_schema())
-        sound = known and _seal(_content(table), text) == seal
-    except Exception as error:  # damage can surface anywhere inside Arrow
-        summary = str(error).splitlines()[0] if str(error) else ""
-        raise CorruptFileError(f"{source} is damaged: {type(error).__name__} {summary}".rstrip()) from error
-    if not sound:
-        raise CorruptFileError(f"{source} is damaged: its content does not match its digest")
+        facts = _facts(text, source)
+        steps = case.steps if isinstance(case, Case) else None
     differing = _differences(facts, _plain(_identity(case, seed, run)))
     if differing:
         raise CorruptFileError(f"{source} holds another run: {differing}")
-    return StoredRun(run, table, facts.get("n_states", 0), facts["seconds"], facts["versions"], _content(table))
+    with _damage_named(source):
+        table = read_within_limits(data, steps, _schema() if isinstance(case, Case) else None)
+        content = _content(table)
+        seconds, made_with = float(facts["seconds"]), {str(name): str(n) for name, n in facts["versions"].items()}
+        n_states = int(facts.get("n_states", 0))
+    if _seal(content, text) != seal:
+        raise CorruptFileError(f"{source} is damaged: its content does not match its digest")
+    return StoredRun(run, table, n_states, seconds, made_with, content, facts["code"], facts["world"])
+
+
+@contextmanager
+def _damage_named(source: Any) -> Iterator[None]:
+    """Say which file is damaged: damage can surface anywhere inside Arrow."""
+    try:
+        yield
+    except OtherOriginError:
+        raise
+    except Exception as error:
+        summary = str(error).splitlines()[0] if str(error) else ""
+        kind = "" if isinstance(error, CorruptFileError) else f"{type(error).__name__} "
+        raise CorruptFileError(f"{source} is damaged: {kind}{summary}".rstrip()) from error
+
+
+def _facts(text: str, source: Any) -> dict[str, Any]:
+    """What a file says about itself, in today's terms."""
+    facts = dict(json.loads(text))
+    if facts["format"] not in (WITHOUT_DIGESTS, FORMAT):
+        raise OtherOriginError(f"{source} has format {facts['format']}; this version of brmdp reads {_formats()}")
+    if facts["format"] == WITHOUT_DIGESTS:
+        facts |= {"code": UNKNOWN, "world": UNKNOWN}
+    if not isinstance(facts["code"], str) or not isinstance(facts["world"], str):
+        raise ValueError("code and world must be text")
+    return facts
+
+
+def _formats() -> str:
+    return f"{WITHOUT_DIGESTS} and {FORMAT}"
 
 
 def _identity(case: Case | Computation, seed: int, run: int) -> dict[str, Any]:
-    """What determines a run."""
-    return {"format": FORMAT, "case": _essential(case.describe()), "seed": seed, "run": run}
+    """What is asked for."""
+    return {"case": _essential(case.describe()), "seed": seed, "run": run}
 
 
 def _essential(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,8 +208,8 @@ def _essential(case: Mapping[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of what results depend on, here and now."""
-    packages = {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba")}
-    return {**packages, "python": platform.python_version()}
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium")}
+    return {"brmdp": brmdp_version(), **packages, "python": platform.python_version()}
 
 
 def extra_versions(case: Case | Computation) -> dict[str, str]:
@@ -275,6 +324,8 @@ class CaseStatus:
         Runs whose file failed, with the reason.
     versions : set of (package, version)
         That made the finished ones.
+    foreign : mapping
+        Runs made by other code, or in another world, than the store's, with what differs; never used.
     """
 
     case: Case | Computation
@@ -282,6 +333,7 @@ class CaseStatus:
     missing: tuple[int, ...]
     damaged: Mapping[int, str]
     versions: frozenset[tuple[str, str]]
+    foreign: Mapping[int, str]
 
 
 @dataclass(frozen=True)
@@ -294,41 +346,57 @@ class Store:
         DIR/NAME.
     experiment : Experiment
         What is asked for; the store may hold more runs.
+    origin : Origin or None
+        What its runs were made by: others are not read. None if that is not known, and then all must agree.
     """
 
     directory: Path
     experiment: Experiment
+    origin: Origin | None = None
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Any, experiment: Experiment) -> Iterator[Self]:
+    def opened(cls, directory: Any, experiment: Experiment, *, accept_other_code: bool = False) -> Iterator[Self]:
         """The store of ``experiment`` under ``directory``, for writing by this process alone.
 
         Made if need be, extended if more runs are wanted, and cleared of what killed processes left unfinished.
+
+        Parameters
+        ----------
+        directory : path
+        experiment : Experiment
+        accept_other_code : bool
+            Whether runs of today's code may be added to those of another. The store remembers both.
 
         Raises
         ------
         ExperimentError
             If the folder holds an experiment with other parameters, cannot be written, or is in use.
+        OtherOriginError
+            If its runs were made in another world or by other code.
         """
-        store = cls(Path(directory) / experiment.name, experiment)
+        store = cls(Path(directory) / experiment.name, experiment, Origin((CODE,), worlds_of(experiment.cases)))
         description = store.directory / DESCRIPTION
         with _explained(store.directory):
             store.directory.mkdir(parents=True, exist_ok=True)
-            lock = open(store.directory / ".lock", "w")  # noqa: SIM115 (closed below, which releases it)
-        with lock:
+            lock = _lock_file(store.directory / ".lock")
+        try:
             _claim(lock, store.directory)
             known = _read_description(description) if description.exists() else None
-            if known is not None:
-                store._require_same(known)
+            if known is None:
+                store = store._joined(store._found_origin(), accept_other_code)
+            else:
+                store._require_same(known.experiment)
+                store = store._joined(known.origin, accept_other_code)
             with _explained(store.directory):
                 (store.directory / "runs").mkdir(exist_ok=True)
-                for stale in (_unfinished(description), *store.directory.glob("runs/.*")):
-                    stale.unlink(missing_ok=True)
-            if known is None or known.runs < experiment.runs:
-                content = {"format": FORMAT, "experiment": experiment.describe()}
-                _write(description, json.dumps(content, indent=1, ensure_ascii=False).encode())
+                store._clear()
+            if known is None or known.experiment.runs < experiment.runs or known.origin != store.origin:
+                wanted = experiment if known is None or known.experiment.runs < experiment.runs else known.experiment
+                _write(description, _described(wanted, store.origin))
             yield store
+        finally:
+            os.close(lock)
 
     @classmethod
     def at(cls, directory: Any) -> Self:
@@ -342,7 +410,8 @@ class Store:
         path = Path(directory) / DESCRIPTION
         if not path.is_file():
             raise ExperimentError(f"{directory} holds no experiment: there is no {DESCRIPTION}")
-        return cls(Path(directory), _read_description(path))
+        known = _read_description(path)
+        return cls(Path(directory), known.experiment, known.origin)
 
     def _require_same(self, known: Experiment) -> None:
         differing = _differences(_comparable(known), _comparable(self.experiment))
@@ -352,18 +421,96 @@ class Store:
                 f"Choose another folder, or move this one away"
             )
 
+    def _joined(self, stored: Origin | None, accept_other_code: bool) -> Self:
+        """The store, if what made its runs is what would go on with them."""
+        if stored is None or not self._run_files():
+            return self
+        assert self.origin is not None
+        where = f"{self.directory} holds runs"
+        remedy = "results must not be mixed. Choose another folder, or move this one away; it can still be reported"
+        if UNKNOWN in stored.code:
+            raise OtherOriginError(f"{where} that do not say what code and world made them (format 1), and {remedy}")
+        others = [name for name, world in self.origin.worlds.items() if stored.worlds.get(name, UNKNOWN) != world]
+        if others:
+            theirs, ours = stored.worlds.get(others[0], UNKNOWN), self.origin.worlds[others[0]]
+            raise OtherOriginError(
+                f"{where} of {others[0]!r} made in another world: the digest of its tables was {short(theirs)} and is now "
+                f"{short(ours)}; {remedy}"
+            )
+        code = tuple(dict.fromkeys((*stored.code, CODE)))
+        if len(code) > len(stored.code) and not accept_other_code:
+            raise OtherOriginError(
+                f"{where} made by other code: the digest was {', '.join(map(short, stored.code))} and is now {short(CODE)} "
+                f"(brmdp {brmdp_version()}); {remedy}. If you are sure that the results are the same, "
+                f"say so: --accept-other-code, or accept_other_code=True"
+            )
+        return type(self)(self.directory, self.experiment, Origin(code, self.origin.worlds))
+
+    def _found_origin(self) -> Origin | None:
+        """What made the runs in a folder without a description, by their own account; None if there are none."""
+        found = []
+        for path in self._run_files():
+            try:
+                facts = _facts(metadata_of(path)[b"brmdp"].decode(), path)
+                found.append((facts["case"]["name"], facts["code"], facts["world"]))
+            except OtherOriginError:
+                raise
+            except Exception:  # damaged: to be named and set aside later
+                continue
+        assert self.origin is not None
+        ours = self.origin.worlds
+        worlds = {**ours, **{name: world for name, _, world in found if world != ours.get(name)}}
+        return Origin(tuple(dict.fromkeys(code for _, code, _ in found)), worlds) if found else None
+
+    def _run_files(self) -> list[Path]:
+        folder = self.directory / "runs"
+        with _explained(folder):
+            names = sorted(os.listdir(folder)) if folder.exists() else []
+        return [folder / name for name in names if re.fullmatch(r"[^.].*--\d+\.parquet", name)]
+
+    def _clear(self) -> None:
+        """Remove what killed processes left unfinished: files of ours by name, in a folder of ours, and no links."""
+        runs = self.directory / "runs"
+        if runs.is_symlink():
+            return
+        for entry in os.scandir(runs):
+            if UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry)
+
+    def world_of(self, case: Case | Computation) -> str | None:
+        """Digest of the world of a case; None if that is not known."""
+        return None if self.origin is None else self.origin.worlds.get(case.name, UNKNOWN)
+
     def path(self, case: Case | Computation, run: int) -> Path:
         """Where a run is, or will be."""
-        return self.directory / "runs" / f"{quote(case.name, safe='+=,@ ')}--{run:04d}.parquet"
+        return self.directory / "runs" / f"{file_name(case.name)}--{run:04d}.parquet"
 
     def write(self, case: Case | Computation, run: int, data: bytes) -> None:
         """Keep what :func:`encode` made, completely or not at all.
 
         Raises
         ------
+        OtherOriginError
+            If whoever made it has other code, or another world.
         ExperimentError
             If the disk is full or the folder cannot be written.
         """
+        if self.origin is not None:
+            what = f"run {run} of {case.name}, which a worker sent,"
+            try:
+                facts = _facts(metadata_of(data)[b"brmdp"].decode(), what)
+            except OtherOriginError:
+                raise
+            except Exception as error:
+                raise ExperimentError(f"{what} cannot be read: {error}") from error
+            try:
+                Origin((CODE,), self.origin.worlds).require(what, case.name, facts["code"], facts["world"])
+            except OtherOriginError as error:
+                theirs = dict(facts.get("versions") or {}).get("brmdp", "unknown")
+                raise OtherOriginError(
+                    f"{error} (brmdp {theirs} there, {brmdp_version()} here). Results must not be mixed: give all workers the "
+                    f"same brmdp and the same environments"
+                ) from None
         _write(self.path(case, run), data)
 
     def read(self, case: Case | Computation, run: int) -> StoredRun:
@@ -373,22 +520,30 @@ class Store:
         ------
         CorruptFileError
             If it is not what it should be.
+        OtherOriginError
+            If it was made by other code, or in another world, than the store's runs.
         ExperimentError
             If it is not there or cannot be read.
         """
         path = self.path(case, run)
-        if not path.exists():
+        if not os.path.lexists(path):
             raise ExperimentError(f"run {run} of {case.name} is not finished: there is no {path}")
         with _explained(path):
-            data = path.read_bytes()
-        return decode(data, case, self.experiment.seed, run, path)
+            data = _content_of(path, LARGEST)
+        stored = decode(data, case, self.experiment.seed, run, path)
+        if self.origin is not None:
+            self.origin.require(str(path), case.name, stored.code, stored.world)
+        return stored
 
     def status(self, case: Case | Computation) -> CaseStatus:
-        """Which of the wanted runs are finished, missing or damaged; verifies every file."""
-        finished, missing, damaged = [], [], {}
+        """Which of the wanted runs are finished, missing, damaged or foreign; verifies every file."""
+        finished, missing = [], []
+        damaged: dict[int, str] = {}
+        foreign: dict[int, str] = {}
         versions: set[tuple[str, str]] = set()
+        present = {path.name for path in self._run_files()}
         for run in range(self.experiment.runs_of(case)):
-            if not self.path(case, run).exists():
+            if self.path(case, run).name not in present:
                 missing.append(run)
                 continue
             try:
@@ -396,7 +551,22 @@ class Store:
                 finished.append(run)
             except CorruptFileError as error:
                 damaged[run] = str(error)
-        return CaseStatus(case, tuple(finished), tuple(missing), damaged, frozenset(versions))
+            except OtherOriginError as error:
+                foreign[run] = str(error)
+        return CaseStatus(case, tuple(finished), tuple(missing), damaged, frozenset(versions), foreign)
+
+    def require_no_foreign(self, statuses: Iterable[CaseStatus]) -> None:
+        """Refuse to go on with a folder into which runs of another origin were put.
+
+        Raises
+        ------
+        OtherOriginError
+            With the first of them.
+        """
+        reasons = [reason for found in statuses for reason in found.foreign.values()]
+        if reasons:
+            more = f", and {len(reasons) - 1} more are alike" if len(reasons) > 1 else ""
+            raise OtherOriginError(f"{reasons[0]}{more}. Results must not be mixed: move them away")
 
     def set_aside(self, case: Case | Computation, run: int) -> Path:
         """Move a file out of the way, and say where to."""
@@ -413,28 +583,43 @@ class Store:
         """Names of what was moved out of the way."""
         return sorted(path.name for path in self.directory.glob("set-aside/*"))
 
-    def records(self, case_name: str) -> CaseRecords | Replications:
-        """The wanted runs of a case side by side.
+    def records(self, case_name: str, runs: Sequence[int] | None = None) -> CaseRecords | Replications:
+        """Runs of a case side by side.
+
+        Parameters
+        ----------
+        case_name : str
+        runs : sequence of int, optional
+            Which; by default all that are wanted.
 
         Raises
         ------
         ExperimentError, CorruptFileError
             If a run is missing or damaged.
+        OtherOriginError
+            If they were not all made by the same code in the same world.
         """
         case = self.experiment.case(case_name)
-        stored = [self.read(case, run) for run in range(self.experiment.runs_of(case))]
-        runs, seconds = np.arange(len(stored)), np.array([item.seconds for item in stored])
+        chosen = list(range(self.experiment.runs_of(case))) if runs is None else list(runs)
+        if not chosen:
+            raise InvalidInputError(f"runs must be one or more; got {runs!r}")
+        stored = [self.read(case, run) for run in chosen]
+        origin = Origin((stored[0].code,), {case.name: stored[0].world}) if self.origin is None else self.origin
+        for item in stored:
+            origin.require(str(self.path(case, item.run)), case.name, item.code, item.world)
+        numbers, seconds = np.array(chosen), np.array([item.seconds for item in stored])
+        made = tuple(sorted({(item.versions.get("brmdp", "unknown"), item.code) for item in stored}))
 
         def stacked(name: str) -> Any:
             return np.stack([_values(item.table[name]) for item in stored])
 
         if isinstance(case, Computation):
             columns = {name: stacked(name) for name in stored[0].table.column_names}
-            return Replications(case, runs, columns, seconds)
+            return Replications(case, numbers, columns, seconds, made)
         recorded = stored[0].table["quantile_value"].is_valid().to_numpy()
         return CaseRecords(
             case=case,
-            run=runs,
+            run=numbers,
             state=stacked("state").astype(np.int64),
             action=stacked("action").astype(np.int64),
             episode=stacked("episode").astype(np.int64),
@@ -445,6 +630,7 @@ class Store:
             quantile_value=stacked("quantile_value")[:, recorded],
             seconds=seconds,
             n_states=stored[0].n_states,
+            made_by=made,
         )
 
     def digest(self) -> str:
@@ -473,28 +659,78 @@ def find_stores(directory: Any) -> list[Store]:
     return [Store.at(path) for path in found]
 
 
-def _claim(lock: Any, directory: Path) -> None:
+UNFINISHED = re.compile(r"\..+--\d+\.parquet\.unfinished-[\da-f-]+")
+"""Names of runs that are being written; see :func:`brmdp._files.write_atomically`."""
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What an ``experiment.json`` says."""
+
+    experiment: Experiment
+    origin: Origin
+
+
+def _lock_file(path: Path) -> int:
+    """Open it without changing it, nor what somebody may have linked to that name."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+
+
+def _claim(lock: int, directory: Path) -> None:
     """Lock a file until it is closed, or its process ends in whatever way."""
     if fcntl is not None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ExperimentError(f"another process is at work on {directory}; wait for it, or stop it") from None
+        except OSError as error:
+            raise ExperimentError(
+                f"{directory} cannot be kept for this process alone: {error.strerror or error}. Choose a folder on a disk that "
+                f"can lock files"
+            ) from error
 
 
-def _read_description(path: Path) -> Experiment:
+def _described(experiment: Experiment, origin: Origin | None) -> bytes:
+    assert origin is not None
+    content = {
+        "format": FORMAT,
+        "experiment": experiment.describe(),
+        "code": list(origin.code),
+        "worlds": dict(origin.worlds),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False).encode()
+
+
+def _read_description(path: Path) -> _Described:
     with _explained(path):
-        data = path.read_bytes()
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= LARGEST_DESCRIPTION else b""
     try:
+        if size > LARGEST_DESCRIPTION:
+            raise ValueError(f"it must have at most {LARGEST_DESCRIPTION:,} bytes; it has {size:,}")
         content = json.loads(data)
-        if content["format"] != FORMAT:
-            raise ExperimentError(f"{path} has format {content['format']}; this version of brmdp reads {FORMAT}")
-        return Experiment.from_description(content["experiment"])
-    except (ValueError, KeyError, TypeError, InvalidInputError) as error:
+        if content["format"] not in (WITHOUT_DIGESTS, FORMAT):
+            raise ExperimentError(f"{path} has format {content['format']}; this version of brmdp reads {_formats()}")
+        experiment = Experiment.from_description(content["experiment"])
+        if content["format"] == WITHOUT_DIGESTS:
+            return _Described(experiment, Origin((UNKNOWN,), {}))
+        code, worlds = tuple(map(str, content["code"])), {str(k): str(v) for k, v in content["worlds"].items()}
+        return _Described(experiment, Origin(code, worlds))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidInputError) as error:
         raise ExperimentError(
             f"{path} is damaged ({type(error).__name__}: {error}). Delete it and run the experiment again: finished runs are "
             f"kept, since each file carries its own description"
         ) from error
+
+
+def _content_of(path: Path, largest: int) -> bytes:
+    """All of a file, unless it is too large or no file at all."""
+    if not path.is_file():
+        raise CorruptFileError(f"{path} is no file")
+    size = path.stat().st_size
+    if size > largest:
+        raise CorruptFileError(f"{path} must have at most {largest:,} bytes; it has {size:,}")
+    return path.read_bytes()
 
 
 def _comparable(experiment: Experiment) -> dict[str, Any]:
@@ -508,30 +744,14 @@ def _values(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _unfinished(path: Path) -> Path:
-    """Its name while being written: one process writes at a time, and readers of Parquet folders skip dots."""
-    return path.with_name(f".{path.name}")
-
-
 def _write(path: Path, data: bytes) -> None:
     """All or nothing, and on disk when this returns."""
     with _explained(path):
-        temporary = _unfinished(path)
-        try:
-            with temporary.open("wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        if os.name == "posix":  # the folder's entry, too
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        write_atomically(path, partial(_put, data))
+
+
+def _put(data: bytes, stream: BinaryIO) -> None:
+    stream.write(data)
 
 
 @contextmanager
@@ -539,8 +759,10 @@ def _explained(path: Path) -> Iterator[None]:
     """Say which file or folder the operating system refuses, and that nothing is lost."""
     try:
         yield
-    except OSError as error:
+    except (OSError, InvalidInputError) as error:
+        reason = f"{path}: {error}"
+        if isinstance(error, OSError):
+            reason = f"{error.filename or path}: {error.strerror or error}"
         raise ExperimentError(
-            f"{error.filename or path}: {error.strerror or error}. Finished runs are intact; remove the cause, or choose another "
-            f"folder, and run the same command again"
+            f"{reason}. Finished runs are intact; remove the cause, or choose another folder, and run the same command again"
         ) from error

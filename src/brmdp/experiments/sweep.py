@@ -36,7 +36,9 @@ The environment ``continuous-frozenlake`` has agents of the same names with para
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -46,7 +48,7 @@ from typing import Any
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.experiments.one_run import ENVIRONMENTS, agents_of, validate
 from brmdp.experiments.program import REQUIRED
-from brmdp.experiments.spec import Case, Experiment, require_known
+from brmdp.experiments.spec import MOST_CASES, Case, Experiment, require_known
 
 __all__ = ["load_sweep"]
 
@@ -62,6 +64,9 @@ DEFAULTS: dict[str, Any] = {
     "environment": REQUIRED,
     "agent": REQUIRED,
 }
+
+LONGEST_WORD = 60
+"""Most letters of a value in the name of a case."""
 
 Entry = tuple[str, dict[str, Any]]
 """A name and its parameters."""
@@ -84,6 +89,8 @@ def load_sweep(path: Any) -> Experiment:
         raise InvalidInputError(f"{path} is not text in UTF-8: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise InvalidInputError(f"{path} is nested too deeply") from None
     except BrmdpError as error:
         raise InvalidInputError(f"{path}: {error}") from error
 
@@ -100,6 +107,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
     for place, (environment, given) in zip(_labels(environments), environments, strict=True):
         known = agents_of(environment)
         agents = _expanded(settings["agent"], "agent", partial(_agent_keys, known, environment))
+        _require_few(len(environments) * len(agents), "environments × agents")
         parameters = dict(given)
         discount = parameters.pop("discount", settings["discount"])
         for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
@@ -119,7 +127,8 @@ def _experiment(content: dict[str, Any]) -> Experiment:
             validate(case)
             cases.append(case)
     name = settings["name"]
-    return Experiment(name, settings["title"] or str(name), tuple(cases), settings["runs"], settings["seed"])
+    title = str(name) if settings["title"] in (None, "") else settings["title"]
+    return Experiment(name, title, tuple(cases), settings["runs"], settings["seed"])
 
 
 def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None]) -> list[Entry]:
@@ -158,6 +167,7 @@ def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]
     for key, choices in parameters.items():
         if not choices:
             raise InvalidInputError(f"{key} of {where} must not be an empty list")
+    _require_few(math.prod(map(len, parameters.values())), f"combinations in {where}")
     for values in itertools.product(*parameters.values()):
         yield dict(zip(parameters, values, strict=True))
 
@@ -172,5 +182,12 @@ def _labels(entries: list[Entry]) -> list[str]:
     return labels
 
 
+def _require_few(number: int, what: str) -> None:
+    if number > MOST_CASES:
+        raise InvalidInputError(f"{what} must be at most {MOST_CASES:,}; got {number:,}")
+
+
 def _word(value: Any) -> str:
-    return format(value, "g") if isinstance(value, float) else str(value)
+    """A value in the name of a case: long ones by their beginning and a digest."""
+    word = format(value, "g") if isinstance(value, float) else str(value)
+    return word if len(word) <= LONGEST_WORD else f"{word[:30]}~{hashlib.sha256(word.encode()).hexdigest()[:8]}"

@@ -53,7 +53,8 @@ def figures_of(experiment: Experiment, records: Mapping[str, CaseRecords]) -> di
         suffix = suffix.replace("/", "-") or str(number)
         several = len(worlds) > 1
         title = f"{experiment.title}: {suffix}" if several else experiment.title
-        figures[f"{experiment.name}-{suffix}" if several else experiment.name] = draw(title, panels, world)
+        name = f"{experiment.name}-{suffix}" if several else experiment.name
+        figures[f"{name}-{number}" if name in figures else name] = draw(title, panels, world)
     return figures
 
 

@@ -6,13 +6,14 @@ Every file is complete or absent, and equal records give equal files.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from brmdp._files import write_atomically
 from brmdp.analysis.claims import CLAIMS
 from brmdp.analysis.judgement import JudgedClaim, judge, merged
 from brmdp.analysis.summary import (
@@ -23,15 +24,19 @@ from brmdp.analysis.summary import (
     summary_table,
     verdict_counts,
 )
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.experiments import CaseRecords, Experiment, Replications
+from brmdp.experiments.origin import ANALYSIS, short
 from brmdp.figures import bayesian_regret, continuous, coverage, examples, lemmas, normality, optimism
 from brmdp.figures.content import Content
 from brmdp.figures.layouts import figures_of
 from brmdp.figures.schematics import schematics
 from brmdp.figures.style import picture
 
-__all__ = ["REPORTERS", "Content", "Report", "write_overview", "write_report", "write_schematics"]
+__all__ = ["REPORTERS", "Content", "Report", "made_by_line", "write_overview", "write_report", "write_schematics"]
+
+LONGEST_NAME = 150
+"""Most bytes of the name of a figure."""
 
 
 REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {
@@ -59,19 +64,23 @@ class Report:
     claims : tuple of JudgedClaim
     files : tuple of Path
         All that was written.
+    made_by : tuple of (str, str)
+        Versions of brmdp and digests of the code that made the runs.
     """
 
     text: str
     summary: dict[str, Any]
     claims: tuple[JudgedClaim, ...]
     files: tuple[Path, ...]
+    made_by: tuple[tuple[str, str], ...] = ()
 
 
 def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Replications], directory: Path) -> Report:
     """Write the report of an experiment into ``directory``.
 
     It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as PNG and PDF. An experiment
-    that is not the paper's has no claims, and their files are empty of them.
+    that is not the paper's has no claims, and their files are empty of them. Each table says below what code made its runs and
+    what code made it of them.
 
     Parameters
     ----------
@@ -80,6 +89,13 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
         Records by case name. Cases may be missing or have different numbers of runs: pairs are made of common runs.
     directory : Path
         Made if it does not exist.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no runs.
+    ExperimentError
+        If a file cannot be written.
     """
     present = {case.name: records[case.name] for case in experiment.cases if case.name in records}
     if not any(found.run.size for found in present.values()):
@@ -87,21 +103,48 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
     present = {name: found for name, found in present.items() if found.run.size}
     content = REPORTERS.get(experiment.name, _interactions)(experiment, present)
     claims, table = content.claims, content.table
+    made_by = tuple(sorted({origin for found in present.values() for origin in found.made_by}))
+    line = made_by_line(made_by)
+    below = f"\n<sub>{line}</sub>\n" if line else ""
     texts = {
         "summary.json": _json(content.summary),
-        "summary.md": table.as_markdown() + "\n",
+        "summary.md": table.as_markdown() + "\n" + below,
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": claims_as_markdown(claims) + "\n" if claims else "",
+        "claims.md": claims_as_markdown(claims) + "\n" + below if claims else "",
     }
     pictures = {
-        f"{name}.{kind}": picture(figure, kind) for name, figure in content.figures.items() for kind in ("png", "pdf")
+        f"{name}.{kind}": picture(figure, kind)
+        for name, figure in zip(_file_names(content.figures), content.figures.values(), strict=True)
+        for kind in ("png", "pdf")
     }
     files = _write_all(directory, texts, pictures)
     heading = f"{experiment.title}: {count_of_runs(present)}, mean [95 % interval]"
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
-    return Report("\n\n".join(parts), content.summary, claims, files)
+    parts += [line] if line else []
+    return Report("\n\n".join(parts), content.summary, claims, files, made_by)
+
+
+def made_by_line(made_by: Iterable[tuple[str, str]]) -> str:
+    """What code made runs, and what code judges them here; empty if nothing is known of the runs."""
+    runs = " and ".join(f"brmdp {version}, code {short(code)}" for version, code in made_by)
+    return f"Runs: {runs}; analysis {short(ANALYSIS)}." if runs else ""
+
+
+def _file_names(names: Iterable[str]) -> list[str]:
+    """Names that every file system takes, all different."""
+    chosen: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        plain = re.sub(r"[^\w.+=,@ -]+", "-", name).encode()[:LONGEST_NAME].decode(errors="ignore").strip(" .")
+        unique, number = plain or "figure", 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{plain}-{number}"
+        taken.add(unique.casefold())
+        chosen.append(unique)
+    return chosen
 
 
 def _interactions(experiment: Experiment, records: Mapping[str, CaseRecords]) -> Content:
@@ -120,9 +163,11 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
     Statements that span experiments (something *can* happen) are judged over all of them here.
     """
     claims = merged([claim for report in reports for claim in report.claims])
+    line = made_by_line(sorted({origin for report in reports for origin in report.made_by}))
+    below = f"\n<sub>{line}</sub>\n" if line else ""
     contents = {
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": f"{verdict_counts(claims)}.\n\n{claims_as_markdown(claims)}\n",
+        "claims.md": f"{verdict_counts(claims)}.\n\n{claims_as_markdown(claims)}\n{below}",
     }
     _write_all(directory, contents, {})
     return claims
@@ -142,23 +187,20 @@ def _json(content: Any) -> str:
 
 def _write_all(directory: Path, texts: Mapping[str, str], pictures: Mapping[str, bytes]) -> tuple[Path, ...]:
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     contents = {name: text.encode() for name, text in texts.items()} | dict(pictures)
-    for name, content in contents.items():
-        _write_whole(directory / name, content)
+    target = directory
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            target = directory / name
+            write_atomically(target, partial(_put, content))
+    except (OSError, InvalidInputError) as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise ExperimentError(
+            f"{target} cannot be written: {reason}. Runs are intact; remove the cause, and `brmdp report` writes the report anew"
+        ) from error
     return tuple(directory / name for name in contents)
 
 
-def _write_whole(target: Path, content: bytes) -> None:
-    """Complete or absent."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _put(content: bytes, stream: BinaryIO) -> None:
+    stream.write(content)

@@ -1,0 +1,423 @@
+"""Runs of other code or of another world are never mixed, and tables say what made them."""
+
+import importlib.util
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import brmdp
+from brmdp import TabularMDP, cli
+from brmdp.envs.tabular_env import TabularEnv
+from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
+from brmdp.experiments import Case, Experiment, Store, execute, run_experiment
+from brmdp.experiments import runner as runner_module
+from brmdp.experiments import store as store_module
+from brmdp.experiments.one_run import world_of
+from brmdp.experiments.origin import ANALYSIS, CODE, package_digests, short, world_digest
+from brmdp.experiments.store import decode, encode
+from brmdp.figures import report as report_module
+from brmdp.simulation import World
+from tiny_experiments import tiny
+
+TINY = tiny(runs=2)
+CASE = TINY.cases[1]
+OTHER = "f" * 64
+
+
+class MoodyEnv(TabularEnv):
+    """Pays what it likes today."""
+
+    pay = 1.0
+
+    def __init__(self):
+        rewards = np.array([[0.0, 0.0], [0.0, self.pay]])
+        super().__init__(TabularMDP(np.full((2, 2, 2), 0.5), rewards, 0.8))
+
+
+gymnasium.register("tests/Moody-v0", entry_point=MoodyEnv)
+MOODY = Experiment("moody", "", (Case("any", "tests/Moody-v0", "continuing-psrl", 0.8, 20),), 2)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return run_experiment(TINY, tmp_path, workers=1)
+
+
+@pytest.fixture
+def other_code(monkeypatch):
+    """From now on, this process has other code."""
+
+    def change():
+        for module in (runner_module, store_module):
+            monkeypatch.setattr(module, "CODE", OTHER)
+
+    return change
+
+
+def everything_in(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def made_without_digests(store):
+    """Turn a store into one of format 1."""
+    for path in store.directory.glob("runs/*.parquet"):
+        table = pq.read_table(path)
+        facts = json.loads(table.schema.metadata[b"brmdp"])
+        text = json.dumps({**{k: v for k, v in facts.items() if k not in ("code", "world")}, "format": 1})
+        table = table.replace_schema_metadata(None)
+        seal = store_module._seal(store_module._content(table), text)
+        pq.write_table(table.replace_schema_metadata({"brmdp": text, "sha256": seal}), path)
+    description = store.directory / "experiment.json"
+    content = json.loads(description.read_text())
+    description.write_text(json.dumps({"format": 1, "experiment": content["experiment"]}))
+
+
+# --- worlds ----------------------------------------------------------------------------------------------------
+
+
+def test_an_environment_that_changed_between_two_runs_is_refused(tmp_path, monkeypatch):
+    store = run_experiment(MOODY, tmp_path, workers=1)
+    before = everything_in(tmp_path)
+    monkeypatch.setattr(MoodyEnv, "pay", 2.0)
+    with pytest.raises(OtherOriginError, match="'any' made in another world: the digest of its tables was") as caught:
+        run_experiment(replace(MOODY, runs=4), tmp_path, workers=1)
+    assert short(store.origin.worlds["any"]) in str(caught.value)
+    assert short(world_of(MOODY.cases[0])) in str(caught.value)
+    assert everything_in(tmp_path) == before
+    # nor does it help to insist, or to take the description away
+    with pytest.raises(OtherOriginError, match="another world"):
+        run_experiment(MOODY, tmp_path, workers=1, accept_other_code=True)
+    (store.directory / "experiment.json").unlink()
+    with pytest.raises(OtherOriginError, match="another world"):
+        run_experiment(MOODY, tmp_path, workers=1)
+    monkeypatch.setattr(MoodyEnv, "pay", 1.0)
+    run_experiment(replace(MOODY, runs=4), tmp_path, workers=1)
+
+
+def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, monkeypatch):
+    class Elsewhere(Executor):
+        def submit(self, fn, /, *arguments):
+            future = Future()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(MoodyEnv, "pay", 3.0)
+                patch.setattr("brmdp.experiments.one_run.simulate", None)
+                try:
+                    future.set_result(fn(*arguments))
+                except Exception as error:
+                    future.set_exception(error)
+            return future
+
+    with pytest.raises(
+        OtherOriginError, match=r"run \d of any was refused by a worker.*environment 'tests/Moody-v0' is an"
+    ):
+        run_experiment(MOODY, tmp_path, executor=Elsewhere())
+    assert not list(tmp_path.glob("moody/runs/*"))
+
+
+def tables(kernel=0.5, reward=1.0, discount=0.8, start=0, admissible=None):
+    rows = np.full((2, 2, 2), 0.5)
+    rows[0, 0] = kernel, 1.0 - kernel
+    rewards = np.array([[0.0, 0.1 + 0.2], [0.0, reward]])
+    return TabularMDP(rows, rewards, discount, start, admissible=admissible)
+
+
+def digest_of(mdp, kind=TabularEnv):
+    return world_digest(World(kind(mdp), mdp.discount))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kernel": 0.5 + 1e-9},
+        {"kernel": 1.0},
+        {"reward": 1.0 + 1e-9},
+        {"discount": 0.81},
+        {"start": 1},
+        {"start": [0.5, 0.5]},
+        {"admissible": [[True, True], [False, True]]},
+    ],
+)
+def test_every_table_of_a_world_counts(changes):
+    assert digest_of(tables(**changes)) != digest_of(tables())
+
+
+def test_the_last_bits_do_not_count():
+    """They may differ from machine to machine, also about powers of two and zero."""
+    base = digest_of(tables())
+    for reward in (np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0)):
+        assert digest_of(tables(reward=reward)) == base
+    assert digest_of(tables(reward=-0.0)) == digest_of(tables(reward=0.0))
+
+
+def test_an_environment_that_acts_otherwise_is_another_world():
+    class Still(TabularEnv):
+        pass
+
+    class Restless(TabularEnv):
+        def step(self, action):
+            return super().step(1 - action)
+
+    digests = {digest_of(tables(), kind) for kind in (TabularEnv, Still, Restless)}
+    assert len(digests) == 3
+
+
+def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
+    drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
+    assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world
+    assert world_of(drawn) != world_of(replace(drawn, environment_parameters={"n_states": 3, "n_actions": 3}))
+    assert world_of(Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)) == ""
+
+
+# --- code ------------------------------------------------------------------------------------------------------
+
+
+def test_which_code_counts(tmp_path):
+    package = tmp_path / "brmdp"
+    shutil.copytree(Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert package_digests(package) == (CODE, ANALYSIS)
+
+    def digests_after(place, change=lambda text: text + b"\n# another line\n"):
+        path = package / place
+        text = path.read_bytes()
+        path.write_bytes(change(text))
+        found = package_digests(package)
+        path.write_bytes(text)
+        return found
+
+    for place in (
+        *("_kernels/dirichlet.py", "planning/fixed_point.py", "posterior/gammas.py", "risk/measures.py", "pattern.py"),
+        *("mdp.py", "_streams.py", "envs/riverswim.py", "agents/agent.py", "simulation/loop.py", "theory/worlds.py"),
+        *("experiments/one_run.py", "experiments/streams.py", "experiments/lemmas.py", "continuous/fitted_q.py"),
+    ):
+        assert digests_after(place)[0] != CODE, place
+        assert digests_after(place)[1] == ANALYSIS
+    for place in ("cli.py", "figures/style.py", "experiments/store.py", "experiments/runner.py"):
+        assert digests_after(place) == (CODE, ANALYSIS), place
+    assert digests_after("analysis/claims.py")[0] == CODE
+    assert digests_after("analysis/claims.py")[1] != ANALYSIS
+    assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n")) == (CODE, ANALYSIS)
+    (package / "new.py").touch()
+    assert package_digests(package)[0] != CODE
+
+
+def test_a_store_of_other_code_is_refused_and_can_be_read(store, other_code, tmp_path):
+    before = everything_in(tmp_path)
+    other_code()
+    with pytest.raises(OtherOriginError, match="made by other code") as caught:
+        run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
+    assert str(store.directory) in str(caught.value)
+    assert f"was {short(CODE)} and is now {short(OTHER)}" in str(caught.value)
+    assert everything_in(tmp_path) == before
+    assert Store.at(store.directory).digest() == store.digest()
+    assert Store.at(store.directory).records("psrl").made_by == ((brmdp_version(), CODE),)
+
+
+def brmdp_version():
+    return store_module.versions()["brmdp"]
+
+
+def test_a_store_of_other_code_without_its_description(store, other_code, tmp_path):
+    (store.directory / "experiment.json").unlink()
+    other_code()
+    with pytest.raises(OtherOriginError, match="made by other code"):
+        run_experiment(TINY, tmp_path, workers=1)
+    assert not (store.directory / "experiment.json").exists()
+
+
+def test_whoever_insists_gets_both_and_is_told(store, other_code, tmp_path):
+    other_code()
+    more = run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=True)
+    both = ((brmdp_version(), CODE), (brmdp_version(), OTHER))
+    assert more.records("psrl").made_by == both
+    assert Store.at(store.directory).origin.code == (CODE, OTHER)
+    assert short(OTHER) in report_module.made_by_line(both)
+    # and need not insist again
+    run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
+
+
+def test_a_run_that_was_put_there_is_not_used(store, other_code, tmp_path):
+    record = execute(CASE, TINY.seed, 1)
+    other_code()
+    foreign = encode(record, CASE, TINY.seed, 1)
+    store.path(CASE, 1).write_bytes(foreign)
+    status = store.status(CASE)
+    assert (status.finished, list(status.foreign), status.damaged) == ((0,), [1], {})
+    for where in (store, replace(store, origin=None), Store.at(store.directory)):
+        with pytest.raises(OtherOriginError, match=r"psrl--0001.parquet was made by other code"):
+            where.records("psrl")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (runner_module, store_module):
+            patch.setattr(module, "CODE", CODE)
+        with pytest.raises(OtherOriginError, match="move them away"):
+            run_experiment(TINY, tmp_path, workers=1)
+    assert store.path(CASE, 1).read_bytes() == foreign
+
+
+def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
+    """A real one: another process, which imports a package with other rewards."""
+    package = tmp_path / "elsewhere" / "brmdp"
+    shutil.copytree(Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    with (package / "envs" / "riverswim.py").open("a") as stream:
+        stream.write("\nSTAY_REWARD = 7.0\n")
+
+    class Elsewhere(Executor):
+        def submit(self, fn, /, *arguments):
+            code = (
+                "import pickle, sys\nfn, arguments = pickle.load(sys.stdin.buffer)\n"
+                "import brmdp.experiments.one_run as one_run\none_run.simulate = None\n"
+                "try: answer = fn(*arguments)\nexcept Exception as error: answer = error\n"
+                "sys.stdout.buffer.write(pickle.dumps(answer))"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                input=pickle.dumps((fn, arguments)),
+                env={**os.environ, "PYTHONPATH": str(package.parent)},
+                capture_output=True,
+                check=True,
+                timeout=120,
+            )
+            future = Future()
+            future.set_exception(pickle.loads(done.stdout))
+            return future
+
+    with pytest.raises(
+        OtherOriginError, match=r"refused by a worker on .*digest of its code is \w{12} \(brmdp"
+    ) as caught:
+        run_experiment(replace(TINY, cases=(CASE,), runs=1), tmp_path / "out", executor=Elsewhere())
+    assert f"asked for {short(CODE)}" in str(caught.value)
+    assert not list((tmp_path / "out").glob("*/runs/*"))
+
+
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_run_of_other_code_is_refused_when_it_arrives(format, tmp_path, monkeypatch):
+    """From a worker too old to know that it should refuse, and one too old to say what it is."""
+    true_facts = store_module._facts
+
+    def without_digests(task):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store_module, "CODE", OTHER)
+            return encode(execute(task.case, task.seed, task.run), task.case, task.seed, task.run)
+
+    monkeypatch.setattr(runner_module, "compute", without_digests)
+    if format == 1:
+        monkeypatch.setattr(store_module, "_facts", lambda text, source: {**true_facts(text, source), "code": ""})
+    theirs = "unknown" if format == 1 else short(OTHER)
+    with pytest.raises(OtherOriginError, match=f"which a worker sent, was made by other code: its digest is {theirs}"):
+        run_experiment(TINY, tmp_path, workers=1)
+    assert not list(tmp_path.glob("*/runs/*"))
+
+
+def test_what_a_worker_sends_must_be_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner_module, "compute", lambda task: b"nonsense")
+    with pytest.raises(ExperimentError, match="which a worker sent, cannot be read"):
+        run_experiment(TINY, tmp_path, workers=1)
+
+
+# --- older stores ----------------------------------------------------------------------------------------------
+
+
+def test_a_store_without_digests_is_read_and_never_added_to(store, tmp_path, monkeypatch, capsys):
+    digest = store.digest()
+    made_without_digests(store)
+    before = everything_in(tmp_path)
+    assert Store.at(store.directory).digest() == digest
+    assert Store.at(store.directory).records("psrl").made_by == ((brmdp_version(), ""),)
+    for insist in (False, True):
+        with pytest.raises(OtherOriginError, match=r"do not say what code and world made them \(format 1\)"):
+            run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=insist)
+    assert everything_in(tmp_path) == before
+    assert cli.main(["status", str(tmp_path)]) == 0
+    assert "made by code unknown" in capsys.readouterr().out
+
+
+def test_a_file_of_the_future_is_refused_not_set_aside(store, tmp_path):
+    path = store.path(CASE, 0)
+    table = pq.read_table(path)
+    facts = {**json.loads(table.schema.metadata[b"brmdp"]), "format": 3}
+    pq.write_table(table.replace_schema_metadata({"brmdp": json.dumps(facts), "sha256": "0"}), path)
+    with pytest.raises(OtherOriginError, match="has format 3; this version of brmdp reads 1 and 2"):
+        run_experiment(TINY, tmp_path, workers=1)
+    assert path.exists()
+
+
+def test_altered_digests_are_damage(store):
+    path = store.path(CASE, 0)
+    table = pq.read_table(path)
+    facts = {**json.loads(table.schema.metadata[b"brmdp"]), "code": OTHER}
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"brmdp": json.dumps(facts)}), path)
+    with pytest.raises(CorruptFileError, match="does not match its digest"):
+        decode(path.read_bytes(), CASE, TINY.seed, 0, path)
+
+
+def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsys):
+    """Also after the code has changed, and of a part."""
+    seen = {}
+
+    def write(experiment, records, directory):
+        seen.update({name: found.run.tolist() for name, found in records.items()})
+        return report_module.Report("the text", {}, (), ())
+
+    monkeypatch.setattr(report_module, "write_report", write)
+    monkeypatch.setattr(cli, "CODE", OTHER)
+    other_code()
+    store.path(CASE, 0).unlink()
+    assert cli.main(["report", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "the text\n"
+    assert "1 runs are missing or damaged, and left out" in printed.err
+    assert seen == {"adaptive": [0, 1], "psrl": [1], "sampled/reused": [0, 1], "store": [0, 1]}
+    assert cli.main(["status", str(tmp_path)]) == 0
+    assert f"made by code {short(CODE)} (now {short(OTHER)})" in capsys.readouterr().out
+
+
+# --- tables ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refresh():
+    path = Path(__file__).parent.parent / "docs" / "refresh.py"
+    specification = importlib.util.spec_from_file_location("refresh", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_every_table_in_the_pages_says_what_made_it(refresh):
+    tables = [name for page in refresh.DOCS.glob("*.md") for name, _, _ in refresh.made_by(page)]
+    assert len(tables) >= 23
+    assert "claims.md" in tables
+
+
+def test_a_report_says_what_made_it_and_pages_keep_it(refresh, tmp_path, monkeypatch):
+    small = replace(TINY, cases=TINY.cases[1:2], runs=2)
+    store = run_experiment(small, tmp_path, workers=1)
+    report = report_module.write_report(small, {"psrl": store.records("psrl")}, store.directory)
+    line = f"Runs: brmdp {brmdp_version()}, code {short(CODE)}; analysis {short(ANALYSIS)}."
+    assert report.text.endswith(line)
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- results: tiny/summary.md -->\n\n<!-- end -->\nAfter\n")
+    refresh.refresh(page, tmp_path)
+    text = page.read_text()
+    assert f"\n<sub>{line}</sub>\n\n<!-- end -->\nAfter\n" in text
+    assert list(refresh.stale(page)) == []
+    page.write_text(text.replace(short(ANALYSIS), "0" * 12))
+    assert list(refresh.stale(page)) == [
+        f"page.md: tiny/summary.md: made by analysis {'0' * 12}, now {short(ANALYSIS)}"
+    ]
+    page.write_text(text.replace(short(CODE), "unknown"))
+    monkeypatch.setattr(refresh, "DOCS", tmp_path)
+    assert refresh.check() == 1
+    (store.directory / "summary.md").write_text("| no | origin |\n")
+    with pytest.raises(SystemExit, match="does not say what made it"):
+        refresh.refresh(page, tmp_path)
