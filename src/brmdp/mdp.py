@@ -49,6 +49,7 @@ class TabularMDP(OnPattern):
     """
 
     rows_independent: ClassVar[bool] = True
+    without_doubt: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.planning.planner import evaluate_policy, plan, require_belief
+from brmdp.planning.planner import evaluate_policy, plan
+from brmdp.posterior.checked import require_belief
 from brmdp.posterior.base import Belief
 from brmdp.risk.measures import Quantile
 from brmdp.risk.monte_carlo import order_statistic_rank

@@ -24,9 +24,11 @@ from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
 from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
-from brmdp.planning.solution import APPROXIMATE, CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
+from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
 from brmdp.posterior.base import Belief
-from brmdp.risk.base import BoundRisk, RiskMeasure
+from brmdp.posterior.checked import require_belief, rewards_of
+from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, RiskMeasure
+from brmdp.risk.boundary import CheckedRisk, bind_risk
 from brmdp.risk.measures import Mean
 
 __all__ = ["Backup", "Problem", "backup", "evaluate", "evaluate_policies", "evaluate_policy", "plan", "solve"]
@@ -163,9 +165,8 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
     problem = Problem.of(posterior, rewards, discount)
-    _require_risk(risk)
     pattern = posterior.pattern
-    bellman = problem.bellman(risk.bind(posterior), None)
+    bellman = problem.bellman(bind_risk(risk, posterior), None)
     next_values = problem.start(values)
     if next_values is None:
         raise InvalidInputError("values must be one number per state; got None")
@@ -173,19 +174,6 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     q, _ = bellman.backup(targets, pattern.pairs)
     rows = bellman.risk.rows(targets, q.reshape(-1), pattern.pairs)
     return Backup(q, pattern.dense(rows))
-
-
-def require_belief(belief: Any) -> None:
-    """Refuse what is not a belief."""
-    if isinstance(belief, type) or not hasattr(belief, "pattern"):
-        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
-
-
-def _require_risk(risk: Any) -> None:
-    if isinstance(risk, type) or not hasattr(risk, "bind"):
-        raise InvalidInputError(
-            f"risk must be a brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
-        )
 
 
 def _require_mdp(mdp: Any) -> None:
@@ -225,7 +213,7 @@ class Problem:
     def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any) -> Problem:
         """Rewards in any form that the belief can gather."""
         require_belief(belief)
-        return cls(belief.pattern, belief.gather_rewards(rewards), discount, *settings)
+        return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings)
 
     def start(self, initial: Any) -> FloatArray | None:
         """A warm start, checked."""
@@ -254,8 +242,7 @@ class Problem:
         all_actions: bool = True,
     ) -> Solution:
         """Run the solver and certify the result."""
-        _require_risk(risk)
-        bound = risk.bind(belief)
+        bound = bind_risk(risk, belief)
         values = np.zeros(self.pattern.n_states) if initial is None else initial
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
@@ -267,6 +254,8 @@ class Problem:
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
+        if found.converged and isinstance(bound, CheckedRisk):
+            bound.require_contraction(found.sweep.targets)
         solution = self.describe(bellman, found, policy, all_actions)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
@@ -299,9 +288,12 @@ class Problem:
                 q, _ = bellman.backup(last.targets, self.pattern.pairs)
         bound = last.bound(gamma)
         status = CONVERGED if found.converged else NOT_CONVERGED
-        if not bellman.risk.certified:
+        basis = bellman.risk.basis
+        if basis == APPROXIMATE:
             bound = gap = np.inf
-            status = APPROXIMATE if found.converged else NOT_CONVERGED
+        if found.converged and basis != EXACT:
+            # the word for what the values are is the word for the plan
+            status = basis
         # the bound measure is a snapshot, so the rows can wait until somebody asks
         rows = partial(bellman.risk.rows, last.targets, q.reshape(-1), pairs)
         arrays = (last.best, q, chosen, tied)
@@ -314,6 +306,7 @@ class Problem:
             policy_gap=gap,
             iterations=found.sweeps,
             status=status,
+            basis=basis,
             tolerance=self.tolerance,
             _pattern=self.pattern,
             _rows=rows,
