@@ -18,7 +18,7 @@ from brmdp._validation import FloatArray, IntArray, as_array, as_discount, as_fl
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries
 
-__all__ = ["ROW_SUM_TOLERANCE", "TabularMDP", "normalised_rows"]
+__all__ = ["ROW_SUM_TOLERANCE", "TabularMDP", "as_start", "normalised_rows"]
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -68,7 +68,7 @@ class TabularMDP(OnPattern):
         self.transition_rewards: FloatArray = pattern.gather(rewards)
         self.rewards: Any = _own_copy(rewards)
         self.discount: float = as_discount(discount)
-        self.start: int | FloatArray = _as_start(start, pattern.n_states)
+        self.start: int | FloatArray = as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
         self.action_names: tuple[str, ...] | None = _as_names(action_names, pattern.n_actions, "action_names")
         self.probabilities.flags.writeable = False
@@ -198,7 +198,8 @@ def _own_copy(rewards: Any) -> Any:
     return copy
 
 
-def _as_start(start: Any, n_states: int) -> int | FloatArray:
+def as_start(start: Any, n_states: int) -> int | FloatArray:
+    """A state, or a probability distribution over the states."""
     if as_array(start, "start", f"a state or a distribution over {n_states} states").ndim == 0:
         return as_index(start, n_states, "start")
     distribution = np.array(as_float_array(start, "start"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,16 +26,21 @@ from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
 from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
+from brmdp.planning.prior import reliance, warn_of_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import require_belief, rewards_of
 from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, RiskMeasure
 from brmdp.risk.boundary import CheckedRisk, bind_risk
 from brmdp.risk.measures import Mean
+from brmdp.risk.threads import MANY_STATES, one_blas_thread
 
 __all__ = ["Backup", "Problem", "backup", "evaluate", "evaluate_policies", "evaluate_policy", "plan", "solve"]
 
 LARGEST_VALUE = 1e140
+
+ANY = object()
+"""No policy is given: the best is looked for."""
 
 COARSE = 1e-4
 """Accuracy, relative to max|r|/(1 − γ), to which a cheaper approximation is solved to start from."""
@@ -59,6 +66,7 @@ def plan(
     method: str = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
+    start: Any = None,
 ) -> Solution:
     """Solve the Bayesian-risk Bellman optimality equation V(s) = max_a ρ[ r(s,a,s') + γV(s') ].
 
@@ -80,13 +88,23 @@ def plan(
         Most sweeps.
     raise_on_failure : bool
         Raise :class:`ConvergenceError` (which carries the last iterate) instead of returning it.
+    start : int or (S,) probabilities, optional
+        Where the policy will begin, to judge how far it rests on the prior; see :func:`brmdp.prior_reliance`.
 
     Returns
     -------
     Solution
+
+    Warns
+    -----
+    PriorWarning
+        If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
     """
-    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
-    return problem.solve(posterior, risk, problem.start(initial), raise_on_failure=raise_on_failure)
+    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    solution = solution_of(
+        posterior, rewards, discount, risk, initial=initial, raise_on_failure=raise_on_failure, **settings
+    )
+    return _with_prior(solution, posterior, discount, start, "plan")
 
 
 def evaluate_policy(
@@ -102,19 +120,38 @@ def evaluate_policy(
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
     all_actions: bool = True,
+    start: Any = None,
 ) -> Solution:
     """The Bayesian-risk value of a fixed policy, the fixed point of T^π; arguments as in :func:`plan`.
 
     ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
     ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
     """
-    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
-    chosen = as_policy(policy, posterior.pattern.admissible)
+    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
+    solution = solution_of(posterior, rewards, discount, risk, policy=policy, initial=initial, **settings)
+    return _with_prior(solution, posterior, discount, start, "value")
+
+
+def solution_of(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    risk: RiskMeasure,
+    *,
+    policy: Any = ANY,
+    initial: Any = None,
+    raise_on_failure: bool = True,
+    all_actions: bool = True,
+    **settings: Any,
+) -> Solution:
+    """A plan, or the value of ``policy``, without a look at what it owes to the prior: for computations that make many."""
+    problem = Problem.of(posterior, rewards, discount, **settings)
     return problem.solve(
         posterior,
         risk,
         problem.start(initial),
-        policy=chosen,
+        policy=None if policy is ANY else as_policy(policy, posterior.pattern.admissible),
         raise_on_failure=raise_on_failure,
         all_actions=all_actions,
     )
@@ -150,9 +187,11 @@ def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-1
     if mdp.n_states <= DENSE_STATES:
         pairs = chosen + np.arange(mdp.n_states) * mdp.n_actions
         pattern = mdp.pattern
-        values: FloatArray = linear.policy_values(
-            pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
-        )
+        # BLAS goes to several threads only from about here on
+        with one_blas_thread if mdp.n_states >= MANY_STATES and len(chosen) > 1 else nullcontext():
+            values: FloatArray = linear.policy_values(
+                pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
+            )
         return values
     scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
     problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, scale * accuracy)
@@ -174,6 +213,13 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     q, _ = bellman.backup(targets, pattern.pairs)
     rows = bellman.risk.rows(targets, q.reshape(-1), pattern.pairs)
     return Backup(q, pattern.dense(rows))
+
+
+def _with_prior(solution: Solution, posterior: Belief, discount: float, start: Any, what: str) -> Solution:
+    """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
+    found = reliance(posterior, solution.policy, discount, start)
+    warn_of_prior(found, what, 3)
+    return solution if found is None else replace(solution, prior=found)
 
 
 def _require_mdp(mdp: Any) -> None:
@@ -210,10 +256,10 @@ class Problem:
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
 
     @classmethod
-    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any) -> Problem:
+    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any, **named: Any) -> Problem:
         """Rewards in any form that the belief can gather."""
         require_belief(belief)
-        return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings)
+        return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings, **named)
 
     def start(self, initial: Any) -> FloatArray | None:
         """A warm start, checked."""

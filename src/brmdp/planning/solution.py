@@ -13,6 +13,7 @@ from scipy import sparse
 from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.prior import PriorReliance
 from brmdp.risk.base import APPROXIMATE, SAMPLED
 
 __all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "TIE_FACTOR", "Solution"]
@@ -60,6 +61,10 @@ class Solution:
         What the values are made of, converged or not: "exact", "sampled" or "approximate".
     tolerance : float
         The error bound asked for.
+    prior : PriorReliance or None
+        How far the policy rests on the prior instead of data, for plans made by :func:`brmdp.plan` and
+        :func:`brmdp.evaluate_policy`. None for beliefs that do not tell the two apart, and for the plans of agents, which
+        are made too often to look (:func:`brmdp.prior_reliance` looks at any policy).
     """
 
     values: FloatArray
@@ -75,6 +80,7 @@ class Solution:
     tolerance: float
     _pattern: TransitionPattern = field(repr=False)
     _rows: Callable[[], FloatArray] = field(repr=False)
+    prior: PriorReliance | None = None
 
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
@@ -103,5 +109,5 @@ class Solution:
             f"Solution(status={self.status!r}, {self.values.size} states, iterations={self.iterations}, "
             f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}"
             f"{' of the sampled problem' if self.basis == SAMPLED else ''}, policy_gap={self.policy_gap:.2g}, "
-            f"tied={int(self.tied.sum())} states)"
+            f"tied={int(self.tied.sum())} states{', rests on the prior' if self.prior and self.prior.outweighs else ''})"
         )

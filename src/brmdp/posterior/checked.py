@@ -85,7 +85,9 @@ def require_dirichlet_rows(belief: Any) -> None:
         return
     pattern, name = belief.pattern, type(belief).__name__
     if not hasattr(belief, "concentration_offsets"):
-        raise InvalidInputError(f"posterior must have concentration_offsets beside concentration_entries; {name} has none")
+        raise InvalidInputError(
+            f"posterior must have concentration_offsets beside concentration_entries; {name} has none"
+        )
     entries = as_float_array(belief.concentration_entries, f"{name}.concentration_entries")
     offsets = np.asarray(belief.concentration_offsets)
     if offsets.dtype != np.int64 or offsets.size < pattern.n_pairs or offsets.ndim != 1 or entries.ndim != 1:
@@ -107,7 +109,8 @@ def mean_of(belief: Belief) -> FloatArray:
     if is_own(belief):
         return belief.mean_entries()
     mean = method_of(belief, "mean_entries", "for its mean kernel")()
-    return _kernels(belief, np.asarray(mean)[None], 1, None, "mean_entries")[0]
+    found: FloatArray = _kernels(belief, np.asarray(mean)[None], 1, None, "mean_entries")[0]
+    return found
 
 
 def draws_of(belief: Belief, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:

@@ -18,7 +18,6 @@ from brmdp.errors import InvalidInputError, RiskMeasureError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
 from brmdp.risk.base import APPROXIMATE, BASES, BoundRisk, RiskMeasure
-from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile
 
 __all__ = ["ROW_TOLERANCE", "CheckedRisk", "bind_risk", "require_risk"]
 
@@ -29,7 +28,6 @@ rests on the values. Rows that serve as values too (``fixed_entries``) must be s
 PROBE_TOLERANCE = 1e-9
 """Monotony and q(w + c) = q(w) + c must hold at the probes up to the reported errors and 1e-9 of max|w|."""
 
-_OWN = (Mean, PosteriorSample, Quantile, CVaR)
 _METHODS = ("evaluate", "rows", "fixed_entries", "approximation")
 _DEEPEST = 8
 
@@ -43,10 +41,11 @@ def require_risk(risk: Any) -> None:
 
 
 def bind_risk(risk: RiskMeasure, belief: Belief) -> BoundRisk:
-    """Apply a risk measure to a belief; one that is not the library's is checked from then on."""
+    """Apply a risk measure to a belief; one that is not the library's (a subclass is not) is checked from then on."""
     require_risk(risk)
     bound = risk.bind(belief)
-    return bound if type(risk) in _OWN else CheckedRisk(bound, belief.pattern, type(risk).__name__)
+    kind = type(risk)
+    return bound if kind.__module__.startswith("brmdp.") else CheckedRisk(bound, belief.pattern, kind.__name__)
 
 
 class CheckedRisk:
@@ -76,7 +75,9 @@ class CheckedRisk:
         if isinstance(own, TransitionPattern) and not own.same_as(pattern):
             raise RiskMeasureError(f"{name}.bind must return a measure of the belief's own transitions; it has others")
         if depth > _DEEPEST:
-            raise RiskMeasureError(f"approximation() of {name} must come to an end, with None; it did not in {depth} steps")
+            raise RiskMeasureError(
+                f"approximation() of {name} must come to an end, with None; it did not in {depth} steps"
+            )
         self.basis: str = inner.basis
         self._inner: BoundRisk = inner
         self._pattern = pattern
@@ -147,7 +148,7 @@ class CheckedRisk:
         ):
             there, more = self._values(changed)
             allowed = error + more + PROBE_TOLERANCE * float(np.abs(changed).max())
-            change = (there - here)[pairs]
+            change = there[pairs] - here[pairs]
             wrong = change < -allowed if added is None else np.abs(change - added) > allowed
             if wrong.any():
                 k = int(np.argmax(wrong))
