@@ -173,6 +173,7 @@ class Agent(EpisodicAgent):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
+        _require_members(belief, ("copy", "n_states", "n_actions", "mean_entries", "gather_rewards"), "to plan and learn")
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
@@ -335,8 +336,10 @@ class Agent(EpisodicAgent):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the next step depends on, as named arrays, for :meth:`save`."""
+        _require_members(self._latest, ("arrays", "from_arrays"), "to be saved")
+        kind = type(self._latest)
         parts = {
-            "belief": type(self._latest).__name__,
+            "belief": kind.__name__ if kind in BELIEFS.values() else {"foreign": kind.__name__},
             "risk": describe_part(self.risk),
             "schedule": describe_part(self.schedule),
             "restart": describe_part(self.restart),
@@ -367,6 +370,7 @@ class Agent(EpisodicAgent):
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
+        belief: Any = None,
     ) -> Self:
         """Read what :meth:`save` wrote; the agent goes on exactly as the saved one would have.
 
@@ -375,6 +379,8 @@ class Agent(EpisodicAgent):
         path : path
         risk, schedule, restart : optional
             Parts of your own making, which a file cannot hold; those of the library are rebuilt.
+        belief : type, optional
+            The type of a belief of your own making, with ``from_arrays``.
 
         Raises
         ------
@@ -383,7 +389,8 @@ class Agent(EpisodicAgent):
         InvalidInputError
             If a part of your own making is not passed.
         """
-        return cls.from_arrays(load_arrays(path, cls.__name__), path, risk=risk, schedule=schedule, restart=restart)
+        parts: dict[str, Any] = {"risk": risk, "schedule": schedule, "restart": restart, "belief": belief}
+        return cls.from_arrays(load_arrays(path, cls.__name__), path, **parts)
 
     @classmethod
     def from_arrays(
@@ -394,14 +401,15 @@ class Agent(EpisodicAgent):
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
+        belief: Any = None,
     ) -> Self:
         """What :meth:`arrays` described."""
         given = {"risk": risk, "schedule": schedule, "restart": restart}
         foreign = any(part is not None for part in given.values())
         with meaningless_is_corrupt(source):
             parts = json.loads(str(arrays["parts"]))
-            belief_type = BELIEFS[parts["belief"]]
-            require_foreign_parts({name: parts[name] for name in given}, given)
+            require_foreign_parts({name: parts[name] for name in ("belief", *given)}, {"belief": belief} | given)
+            belief_type: Any = belief if isinstance(parts["belief"], dict) else BELIEFS[parts["belief"]]
             with corrupt_if_invalid(source):
                 chosen: dict[str, Any] = {name: build_part(parts[name], part) for name, part in given.items()}
             if foreign:
@@ -456,6 +464,13 @@ class Agent(EpisodicAgent):
             f"Agent({type(self._latest).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
             f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
         )
+
+
+def _require_members(belief: Any, names: tuple[str, ...], purpose: str) -> None:
+    """Name what a belief of one's own lacks."""
+    missing = [name for name in names if not hasattr(belief, name)]
+    if missing:
+        raise InvalidInputError(f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} has not")
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:

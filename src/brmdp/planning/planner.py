@@ -300,7 +300,7 @@ class Problem:
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
-        if found.converged and isinstance(bound, CheckedRisk):
+        if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
             bound.require_contraction(found.sweep.targets)
         solution = self.describe(bellman, found, policy, all_actions)
         if solution.status == NOT_CONVERGED and raise_on_failure:

@@ -86,8 +86,9 @@ class CheckedRisk:
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """The measure's values, finite and of ``pairs`` only, and a bound on their error."""
+        # copies, so that nothing the measure does to its arguments reaches the solver
         own = np.full(out.size, np.nan)
-        error = self._inner.evaluate(_sealed(targets), _sealed(pairs), own)
+        error = self._inner.evaluate(targets.copy(), pairs.copy(), own)
         values = own[pairs]
         if not np.isfinite(values).all():
             bad = int(pairs[np.argmax(~np.isfinite(values))])
@@ -112,7 +113,7 @@ class CheckedRisk:
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The measure's rows: of the right length, finite and, unless it is only approximate, probability vectors."""
-        found = self._inner.rows(_sealed(targets), _sealed(values), _sealed(pairs), precise=precise)
+        found = self._inner.rows(targets.copy(), values.copy(), pairs.copy(), precise=precise)
         return self._checked_rows(found, pairs, "rows", ROW_TOLERANCE)
 
     def fixed_entries(self) -> FloatArray | None:
@@ -129,22 +130,28 @@ class CheckedRisk:
         """Look for evidence, at ``targets``, against what an error bound rests on.
 
         The rows of all pairs must be probability vectors, a constant added to all targets must be added to all values, and no
-        value may fall where a pair's low targets are raised to their mean, or its high ones by the range of all. A measure that
-        passes may still break the properties elsewhere; one that fails has no contraction, and its plan no bound.
+        value may fall where some targets of a pair rise: the low ones to their mean, the high ones by the range of all, the
+        lowest or the highest by a thousandth of it. A measure that passes may still break the properties elsewhere; one that
+        fails has no contraction, and its plan no bound.
         """
         if self.basis == APPROXIMATE:
             return
         pattern = self._pattern
         pairs = pattern.pairs
         spread = float(targets.max() - targets.min()) or 1.0
-        means = np.add.reduceat(targets, pattern.indptr[pairs]) / pattern.row_widths
-        middle = np.repeat(means, pattern.row_widths)
+        begins, widths = pattern.indptr[pairs], pattern.row_widths
+        middle = np.repeat(np.add.reduceat(targets, begins) / widths, widths)
+        lowest = targets == np.repeat(np.minimum.reduceat(targets, begins), widths)
+        highest = targets == np.repeat(np.maximum.reduceat(targets, begins), widths)
+        fall = "must not fall when targets rise"
         here, error = self._values(targets)
         self.rows(targets, here, pairs)
         for changed, added, what in (
             (targets + spread, spread, f"must grow by {spread:.3g} when all targets do"),
-            (np.maximum(targets, middle), None, "must not fall when targets rise"),
-            (np.where(targets > middle, targets + spread, targets), None, "must not fall when targets rise"),
+            (np.maximum(targets, middle), None, fall),
+            (targets + spread * (targets > middle), None, fall),
+            (targets + 1e-3 * spread * lowest, None, fall),
+            (targets + 1e-3 * spread * highest, None, fall),
         ):
             there, more = self._values(changed)
             allowed = error + more + PROBE_TOLERANCE * float(np.abs(changed).max())
@@ -190,10 +197,3 @@ class CheckedRisk:
     def _where(self, pair: int) -> str:
         s, a = divmod(pair, self._pattern.n_actions)
         return f"(s={s}, a={a})"
-
-
-def _sealed(array: Any) -> Any:
-    """A view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
