@@ -352,7 +352,7 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     assert all(path.stat().st_mtime_ns == made for path, made in kept.items())
 
 
-@pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich", "threadpoolctl"])
+@pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich"])
 def test_missing_packages_are_named(package):
     hidden = f"import sys; sys.modules[{package!r}] = None; from brmdp.cli import main; sys.exit(main())"
     done = subprocess.run(

@@ -4,17 +4,21 @@ from brmdp import agents, envs
 from brmdp.agents import Agent
 from brmdp.errors import (
     BrmdpError,
+    ContradictionError,
     ConvergenceError,
     CorruptFileError,
     ExperimentError,
     ImpossibleTransitionError,
     InvalidInputError,
+    PriorWarning,
+    RiskMeasureError,
 )
 from brmdp.mdp import TabularMDP
 from brmdp.planning import (
     Backup,
     Certificate,
     PosteriorQuantileValue,
+    PriorReliance,
     Solution,
     backup,
     certified_level,
@@ -24,6 +28,7 @@ from brmdp.planning import (
     evaluate_policy,
     plan,
     posterior_quantile_value,
+    prior_reliance,
     solve,
 )
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards, ScenarioPosterior
@@ -47,6 +52,7 @@ __all__ = [
     "BrmdpError",
     "CVaR",
     "Certificate",
+    "ContradictionError",
     "ConvergenceError",
     "CorruptFileError",
     "Diagnostics",
@@ -61,7 +67,10 @@ __all__ = [
     "MonteCarlo",
     "PosteriorQuantileValue",
     "PosteriorSample",
+    "PriorReliance",
+    "PriorWarning",
     "Quantile",
+    "RiskMeasureError",
     "ScenarioPosterior",
     "Solution",
     "TabularMDP",
@@ -81,6 +90,7 @@ __all__ = [
     "evaluate_policy",
     "plan",
     "posterior_quantile_value",
+    "prior_reliance",
     "simulate",
     "solve",
 ]

@@ -1,4 +1,4 @@
-"""Every error brmdp raises on purpose.
+"""Every error brmdp raises on purpose, and its one warning.
 
 All derive from :class:`BrmdpError`, and from the built-in exception a caller would expect, so that
 ``except ValueError`` keeps working. Messages name the argument, what is allowed and what came.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 __all__ = [
     "BrmdpError",
+    "ContradictionError",
     "ConvergenceError",
     "CorruptFileError",
     "ExperimentError",
     "ImpossibleTransitionError",
     "InvalidInputError",
     "OtherOriginError",
+    "PriorWarning",
+    "RiskMeasureError",
 ]
 
 
@@ -27,6 +30,14 @@ class InvalidInputError(BrmdpError, ValueError):
 
 class ImpossibleTransitionError(InvalidInputError):
     """A transition was observed to which the belief gives probability zero."""
+
+
+class RiskMeasureError(InvalidInputError):
+    """A risk measure of one's own breaks what the solver and its certificates rest on (see ``brmdp.risk.BoundRisk``)."""
+
+
+class ContradictionError(BrmdpError, RuntimeError):
+    """A guarantee failed its own check: the belief does not keep what the guarantee rests on."""
 
 
 class ConvergenceError(BrmdpError, RuntimeError):
@@ -56,3 +67,7 @@ class ExperimentError(BrmdpError, RuntimeError):
 
 class OtherOriginError(ExperimentError):
     """A run was made by other code, or in another world, than those it would be mixed with."""
+
+
+class PriorWarning(UserWarning):
+    """A plan or a certificate rests on the prior more than on data; its field ``prior`` has the figures."""

@@ -30,7 +30,7 @@ from brmdp._validation import (
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries
 
-__all__ = ["TabularMDP", "normalised_rows", "pattern_and_probabilities"]
+__all__ = ["TabularMDP", "as_start", "normalised_rows", "pattern_and_probabilities"]
 
 
 class TabularMDP(OnPattern):
@@ -60,6 +60,7 @@ class TabularMDP(OnPattern):
     """
 
     rows_independent: ClassVar[bool] = True
+    without_doubt: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class TabularMDP(OnPattern):
         self.transition_rewards: FloatArray = pattern.gather(rewards)
         self.rewards: Any = _own_copy(rewards)
         self.discount: float = as_discount(discount)
-        self.start: int | FloatArray = _as_start(start, pattern.n_states)
+        self.start: int | FloatArray = as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
         self.action_names: tuple[str, ...] | None = _as_names(action_names, pattern.n_actions, "action_names")
         self.probabilities.flags.writeable = False
@@ -220,7 +221,8 @@ def _own_copy(rewards: Any) -> Any:
     return copy
 
 
-def _as_start(start: Any, n_states: int) -> int | FloatArray:
+def as_start(start: Any, n_states: int) -> int | FloatArray:
+    """A state, or a probability distribution over the states."""
     given = as_array(start, "start", f"a state or a distribution over {n_states} states")
     if given.ndim == 0:
         return as_index(start, n_states, "start")

@@ -200,8 +200,7 @@ class Agent(EpisodicAgent):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
-        if not hasattr(belief, "copy"):
-            raise InvalidInputError(f"belief must have a method copy(); {type(belief).__name__} has none")
+        _require_members(belief, ("copy", "n_states", "n_actions", "mean_entries", "gather_rewards"), "to plan and learn")
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
@@ -451,7 +450,7 @@ class Agent(EpisodicAgent):
             with corrupt_if_invalid(source):
                 parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
             require_foreign_parts({name: parts[name] for name in ("belief", *given)}, given | {"belief": belief})
-            belief_type = BELIEFS[parts["belief"]] if belief is None else belief
+            belief_type: Any = belief if isinstance(parts["belief"], dict) else BELIEFS[parts["belief"]]
             with corrupt_if_invalid(source):
                 chosen: dict[str, Any] = {name: build_part(parts[name], part) for name, part in given.items()}
             if foreign:
@@ -518,6 +517,13 @@ def _observations(belief: Any, state: int) -> IntArray | None:
     rows = pattern.indptr[state * pattern.n_actions : (state + 1) * pattern.n_actions + 1]
     counted: IntArray = np.diff(np.concatenate(([0], np.cumsum(belief.counts("flat"))))[rows])
     return counted
+
+
+def _require_members(belief: Any, names: tuple[str, ...], purpose: str) -> None:
+    """Name what a belief of one's own lacks."""
+    missing = [name for name in names if not hasattr(belief, name)]
+    if missing:
+        raise InvalidInputError(f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} has not")
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:

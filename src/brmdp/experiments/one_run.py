@@ -7,7 +7,6 @@ result.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any
 import gymnasium
 
 from brmdp import envs
-from brmdp._extras import optional, require_extra
+from brmdp._extras import require_extra
 from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubling, aq_brmdp, brmdp, continuing_psrl
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.envs.tabular_env import TabularEnv
@@ -31,6 +30,7 @@ from brmdp.experiments.spec import METHODS, Case, Computation, require_known
 from brmdp.experiments.streams import run_seed, streams_of
 from brmdp.posterior import DisturbancePosterior, DisturbanceRewards
 from brmdp.risk import MonteCarlo
+from brmdp.risk.threads import one_blas_thread
 from brmdp.simulation import Diagnostics, History, World, simulate
 from brmdp.theory import world_from_prior
 
@@ -121,7 +121,7 @@ def execute(case: Case | Computation, seed: int, run: int, *, world: str | None 
         If it has another; nothing is carried out then.
     """
     begin = time.process_time()
-    with _one_blas_thread:
+    with one_blas_thread:
         if isinstance(case, Computation):
             columns = replicate(case, run_seed(seed, run))
             return Replication(columns, time.process_time() - begin)
@@ -295,31 +295,3 @@ def _method(name: Any, coefficient: Any) -> Any:
     if name in ("exact", "saddlepoint"):
         return name
     return MonteCarlo(coefficient, reuse=name == "monte-carlo-reused")
-
-
-class _OneBlasThread:
-    """While any run is under way in this process, one thread for linear algebra.
-
-    With several, the last bits of a dense solve may depend on their number from about a hundred states on; and where
-    processors are busy, threads waiting for each other cost more than the solve.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs = 0
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._runs == 0:
-                self._limit = optional("threadpoolctl").threadpool_limits(limits=1)
-            self._runs += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._runs -= 1
-            if self._runs == 0:
-                self._limit.restore_original_limits()
-
-
-_one_blas_thread = _OneBlasThread()

@@ -8,12 +8,14 @@ from brmdp.planning.guarantees import (
     posterior_quantile_value,
 )
 from brmdp.planning.planner import Backup, Problem, backup, evaluate, evaluate_policies, evaluate_policy, plan, solve
+from brmdp.planning.prior import PriorReliance, prior_reliance
 from brmdp.planning.solution import Solution
 
 __all__ = [
     "Backup",
     "Certificate",
     "PosteriorQuantileValue",
+    "PriorReliance",
     "Problem",
     "Solution",
     "backup",
@@ -24,5 +26,6 @@ __all__ = [
     "evaluate_policy",
     "plan",
     "posterior_quantile_value",
+    "prior_reliance",
     "solve",
 ]

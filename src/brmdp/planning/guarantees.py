@@ -8,12 +8,17 @@ lower bound of its true value at all states at once, with posterior probability 
 The proof needs each of S events to hold, each with probability at least 1 − ᾱ; independence multiplies them. Where rows are
 dependent (scenarios, a shared disturbance) the union bound takes its place, with level α/S.
 
-The solver's error is subtracted, so the certified numbers are lower bounds as printed.
+The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested value is computed, not
+sampled: a belief that offers nothing but draws gets no certificate. What remains is the belief's word (its concentrations, the
+independence of its rows), and the coverage check holds it to that: too few draws within the bounds are an error.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +34,14 @@ from brmdp._validation import (
     as_positive_int,
     as_rng,
 )
-from brmdp.errors import InvalidInputError
-from brmdp.planning.planner import evaluate_policy, plan, require_belief
+from brmdp.errors import ContradictionError, InvalidInputError
+from brmdp.planning.planner import Problem
+from brmdp.planning.prior import PriorReliance, reliance, warn_of_prior
 from brmdp.posterior.base import Belief
-from brmdp.risk.measures import Quantile
+from brmdp.posterior.checked import draws_of, require_belief, rewards_of
+from brmdp.risk.measures import Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import order_statistic_rank
+from brmdp.risk.threads import MANY_STATES, one_blas_thread
 
 __all__ = [
     "Certificate",
@@ -46,6 +54,15 @@ __all__ = [
 
 LARGE = 2_000
 """Beyond this many states the coverage check is skipped unless asked for: every draw needs a policy evaluation."""
+
+
+CONTRADICTION = 1e-6
+"""A certificate is contradicted if as few draws within its bounds have a smaller probability, were the confidence right."""
+
+PROGRESS_SECONDS = 5.0
+"""A long check says how far it is, at most this often."""
+
+logger = logging.getLogger("brmdp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +89,9 @@ class Certificate:
         Its 95 % Clopper-Pearson interval.
     coverage_samples : int
         Number of draws.
+    prior : PriorReliance or None
+        How far the policy rests on the prior instead of data; the confidence is that of the posterior, prior included. None
+        for beliefs that do not tell the two apart.
     """
 
     confidence: float
@@ -83,6 +103,7 @@ class Certificate:
     coverage: float | None
     coverage_interval: tuple[float, float] | None
     coverage_samples: int
+    prior: PriorReliance | None = None
 
     def __str__(self) -> str:
         text = (
@@ -95,6 +116,8 @@ class Certificate:
                 f"\nIn {self.coverage_samples} posterior draws all bounds held in {100 * self.coverage:.1f} % "
                 f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)."
             )
+        if self.prior is not None and self.prior.outweighs:
+            text += f"\nThe posterior is mostly prior where it matters. {self.prior}"
         return text
 
 
@@ -138,6 +161,7 @@ def certify(
     tolerance: float = 1e-8,
     coverage_samples: int | None = None,
     rng: Any = None,
+    start: Any = None,
 ) -> Certificate:
     """The policy with the best certified lower bounds, and the bounds (Proposition 1).
 
@@ -153,20 +177,76 @@ def certify(
         Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it off).
     rng : numpy.random.Generator or seed
         For the check.
+    start : int or (S,) probabilities, optional
+        Where the policy will begin, to judge how far it rests on the prior; see :func:`brmdp.prior_reliance`.
 
     Returns
     -------
     Certificate
+
+    Raises
+    ------
+    InvalidInputError
+        Also if the belief has no exact quantiles: what is nested from draws is an estimate, not a bound.
+    ContradictionError
+        If the check contradicts the certificate: so few draws within the bounds have a probability below 1e-6.
+
+    Warns
+    -----
+    PriorWarning
+        If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
+
+    Notes
+    -----
+    What takes long is logged (logger "brmdp", level INFO).
     """
+    found = certificate_of(
+        posterior,
+        rewards,
+        discount,
+        confidence,
+        tolerance=tolerance,
+        coverage_samples=coverage_samples,
+        rng=rng,
+        start=start,
+    )
+    warn_of_prior(found.prior, "certificate", 2)
+    return found
+
+
+def certificate_of(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    confidence: float,
+    *,
+    coverage_samples: int | None = None,
+    rng: Any = None,
+    start: Any = None,
+    **settings: Any,
+) -> Certificate:
+    """:func:`certify` without the warning, for computations that make many certificates."""
     require_belief(posterior)
+    if not has_exact_quantiles(posterior):
+        raise InvalidInputError(
+            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers draws, and what is "
+            "nested from draws is no bound. Give it concentration_entries and concentration_offsets if its rows are Dirichlet, "
+            "make a ScenarioPosterior, or ask posterior_quantile_value for the sampled value of one policy"
+        )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
     n_states = posterior.pattern.n_states
-    independent = posterior.rows_independent
-    level = certified_level(1.0 - level_wanted, n_states, independent=independent)
+    independent = getattr(posterior, "rows_independent", None)
+    if not isinstance(independent, bool | np.bool_):
+        raise InvalidInputError(
+            f"posterior must say rows_independent = True or False; {type(posterior).__name__} says {independent!r}"
+        )
+    level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
     risk = Quantile(level)
-    best = plan(posterior, rewards, discount, risk=risk, tolerance=tolerance)
-    own = evaluate_policy(posterior, rewards, discount, best.policy, risk=risk, tolerance=tolerance, initial=best)
+    problem = Problem.of(posterior, rewards, discount, **settings)
+    logger.info("certify: planning %d states at the level %.4g", n_states, level)
+    best = problem.solve(posterior, risk)
+    own = problem.solve(posterior, risk, problem.start(best), policy=best.policy)
     values = own.values - own.error_bound
     gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
     samples = coverage_samples if coverage_samples is not None else (1000 if n_states <= LARGE else 0)
@@ -186,6 +266,12 @@ def certify(
         held = int((drawn >= values - slack).all(axis=1).sum())
         coverage = held / samples
         interval = clopper_pearson(held, samples)
+        if bdtr(held, samples, level_wanted) < CONTRADICTION:
+            raise ContradictionError(
+                f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior draws, and held in {held} of "
+                f"{samples}: the {type(posterior).__name__} does not keep what the certificate rests on (draws that follow the "
+                f"law its quantiles are taken from; rows_independent = {bool(independent)})"
+            )
     return Certificate(
         confidence=level_wanted,
         level=level,
@@ -196,6 +282,7 @@ def certify(
         coverage=coverage,
         coverage_interval=interval,
         coverage_samples=int(samples),
+        prior=reliance(posterior, best.policy, discount, start),
     )
 
 
@@ -252,31 +339,37 @@ def sampled_policy_values(
     n_states = pattern.n_states
     if n_states > 10 * LARGE:
         raise InvalidInputError(f"sampling policy values solves dense systems; {n_states} states are too many")
-    flat_rewards = posterior.gather_rewards(rewards)
+    flat_rewards = rewards_of(posterior, rewards)
     pairs = np.arange(n_states) * pattern.n_actions + policy
     next_states = pattern.take(pattern.next_states, pairs)
     policy_rewards = pattern.take(flat_rewards, pairs)
     owners = np.repeat(np.arange(n_states), pattern.widths[pairs])
+    begins = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))
+    where = owners * n_states + next_states
+    distinct = np.unique(where).size == where.size
+    diagonal = np.arange(n_states)
     result = np.empty((n, n_states))
     block = max(1, min(n, 4_000_000 // (n_states * n_states + 1)))
-    for begin in range(0, n, block):
-        size = min(block, n - begin)
-        draws = posterior.sample_entries(size, rng, pairs=pairs)
-        matrices = np.zeros((size, n_states * n_states))
-        where = owners * n_states + next_states
-        if np.unique(where).size == where.size:
-            matrices[:, where] = draws
-        else:
-            for matrix, draw in zip(matrices, draws, strict=True):
-                np.add.at(matrix, where, draw)
-        matrices = -discount * matrices.reshape(size, n_states, n_states)
-        matrices[:, np.arange(n_states), np.arange(n_states)] += 1.0
-        expected = np.add.reduceat(
-            draws * policy_rewards,
-            np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1])),
-            axis=1,
-        )
-        result[begin : begin + size] = np.linalg.solve(matrices, expected[:, :, None])[:, :, 0]
+    told = began = time.monotonic()
+    with one_blas_thread if n_states >= MANY_STATES else nullcontext():
+        for begin in range(0, n, block):
+            size = min(block, n - begin)
+            draws = draws_of(posterior, size, rng, pairs)
+            kernels = np.zeros((size, n_states * n_states))
+            if distinct:
+                kernels[:, where] = draws
+            else:
+                for kernel, draw in zip(kernels, draws, strict=True):
+                    np.add.at(kernel, where, draw)
+            matrices = kernels.reshape(size, n_states, n_states)
+            matrices *= -discount
+            matrices[:, diagonal, diagonal] += 1.0
+            expected = np.add.reduceat(draws * policy_rewards, begins, axis=1)
+            result[begin : begin + size] = np.linalg.solve(matrices, expected[:, :, None])[:, :, 0]
+            now = time.monotonic()
+            if now - told >= PROGRESS_SECONDS:
+                told = now
+                logger.info("policy evaluated in %d of %d posterior draws, %.0f s", begin + size, n, now - began)
     return result
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,14 +26,21 @@ from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
 from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
-from brmdp.planning.solution import APPROXIMATE, CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
+from brmdp.planning.prior import reliance, warn_of_prior
+from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
 from brmdp.posterior.base import Belief
-from brmdp.risk.base import BoundRisk, RiskMeasure
+from brmdp.posterior.checked import require_belief, rewards_of
+from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, RiskMeasure
+from brmdp.risk.boundary import CheckedRisk, bind_risk
 from brmdp.risk.measures import Mean
+from brmdp.risk.threads import MANY_STATES, one_blas_thread
 
 __all__ = ["Backup", "Problem", "backup", "evaluate", "evaluate_policies", "evaluate_policy", "plan", "solve"]
 
 LARGEST_VALUE = 1e140
+
+ANY = object()
+"""No policy is given: the best is looked for."""
 
 COARSE = 1e-4
 """Accuracy, relative to max|r|/(1 − γ), to which a cheaper approximation is solved to start from."""
@@ -60,6 +69,7 @@ def plan(
     method: str = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
+    start: Any = None,
 ) -> Solution:
     """Solve the Bayesian-risk Bellman optimality equation V(s) = max_a ρ[ r(s,a,s') + γV(s') ].
 
@@ -81,13 +91,23 @@ def plan(
         Most sweeps.
     raise_on_failure : bool
         Raise :class:`ConvergenceError` (which carries the last iterate) instead of returning it.
+    start : int or (S,) probabilities, optional
+        Where the policy will begin, to judge how far it rests on the prior; see :func:`brmdp.prior_reliance`.
 
     Returns
     -------
     Solution
+
+    Warns
+    -----
+    PriorWarning
+        If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
     """
-    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
-    return problem.solve(posterior, risk, problem.start(initial), raise_on_failure=raise_on_failure)
+    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    solution = solution_of(
+        posterior, rewards, discount, risk, initial=initial, raise_on_failure=raise_on_failure, **settings
+    )
+    return _with_prior(solution, posterior, discount, start, "plan")
 
 
 def evaluate_policy(
@@ -103,19 +123,38 @@ def evaluate_policy(
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
     all_actions: bool = True,
+    start: Any = None,
 ) -> Solution:
     """The Bayesian-risk value of a fixed policy, the fixed point of T^π; arguments as in :func:`plan`.
 
     ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
     ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
     """
-    problem = Problem.of(posterior, rewards, discount, tolerance, method, max_iterations)
-    chosen = as_policy(policy, posterior.pattern.admissible)
+    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
+    solution = solution_of(posterior, rewards, discount, risk, policy=policy, initial=initial, **settings)
+    return _with_prior(solution, posterior, discount, start, "value")
+
+
+def solution_of(
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    risk: RiskMeasure,
+    *,
+    policy: Any = ANY,
+    initial: Any = None,
+    raise_on_failure: bool = True,
+    all_actions: bool = True,
+    **settings: Any,
+) -> Solution:
+    """A plan, or the value of ``policy``, without a look at what it owes to the prior: for computations that make many."""
+    problem = Problem.of(posterior, rewards, discount, **settings)
     return problem.solve(
         posterior,
         risk,
         problem.start(initial),
-        policy=chosen,
+        policy=None if policy is ANY else as_policy(policy, posterior.pattern.admissible),
         raise_on_failure=raise_on_failure,
         all_actions=all_actions,
     )
@@ -151,9 +190,11 @@ def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-1
     if mdp.n_states <= DENSE_STATES:
         pairs = chosen + np.arange(mdp.n_states) * mdp.n_actions
         pattern = mdp.pattern
-        values: FloatArray = linear.policy_values(
-            pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
-        )
+        # BLAS goes to several threads only from about here on
+        with one_blas_thread if mdp.n_states >= MANY_STATES and len(chosen) > 1 else nullcontext():
+            values: FloatArray = linear.policy_values(
+                pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
+            )
         return values
     scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
     problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, scale * accuracy)
@@ -166,9 +207,8 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
     problem = Problem.of(posterior, rewards, discount)
-    _require_risk(risk)
     pattern = posterior.pattern
-    bellman = problem.bellman(risk.bind(posterior), None)
+    bellman = problem.bellman(bind_risk(risk, posterior), None)
     next_values = problem.start(values)
     if next_values is None:
         raise InvalidInputError("values must be one number per state; got None")
@@ -178,17 +218,11 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     return Backup(q, pattern.dense(rows))
 
 
-def require_belief(belief: Any) -> None:
-    """Refuse what is not a belief."""
-    if isinstance(belief, type) or not hasattr(belief, "pattern"):
-        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
-
-
-def _require_risk(risk: Any) -> None:
-    if isinstance(risk, type) or not hasattr(risk, "bind"):
-        raise InvalidInputError(
-            f"risk must be a brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
-        )
+def _with_prior(solution: Solution, posterior: Belief, discount: float, start: Any, what: str) -> Solution:
+    """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
+    found = reliance(posterior, solution.policy, discount, start)
+    warn_of_prior(found, what, 3)
+    return solution if found is None else replace(solution, prior=found)
 
 
 def _require_mdp(mdp: Any) -> None:
@@ -225,10 +259,10 @@ class Problem:
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
 
     @classmethod
-    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any) -> Problem:
+    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any, **named: Any) -> Problem:
         """Rewards in any form that the belief can gather."""
         require_belief(belief)
-        return cls(belief.pattern, belief.gather_rewards(rewards), discount, *settings)
+        return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings, **named)
 
     def start(self, initial: Any) -> FloatArray | None:
         """A warm start, checked."""
@@ -257,8 +291,7 @@ class Problem:
         all_actions: bool = True,
     ) -> Solution:
         """Run the solver and certify the result."""
-        _require_risk(risk)
-        bound = risk.bind(belief)
+        bound = bind_risk(risk, belief)
         values = np.zeros(self.pattern.n_states) if initial is None else initial
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
@@ -270,6 +303,8 @@ class Problem:
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
+        if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
+            bound.require_contraction(found.sweep.targets)
         solution = self.describe(bellman, found, policy, all_actions)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
@@ -302,9 +337,12 @@ class Problem:
                 q, _ = bellman.backup(last.targets, self.pattern.pairs)
         bound = last.bound(gamma)
         status = CONVERGED if found.converged else NOT_CONVERGED
-        if not bellman.risk.certified:
+        basis = bellman.risk.basis
+        if basis == APPROXIMATE:
             bound = gap = np.inf
-            status = APPROXIMATE if found.converged else NOT_CONVERGED
+        if found.converged and basis != EXACT:
+            # the word for what the values are is the word for the plan
+            status = basis
         # the bound measure is a snapshot, so the rows can wait until somebody asks
         rows = partial(bellman.risk.rows, last.targets, q.reshape(-1), pairs)
         arrays = (last.best, q, chosen, tied)
@@ -317,6 +355,7 @@ class Problem:
             policy_gap=gap,
             iterations=found.sweeps,
             status=status,
+            basis=basis,
             tolerance=self.tolerance,
             _pattern=self.pattern,
             _rows=rows,

@@ -13,13 +13,15 @@ from scipy import sparse
 from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.prior import PriorReliance
+from brmdp.risk.base import APPROXIMATE, SAMPLED
 
-__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "STATUSES", "TIE_FACTOR", "Solution"]
+__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "TIE_FACTOR", "Solution"]
 
 CONVERGED = "converged"
-APPROXIMATE = "approximate"
 NOT_CONVERGED = "not converged"
-STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED)
+STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED, SAMPLED)
+"""Statuses of a plan. What is made of draws or approximations never says "converged"."""
 
 TIE_FACTOR = 10.0
 """Actions whose value is within TIE_FACTOR × tolerance of the best are tied."""
@@ -43,16 +45,26 @@ class Solution:
         States in which several actions are within 10 × tolerance of the best.
     residual : float
     error_bound : float
-        Bounds max|values − V*| by (γ·residual + η)/(1 − γ); infinite when the measure is only approximate.
+        Bounds max|values − V*| by (γ·residual + η)/(1 − γ). V* is the fixed point of the measure that was solved: where
+        ``basis`` is "exact", the one asked for; where it is "sampled", that of the draws, and how far these are from the
+        belief the bound does *not* say; infinite where it is "approximate".
     policy_gap : float
         Bounds max(V* − V^policy), the loss of following ``policy``, by (2γ·residual + 2η + ξ)/(1 − γ), where ξ is what a tied
-        action gives away. For an evaluation it is zero by definition of the task.
+        action gives away; of the same problem as ``error_bound``. For an evaluation it is zero by definition of the task.
     iterations : int
         Sweeps of the measure itself (for large problems, sweeps over the policy's rows only count like any other).
     status : str
-        "converged"; "approximate" for a measure without certificate (saddlepoint); "not converged".
+        "converged": the error bound holds for the problem asked for. "sampled": solved, but for draws from the belief
+        (Monte Carlo, one posterior draw, a belief that offers nothing but draws). "approximate": solved, without a bound
+        (saddlepoint). "not converged".
+    basis : str
+        What the values are made of, converged or not: "exact", "sampled" or "approximate".
     tolerance : float
         The error bound asked for.
+    prior : PriorReliance or None
+        How far the policy rests on the prior instead of data, for plans made by :func:`brmdp.plan` and
+        :func:`brmdp.evaluate_policy`. None for beliefs that do not tell the two apart, and for the plans of agents, which
+        are made too often to look (:func:`brmdp.prior_reliance` looks at any policy).
     """
 
     values: FloatArray
@@ -64,9 +76,11 @@ class Solution:
     policy_gap: float
     iterations: int
     status: str
+    basis: str
     tolerance: float
     _pattern: TransitionPattern = field(repr=False)
     _rows: Callable[[], FloatArray] = field(repr=False)
+    prior: PriorReliance | None = None
 
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
@@ -93,6 +107,7 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"Solution(status={self.status!r}, {self.values.size} states, iterations={self.iterations}, "
-            f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}, policy_gap={self.policy_gap:.2g}, "
-            f"tied={int(self.tied.sum())} states)"
+            f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}"
+            f"{' of the sampled problem' if self.basis == SAMPLED else ''}, policy_gap={self.policy_gap:.2g}, "
+            f"tied={int(self.tied.sum())} states{', rests on the prior' if self.prior and self.prior.outweighs else ''})"
         )

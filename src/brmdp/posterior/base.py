@@ -15,8 +15,18 @@ __all__ = ["Belief"]
 class Belief(Protocol):
     """A distribution over transition kernels on a fixed pattern of possible transitions.
 
-    A known :class:`brmdp.TabularMDP` is a belief without doubt. Measures that need the law of w·P beyond its mean and
-    its draws look for :class:`DirichletRows` or for :class:`ScenarioPosterior`.
+    Measures that need the law of w·P beyond its mean and its draws look for :class:`DirichletRows` or for
+    :class:`ScenarioPosterior`; of any other belief quantiles and CVaR are taken from draws, and the plan says so
+    (:func:`brmdp.certify` then refuses). What a belief of one's own returns is checked where it meets the kernels.
+
+    Three members are optional:
+
+    - ``without_doubt = True`` says that every draw is the mean, as for a known :class:`brmdp.TabularMDP`. Only then is the
+      mean taken for a quantile.
+    - ``evidence(pairs)`` tells prior and data apart, for the warning that a plan rests on the prior
+      (see :class:`brmdp.PriorReliance`): two arrays, the prior's weight in observations and the number of observations, one
+      number per pair. ``observed_states()`` is the (S,) number of observations made in each state.
+    - ``arrays()`` and ``from_arrays(arrays, source)`` let an agent be saved.
     """
 
     @property

@@ -203,6 +203,17 @@ class DirichletPosterior(OnPattern, Stored):
         totals = np.bincount(pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs)
         return np.asarray(totals, dtype=np.float64)
 
+    def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Weight of the prior and number of observations in each of ``pairs``."""
+        begins = np.concatenate(([0], np.cumsum(self.pattern.widths[pairs])[:-1]))
+        prior, counts = (self.pattern.take(entries, pairs) for entries in (self._prior, self._counts))
+        return np.add.reduceat(prior, begins), np.add.reduceat(counts, begins).astype(np.float64)
+
+    def observed_states(self) -> FloatArray:
+        """(S,) number of observations made in each state."""
+        owners = self.pattern.pair_of_transition // self.n_actions
+        return np.asarray(np.bincount(owners, self._counts, self.n_states), dtype=np.float64)
+
     # --- belief ------------------------------------------------------------------------------------------------
 
     @property

@@ -205,6 +205,10 @@ class DisturbancePosterior(OnPattern, Stored):
         """Total concentration, prior and data."""
         return float(self.concentration_entries.sum())
 
+    def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Weight of the prior and number of observations, the same for every pair: each observation teaches about all."""
+        return np.full(len(pairs), self._prior.sum()), np.full(len(pairs), float(self._counts.sum()))
+
     def disturbance_mean(self) -> FloatArray:
         """Posterior mean of the disturbance's distribution, (D,)."""
         mean: FloatArray = self.concentration_entries / self.concentration_entries.sum()

@@ -17,7 +17,12 @@ from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
 
-__all__ = ["BoundRisk", "FixedKernel", "RiskMeasure", "levels_by_pair"]
+__all__ = ["APPROXIMATE", "BASES", "EXACT", "SAMPLED", "BoundRisk", "FixedKernel", "RiskMeasure", "levels_by_pair"]
+
+EXACT, SAMPLED, APPROXIMATE = "exact", "sampled", "approximate"
+BASES = (EXACT, SAMPLED, APPROXIMATE)
+"""What the values of a bound measure are: those of the belief itself, up to the reported error; those of draws from it, which
+tell how far a solution is from the solution *for these draws*; or estimates without a bound."""
 
 ROUNDING = 8.0 * np.finfo(np.float64).eps
 
@@ -25,21 +30,22 @@ ROUNDING = 8.0 * np.finfo(np.float64).eps
 class BoundRisk(Protocol):
     """A risk measure applied to one belief, frozen for the length of a solve."""
 
-    certified: bool
-    """Whether the value is exact up to the reported error, so that a certificate may rest on it."""
+    basis: str
+    """What the values are, one of :data:`BASES`: "exact", "sampled" or "approximate"."""
 
     def fixed_entries(self) -> FloatArray | None:
         """The rows of all pairs, where they do not depend on the targets (a linear measure); else None."""
         ...
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Write q into out[pairs]; return a bound on the numerical error of each."""
+        """Write q into out[pairs], and nowhere else; return a bound on the numerical error of each."""
         ...
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """Risk-adjusted rows of ``pairs``, one after another; ``values`` is what ``evaluate`` wrote.
 
-        With ``precise=False`` an estimate good enough for Newton's method will do.
+        Each is a probability vector over the pair's possible transitions. With ``precise=False`` an estimate good enough for
+        Newton's method will do.
         """
         ...
 
@@ -65,11 +71,14 @@ class RiskMeasure(Protocol):
 class FixedKernel:
     """The expectation under one kernel: the posterior mean, a posterior draw, or a known kernel."""
 
-    certified = True
-
-    def __init__(self, pattern: TransitionPattern, probabilities: FloatArray) -> None:
+    def __init__(self, pattern: TransitionPattern, probabilities: FloatArray, basis: str = EXACT) -> None:
+        if probabilities.shape != (pattern.n_transitions,):
+            raise InvalidInputError(
+                f"probabilities must be one per possible transition, ({pattern.n_transitions},); got {probabilities.shape}"
+            )
         self.pattern = pattern
         self.probabilities = probabilities
+        self.basis = basis
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Σ p w for each pair."""

@@ -9,7 +9,8 @@ import numpy as np
 from brmdp._kernels import dirichlet, linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.posterior.base import Belief
-from brmdp.risk.base import BoundRisk, FixedKernel
+from brmdp.posterior.checked import require_dirichlet_rows
+from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, FixedKernel
 from brmdp.risk.threads import for_chunks
 
 __all__ = ["DirichletMeasure", "DirichletRows", "has_dirichlet_rows"]
@@ -38,9 +39,10 @@ class DirichletMeasure:
     """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
 
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
+        require_dirichlet_rows(belief)
         self.pattern = belief.pattern
         self.measure = measure
-        self.certified = measure != dirichlet.SADDLEPOINT
+        self.basis = APPROXIMATE if measure == dirichlet.SADDLEPOINT else EXACT
         self._rows = dirichlet.Rows.of(
             self.pattern.indptr,
             belief.concentration_offsets,
@@ -83,5 +85,5 @@ class DirichletMeasure:
             dirichlet.mean_rows(self.pattern.pairs, self._rows, mean)
             return FixedKernel(self.pattern, mean)
         twin = object.__new__(DirichletMeasure)
-        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, certified=False, _sharpness=1e-5)
+        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, basis=APPROXIMATE, _sharpness=1e-5)
         return twin

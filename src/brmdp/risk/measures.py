@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,16 +11,27 @@ from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet
 from brmdp._streams import stream_from_state, stream_state, way_back
-from brmdp._validation import as_levels, as_rng
+from brmdp._validation import FloatArray, as_levels, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.posterior.base import Belief
+from brmdp.posterior.checked import draws_of, has_no_doubt, mean_of, require_belief
 from brmdp.posterior.scenarios import ScenarioPosterior
-from brmdp.risk.base import BoundRisk, FixedKernel, levels_by_pair
+from brmdp.risk.base import SAMPLED, BoundRisk, FixedKernel, levels_by_pair
 from brmdp.risk.dirichlet import DirichletMeasure, has_dirichlet_rows
 from brmdp.risk.monte_carlo import MonteCarlo
 from brmdp.risk.scenarios import ScenarioMeasure
 
-__all__ = ["CVaR", "Mean", "PosteriorSample", "Quantile"]
+__all__ = ["DRAWS", "DRAW_SEED", "CVaR", "Mean", "PosteriorSample", "Quantile", "has_exact_quantiles"]
+
+DRAWS = 2048
+"""Joint draws from which quantiles and CVaR are taken where a belief offers nothing but draws; for levels outside [0.01, 0.99]
+more, so that at least 20 are expected in the smaller tail. One and the same stream, of seed :data:`DRAW_SEED`, begins anew at
+every plan, so that a plan can be repeated; for other draws use ``Quantile(alpha, method=MonteCarlo(…, rng=…))``."""
+
+DRAW_SEED = 2048
+
+LARGEST_SAMPLE = 250_000_000
+"""Most numbers (2 GB) that such a sample may hold."""
 
 
 class Mean:
@@ -27,7 +39,8 @@ class Mean:
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""
-        return FixedKernel(belief.pattern, belief.mean_entries().copy())
+        require_belief(belief)
+        return FixedKernel(belief.pattern, mean_of(belief).copy())
 
     def __repr__(self) -> str:
         return "Mean()"
@@ -35,6 +48,8 @@ class Mean:
 
 class PosteriorSample:
     """One kernel drawn from the posterior for each plan, as in posterior sampling (PSRL).
+
+    The plan is that of the drawn kernel, and says so: its status is "sampled".
 
     Parameters
     ----------
@@ -47,7 +62,8 @@ class PosteriorSample:
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Draw one kernel."""
-        return FixedKernel(belief.pattern, belief.sample_entries(1, self.rng)[0])
+        require_belief(belief)
+        return FixedKernel(belief.pattern, draws_of(belief, 1, self.rng)[0], SAMPLED)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """Where its random stream stands."""
@@ -80,7 +96,8 @@ class Quantile:
     Notes
     -----
     Left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is attained by one of them, with the tolerance
-    :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms.
+    :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. A belief of one's own that offers nothing but draws is planned from
+    :data:`DRAWS` of them: status "sampled".
     """
 
     def __init__(self, alpha: Any, method: Any = "exact") -> None:
@@ -108,17 +125,16 @@ class Quantile:
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""
+        require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
         if isinstance(self.method, MonteCarlo):
             return self.method.bind(belief, levels)
-        if isinstance(belief, ScenarioPosterior):
-            if self.method == "saddlepoint":
-                raise InvalidInputError("method='saddlepoint' needs Dirichlet rows; scenarios have exact quantiles")
-            return ScenarioMeasure(belief, levels, lower_tail=False)
         if has_dirichlet_rows(belief):
             measure = dirichlet.EXACT if self.method == "exact" else dirichlet.SADDLEPOINT
             return DirichletMeasure(belief, measure, levels)
-        return FixedKernel(belief.pattern, belief.mean_entries().copy())
+        if self.method == "saddlepoint" and not has_no_doubt(belief):
+            raise InvalidInputError(f"method='saddlepoint' needs Dirichlet rows; got a {type(belief).__name__}")
+        return _without_dirichlet_rows(belief, levels, lower_tail=False)
 
     def __repr__(self) -> str:
         alpha = float(self.alpha) if self.alpha.ndim == 0 else f"array{self.alpha.shape}"
@@ -131,7 +147,8 @@ class CVaR:
     Parameters
     ----------
     alpha : float or (S, A) array in (0, 1]
-        Level; 1 is the posterior mean. Exact, not sampled.
+        Level; 1 is the posterior mean. Exact, not sampled, except for a belief of one's own that offers nothing but draws
+        (see :class:`Quantile`).
     """
 
     def __init__(self, alpha: Any) -> None:
@@ -143,13 +160,37 @@ class CVaR:
 
     def bind(self, belief: Belief) -> BoundRisk:
         """Apply to a belief."""
+        require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
-        if isinstance(belief, ScenarioPosterior):
-            return ScenarioMeasure(belief, levels, lower_tail=True)
         if has_dirichlet_rows(belief):
             return DirichletMeasure(belief, dirichlet.CVAR, levels)
-        return FixedKernel(belief.pattern, belief.mean_entries().copy())
+        return _without_dirichlet_rows(belief, levels, lower_tail=True)
 
     def __repr__(self) -> str:
         alpha = float(self.alpha) if self.alpha.ndim == 0 else f"array{self.alpha.shape}"
         return f"CVaR({alpha})"
+
+
+def has_exact_quantiles(belief: Belief) -> bool:
+    """Whether quantiles of the belief are computed, not estimated from draws."""
+    return isinstance(belief, ScenarioPosterior) or has_dirichlet_rows(belief) or has_no_doubt(belief)
+
+
+def _without_dirichlet_rows(belief: Belief, levels: FloatArray, *, lower_tail: bool) -> BoundRisk:
+    """Quantile or lower-tail mean over scenarios, of a known kernel, or over draws."""
+    pattern = belief.pattern
+    if isinstance(belief, ScenarioPosterior):
+        return ScenarioMeasure(pattern, belief.scenario_entries, belief.weights, levels, lower_tail=lower_tail)
+    if has_no_doubt(belief):
+        return FixedKernel(pattern, mean_of(belief).copy())
+    used = levels[pattern.pairs]
+    least = float(used.min() if lower_tail else np.minimum(used, 1.0 - used).min())
+    n = max(DRAWS, math.ceil(20.0 / least))
+    if n * pattern.n_transitions > LARGEST_SAMPLE:
+        raise InvalidInputError(
+            f"alpha={least:.3g} of a {type(belief).__name__} needs {n} draws of {pattern.n_transitions} transitions, more "
+            f"than {LARGEST_SAMPLE} numbers; use Quantile(alpha, method=brmdp.MonteCarlo(…)), or give the belief "
+            "concentration_entries and concentration_offsets (Dirichlet rows)"
+        )
+    draws = draws_of(belief, n, np.random.default_rng(DRAW_SEED))
+    return ScenarioMeasure(pattern, draws, np.full(n, 1.0 / n), levels, lower_tail=lower_tail, basis=SAMPLED)

@@ -1,7 +1,7 @@
 """The paper's Monte Carlo quantile: fixed posterior draws, order statistic ⌈nα⌉, more draws for levels in the tails.
 
 The budget of a pair is min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} (the paper's eq. app-nsa). Draws are fixed during a solve, so the
-operator is deterministic and a certificate holds *for the sampled problem*.
+operator is deterministic, and the error bound of a plan is a bound *for the sampled problem*: the plan's status is "sampled".
 
 **Reused draws.** With G ~ Gamma(φ) unnormalised, adding an independent Gamma(Δ) when φ grows by Δ gives an exact draw of the
 new posterior, so a plan after a few observations redraws only the rows that changed, and of these only what was added. Each
@@ -32,9 +32,10 @@ from brmdp._validation import (
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
+from brmdp.posterior.checked import draws_of
 from brmdp.posterior.dirichlet import DirichletPosterior
 from brmdp.posterior.gammas import LARGEST, SMALLEST, log_gammas, normalise_log_rows
-from brmdp.risk.base import ROUNDING, BoundRisk
+from brmdp.risk.base import ROUNDING, SAMPLED, BoundRisk
 
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
@@ -156,7 +157,7 @@ class MonteCarlo:
             draws = [kept.rows[p][: budgets[p]] for p in pattern.pairs.tolist()]
         else:
             draws = [
-                belief.sample_entries(int(budgets[p]), self.rng, pairs=pattern.pairs[k : k + 1])
+                draws_of(belief, int(budgets[p]), self.rng, pattern.pairs[k : k + 1])
                 for k, p in enumerate(pattern.pairs)
             ]
         return SampledQuantile(pattern, dict(zip(pattern.pairs.tolist(), draws, strict=True)), levels)
@@ -220,7 +221,7 @@ def _normalised(block: FloatArray) -> FloatArray:
 class SampledQuantile:
     """Order statistic ⌈nα⌉ of w·P over fixed draws; its row is the draw that attains it."""
 
-    certified = True
+    basis = SAMPLED
 
     def __init__(self, pattern: TransitionPattern, draws: dict[int, FloatArray], levels: FloatArray) -> None:
         self.pattern = pattern

@@ -1,4 +1,4 @@
-"""Quantile and lower-tail mean over finitely many weighted kernels."""
+"""Quantile and lower-tail mean over finitely many weighted kernels: the scenarios of a belief, or draws from one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
-from brmdp.posterior.scenarios import ScenarioPosterior
-from brmdp.risk.base import ROUNDING, BoundRisk
+from brmdp.pattern import TransitionPattern
+from brmdp.risk.base import EXACT, ROUNDING, BoundRisk
 
 __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 
@@ -17,16 +17,37 @@ such as α = 1 − μ, is thus reached by it whatever the rounding of 1 − μ, 
 
 
 class ScenarioMeasure:
-    """Left quantile, or lower-tail mean, of the scenarios' values."""
+    """Left quantile, or lower-tail mean, of the kernels' values.
 
-    certified = True
+    Parameters
+    ----------
+    pattern : TransitionPattern
+    entries : (K, transitions) array
+        The kernels.
+    weights : (K,) array
+    levels : (pairs,) array
+    lower_tail : bool
+        The mean of the lower tail instead of the quantile.
+    basis : str
+        Whether the kernels are the belief ("exact") or draws from it ("sampled").
+    """
 
-    def __init__(self, belief: ScenarioPosterior, levels: FloatArray, *, lower_tail: bool) -> None:
-        self.pattern = belief.pattern
+    def __init__(
+        self,
+        pattern: TransitionPattern,
+        entries: FloatArray,
+        weights: FloatArray,
+        levels: FloatArray,
+        *,
+        lower_tail: bool,
+        basis: str = EXACT,
+    ) -> None:
+        self.pattern = pattern
         self.levels = levels
         self.lower_tail = lower_tail
-        self._entries = np.ascontiguousarray(belief.scenario_entries)
-        self._weights = belief.weights.copy()
+        self.basis = basis
+        self._entries = np.ascontiguousarray(entries)
+        self._weights = weights.copy()
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Values of ``pairs`` and their rounding error."""

@@ -1,21 +1,30 @@
-"""Rows are independent: large backups are split over threads, with the same result for any number of them."""
+"""Rows are independent: large backups are split over threads, with the same result for any number of them.
+
+Linear algebra on many small systems is the opposite case: there BLAS gets one thread, see :data:`one_blas_thread`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from brmdp._validation import IntArray
 from brmdp.errors import InvalidInputError
 
-__all__ = ["for_chunks", "one_thread", "thread_count"]
+__all__ = ["MANY_STATES", "for_chunks", "one_blas_thread", "one_thread", "thread_count"]
+
+MANY_STATES = 64
+"""Systems of fewer states are solved in one thread anyway."""
 
 # Below this many possible transitions a second thread costs more than it saves.
 WORTH_SPLITTING = 20_000
@@ -72,3 +81,31 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
     chunks = np.array_split(pairs, min(4 * threads, max(1, pairs.size)))
     starts = np.concatenate(([0], np.cumsum([c.size for c in chunks])[:-1]))
     return list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))
+
+
+class _OneBlasThread:
+    """While anybody in this process is inside, one thread for linear algebra.
+
+    With several, the last bits of a dense solve may depend on their number from about a hundred states on; and where
+    processors are busy, threads waiting for each other cost more than the solve.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = threadpool_limits(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()

@@ -11,7 +11,8 @@ import numpy as np
 from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int, as_rng
 from brmdp.agents import Agent
 from brmdp.errors import InvalidInputError
-from brmdp.planning import evaluate_policies, evaluate_policy, plan, posterior_quantile_value, solve
+from brmdp.planning import evaluate_policies, posterior_quantile_value, solve
+from brmdp.planning.planner import solution_of
 from brmdp.posterior import DisturbancePosterior
 from brmdp.risk import Quantile
 from brmdp.simulation.loop import interact
@@ -241,12 +242,12 @@ class _Meter:
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """V*_{φ,α̲} − V^π_{φ,α̲} under what the agent believes now."""
         belief, discount, risk = self.agent.belief, self.agent.discount, Quantile(level)
-        best = plan(belief, self.agent.rewards, discount, risk=risk, initial=self._robust_values)
+        best = solution_of(belief, self.agent.rewards, discount, risk, initial=self._robust_values)
         self._robust_values = best.values
         if np.array_equal(policy, best.policy):
             return np.zeros(policy.size)
-        followed = evaluate_policy(
-            belief, self.agent.rewards, discount, policy, risk=risk, initial=best, all_actions=False
+        followed = solution_of(
+            belief, self.agent.rewards, discount, risk, policy=policy, initial=best, all_actions=False
         )
         return best.values - followed.values
 

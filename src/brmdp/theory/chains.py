@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from brmdp._validation import FloatArray, IntArray, as_policy, as_positive_int
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning.planner import require_belief
 from brmdp.posterior.base import Belief
+from brmdp.posterior.checked import require_belief
 
 __all__ = ["policy_matrix", "policy_pairs", "transition_counts", "visit_frequencies"]
 

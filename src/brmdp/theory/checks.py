@@ -9,7 +9,7 @@ import numpy as np
 from brmdp._validation import FloatArray, as_float_array
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning.planner import require_belief
+from brmdp.posterior.checked import require_belief
 
 __all__ = ["as_state_values", "require_about", "require_mdp"]
 

@@ -19,7 +19,8 @@ import numpy as np
 from brmdp._streams import independent_streams
 from brmdp._validation import FloatArray, as_level, as_positive_int
 from brmdp.mdp import TabularMDP
-from brmdp.planning import Certificate, PosteriorQuantileValue, certify, evaluate, posterior_quantile_value
+from brmdp.planning import Certificate, PosteriorQuantileValue, evaluate, posterior_quantile_value
+from brmdp.planning.guarantees import certificate_of
 from brmdp.posterior import DirichletPosterior
 from brmdp.theory.worlds import world_from_prior
 
@@ -116,7 +117,7 @@ def replicate_coverage(
     alpha = 1.0 - sure
 
     def certificate(reached: float, stream: np.random.Generator) -> Certificate:
-        return certify(*problem, reached, tolerance=tolerance, coverage_samples=draws, rng=stream)
+        return certificate_of(*problem, reached, tolerance=tolerance, coverage_samples=draws, rng=stream)
 
     certified = certificate(sure, streams[0])
     return CoverageReport(

@@ -25,7 +25,8 @@ from brmdp._validation import FloatArray, IntArray, as_discount, as_index, as_le
 from brmdp.agents import GeometricLength, Progress
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import backup, evaluate, evaluate_policy
+from brmdp.planning import backup, evaluate
+from brmdp.planning.planner import solution_of
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.checks import require_about
@@ -158,8 +159,8 @@ def _nested(truth: TabularMDP, posterior: Belief, policy: IntArray, alpha: Any) 
     risk = Quantile(alpha)
     scale = max(1.0, float(np.abs(truth.transition_rewards).max()) / (1.0 - truth.discount))
     problem = (truth.rewards, truth.discount)
-    values = evaluate_policy(
-        posterior, *problem, policy, risk=risk, tolerance=TOLERANCE * scale, all_actions=False
+    values = solution_of(
+        posterior, *problem, risk, policy=policy, tolerance=TOLERANCE * scale, all_actions=False
     ).values
     chosen = np.arange(truth.n_states), policy
     believed = backup(posterior, *problem, values, risk=risk).q_values[chosen]

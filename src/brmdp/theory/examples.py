@@ -36,7 +36,7 @@ from brmdp.agents.schedules import BELOW_ONE
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import plan
+from brmdp.planning.planner import solution_of
 from brmdp.posterior import ScenarioPosterior
 from brmdp.risk import ATOM_TOLERANCE, Mean, Quantile
 from brmdp.risk.base import RiskMeasure
@@ -119,7 +119,7 @@ class Example:
     def best_policy(self, risk: RiskMeasure) -> IntArray:
         """The optimal policy under the posterior, for any measure."""
         tolerance = RESOLUTION / 10.0 * self.largest_value
-        return plan(self.posterior, self.rewards, self.discount, risk=risk, tolerance=tolerance).policy
+        return solution_of(self.posterior, self.rewards, self.discount, risk, tolerance=tolerance).policy
 
 
 def robustness_example(

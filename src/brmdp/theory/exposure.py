@@ -28,9 +28,9 @@ from brmdp._validation import (
 from brmdp.mdp import TabularMDP
 from brmdp.planning import Problem
 from brmdp.planning.guarantees import clopper_pearson
-from brmdp.planning.planner import require_belief
 from brmdp.posterior import ScenarioPosterior
 from brmdp.posterior.base import Belief
+from brmdp.posterior.checked import require_belief
 from brmdp.risk.base import BoundRisk, FixedKernel
 
 __all__ = ["RESOLUTION", "Exposure", "downside_exposure"]

@@ -39,7 +39,8 @@ from brmdp._validation import (
 )
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import backup, evaluate, evaluate_policy
+from brmdp.planning import backup, evaluate
+from brmdp.planning.planner import solution_of
 from brmdp.posterior import DirichletPosterior
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
@@ -339,12 +340,12 @@ def replicate_normality(
     nearest: Any = None
     # neighbouring levels have neighbouring values
     for position in np.argsort(levels, axis=None):
-        nearest = evaluate_policy(
+        nearest = solution_of(
             posterior,
             rewards,
             mdp.discount,
-            chosen,
-            risk=Quantile(levels.flat[position]),
+            Quantile(levels.flat[position]),
+            policy=chosen,
             tolerance=ACCURACY * scale,
             initial=nearest,
             all_actions=False,

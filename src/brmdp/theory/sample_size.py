@@ -41,7 +41,8 @@ from brmdp._validation import (
 )
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import evaluate, evaluate_policy
+from brmdp.planning import evaluate
+from brmdp.planning.planner import solution_of
 from brmdp.posterior import DirichletPosterior
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
@@ -197,7 +198,7 @@ def exact_caution_cost(
 ) -> FloatArray:
     """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation; arguments as in :func:`brmdp.evaluate_policy`."""
     mean, risky = (
-        evaluate_policy(posterior, rewards, discount, policy, risk=risk, tolerance=tolerance, all_actions=False).values
+        solution_of(posterior, rewards, discount, risk, policy=policy, tolerance=tolerance, all_actions=False).values
         for risk in (Mean(), Quantile(as_level(alpha)))
     )
     cost: FloatArray = mean - risky

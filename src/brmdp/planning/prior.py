@@ -1,0 +1,222 @@
+"""How far a policy rests on the prior instead of data.
+
+A Dirichlet prior over many successors is worth many observations: Dir(1, …, 1) over 90 states outweighs the first 90
+observations of *every* pair, and says that a machine may jump from any wear to any other. A plan, or a certificate, for such a
+posterior is right about that posterior and may be useless in the world.
+
+**The rule.** Follow the policy under the posterior mean kernel from a start distribution, and let
+d(s) = (1 − γ) Σ_t γ^t Pr(s_t = s) be the share of discounted time spent in s. At a pair the prior's share is m/(m + n), with m its
+weight in observations and n the number of observations; it is zero where only one successor is possible, so that the row is known.
+The prior *outweighs the data* (:attr:`PriorReliance.outweighs`) if
+
+- the policy spends more than :data:`MOST_OUTWEIGHED` of its time in pairs with m > n, or
+- the mean of the prior's share over that time is more than :data:`MOST_PRIOR`.
+
+The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior speaks is often just the caution
+that was asked for, and no reason to warn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, bicgstab
+
+from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_policy
+from brmdp.errors import InvalidInputError, PriorWarning
+from brmdp.mdp import as_start
+from brmdp.pattern import TransitionPattern
+from brmdp.posterior.base import Belief
+from brmdp.posterior.checked import is_own, mean_of, require_belief
+from brmdp.risk.threads import one_blas_thread
+
+__all__ = ["MOST_OUTWEIGHED", "MOST_PRIOR", "PriorReliance", "prior_reliance", "warn_of_prior"]
+
+MOST_OUTWEIGHED = 0.05
+"""Share of its time that a policy may spend in pairs where the prior outweighs the data."""
+
+MOST_PRIOR = 0.25
+"""Mean share of the prior that passes without a warning."""
+
+_SMALL = 200
+_ACCURACY = 5e-3
+_CHEAP_SWEEPS = 200
+_MOST_SWEEPS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class PriorReliance:
+    """How far a policy rests on the prior instead of data; see :func:`prior_reliance`.
+
+    *Time* is discounted: (1 − γ) Σ_t γ^t Pr(s_t = s), under the posterior mean kernel.
+
+    Attributes
+    ----------
+    share : float
+        Mean share of the prior in the pairs that the policy uses, over its time.
+    outweighed : float
+        Share of its time in pairs where the prior outweighs the data.
+    never_observed : (k,) integers
+        States in which the policy takes an action that was never observed there (and whose outcome is not known anyway).
+    never_observed_visits : float
+        Share of its time in these states.
+    observations : int
+        Observations of all pairs that the policy uses.
+    start : str
+        Where time begins: "given", "observed states" (the distribution of the states that data come from) or "uniform".
+    accuracy : float
+        The shares of time are right to this (beyond 200 states they are computed iteratively).
+    """
+
+    share: float
+    outweighed: float
+    never_observed: IntArray = field(repr=False)
+    never_observed_visits: float
+    observations: int
+    start: str
+    accuracy: float
+
+    @property
+    def outweighs(self) -> bool:
+        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`."""
+        return self.outweighed > MOST_OUTWEIGHED or self.share > MOST_PRIOR
+
+    def __str__(self) -> str:
+        text = (
+            f"The policy spends {_percent(self.outweighed)} of its discounted time in pairs where the prior outweighs the data; "
+            f"the prior's mean share is {_percent(self.share)}.\n{self.never_observed.size} of its pairs were never observed; "
+            f"it spends {_percent(self.never_observed_visits)} of its time in them (start: {self.start})."
+        )
+        if self.observations == 0:
+            text += " None of its pairs was observed: data inside a concentration count as prior, pass them to observe."
+        return text
+
+
+def prior_reliance(posterior: Belief, policy: Any, discount: float, *, start: Any = None) -> PriorReliance | None:
+    """How far a policy rests on the prior; None for beliefs that do not tell prior and data apart.
+
+    Parameters
+    ----------
+    posterior : DirichletPosterior, DisturbancePosterior, or a belief of one's own with ``evidence(pairs)``
+        Data are what was given to ``observe``; what a concentration already contains counts as prior. Scenarios and known
+        kernels have no such prior: None.
+    policy : (S,) integers
+    discount : float in [0, 1)
+    start : int or (S,) probabilities, optional
+        Where the policy begins; by default in the states that the data come from, in proportion (anywhere, if there are none
+        or the belief does not know).
+
+    Returns
+    -------
+    PriorReliance or None
+    """
+    require_belief(posterior)
+    chosen = as_policy(policy, posterior.pattern.admissible)
+    return reliance(posterior, chosen, as_discount(discount), start)
+
+
+def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
+    """Warn if the prior outweighs the data; ``depth`` frames up is who asked."""
+    if found is not None and found.outweighs:
+        warnings.warn(
+            f"this {what} rests on the prior more than on data. {found}\nGive the belief more data or a prior that leaves out "
+            "what is impossible (possible=…); figures: the field prior",
+            PriorWarning,
+            stacklevel=depth + 1,
+        )
+
+
+def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = None) -> PriorReliance | None:
+    """:func:`prior_reliance` of arguments already checked."""
+    pattern = posterior.pattern
+    n = pattern.n_states
+    begin: FloatArray | None = None
+    if start is not None:
+        given = as_start(start, n)
+        begin = np.eye(1, n, given)[0] if isinstance(given, int) else given
+    evidence: Any = getattr(posterior, "evidence", None)
+    if not callable(evidence):
+        return None
+    pairs = np.arange(n) * pattern.n_actions + policy
+    prior, data = evidence(pairs)
+    if not is_own(posterior):
+        prior, data = (_checked(weights, n, type(posterior).__name__) for weights in (prior, data))
+    doubtful = ~_known(pattern, pairs)
+    weight = np.where(doubtful, prior, 0.0)
+    shares = weight / np.where(doubtful, prior + data, 1.0)
+    origin = "given"
+    if begin is None:
+        observed: Any = getattr(posterior, "observed_states", None)
+        seen = observed() if callable(observed) else np.zeros(n)
+        total = float(seen.sum())
+        origin = "observed states" if total > 0.0 else "uniform"
+        begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
+    if n <= _SMALL:
+        time, accuracy = _time(posterior, pairs, discount, begin)
+    else:
+        with one_blas_thread:
+            time, accuracy = _time(posterior, pairs, discount, begin)
+    unseen = doubtful & (data == 0)
+    return PriorReliance(
+        share=float(time @ shares),
+        outweighed=float(time[doubtful & (prior > data)].sum()),
+        never_observed=np.flatnonzero(unseen),
+        never_observed_visits=float(time[unseen].sum()),
+        observations=round(float(np.asarray(data)[doubtful].sum())) if doubtful.any() else 1,
+        start=origin,
+        accuracy=accuracy,
+    )
+
+
+def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
+    """Which of the pairs have a single next state."""
+    single = pattern.widths[pairs] == 1
+    if pattern.is_simple:
+        return single
+    next_states = pattern.take(pattern.next_states, pairs)
+    begins = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))
+    return np.minimum.reduceat(next_states, begins) == np.maximum.reduceat(next_states, begins)
+
+
+def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray) -> tuple[FloatArray, float]:
+    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of sums of its entries."""
+    pattern = posterior.pattern
+    n = pattern.n_states
+    rows = pattern.take(mean_of(posterior), pairs)
+    next_states = pattern.take(pattern.next_states, pairs)
+    owners = np.repeat(np.arange(n), pattern.widths[pairs])
+    arriving = (1.0 - discount) * start
+    if n <= _SMALL:
+        entries = np.bincount(next_states * n + owners, -discount * rows, n * n)
+        system: FloatArray = np.asarray(entries, dtype=np.float64).reshape(n, n)
+        system.flat[:: n + 1] += 1.0
+        return np.asarray(np.linalg.solve(system, arriving), dtype=np.float64), 1e-9
+    back = sparse.csr_array((rows, (next_states, owners)), shape=(n, n))
+    time = start
+    if discount**_CHEAP_SWEEPS > _ACCURACY:
+        operator = LinearOperator((n, n), matvec=lambda x: x - discount * (back @ x), dtype=np.float64)
+        near, _ = bicgstab(operator, arriving, x0=start, rtol=1e-3, atol=0.0, maxiter=100)
+        time = near if np.isfinite(near).all() else start
+    for _ in range(_MOST_SWEEPS):
+        # (I − γPᵀ)⁻¹ has the 1-norm 1/(1 − γ), and every sweep shrinks the error by γ
+        following = arriving + discount * (back @ time)
+        error = discount * float(np.abs(following - time).sum()) / (1.0 - discount)
+        time = following
+        if error <= _ACCURACY:
+            break
+    return time, max(error, 1e-9)
+
+
+def _checked(weights: Any, n: int, name: str) -> FloatArray:
+    array = as_float_array(weights, f"{name}.evidence")
+    if array.shape != (n,) or (array < 0.0).any():
+        raise InvalidInputError(f"{name}.evidence must give two arrays of {n} numbers, not negative; got {array.shape}")
+    return array
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"

@@ -1,0 +1,199 @@
+"""Where risk measures of one's own meet the solver.
+
+Compiled loops read the rows of a measure without looking, and every error bound rests on two properties of its values,
+monotony and q(w + c) = q(w) + c. The library's measures keep them by construction. Any other is wrapped in
+:class:`CheckedRisk`, which checks every array that it returns and, before a plan is certified, the rows of all pairs and the two
+properties at the plan's own targets.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray, first_bad
+from brmdp.errors import InvalidInputError, RiskMeasureError
+from brmdp.pattern import TransitionPattern
+from brmdp.posterior.base import Belief
+from brmdp.risk.base import APPROXIMATE, BASES, BoundRisk, RiskMeasure
+
+__all__ = ["ROW_TOLERANCE", "CheckedRisk", "bind_risk", "require_risk"]
+
+ROW_TOLERANCE = 1e-6
+"""Rows of a measure of one's own may be negative by 1e-6 and sum to one up to 1e-6: they only steer the solver, whose error bound
+rests on the values. Rows that serve as values too (``fixed_entries``) must be so to 1e-8."""
+
+PROBE_TOLERANCE = 1e-9
+"""Monotony and q(w + c) = q(w) + c must hold at the probes up to the reported errors and 1e-9 of max|w|."""
+
+_METHODS = ("evaluate", "rows", "fixed_entries", "approximation")
+_DEEPEST = 8
+
+
+def require_risk(risk: Any) -> None:
+    """Refuse what is no risk measure."""
+    if isinstance(risk, type) or not hasattr(risk, "bind"):
+        raise InvalidInputError(
+            f"risk must be a brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
+        )
+
+
+def bind_risk(risk: RiskMeasure, belief: Belief) -> BoundRisk:
+    """Apply a risk measure to a belief; one that is not the library's (a subclass is not) is checked from then on."""
+    require_risk(risk)
+    bound = risk.bind(belief)
+    kind = type(risk)
+    return bound if kind.__module__.startswith("brmdp.") else CheckedRisk(bound, belief.pattern, kind.__name__)
+
+
+class CheckedRisk:
+    """A bound measure of one's own, with every array it returns checked.
+
+    Parameters
+    ----------
+    inner : BoundRisk
+        What its ``bind`` returned.
+    pattern : TransitionPattern
+        Of the belief.
+    name : str
+        Of the measure, for messages.
+    """
+
+    def __init__(self, inner: Any, pattern: TransitionPattern, name: str, depth: int = 0) -> None:
+        missing = [f"{method}()" for method in _METHODS if not callable(getattr(inner, method, None))]
+        missing += [] if hasattr(inner, "basis") else ["basis"]
+        if missing or isinstance(inner, type):
+            raise RiskMeasureError(
+                f"{name}.bind must return an object with evaluate(), rows(), fixed_entries(), approximation() and basis "
+                f"(brmdp.risk.BoundRisk); the {type(inner).__name__} lacks {', '.join(missing)}"
+            )
+        if not isinstance(inner.basis, str) or inner.basis not in BASES:
+            raise RiskMeasureError(f"basis of {name} must be one of {BASES}; got {inner.basis!r}")
+        own = getattr(inner, "pattern", pattern)
+        if isinstance(own, TransitionPattern) and not own.same_as(pattern):
+            raise RiskMeasureError(f"{name}.bind must return a measure of the belief's own transitions; it has others")
+        if depth > _DEEPEST:
+            raise RiskMeasureError(
+                f"approximation() of {name} must come to an end, with None; it did not in {depth} steps"
+            )
+        self.basis: str = inner.basis
+        self._inner: BoundRisk = inner
+        self._pattern = pattern
+        self._name = name
+        self._depth = depth
+
+    def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
+        """The measure's values, finite and of ``pairs`` only, and a bound on their error."""
+        # copies, so that nothing the measure does to its arguments reaches the solver
+        own = np.full(out.size, np.nan)
+        error = self._inner.evaluate(targets.copy(), pairs.copy(), own)
+        values = own[pairs]
+        if not np.isfinite(values).all():
+            bad = int(pairs[np.argmax(~np.isfinite(values))])
+            raise RiskMeasureError(
+                f"{self._name}.evaluate must write a finite value for every pair asked for; "
+                f"got {own[bad]} at {self._where(bad)}"
+            )
+        own[pairs] = np.nan
+        if not np.isnan(own).all():
+            bad = int(np.argmax(~np.isnan(own)))
+            raise RiskMeasureError(
+                f"{self._name}.evaluate must write only the pairs asked for; it wrote {self._where(bad)}"
+            )
+        if isinstance(error, bool) or not isinstance(error, int | float | np.floating):
+            raise RiskMeasureError(f"{self._name}.evaluate must return its error bound, a number; got {error!r}")
+        if not 0.0 <= float(error) < math.inf:
+            raise RiskMeasureError(
+                f"{self._name}.evaluate must return a finite error bound, not negative; got {float(error)!r}"
+            )
+        out[pairs] = values
+        return float(error)
+
+    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+        """The measure's rows: of the right length, finite and, unless it is only approximate, probability vectors."""
+        found = self._inner.rows(targets.copy(), values.copy(), pairs.copy(), precise=precise)
+        return self._checked_rows(found, pairs, "rows", ROW_TOLERANCE)
+
+    def fixed_entries(self) -> FloatArray | None:
+        """The measure's fixed rows, if it has any: probability vectors."""
+        found = self._inner.fixed_entries()
+        return None if found is None else self._checked_rows(found, self._pattern.pairs, "fixed_entries", 1e-8)
+
+    def approximation(self) -> BoundRisk | None:
+        """The measure's own, checked too."""
+        found = self._inner.approximation()
+        return None if found is None else CheckedRisk(found, self._pattern, self._name, self._depth + 1)
+
+    def require_contraction(self, targets: FloatArray) -> None:
+        """Look for evidence, at ``targets``, against what an error bound rests on.
+
+        The rows of all pairs must be probability vectors, a constant added to all targets must be added to all values, and no
+        value may fall where some targets of a pair rise: the low ones to their mean, the high ones by the range of all, the
+        lowest or the highest by a thousandth of it. A measure that passes may still break the properties elsewhere; one that
+        fails has no contraction, and its plan no bound.
+        """
+        if self.basis == APPROXIMATE:
+            return
+        pattern = self._pattern
+        pairs = pattern.pairs
+        spread = float(targets.max() - targets.min()) or 1.0
+        begins, widths = pattern.indptr[pairs], pattern.row_widths
+        middle = np.repeat(np.add.reduceat(targets, begins) / widths, widths)
+        lowest = targets == np.repeat(np.minimum.reduceat(targets, begins), widths)
+        highest = targets == np.repeat(np.maximum.reduceat(targets, begins), widths)
+        fall = "must not fall when targets rise"
+        here, error = self._values(targets)
+        self.rows(targets, here, pairs)
+        for changed, added, what in (
+            (targets + spread, spread, f"must grow by {spread:.3g} when all targets do"),
+            (np.maximum(targets, middle), None, fall),
+            (targets + spread * (targets > middle), None, fall),
+            (targets + 1e-3 * spread * lowest, None, fall),
+            (targets + 1e-3 * spread * highest, None, fall),
+        ):
+            there, more = self._values(changed)
+            allowed = error + more + PROBE_TOLERANCE * float(np.abs(changed).max())
+            change = there[pairs] - here[pairs]
+            wrong = change < -allowed if added is None else np.abs(change - added) > allowed
+            if wrong.any():
+                k = int(np.argmax(wrong))
+                raise RiskMeasureError(
+                    f"the values of {self._name} {what}, or no error bound holds; "
+                    f"got a change of {change[k]:.6g} at {self._where(int(pairs[k]))}"
+                )
+
+    def _values(self, targets: FloatArray) -> tuple[FloatArray, float]:
+        out = np.full(self._pattern.n_pairs, -np.inf)
+        return out, self.evaluate(targets, self._pattern.pairs, out)
+
+    def _checked_rows(self, found: Any, pairs: IntArray, name: str, tolerance: float) -> FloatArray:
+        widths = self._pattern.widths[pairs]
+        source = f"{self._name}.{name}"
+        if not isinstance(found, np.ndarray) or found.dtype.kind not in "biuf":
+            raise RiskMeasureError(f"{source} must be an array of real numbers; got {type(found).__name__}")
+        if found.shape != (int(widths.sum()),):
+            raise RiskMeasureError(
+                f"{source} must hold one number per possible transition of the pairs asked for, ({int(widths.sum())},); "
+                f"got shape {found.shape}"
+            )
+        rows = np.ascontiguousarray(found, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise RiskMeasureError(f"{source} must be finite; got {rows[~np.isfinite(rows)][0]}")
+        if self.basis == APPROXIMATE and name == "rows":
+            return rows
+        sums = np.add.reduceat(rows, np.concatenate(([0], np.cumsum(widths)[:-1])))
+        for bad, value, what in (
+            (rows < -tolerance, rows, "must not be negative"),
+            (np.abs(sums - 1.0) > tolerance, sums, "must sum to one in every row"),
+        ):
+            if bad.any():
+                k = first_bad(bad)[0]
+                row = k if value is sums else int(np.searchsorted(np.cumsum(widths), k, side="right"))
+                raise RiskMeasureError(f"{source} {what}; got {value[k]:.6g} at {self._where(int(pairs[row]))}")
+        return rows
+
+    def _where(self, pair: int) -> str:
+        s, a = divmod(pair, self._pattern.n_actions)
+        return f"(s={s}, a={a})"

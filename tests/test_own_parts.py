@@ -1,0 +1,350 @@
+"""Beliefs and risk measures of one's own: planned honestly, checked at the boundary, or refused by name."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import brmdp
+from brmdp import agents
+from brmdp.risk.measures import DRAW_SEED, DRAWS
+from foreign import Altered, Boastful, Jittered, MeanPlus, Storable, Sure
+from problems import dense, problem
+
+CASE = dense(1)
+PHI = CASE.belief.concentration()
+INVALID = brmdp.InvalidInputError
+
+
+def plan_of(belief, risk, **options):
+    return brmdp.plan(belief, CASE.rewards, CASE.discount, risk=risk, **options)
+
+
+# --- beliefs: quantiles from draws ------------------------------------------------------------------------------------
+
+
+def empirical(draws, levels, lower_tail):
+    """Oracle: order statistic ⌈nα⌉ of sorted draws, or the mean of the lowest nα of them, the last in part."""
+
+    def risk(pair, targets):
+        begin, end = CASE.belief.pattern.indptr[pair : pair + 2]
+        values = np.sort(draws[:, begin:end] @ targets[begin:end])
+        wanted = levels * len(values)
+        if not lower_tail:
+            return values[int(np.ceil(wanted - 1e-9)) - 1]
+        whole = int(wanted)
+        return (values[:whole].sum() + (wanted - whole) * values[min(whole, len(values) - 1)]) / wanted
+
+    return risk
+
+
+@pytest.mark.parametrize(("measure", "lower_tail"), [(brmdp.Quantile, False), (brmdp.CVaR, True)])
+@pytest.mark.parametrize("level", [0.1, 0.37])
+def test_a_belief_that_offers_draws_is_planned_from_draws(measure, lower_tail, level):
+    got = plan_of(Jittered(PHI), measure(level))
+    assert got.status == got.basis == "sampled"
+    assert "of the sampled problem" in repr(got)
+    mean, exact = CASE.plan(brmdp.Mean()), CASE.plan(measure(level))
+    assert exact.status == "converged"
+    assert "sampled" not in repr(exact)
+    apart = np.abs(mean.values - exact.values).max()
+    assert np.abs(got.values - exact.values).max() < 0.1 * apart, "near the truth, far from the mean"
+    # the fixed point of the same draws, sorted by hand
+    draws = Jittered(PHI).sample_entries(DRAWS, np.random.default_rng(DRAW_SEED))
+    risk = empirical(draws, level, lower_tail)
+    rewards, next_states = CASE.rewards.reshape(-1), CASE.belief.pattern.next_states
+    values = np.zeros(CASE.n_states)
+    for _ in range(130):
+        targets = rewards + CASE.discount * values[next_states]
+        values = np.array([risk(pair, targets) for pair in range(12)]).reshape(4, 3).max(axis=1)
+    np.testing.assert_allclose(got.values, values, rtol=0, atol=got.error_bound + 1e-10)
+    np.testing.assert_array_equal(got.values, plan_of(Jittered(PHI), measure(level)).values)
+
+
+def test_extreme_levels_take_more_draws_or_are_refused():
+    low = brmdp.Quantile(1e-3).bind(Jittered(PHI))
+    assert low._weights.size == 20_000
+    assert brmdp.Quantile(1 - 1e-3).bind(Jittered(PHI))._weights.size == 20_000
+    assert brmdp.CVaR(0.999).bind(Jittered(PHI))._weights.size == DRAWS
+    with pytest.raises(INVALID, match="alpha=1e-09 of a Jittered needs 20000000000 draws"):
+        plan_of(Jittered(PHI), brmdp.Quantile(1e-9))
+
+
+def test_only_a_belief_without_doubt_falls_back_on_the_mean():
+    mean = CASE.plan(brmdp.Mean())
+    for measure in (brmdp.Quantile(0.1), brmdp.CVaR(0.1), brmdp.Quantile(0.1, "saddlepoint")):
+        got = plan_of(Sure(PHI), measure)
+        assert got.status == "converged"
+        np.testing.assert_allclose(got.values, mean.values, rtol=0, atol=1e-12)
+    with pytest.raises(INVALID, match=r"saddlepoint.* needs Dirichlet rows; got a Jittered"):
+        plan_of(Jittered(PHI), brmdp.Quantile(0.1, "saddlepoint"))
+
+    class Silent(Jittered):
+        sample_entries = None
+
+    with pytest.raises(INVALID, match=r"method sample_entries\(\) to be planned from draws; Silent has none"):
+        plan_of(Silent(PHI), brmdp.Quantile(0.1))
+    assert plan_of(Silent(PHI), brmdp.Mean()).status == "converged"
+
+
+def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
+    problem = (CASE.rewards, CASE.discount, 0.9)
+    with pytest.raises(INVALID, match="exact quantiles for a certificate; a Jittered offers draws"):
+        brmdp.certify(Jittered(PHI), *problem)
+    for kind in (Boastful, Sure):
+        with pytest.raises(brmdp.ContradictionError, match=rf"held in \d+ of 1000: the {kind.__name__} does not keep"):
+            brmdp.certify(kind(PHI), *problem, rng=1)
+        assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
+
+    class Undecided(Boastful):
+        rows_independent = None
+
+    with pytest.raises(INVALID, match="rows_independent"):
+        brmdp.certify(Undecided(PHI), *problem)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
+    """V = 1/(1 − γp) at state 0 and 0 at state 1, p prescribed draw by draw: exactly ``held`` of 200 draws hold."""
+    law = stats.binom(200, confidence)
+    least = int(np.flatnonzero(law.cdf(np.arange(201)) >= 1e-6)[0])
+
+    class Prescribed(Sure):
+        def sample_entries(self, n, rng, pairs=None):
+            p = np.where(np.arange(n) < self.held, 0.9, 0.1)
+            return np.stack([p, 1 - p, np.ones(n)], axis=1)
+
+    belief = Prescribed([[[1.0, 1.0]], [[0.0, 1.0]]])
+    rewards = np.array([[1.0], [0.0]])
+    belief.held = least
+    got = brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
+    assert got.coverage == least / 200
+    belief.held = least - 1
+    with pytest.raises(brmdp.ContradictionError, match=f"held in {least - 1} of 200"):
+        brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "message"),
+    [
+        ("mean_entries", lambda a: a[:-1], r"must have shape \(48,\); got \(47,\)"),
+        ("mean_entries", lambda a: a * 1.01, r"must sum to one over s'; got 1.01 at \(s=0, a=0\)"),
+        ("mean_entries", lambda a: a * np.nan, "must be finite"),
+        ("sample_entries", lambda a: a[:, :-1], "must have shape"),
+        ("sample_entries", lambda a: a[:-1], "must have shape"),
+        ("sample_entries", lambda a: a - 1.0, "must not be negative"),
+        ("sample_entries", lambda a: a.astype(complex), "real numbers"),
+        ("gather_rewards", lambda a: a[:-1], "one number per possible transition"),
+    ],
+)
+def test_what_a_belief_returns_is_checked(method, change, message):
+    class Poor(Jittered):
+        pass
+
+    def poor(self, *arguments, **options):
+        return change(getattr(Jittered, method)(self, *arguments, **options))
+
+    setattr(Poor, method, poor)
+    risks = [brmdp.Mean()] if method == "mean_entries" else [brmdp.Quantile(0.1), brmdp.CVaR(0.1)]
+    if method == "sample_entries":
+        risks += [brmdp.PosteriorSample(rng=1), brmdp.Quantile(0.1, brmdp.MonteCarlo(samples=5, rng=1))]
+    for risk in risks:
+        with pytest.raises(INVALID, match=rf"Poor.{method} .*{message}"):
+            plan_of(Poor(PHI), risk)
+
+
+def test_concentrations_and_patterns_of_ones_own_are_checked():
+    class Short(Boastful):
+        concentration_entries = property(lambda self: self._flat[:-1])
+
+    class NoOffsets(Jittered):
+        concentration_entries = property(lambda self: self._flat)
+
+    class Beyond(Jittered):
+        def __init__(self, phi):
+            super().__init__(phi)
+            self.pattern.next_states[3] = 10**9
+
+    for kind, message in ((Short, "as many numbers"), (NoOffsets, "concentration_offsets"), (Beyond, "next_states must lie")):
+        with pytest.raises(INVALID, match=f"{message}"):
+            plan_of(kind(PHI), brmdp.Quantile(0.1))
+
+
+# --- beliefs in agents ------------------------------------------------------------------------------------------------
+
+
+def agent_of(belief):
+    return brmdp.Agent(
+        belief, CASE.rewards, CASE.discount, risk=brmdp.Mean(), restart=agents.EveryStep(), ties="lowest", rng=0
+    )
+
+
+def test_an_agent_with_a_belief_of_ones_own_is_saved_or_names_the_method(tmp_path):
+    agent = agent_of(Jittered(PHI))
+    agent.observe(0, agent.act(0), 1)
+    with pytest.raises(INVALID, match="belief must have arrays, from_arrays to be saved; Jittered has not"):
+        agent.save(tmp_path / "agent.npz")
+    assert not list(tmp_path.iterdir())
+    agent = agent_of(Storable(PHI))
+    agent.observe(0, agent.act(0), 1)
+    agent.save(tmp_path / "agent.npz")
+    with pytest.raises(INVALID, match=r"belief was a Storable.*load\(path, belief=…\)"):
+        brmdp.Agent.load(tmp_path / "agent.npz")
+    twin = brmdp.Agent.load(tmp_path / "agent.npz", belief=Storable)
+    np.testing.assert_array_equal(twin.policy, agent.policy)
+    np.testing.assert_array_equal(twin.belief.mean_entries(), agent.belief.mean_entries())
+
+
+def test_an_agent_names_what_its_belief_lacks():
+    class Rigid(Jittered):
+        @property
+        def copy(self):
+            raise AttributeError
+
+    with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid has not"):
+        agent_of(Rigid(PHI))
+
+
+# --- measures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_measure_of_ones_own_is_planned_like_the_librarys():
+    for inner in (brmdp.Quantile(0.2), brmdp.CVaR(0.3), brmdp.Mean(), brmdp.Quantile(0.2, "saddlepoint")):
+        own, plain = CASE.plan(Altered(inner)), CASE.plan(inner)
+        np.testing.assert_array_equal(own.values, plain.values)
+        assert (own.status, own.error_bound, own.basis) == (plain.status, plain.error_bound, plain.basis)
+        np.testing.assert_allclose(own.kernel(), plain.kernel(), rtol=0, atol=1e-9)
+    shifted = Altered(evaluate=lambda bound: lambda w, pairs, out: _shift(bound, w, pairs, out))
+    np.testing.assert_allclose(CASE.plan(shifted).values, CASE.plan(brmdp.Quantile(0.2)).values - 5.0, atol=1e-7)
+
+
+def _shift(bound, targets, pairs, out):
+    """A constant fee for every decision keeps monotony and q(w + c) = q(w) + c."""
+    error = bound.evaluate(targets, pairs, out)
+    out[pairs] -= 1.0
+    return error
+
+
+@pytest.mark.parametrize("method", ["newton", "value-iteration"])
+@pytest.mark.parametrize("weight", [4.0, 1.0, -4.0])
+@pytest.mark.parametrize("honest", [True, False])
+def test_mean_and_deviations_have_no_error_bound(method, weight, honest):
+    """Not monotone, so several fixed points: nothing may say converged, whether or not its rows show it."""
+    with pytest.raises(brmdp.RiskMeasureError, match="MeanPlus"):
+        CASE.plan(MeanPlus(weight, honest), method=method, tolerance=1e-4, max_iterations=300)
+
+
+def rows_changed(change):
+    return lambda bound: lambda *arguments, **options: change(bound.rows(*arguments, **options))
+
+
+def evaluate_changed(after, result=None):
+    def of(bound):
+        def evaluate(targets, pairs, out):
+            error = bound.evaluate(targets, pairs, out)
+            after(out, pairs)
+            return error if result is None else result
+
+        return evaluate
+
+    return of
+
+
+def scribble(out, pairs):
+    out[:] = np.where(np.isnan(out), 1.0, out)
+
+
+def set_nan(out, pairs):
+    out[pairs[0]] = np.nan
+
+
+def nothing(out, pairs):
+    """Leave the values alone."""
+
+
+BAD_MEASURES = {
+    "rows too short": (dict(rows=rows_changed(lambda r: r[:-1])), "rows must hold one number per possible transition"),
+    "rows too long": (dict(rows=rows_changed(lambda r: np.append(r, 0.0))), "rows must hold one number"),
+    "rows as a matrix": (dict(rows=rows_changed(lambda r: r[:, None])), "rows must hold one number"),
+    "rows as a list": (dict(rows=rows_changed(list)), "rows must be an array"),
+    "rows complex": (dict(rows=rows_changed(lambda r: r * 1j)), "rows must be an array of real numbers"),
+    "rows not finite": (dict(rows=rows_changed(lambda r: r * np.inf)), "rows must be finite"),
+    "rows negative": (dict(rows=rows_changed(lambda r: 2 * r - 0.25)), "rows must not be negative"),
+    "rows too heavy": (dict(rows=rows_changed(lambda r: 1.01 * r)), "rows must sum to one"),
+    "fixed too short": (dict(fixed_entries=lambda b: lambda: np.ones(3)), "fixed_entries must hold one number"),
+    "fixed too light": (dict(fixed_entries=lambda b: lambda: np.full(48, 0.2)), "fixed_entries must sum to one"),
+    "values elsewhere": (dict(evaluate=evaluate_changed(scribble)), "write only the pairs asked for"),
+    "values missing": (dict(evaluate=evaluate_changed(set_nan)), "finite value for every pair"),
+    "error negative": (dict(evaluate=evaluate_changed(nothing, -1e-9)), "error bound, not negative"),
+    "error not a number": (dict(evaluate=evaluate_changed(nothing, np.nan)), "finite error bound"),
+    "error of another kind": (dict(evaluate=evaluate_changed(nothing, "small")), "error bound, a number"),
+    "endless approximations": (dict(approximation=lambda b: lambda: b), "must come to an end"),
+    "basis unknown": (dict(basis="certain"), "basis of Altered must be one of"),
+    "evaluate missing": (dict(without=("evaluate",)), r"lacks evaluate\(\)"),
+    "rows missing": (dict(without=("rows", "basis")), r"lacks rows\(\), basis"),
+    "approximation missing": (dict(without=("approximation",)), r"lacks approximation\(\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MEASURES)
+def test_what_a_measure_returns_is_checked(name):
+    changes, message = BAD_MEASURES[name]
+    inner = SelfApproximating() if name == "endless approximations" else Altered(**changes)
+    message = message.replace("Altered", type(inner).__name__)
+    for method in ("newton",) if name == "endless approximations" else ("newton", "value-iteration"):
+        with pytest.raises(brmdp.RiskMeasureError, match=message):
+            # a policy leaves pairs alone that a plan would ask for
+            CASE.evaluate([0, 1, 2, 0], inner, method=method, max_iterations=300, tolerance=1e-6)
+
+
+class SelfApproximating:
+    def bind(self, belief):
+        bound = brmdp.Quantile(0.2).bind(belief)
+        bound.approximation = lambda: bound
+        return bound
+
+
+def test_bind_that_returns_nothing_useful():
+    class Empty:
+        def bind(self, belief):
+            return None
+
+    with pytest.raises(brmdp.RiskMeasureError, match=re.escape("Empty.bind must return an object with evaluate()")):
+        CASE.plan(Empty())
+    with pytest.raises(brmdp.RiskMeasureError, match="Empty.bind"):
+        CASE.backup(Empty(), np.zeros(4))
+
+
+def test_a_measure_of_another_belief_is_refused():
+    class Elsewhere:
+        def bind(self, belief):
+            return brmdp.Mean().bind(problem("sparse-1").belief)
+
+    with pytest.raises(brmdp.RiskMeasureError, match="belief's own transitions"):
+        CASE.plan(Elsewhere())
+
+
+def test_a_measure_cannot_change_what_it_is_shown():
+    class Meddling:
+        def bind(self, belief):
+            bound = brmdp.Mean().bind(belief)
+            evaluate = bound.evaluate
+
+            def meddle(targets, pairs, out):
+                error = evaluate(targets, pairs, out)
+                targets[:] = 0.0
+                pairs[:] = 0
+                return error
+
+            bound.evaluate = meddle
+            return bound
+
+    np.testing.assert_array_equal(CASE.plan(Meddling()).values, CASE.plan(brmdp.Mean()).values)
+
+
+def test_translation_is_probed():
+    """q(w) = 1.05·mean is monotone, and expands by 1.05: with γ = 0.8 it would still converge, to a wrong bound."""
+    stretched = Altered(brmdp.Mean(), evaluate=evaluate_changed(lambda out, pairs: out.__setitem__(pairs, 1.05 * out[pairs])))
+    with pytest.raises(brmdp.RiskMeasureError, match="must grow by"):
+        CASE.plan(stretched)
