@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import Any
 from brmdp.analysis.claims import CLAIMS
 from brmdp.analysis.judgement import JudgedClaim, judge, merged
 from brmdp.analysis.summary import (
+    TERMINAL,
     claims_as_markdown,
     claims_as_text,
     count_of_runs,
+    error_statement,
     summarise,
     summary_table,
     verdict_counts,
@@ -91,7 +94,7 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
         "summary.json": _json(content.summary),
         "summary.md": table.as_markdown() + "\n",
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": claims_as_markdown(claims) + "\n" if claims else "",
+        "claims.md": _markdown(claims) if claims else "",
     }
     pictures = {
         f"{name}.{kind}": picture(figure, kind) for name, figure in content.figures.items() for kind in ("png", "pdf")
@@ -101,6 +104,7 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
+        parts += [textwrap.fill(statement, TERMINAL)] if (statement := error_statement(claims)) else []
     return Report("\n\n".join(parts), content.summary, claims, files)
 
 
@@ -122,7 +126,7 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
     claims = merged([claim for report in reports for claim in report.claims])
     contents = {
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": f"{verdict_counts(claims)}.\n\n{claims_as_markdown(claims)}\n",
+        "claims.md": f"{verdict_counts(claims)}.\n\n{_markdown(claims)}",
     }
     _write_all(directory, contents, {})
     return claims
@@ -134,6 +138,11 @@ def write_schematics(directory: Path) -> tuple[Path, ...]:
         f"{name}.{kind}": picture(figure, kind) for name, figure in schematics().items() for kind in ("png", "pdf")
     }
     return _write_all(directory, {}, pictures)
+
+
+def _markdown(claims: Sequence[JudgedClaim]) -> str:
+    """The table of claims, and how often their verdicts are wrong."""
+    return "\n\n".join(filter(None, [claims_as_markdown(claims), error_statement(claims)])) + "\n"
 
 
 def _json(content: Any) -> str:
