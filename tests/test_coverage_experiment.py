@@ -90,7 +90,7 @@ def test_workers_change_nothing(stored, tmp_path):
 def told(coverage, *, confidence=0.8, certified=0.9, above=0, held=True, name="base", **changes):
     """Made-up replications: thirty runs of two worlds."""
     shape = np.ones((30, 2))
-    luck = 1.0 + 0.001 * np.arange(30)[:, None]
+    luck = 1.0 + 0.001 * (np.arange(30) - 14.5)[:, None]
     columns = {
         "coverage": coverage * shape,
         "held_in_truth": held * shape,
