@@ -170,7 +170,9 @@ def test_growth_exponents_against_moments_and_jackknife():
         early, late = ([sum(row[:n]) for row in regrets.tolist()] for n in (30, 300))
         found = growth(records, benchmark)
         wanted = bayesian_regret.growth_interval(early, late, 10.0)
-        np.testing.assert_allclose([found.mean, found.low, found.high], wanted, rtol=1e-10)
+        np.testing.assert_allclose([found.mean, found.low, found.high], wanted, rtol=1e-9)
+        error = bayesian_regret.growth_error(early, late, 10.0)
+        assert float(found.standard_error) == pytest.approx(error, rel=1e-10)
         # the two differ in second order
         assert float(found.standard_error) == pytest.approx(
             bayesian_regret.jackknife_error(early, late, 10.0), rel=0.05
@@ -178,13 +180,13 @@ def test_growth_exponents_against_moments_and_jackknife():
 
 
 def test_intervals_of_the_exponent_hold_the_truth():
-    """400 repetitions of 40 runs: 95 % coverage to 4 standard errors (0.011 each)."""
+    """400 repetitions of 40 runs: 95 % coverage or more, to 4 standard errors (0.011 each)."""
     case = replace(EXPERIMENT.cases[0], steps=20, shown_steps=20)
     held = 0
     for seed in range(400):
         found = growth(made_up(case, true=0.7, seed=seed, spread=0.3), "true")
         held += bool(found.low < 0.7 < found.high)
-    assert abs(held / 400 - 0.95) < 4 * 0.011
+    assert held / 400 > 0.95 - 4 * 0.011
 
 
 def test_no_regret_has_no_exponent():

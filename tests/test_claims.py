@@ -5,18 +5,20 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from brmdp import solve
 from brmdp.analysis import CLAIMS, Claim, Comparison, Region, Verdict, estimate, judge, merged
 from brmdp.analysis.claims import DELTA_TABLE
-from brmdp.analysis.judgement import ABOVE_ZERO, BELOW_ZERO
+from brmdp.analysis.judgement import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison
 from brmdp.analysis.measures import HALF_OF_RIGHT, ROBUST_REGRET, SECONDS, TRUE_REGRET, Measure
-from brmdp.analysis.summary import claims_as_markdown, claims_as_text, verdict_counts
+from brmdp.analysis.replications import certain, proportion
+from brmdp.analysis.summary import claims_as_markdown, claims_as_text, error_statement, verdict_counts
 from brmdp.envs import riverswim
 from brmdp.experiments import ALL, EXPERIMENTS, CaseRecords
 from oracles import analysis as oracle
 
-STEPS, SHOWN, RUNS = 900, 600, 12
+STEPS, SHOWN, RUNS = 900, 600, 60
 
 
 def made_up(
@@ -161,7 +163,42 @@ def test_rules_agree_with_the_plain_ones(low, high):
 def test_a_difference_of_exactly_nothing_is_not_resolved_either_way():
     nothing = estimate(np.zeros(10))
     assert BELOW_ZERO.judge(nothing) is ABOVE_ZERO.judge(nothing) is Verdict.NOT_RESOLVED
-    assert Region.around(0.0, 0.1).judge(nothing) is Verdict.REPRODUCED
+    assert Region.around(0.0, 0.1).judge(nothing) is Verdict.NOT_RESOLVED
+
+
+@pytest.mark.parametrize("samples", [np.full(100, -5.0), np.full(100, 0.1) + 0.2, -5.0 + 1e-15 * np.arange(100)])
+def test_equal_runs_resolve_nothing_but_certain_numbers_do(samples):
+    """Up to rounding: a hundred equal runs leave no spread to judge by; a number that is no average needs none."""
+    found = estimate(samples)
+    for region in (Region(high=1.0), Region.around(float(samples[0]), 1.0), Region(low=7.0)):
+        judged = JudgedComparison.of("x", "q", found, region)
+        assert judged.verdict is Verdict.NOT_RESOLVED
+        assert "no spread to judge by" in judged.numbers()
+        assert judged.as_json()["interval"] is None
+    assert Region(high=0.0).judge(certain(-5.0, 100)) is Verdict.REPRODUCED
+    assert Region(low=0.0).judge(certain(-5.0, 100)) is Verdict.CONTRADICTED
+    # an interval without width from elsewhere is not trusted either
+    assert Region(high=0.0).judge(dataclasses.replace(certain(-5.0, 100), exact=False)) is Verdict.NOT_RESOLVED
+
+
+def test_equal_shares_are_judged_by_what_their_range_leaves_open():
+    """Clopper and Pearson: 100 of 100 leaves 0.0362 open, 12 of 12 leaves 0.265."""
+    for runs, verdict in ((100, Verdict.REPRODUCED), (12, Verdict.NOT_RESOLVED)):
+        found = estimate(np.ones(runs), bounds=(0.0, 1.0))
+        assert float(found.low) == pytest.approx(0.025 ** (1 / runs), rel=1e-9)
+        assert float(found.high) == 1.0
+        assert Region(low=0.8).judge(found) is verdict
+
+
+def test_differences_of_rounding_are_none():
+    """Two agents whose regrets differ in the last digit are not told apart."""
+    records = told("frozenlake-0.7", LAKE)
+    twin = records["aq-brmdp"]
+    records["twin"] = dataclasses.replace(twin, true_regret=twin.true_regret * (1.0 + 1e-15))
+    for operation, region in (("difference", ABOVE_ZERO), ("reduction", Region(high=0.0))):
+        found = Comparison(TRUE_REGRET, "twin", "aq-brmdp", operation, region).judge("x", records)
+        assert found.estimate.mean != 0.0
+        assert found.verdict is Verdict.NOT_RESOLVED
 
 
 @pytest.mark.parametrize("runs", [0, 1, 2])
@@ -177,11 +214,12 @@ def verdicts_on(draw, region, repetitions=4000, runs=20):
 
 
 @pytest.mark.parametrize("region", [BELOW_ZERO, ABOVE_ZERO])
-def test_directional_rule_errs_in_one_of_forty_when_nothing_differs(region):
+def test_directional_rule_errs_in_one_of_forty_at_most_when_nothing_differs(region):
     rates = verdicts_on(lambda rng, runs: rng.normal(size=runs), region)
     tolerance = 4 * np.sqrt(0.025 * 0.975 / 4000)
-    assert abs(rates[Verdict.REPRODUCED] - 0.025) < tolerance
-    assert abs(rates[Verdict.CONTRADICTED] - 0.025) < tolerance
+    for verdict in (Verdict.REPRODUCED, Verdict.CONTRADICTED):
+        # not much less either: the interval costs a seventh of the width of Student's t
+        assert 0.01 - tolerance < rates[verdict] < 0.025 + tolerance
 
 
 def test_directional_rule_stands_skewed_regrets_on_common_seeds():
@@ -191,7 +229,7 @@ def test_directional_rule_stands_skewed_regrets_on_common_seeds():
         return (shared + rng.exponential(size=runs)) - (shared + rng.exponential(size=runs))
 
     rates = verdicts_on(draw, BELOW_ZERO)
-    assert rates[Verdict.REPRODUCED] + rates[Verdict.CONTRADICTED] < 0.065
+    assert rates[Verdict.REPRODUCED] + rates[Verdict.CONTRADICTED] < 0.05
 
 
 def test_true_differences_are_found_and_false_ones_contradicted():
@@ -314,7 +352,7 @@ def test_verdict_is_that_of_the_worst_comparison():
         (claim,) = judge([Claim("x", "says", "test", comparisons)], "frozenlake-0.7", records)
         assert claim.verdict is verdict
         assert [c.verdict for c in claim.comparisons].count(Verdict.REPRODUCED) == comparisons.count(good)
-    assert claim.comparisons[1].note == f"equal in all {RUNS} runs"
+    assert claim.comparisons[1].numbers() == "0 in every run; claimed above 0; no spread to judge by"
 
 
 def test_what_is_missing_is_said():
@@ -347,6 +385,105 @@ def test_numbers_of_a_comparison_are_those_of_the_oracle():
         np.testing.assert_allclose([found.mean, found.low, found.high], numbers, rtol=1e-8)
 
 
+# --- how often a verdict is wrong --------------------------------------------------------------------------------------
+
+
+def claim_of(columns, region=BELOW_ZERO, measured=()):
+    """A judged claim of one comparison per column, and of others that are only measured."""
+    judged = [JudgedComparison.of("x", f"q{i}", estimate(column), region) for i, column in enumerate(columns)]
+    only = [JudgedComparison.of("x", f"m{i}", estimate(column)) for i, column in enumerate(measured)]
+    return JudgedClaim("x", "says", "test", (*judged, *only))
+
+
+def test_intervals_of_a_claim_hold_jointly():
+    """m comparisons have confidence 1 − 0.05/m each, whatever is measured beside them; numbers without chance need none."""
+    samples = np.random.default_rng(3).gamma(2.0, size=(4, 30)) - 2.0
+    claim = claim_of(samples, measured=samples[:2])
+    for comparison, column in zip(claim.comparisons[:4], samples, strict=True):
+        assert comparison.estimate.confidence == pytest.approx(0.9875)
+        found = comparison.estimate
+        numbers = [float(part) for part in (found.mean, found.low, found.high)]
+        np.testing.assert_allclose(numbers, oracle.interval(column, 0.9875), rtol=1e-8)
+        content = comparison.as_json()
+        assert content["confidence"] == pytest.approx(0.9875)
+        assert content["interval"] == pytest.approx(numbers[1:])
+        assert content["ci95"] == pytest.approx(oracle.interval(column)[1:])
+        assert "(98.75 %)" in comparison.numbers()
+    assert [comparison.estimate.confidence for comparison in claim.comparisons[4:]] == [0.95, 0.95]
+    assert claim.error_rate == claim.as_json()["error_rate"] == 0.05
+    looked_at = JudgedComparison.of("x", "exceptions", certain(0.0, 9), Region(high=0.5))
+    with_certain = JudgedClaim("x", "says", "test", (looked_at, *claim.comparisons[:1]))
+    assert with_certain.comparisons[1].estimate.confidence == 0.95
+    assert JudgedClaim("x", "says", "test", (looked_at,)).error_rate == 0.0
+    assert claim_of([], measured=samples).error_rate is None
+
+
+def test_shares_are_corrected_by_the_same_rule():
+    happened = np.arange(50) < 41
+    claim = JudgedClaim("x", "", "", tuple(JudgedComparison.of("x", "q", proportion(happened), ABOVE_ZERO) for _ in "ab"))
+    exact = stats.binomtest(41, 50).proportion_ci(0.975, method="exact")
+    found = claim.comparisons[0].estimate
+    assert (float(found.low), float(found.high)) == pytest.approx((exact.low, exact.high))
+
+
+def test_claims_over_several_experiments_are_corrected_over_all_of_them():
+    """One comparison in each of two lakes: alone at 95 %, together at 97.5 %."""
+    assert [c.estimate.confidence for c in both(LAKE, None).comparisons] == [0.95]
+    assert [c.estimate.confidence for c in both(LAKE, LAKE).comparisons] == [0.975, 0.975]
+
+
+def test_a_true_claim_of_ten_comparisons_is_rarely_contradicted():
+    """All ten true, by the smallest margin: one interval in twenty of each would contradict a quarter of such claims."""
+    rng = np.random.default_rng(8)
+    wrong, alone = 0, 0
+    for _ in range(150):
+        samples = rng.normal(size=(10, 20))
+        wrong += claim_of(samples).verdict is Verdict.CONTRADICTED
+        alone += any(BELOW_ZERO.judge(estimate(column)) is Verdict.CONTRADICTED for column in samples)
+    assert alone > 0.1 * 150
+    assert wrong <= 0.025 * 150 + 3 * np.sqrt(0.025 * 0.975 * 150)
+
+
+def test_error_rate_is_said():
+    rng = np.random.default_rng(9)
+    certainly = JudgedClaim("y", "", "", (JudgedComparison.of("x", "q", certain(0.0, 9), Region(high=0.5)),))
+    claims = [*(claim_of(rng.normal(size=(2, 9))) for _ in range(30)), certainly]
+    assert "30 claims are judged" in error_statement(claims)
+    assert "up to 1.5 wrong verdicts" in error_statement(claims)
+    assert error_statement(claims[:1]).startswith("1 claim is judged")
+    assert error_statement([certainly]) == ""
+
+
+def test_what_would_undo_a_verdict():
+    """100 runs miss a group of 2.95 % with probability 0.05: at −10 [−20, 0 …] it must lie far above to bring the mean to the border."""
+    share = 1.0 - 0.05**0.01
+    samples = np.random.default_rng(10).normal(-10.0, 4.0, size=100)
+    found = JudgedComparison.of("x", "q", estimate(samples), BELOW_ZERO)
+    high, beyond = float(found.estimate.high), found.overturned_by
+    assert (1.0 - share) * high + share * beyond == pytest.approx(0.0, abs=1e-9)
+    assert not found.fragile
+    assert found.as_json()["overturned_by"] == beyond
+    assert found.as_json()["unseen_share"] == pytest.approx(share)
+    # a verdict by a hair, with runs seen farther away than it takes
+    near = JudgedComparison.of("x", "q", estimate(samples), Region(high=high + 0.05))
+    assert near.verdict is Verdict.REPRODUCED
+    assert near.fragile
+    assert "undone if 3 % of runs, unseen here, lay at" in near.numbers()
+    # contradictions, either way, and margins
+    low = float(found.estimate.low)
+    for region, end, border in (
+        (Region(low=0.0), high, 0.0),
+        (Region(high=-30.0), low, -30.0),
+        (Region(-30.0, high + 1.0), high, high + 1.0),
+        (Region(low - 1.0, 30.0), low, low - 1.0),
+    ):
+        moved = (1.0 - share) * end + share * region.overturned_by(estimate(samples))
+        assert moved == pytest.approx(border)
+    # no verdict, nothing to undo; and a known range reckons with such groups already
+    assert Region(-11.0, 0.0).overturned_by(estimate(samples)) is None
+    assert Region(high=20.0).overturned_by(estimate(samples, bounds=(-40.0, 20.0))) is None
+
+
 def test_distance_from_the_paper_is_in_standard_errors():
     records = told("delta-sensitivity", TABLE)
     name = "aq-brmdp-delta-5"
@@ -360,7 +497,7 @@ def test_distance_from_the_paper_is_in_standard_errors():
 
 def test_a_measure_of_ones_own():
     records = told("frozenlake-0.7", LAKE)
-    longest = Measure("longest stay in {steps} steps", lambda found, steps: np.full(found.run.size, float(steps)))
+    longest = Measure("longest stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
     found = Comparison(longest, "aq-brmdp", operation="value", claimed=Region(low=0.0)).judge("x", records)
     assert found.quantity == "aq-brmdp: longest stay in 600 steps"
     assert found.verdict is Verdict.REPRODUCED

@@ -285,7 +285,7 @@ def test_different_numbers_of_runs_are_named():
         fewer, **{part: getattr(fewer, part)[:4] for part in ("run", "state", "reward", "true_regret", "seconds")}
     )
     (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
-    assert any("4 to 12 runs" in text for text in texts_in(figure))
+    assert any("4 to 60 runs" in text for text in texts_in(figure))
 
 
 def test_names_of_figures_suit_every_file_system_and_differ():

@@ -259,7 +259,7 @@ def test_a_single_run_of_some_cases_is_reported(part, claims):
 
 # --- claims can fail --------------------------------------------------------------------------------------------------
 
-RUNS = 500
+RUNS = 1000
 
 
 def told(case, **columns):
@@ -324,7 +324,7 @@ def test_sound_records_are_reproduced():
     assert set(sound) == {
         *("deviation", "tail", "half", "identity", "simulated", "simulated-spread", "episodes"),
     }
-    # 500 numbers bound the share beyond 1.96 to ±0.02 and no better
+    # 1000 numbers bound the share beyond 1.96 to ±0.02 and no better
     assert {name for name, verdict in sound.items() if verdict != "reproduced"} == {"simulated-spread"}
     assert not contradicted(told_sums(width=0.98))
 

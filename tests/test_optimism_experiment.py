@@ -78,6 +78,7 @@ def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
     shape = (400, 12)
     k = np.tile(np.arange(1, 7), 2) * np.ones((400, 1))
     happened = (np.arange(400) < 400 * event)[:, None] * np.ones(12)
+    counted = theory.expected_episodes(steps_for(6, 0.6), 0.6) if begun is None else begun
     columns = {
         "episode": k,
         "event": happened,
@@ -85,7 +86,7 @@ def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
         "robust_optimistic": np.full(shape, robust),
         "stated_probability": 1 - 4 * delta * np.log(2 * k) / np.sqrt(k),
         "event_probability": np.full(shape, product),
-        "episodes_begun": np.full(shape, theory.expected_episodes(steps_for(6, 0.6), 0.6) if begun is None else begun),
+        "episodes_begun": np.full(shape, counted) + 0.1 * (-1.0) ** np.arange(400)[:, None],
     }
     return Replications(case, np.arange(400), columns, np.ones(400))
 

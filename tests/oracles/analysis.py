@@ -3,15 +3,48 @@
 import math
 import statistics
 
-from scipy import stats
+import numpy as np
+from scipy import integrate, optimize, stats
 
 
-def interval(samples):
-    """Mean and 95 % Student t interval of a list of numbers, by SciPy."""
+def random_weights_below(points, q):
+    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1): by the inversion of Gil-Pelaez, since it is P(Σ E_i (x_i − q) ≤ 0) for exponential E."""
+    gaps = np.asarray(points) - q
+    gaps = gaps / np.abs(gaps).max()
+
+    def integrand(t):
+        size = math.exp(-0.5 * np.log1p((t * gaps) ** 2).sum())
+        return math.sin(np.arctan(t * gaps).sum()) * size / t
+
+    # first the part where it matters, since the characteristic function of a sum of many is concentrated near zero
+    width = 1.0 / math.sqrt((gaps * gaps).sum())
+    parts = [(1e-14, 8.0 * width), (8.0 * width, 80.0 * width), (80.0 * width, math.inf)]
+    settings = {"epsabs": 1e-13, "epsrel": 1e-12, "limit": 400}
+    return 0.5 - math.fsum(integrate.quad(integrand, *part, **settings)[0] for part in parts) / math.pi
+
+
+def random_weights_quantile(points, level):
+    least, most = min(points), max(points)
+    if least == most:
+        return least
+    reach = 1e-9 * (most - least)
+    found = optimize.brentq(
+        lambda q: random_weights_below(points, q) - level, least + reach, most - reach, xtol=1e-13 * (most - least)
+    )
+    return float(found)
+
+
+def interval(samples, confidence=0.95, bounds=None):
+    """Mean and interval of a list of numbers: at each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds."""
     numbers = [float(x) for x in samples]
-    mean = statistics.fmean(numbers)
-    low, high = stats.ttest_1samp(numbers, mean).confidence_interval(0.95)
-    return mean, float(low), float(high)
+    mean, tail = statistics.fmean(numbers), (1.0 - confidence) / 2.0
+    least, most = (min(numbers), max(numbers)) if bounds is None else bounds
+    low = random_weights_quantile([*numbers, least], tail)
+    high = random_weights_quantile([*numbers, most], 1.0 - tail)
+    if bounds is None:
+        reach = -stats.t.ppf(tail, len(numbers) - 1) * statistics.stdev(numbers) / math.sqrt(len(numbers))
+        low, high = min(low, mean - reach), max(high, mean + reach)
+    return mean, low, high
 
 
 def running_sum(values):
@@ -45,18 +78,24 @@ def paired(first, second):
     return [first[run] - second[run] for run in sorted(first) if run in second]
 
 
-def ratio_interval(numerator, denominator):
-    """Ratio of means with its 95 % interval by the delta method, from variances and covariance."""
-    runs = len(numerator)
+def ratio_interval(numerator, denominator, confidence=0.95):
+    """Ratio of means with its interval: that of what each run moves it by, to first order."""
     top, bottom = statistics.fmean(numerator), statistics.fmean(denominator)
     ratio = top / bottom
+    moved = [ratio + x / bottom - top * y / bottom**2 for x, y in zip(numerator, denominator, strict=True)]
+    return interval(moved, confidence)
+
+
+def ratio_error(numerator, denominator):
+    """Standard error of a ratio of means by the delta method, from variances and covariance."""
+    bottom = statistics.fmean(denominator)
+    ratio = statistics.fmean(numerator) / bottom
     variance = (
         statistics.variance(numerator)
         + ratio**2 * statistics.variance(denominator)
         - 2.0 * ratio * statistics.covariance(numerator, denominator)
     ) / bottom**2
-    reach = float(stats.t.ppf(0.975, runs - 1)) * math.sqrt(variance / runs)
-    return ratio, ratio - reach, ratio + reach
+    return math.sqrt(variance / len(numerator))
 
 
 def directional_verdict(low, high, side):

@@ -284,5 +284,5 @@ def regret_table(records: Mapping[str, CaseRecords]) -> Table:
 
 
 def _two_decimals(found: Estimate) -> str:
-    ends = f" [{float(found.low):.2f}, {float(found.high):.2f}]" if found.has_interval else ""
+    ends = "" if np.isnan(found.low) else f" [{float(found.low):.2f}, {float(found.high):.2f}]"
     return f"{float(found.mean):.2f}{ends}"

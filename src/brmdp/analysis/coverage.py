@@ -15,6 +15,7 @@ from brmdp._validation import FloatArray
 from brmdp.analysis.curves import common_runs
 from brmdp.analysis.estimates import Estimate, estimate
 from brmdp.analysis.judgement import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison, Region
+from brmdp.analysis.measures import SHARE
 from brmdp.analysis.replications import heading, pooled, proportion
 from brmdp.analysis.summary import Table
 from brmdp.experiments import Experiment, Replications
@@ -72,7 +73,7 @@ def _summary(found: Replications) -> dict[str, Any]:
     return {
         **{key: found.case.parameters[key] for key in AXES},
         "worlds": int(coverage.size),
-        "coverage": estimate(coverage).as_json(),
+        "coverage": estimate(coverage, bounds=SHARE).as_json(),
         "least_coverage": float(coverage.min()),
         "held_in_truth": proportion(found.columns["held_in_truth"]).as_json(),
         "percent_below_quantile": {bound: estimate(below_quantile(found, bound)).as_json() for bound in BOUNDS},
@@ -109,7 +110,9 @@ def coverage_claims(experiment: Experiment, records: Mapping[str, Replications])
             "value at all states (Proposition 1).",
             "Share of posterior draws in which all bounds hold, averaged over random worlds and posteriors.",
             tuple(
-                JudgedComparison.of(name, f"{case}: coverage", estimate(pooled(found, "coverage")), _confident(found))
+                JudgedComparison.of(
+                    name, f"{case}: coverage", estimate(pooled(found, "coverage"), bounds=SHARE), _confident(found)
+                )
                 for case, found in records.items()
             ),
         ),

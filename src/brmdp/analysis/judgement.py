@@ -2,16 +2,23 @@
 
 A claim is a list of comparisons. A comparison estimates one number from the runs (a measure of one case, or a difference,
 ratio or reduction between two cases on common seeds) and claims that it lies in a region: below or above a number, or, for
-statements of closeness, within a margin. The 95 % interval decides:
+statements of closeness, within a margin. Its interval (:mod:`brmdp.analysis.estimates`) decides:
 
 - *reproduced*: the interval lies inside the region;
 - *contradicted*: it lies outside altogether;
-- *not resolved at this number of runs*: it reaches over an end of the region, or there are too few runs for an interval.
+- *not resolved at this number of runs*: it reaches over an end of the region, or there is none: too few runs, or all of them equal,
+  which leaves no spread to judge by. Only a number that is no average may have an interval without width.
 
 The verdict on a claim is that of its worst comparison. A statement that something *can* happen is an exception: it asks for
 one experiment in which it does, so it is contradicted only when all experiments that it speaks of are in and contradict it.
 
-A true difference of exactly zero is called reproduced, wrongly, in 2.5 % of repetitions, and contradicted in as many.
+**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of confidence 1 − 0.05/m (Bonferroni; over
+all experiments that a claim spans). So all intervals of a claim cover at once with probability 0.95, and a wrong verdict has a
+probability of at most :data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they promise. Claims are not corrected
+for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that are only measured have intervals of 95 % each.
+
+**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs may be unseen. For each verdict it is told
+where such a group, of the largest share that is missed with a probability of 5 %, would have to lie to undo it.
 """
 
 from __future__ import annotations
@@ -26,13 +33,14 @@ import numpy as np
 
 from brmdp._validation import FloatArray
 from brmdp.analysis.curves import common_runs
-from brmdp.analysis.estimates import MINIMUM_RUNS, Estimate, estimate, ratio_samples
+from brmdp.analysis.estimates import CONFIDENCE, MINIMUM_RUNS, Estimate, estimate, ratio_samples, unseen_share
 from brmdp.analysis.measures import Measure
 from brmdp.experiments import CaseRecords
 
 __all__ = [
     "ABOVE_ZERO",
     "BELOW_ZERO",
+    "CLAIM_ERROR",
     "Claim",
     "Comparison",
     "JudgedClaim",
@@ -42,6 +50,9 @@ __all__ = [
     "judge",
     "merged",
 ]
+
+CLAIM_ERROR = 0.05
+"""Probability of a wrong verdict on a claim, at most."""
 
 
 class Verdict(StrEnum):
@@ -71,11 +82,32 @@ class Region:
     def judge(self, found: Estimate) -> Verdict:
         """The verdict on an estimated number."""
         low, high = float(found.low), float(found.high)
+        if low == high and not found.exact:
+            return Verdict.NOT_RESOLVED
         if self.low < low and high < self.high:
             return Verdict.REPRODUCED
         if high < self.low or self.high < low:
             return Verdict.CONTRADICTED
         return Verdict.NOT_RESOLVED
+
+    def overturned_by(self, found: Estimate) -> float | None:
+        """Where a group of runs that were not seen would have to lie, or beyond, to undo the verdict.
+
+        Its share is :func:`~brmdp.analysis.estimates.unseen_share`. None where there is no verdict, or where the interval reckons
+        with such a group already.
+        """
+        verdict = self.judge(found)
+        if found.seen is None or verdict is Verdict.NOT_RESOLVED:
+            return None
+        low, high = float(found.low), float(found.high)
+        inside = verdict is Verdict.REPRODUCED
+        # which end of the interval has to move to which end of the region
+        moves = [(high if inside else low, self.high), (low if inside else high, self.low)]
+        if not inside:
+            moves = moves[:1] if self.high < low else moves[1:]
+        share = unseen_share(found.runs)
+        reached = [(abs(border - end), end + (border - end) / share) for end, border in moves if math.isfinite(border)]
+        return min(reached)[1] if reached else None
 
     def __str__(self) -> str:
         if math.isinf(self.low):
@@ -123,36 +155,36 @@ class Comparison:
     claimed: Region | None = None
     paper: float | None = None
 
-    def samples(self, records: Mapping[str, CaseRecords]) -> tuple[FloatArray, str]:
-        """Per-run numbers whose mean is the number compared, and what stands in the way where there are none."""
+    def estimate(self, records: Mapping[str, CaseRecords]) -> tuple[Estimate, str]:
+        """The number compared, and what stands in the way where it is not known."""
         names = [self.case] if self.operation == "value" else [self.case, self.baseline]
         known: list[FloatArray] = []
         for name in names:
             found = self.measure.samples(records[name]) if name in records else None
             if found is None:
-                return np.empty(0), f"{'not recorded for' if name in records else 'no runs of'} {name}"
+                missing = f"{'not recorded for' if name in records else 'no runs of'} {name}"
+                return estimate(np.empty(0)), missing
             known.append(found)
         if self.operation == "value":
-            return known[0], ""
+            return estimate(known[0], bounds=self.measure.bounds), ""
         mine, theirs = common_runs(*(records[name].run for name in names))
         case, baseline = known[0][mine], known[1][theirs]
         if self.operation == "ratio":
-            return ratio_samples(case, baseline), ""
+            return estimate(ratio_samples(case, baseline)), ""
         if self.operation == "reduction":
-            return 100.0 * ratio_samples(baseline - case, baseline), ""
-        equal = case.size > 1 and bool((case == baseline).all())
-        return case - baseline, f"equal in all {case.size} runs" if equal else ""
+            return estimate(100.0 * ratio_samples(baseline - case, baseline), scale=100.0), ""
+        return estimate(case - baseline, scale=float(np.abs([case, baseline]).max(initial=0.0))), ""
 
     def judge(self, experiment: str, records: Mapping[str, CaseRecords]) -> JudgedComparison:
-        """Estimate the number and judge the claim."""
-        samples, note = self.samples(records)
+        """Estimate the number and judge the claim, as if it were the only one."""
+        found, note = self.estimate(records)
         some = records.get(self.case)
         quantity = _WORDING[self.operation].format(
             case=self.case,
             baseline=self.baseline,
             measure=self.measure.name.format(steps="shown") if some is None else self.measure.named(some),
         )
-        return JudgedComparison.of(experiment, quantity, estimate(samples), self.claimed, paper=self.paper, note=note)
+        return JudgedComparison.of(experiment, quantity, found, self.claimed, paper=self.paper, note=note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +194,12 @@ class JudgedComparison:
     Attributes
     ----------
     experiment : str
-    quantity, claimed : str
-        What was estimated, and where it was claimed to lie ("" if nothing was claimed).
+    quantity : str
+        What was estimated.
+    region : Region or None
+        Where it was claimed to lie; None if nothing was claimed.
     estimate : Estimate
-    verdict : Verdict
+        With the interval that decides.
     paper : float or None
     note : str
         What a reader should know beside the numbers.
@@ -173,9 +207,8 @@ class JudgedComparison:
 
     experiment: str
     quantity: str
-    claimed: str
+    region: Region | None
     estimate: Estimate
-    verdict: Verdict
     paper: float | None
     note: str
 
@@ -191,10 +224,41 @@ class JudgedComparison:
         note: str = "",
     ) -> JudgedComparison:
         """Judge an estimated number; without a region it is only measured."""
-        if not note and not found.has_interval:
+        if not note and not found.has_interval and not found.exact:
             note = f"an interval needs {MINIMUM_RUNS} runs"
-        verdict = Verdict.MEASURED if claimed is None else claimed.judge(found)
-        return cls(experiment, quantity, "" if claimed is None else str(claimed), found, verdict, paper, note)
+        if claimed is not None and found.all_equal:
+            note = "; ".join(filter(None, [note, "no spread to judge by"]))
+        return cls(experiment, quantity, claimed, found, paper, note)
+
+    @property
+    def claimed(self) -> str:
+        """Where the number was claimed to lie, in words; "" if nothing was claimed."""
+        return "" if self.region is None else str(self.region)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval says."""
+        return Verdict.MEASURED if self.region is None else self.region.judge(self.estimate)
+
+    @property
+    def left_to_chance(self) -> bool:
+        """Whether there is a verdict to give that chance could make wrong."""
+        return self.region is not None and not self.estimate.exact
+
+    @property
+    def overturned_by(self) -> float | None:
+        """Where runs that were not seen would have to lie to undo the verdict; see :meth:`Region.overturned_by`."""
+        return None if self.region is None else self.region.overturned_by(self.estimate)
+
+    @property
+    def fragile(self) -> bool:
+        """Whether that is no farther away than the runs that were seen."""
+        beyond, seen = self.overturned_by, self.estimate.seen
+        return beyond is not None and seen is not None and float(seen[0]) <= beyond <= float(seen[1])
+
+    def at_confidence(self, confidence: float) -> JudgedComparison:
+        """Judged by an interval of another confidence."""
+        return replace(self, estimate=self.estimate.at_confidence(confidence))
 
     @property
     def standard_errors_from_paper(self) -> float | None:
@@ -208,7 +272,9 @@ class JudgedComparison:
 
     def numbers(self) -> str:
         """The numbers in one line."""
-        parts = [str(self.estimate)]
+        found = self.estimate
+        usual = found.exact or found.confidence == CONFIDENCE or bool(np.isnan(found.low))
+        parts = [str(found) + ("" if usual else f" ({100.0 * found.confidence:.4g} %)")]
         if self.claimed:
             parts.append(f"claimed {self.claimed}")
         if self.paper is not None:
@@ -216,6 +282,9 @@ class JudgedComparison:
             parts.append(f"paper {self.paper:g}" + ("" if apart is None else f", {apart:+.1f} s.e. apart"))
         if self.note:
             parts.append(self.note)
+        if self.fragile:
+            share = 100.0 * unseen_share(found.runs)
+            parts.append(f"undone if {share:.2g} % of runs, unseen here, lay at {self.overturned_by:.3g} or beyond")
         return "; ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -230,6 +299,11 @@ class JudgedComparison:
             "runs": self.estimate.runs,
             "verdict": str(self.verdict),
         }
+        if self.left_to_chance:
+            ends = [_number(end) for end in (self.estimate.low, self.estimate.high)]
+            content |= {"confidence": self.estimate.confidence, "interval": None if None in ends else ends}
+        if self.overturned_by is not None:
+            content |= {"overturned_by": self.overturned_by, "unseen_share": unseen_share(self.estimate.runs)}
         if self.paper is not None:
             content |= {"paper": self.paper, "standard_errors_from_paper": self.standard_errors_from_paper}
         return content | ({"note": self.note} if self.note else {})
@@ -267,6 +341,7 @@ class JudgedClaim:
     identifier, paper, test, somewhere_in
         As in :class:`Claim`.
     comparisons : tuple of JudgedComparison
+        Given with intervals of any confidence; kept with those that hold jointly with probability 0.95.
     """
 
     identifier: str
@@ -274,6 +349,20 @@ class JudgedClaim:
     test: str
     comparisons: tuple[JudgedComparison, ...]
     somewhere_in: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # here and nowhere else, so that no claim is judged without: also when claims of several experiments are merged
+        judged = sum(comparison.left_to_chance for comparison in self.comparisons)
+        joint = 1.0 - CLAIM_ERROR / max(1, judged)
+        corrected = (one.at_confidence(joint) if one.left_to_chance else one for one in self.comparisons)
+        object.__setattr__(self, "comparisons", tuple(corrected))
+
+    @property
+    def error_rate(self) -> float | None:
+        """Probability of a wrong verdict, at most; 0 where nothing is left to chance, None where nothing was claimed."""
+        if all(comparison.region is None for comparison in self.comparisons):
+            return None
+        return CLAIM_ERROR if any(comparison.left_to_chance for comparison in self.comparisons) else 0.0
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -297,8 +386,13 @@ class JudgedClaim:
             "test": self.test,
             "experiments": list(self.experiments),
             "verdict": str(self.verdict),
+            "error_rate": self.error_rate,
             "comparisons": [comparison.as_json() for comparison in self.comparisons],
         }
+
+
+def _number(value: FloatArray) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def judge(claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, ...]:

@@ -33,6 +33,7 @@ __all__ = [
     "ROBUST_REGRET",
     "SECONDS",
     "SECOND_HALF_SHARE",
+    "SHARE",
     "SHORTCUT_USES",
     "TRUE_REGRET",
     "Measure",
@@ -40,6 +41,8 @@ __all__ = [
 
 HALF_OF_RIGHT = 0.1286
 """Half of what always swimming right earns per step of RiverSwim in the long run (0.2572)."""
+
+SHARE = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,14 @@ class Measure:
         What it is; ``{steps}`` stands for the number of shown steps, at which all measures look.
     of : function of (CaseRecords, steps)
         Returns (R,) numbers, or None where they were not recorded.
+    bounds : (float, float), optional
+        Range in which the number of every run must lie, if there is one. Intervals of its mean then assume nothing else. (Those of
+        differences do not use it: runs unseen at the far end of [−1, 1] would leave no difference below 0.04 resolved at 100 runs.)
     """
 
     name: str
     of: Callable[[CaseRecords, int], FloatArray | None]
+    bounds: tuple[float, float] | None = None
 
     def samples(self, records: CaseRecords) -> FloatArray | None:
         """(R,) numbers of the shown steps, or None where they were not recorded."""
@@ -127,14 +134,14 @@ LAST_REWARD = Measure(f"average reward over the last {WINDOW} of {{steps}} steps
 RISE_TIME = Measure(
     f"steps until the moving-average reward reaches {HALF_OF_RIGHT:g}, {{steps}} if it never does", _rise_time
 )
-LEFT_SHARE = Measure("share of the first {steps} steps in the leftmost third", _left)
-RIGHT_SHARE = Measure("share of the first {steps} steps in the rightmost third", _right)
+LEFT_SHARE = Measure("share of the first {steps} steps in the leftmost third", _left, SHARE)
+RIGHT_SHARE = Measure("share of the first {steps} steps in the rightmost third", _right, SHARE)
 SECOND_HALF_SHARE = Measure(
-    "share of the true regret of the first {steps} steps that falls into their second half", _second_half
+    "share of the true regret of the first {steps} steps that falls into their second half", _second_half, SHARE
 )
 QUANTILE_VALUE = Measure(
     "posterior quantile value at the first state, averaged over the diagnostic times", _mean_quantile_value
 )
 SHORTCUT_USES = Measure("uses of the shortcut (2, Down) in {steps} steps", _shortcut_uses)
-HOLE_SHARE = Measure("share of the first {steps} steps in holes", _holes)
+HOLE_SHARE = Measure("share of the first {steps} steps in holes", _holes, SHARE)
 SECONDS = Measure("seconds per run", lambda r, _: r.seconds)

@@ -309,5 +309,5 @@ def _rooted(squared: Estimate) -> str:
 
 
 def _three_decimals(found: Estimate) -> str:
-    ends = f" [{float(found.low):.3f}, {float(found.high):.3f}]" if found.has_interval else ""
+    ends = "" if np.isnan(found.low) else f" [{float(found.low):.3f}, {float(found.high):.3f}]"
     return f"{float(found.mean):.3f}{ends}"

@@ -6,7 +6,6 @@ Averages over pseudo-episodes are taken world by world, so that intervals rest o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from brmdp._validation import FloatArray
 from brmdp.analysis.estimates import Estimate, estimate, ratio_samples
 from brmdp.analysis.judgement import ABOVE_ZERO, JudgedClaim, JudgedComparison, Region
+from brmdp.analysis.measures import SHARE
 from brmdp.analysis.replications import NO_EXCEPTION, certain, heading, pooled, proportion
 from brmdp.analysis.summary import Table
 from brmdp.experiments import Experiment, Replications
@@ -56,9 +56,9 @@ def _summary(found: Replications) -> dict[str, Any]:
         "first_informative_episode": _first_informative(found),
         "episode": by_world(found, "episode")[0].astype(int).tolist(),
         "stated_probability": by_world(found, "stated_probability")[0].tolist(),
-        "event": estimate(event).as_json(),
-        "optimistic": estimate(by_world(found, "optimistic")).as_json(),
-        "event_probability": estimate(by_world(found, "event_probability")).as_json(),
+        "event": estimate(event, bounds=SHARE).as_json(),
+        "optimistic": estimate(by_world(found, "optimistic"), bounds=SHARE).as_json(),
+        "event_probability": estimate(by_world(found, "event_probability"), bounds=SHARE).as_json(),
         "episodes_begun": _episodes(found).as_json(),
         "expected_episodes": _expected(found),
         "exceptions": {what: failed for what, (failed, _) in _exceptions(found).items()},
@@ -155,8 +155,10 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
 
 def _above_stated(found: Replications) -> Estimate:
     """Observed frequency of G_k less the stated probability, averaged over the pseudo-episodes that it speaks of."""
-    excess = by_world(found, "event") - by_world(found, "stated_probability")
-    return estimate(excess[:, informative(found)].mean(axis=1))
+    spoken = informative(found)
+    stated = float(by_world(found, "stated_probability")[0, spoken].mean())
+    excess = by_world(found, "event")[:, spoken].mean(axis=1) - stated
+    return estimate(excess, bounds=(-stated, 1.0 - stated))
 
 
 def _calibration(experiment: str, case: str, found: Replications) -> JudgedComparison:
@@ -179,9 +181,7 @@ def _over_product(event: FloatArray, product: FloatArray) -> Estimate:
     if scale == 0.0 or event.min() < event.max():
         return estimate(ratio_samples(event.mean(axis=1), product.mean(axis=1)))
     # without a single event, or without a single failure, there is no spread to estimate: whole worlds are counted
-    share = proportion(event[:, 0])
-    mean, low, high = (np.asarray(part / scale) for part in (share.mean, share.low, share.high))
-    return replace(share, mean=mean, low=low, high=high)
+    return proportion(event[:, 0]).scaled(1.0 / scale)
 
 
 def _exceptions(found: Replications) -> dict[str, tuple[int, int]]:

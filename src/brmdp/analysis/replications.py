@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from brmdp._validation import FloatArray
-from brmdp.analysis.estimates import CONFIDENCE, Estimate
+from brmdp.analysis.estimates import CONFIDENCE, Estimate, estimate
 from brmdp.analysis.judgement import Region
 from brmdp.experiments import Experiment, Replications
 from brmdp.planning.guarantees import clopper_pearson
@@ -40,13 +40,19 @@ def pooled(found: Replications, name: str) -> FloatArray:
 def proportion(happened: Any) -> Estimate:
     """Share of independent trials in which something happened, with its Clopper-Pearson interval."""
     trials = np.asarray(happened, dtype=bool).reshape(-1)
-    low, high = clopper_pearson(int(trials.sum()), trials.size, CONFIDENCE)
+    if trials.size == 0:
+        return estimate(np.empty(0))
     share = float(trials.mean())
     error = np.sqrt(share * (1.0 - share) / trials.size)
-    return Estimate(np.asarray(share), np.asarray(error), np.asarray(low), np.asarray(high), trials.size)
+
+    def ends(confidence: float) -> tuple[FloatArray, FloatArray]:
+        low, high = clopper_pearson(int(trials.sum()), trials.size, confidence)
+        return np.asarray(low), np.asarray(high)
+
+    return Estimate(np.asarray(share), np.asarray(error), *ends(CONFIDENCE), trials.size, ends=ends)
 
 
 def certain(value: float, trials: int) -> Estimate:
     """A number that is no average: it was looked at in all trials, and nothing about it is left to chance."""
     number = np.asarray(float(value))
-    return Estimate(number, np.zeros_like(number), number, number, trials)
+    return Estimate(number, np.zeros_like(number), number, number, trials, exact=True)

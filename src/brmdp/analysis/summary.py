@@ -19,15 +19,17 @@ from brmdp.analysis.curves import (
     shown_steps,
 )
 from brmdp.analysis.estimates import estimate
-from brmdp.analysis.judgement import JudgedClaim, JudgedComparison, Verdict
+from brmdp.analysis.judgement import CLAIM_ERROR, JudgedClaim, JudgedComparison, Verdict
 from brmdp.analysis.measures import QUANTILE_VALUE
 from brmdp.experiments import Case, CaseRecords, Experiment, Replications
 
 __all__ = [
+    "TERMINAL",
     "Table",
     "claims_as_markdown",
     "claims_as_text",
     "count_of_runs",
+    "error_statement",
     "same_world",
     "summarise",
     "summary_table",
@@ -237,6 +239,22 @@ def verdict_counts(claims: Sequence[JudgedClaim]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
+def error_statement(claims: Sequence[JudgedClaim]) -> str:
+    """How often a verdict on these claims is wrong, in words; "" where none is left to chance."""
+    count = sum(claim.error_rate == CLAIM_ERROR for claim in claims)
+    if count == 0:
+        return ""
+    are = "claim is" if count == 1 else "claims are"
+    expected = "" if count == 1 else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts must be expected"
+    return (
+        f"{count} {are} judged by numbers that chance has a part in. The intervals of one claim hold jointly with probability "
+        f"{1.0 - CLAIM_ERROR:g} (each of m has confidence 1 − {CLAIM_ERROR:g}/m, given where it is not {1.0 - CLAIM_ERROR:.0%}), so a "
+        f"verdict is wrong with probability at most {CLAIM_ERROR:g} per claim{expected}. This holds as far as a small group of runs "
+        "that none of these runs belong to does not change the means; where such a group need not lie beyond the runs seen to undo a "
+        "verdict, that is said."
+    )
+
+
 def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
     """A Markdown table: where, what the paper says, how that was tested, the numbers, the verdict."""
     rows = []
@@ -248,5 +266,5 @@ def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
             for comparison in claim.comparisons
         )
         rows.append((", ".join(claim.experiments), claim.paper, claim.test, found, f"**{claim.verdict}**"))
-    header = ("experiment", "the paper says", "tested as", "found: mean [95 % interval]", "verdict")
+    header = ("experiment", "the paper says", "tested as", "found: mean [interval]", "verdict")
     return Table(header, tuple(rows)).as_markdown(numbers=False)

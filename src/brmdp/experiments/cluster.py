@@ -25,7 +25,7 @@ from typing import Any
 from brmdp._extras import optional
 from brmdp._validation import as_positive_number
 from brmdp.errors import ExperimentError
-from brmdp.risk.threads import one_thread
+from brmdp.risk.threads import one_blas_thread, one_thread
 
 __all__ = ["ClusterExecutor", "cluster_executor", "identity"]
 
@@ -246,30 +246,5 @@ def compute_here(work: bytes) -> Any:
     if other:
         differences = ", ".join(f"{key} {ours.get(key)}, not {expected.get(key)}" for key in other)
         raise ExperimentError(f"the worker on {platform.node()}, process {os.getpid()}, has {differences}")
-    with one_thread(), _BLAS_LIMIT:
+    with one_thread(), one_blas_thread:
         return function(*args, **kwargs)
-
-
-class _BlasLimit:
-    """One thread for linear algebra while any run is under way: a limit of the whole process, set once and lifted once."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limit: AbstractContextManager[Any] = nullcontext()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self._limit = optional("threadpoolctl").threadpool_limits(1)
-                self._limit.__enter__()
-            self._users += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limit.__exit__(None, None, None)
-
-
-_BLAS_LIMIT = _BlasLimit()

@@ -26,6 +26,7 @@ from brmdp.analysis.bayesian_regret import (
     regret_table,
 )
 from brmdp.analysis.curves import shown_steps
+from brmdp.analysis.estimates import estimate
 from brmdp.analysis.judgement import judge
 from brmdp.analysis.summary import count_of_runs
 from brmdp.experiments import CaseRecords, Experiment
@@ -113,7 +114,7 @@ def _draw_regrets(
         if curve is None:
             continue
         steps = _horizons(shown_steps(found))
-        band = curve.estimate().at(steps - 1)
+        band = estimate(curve.values[:, steps - 1])
         if band.mean[-1] <= SOLVED * steps[-1]:
             notes.append(f"{look.label} has none")
             continue
@@ -177,11 +178,10 @@ def _exponents(records: Mapping[str, CaseRecords], runs: str) -> Figure:
                     nothing = "none to grow"
                     axes.text(0.02, row, nothing, transform=axes.get_yaxis_transform(), va="center", color=GREY)
                     continue
-                reach = float(exponent.high - exponent.mean) if exponent.has_interval else 0.0
                 axes.errorbar(
                     float(exponent.mean),
                     row,
-                    xerr=reach,
+                    xerr=exponent.reach[:, None],
                     color=look.colour,
                     marker=look.marker,
                     markersize=6,
@@ -251,7 +251,7 @@ def _draw_whole_bound(axes: Axes, found: CaseRecords, look: Look, benchmark: str
     )
     if curve is not None:
         steps = _horizons(shown_steps(found))
-        mean = curve.estimate().at(steps - 1).mean
+        mean = curve.values[:, steps - 1].mean(axis=0)
         there = mean > SOLVED * steps
         axes.plot(
             steps[there],

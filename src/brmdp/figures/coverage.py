@@ -95,7 +95,7 @@ def _draw_conservatism(axes: Axes, found: list[Replications]) -> None:
     for bound, look in LOOKS.items():
         band = [estimate(below_quantile(one, bound)) for one in found]
         means = [float(part.mean) for part in band]
-        reach = [float(part.high - part.mean) if part.has_interval else 0.0 for part in band]
+        reach = np.column_stack([part.reach for part in band])
         axes.errorbar(
             at,
             means,

@@ -211,7 +211,7 @@ def _shift(worlds: Worlds) -> Figure:
             axes.errorbar(
                 setting.limit.alpha,
                 found.mean,
-                yerr=np.nan_to_num(found.high - found.mean),
+                yerr=found.reach,
                 color=look.colour,
                 linestyle="",
                 marker=look.marker,

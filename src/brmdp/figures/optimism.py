@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from brmdp.analysis.estimates import estimate
+from brmdp.analysis.measures import SHARE
 from brmdp.analysis.optimism import by_world, optimism_claims, optimism_summary, optimism_table
 from brmdp.experiments import Experiment, Replications
 from brmdp.figures.content import Content
@@ -53,7 +54,7 @@ def optimism_figure(records: Mapping[str, Replications]) -> Figure:
 
 def _draw(axes: Axes, found: Replications) -> None:
     episode = by_world(found, "episode")[0]
-    band = estimate(by_world(found, "event"))
+    band = estimate(by_world(found, "event"), bounds=SHARE)
     axes.plot(episode, band.mean, color=BLUE, linewidth=1.6, label="G_k observed, 95 % interval")
     if band.has_interval:
         axes.fill_between(episode, band.low, band.high, facecolor=(BLUE, 0.15), edgecolor=(BLUE, 0.4), linewidth=0.5)

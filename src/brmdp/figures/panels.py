@@ -21,7 +21,7 @@ from brmdp.analysis.curves import (
     quantile_value,
     shown_steps,
 )
-from brmdp.analysis.estimates import Estimate, estimate
+from brmdp.analysis.estimates import estimate
 from brmdp.experiments import CaseRecords
 from brmdp.figures.style import Look
 
@@ -206,8 +206,8 @@ def regret_and_time_panel(axes: Axes, records: Mapping[str, CaseRecords], looks:
             float(seconds.mean),
             float(regret.mean),
             # a logarithmic axis has no place for an interval that reaches zero
-            xerr=min(_reach(seconds), 0.9 * float(seconds.mean)),
-            yerr=_reach(regret),
+            xerr=np.minimum(seconds.reach, 0.9 * float(seconds.mean))[:, None],
+            yerr=regret.reach[:, None],
             color=look.colour,
             marker=look.marker,
             markersize=6,
@@ -222,7 +222,3 @@ def regret_and_time_panel(axes: Axes, records: Mapping[str, CaseRecords], looks:
     axes.set_title(f"Extra true regret after {steps} steps, same seeds, and time")
     axes.set_xlabel("seconds per run (log scale)")
     axes.set_ylabel(f"regret − regret of “{looks[first].label}”")
-
-
-def _reach(found: Estimate) -> float:
-    return float(found.high - found.mean) if found.has_interval else 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +18,11 @@ from brmdp._files import write_atomically
 from brmdp.analysis.claims import CLAIMS
 from brmdp.analysis.judgement import JudgedClaim, judge, merged
 from brmdp.analysis.summary import (
+    TERMINAL,
     claims_as_markdown,
     claims_as_text,
     count_of_runs,
+    error_statement,
     summarise,
     summary_table,
     verdict_counts,
@@ -110,7 +113,7 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
         "summary.json": _json(content.summary),
         "summary.md": table.as_markdown() + "\n" + below,
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": claims_as_markdown(claims) + "\n" + below if claims else "",
+        "claims.md": _markdown(claims) + below if claims else "",
     }
     pictures = {
         f"{name}.{kind}": picture(figure, kind)
@@ -122,6 +125,7 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
+        parts += [textwrap.fill(statement, TERMINAL)] if (statement := error_statement(claims)) else []
     parts += [line] if line else []
     return Report("\n\n".join(parts), content.summary, claims, files, made_by)
 
@@ -167,7 +171,7 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
     below = f"\n<sub>{line}</sub>\n" if line else ""
     contents = {
         "claims.json": _json([claim.as_json() for claim in claims]),
-        "claims.md": f"{verdict_counts(claims)}.\n\n{claims_as_markdown(claims)}\n{below}",
+        "claims.md": f"{verdict_counts(claims)}.\n\n{_markdown(claims)}{below}",
     }
     _write_all(directory, contents, {})
     return claims
@@ -179,6 +183,11 @@ def write_schematics(directory: Path) -> tuple[Path, ...]:
         f"{name}.{kind}": picture(figure, kind) for name, figure in schematics().items() for kind in ("png", "pdf")
     }
     return _write_all(directory, {}, pictures)
+
+
+def _markdown(claims: Sequence[JudgedClaim]) -> str:
+    """The table of claims, and how often their verdicts are wrong."""
+    return "\n\n".join(filter(None, [claims_as_markdown(claims), error_statement(claims)])) + "\n"
 
 
 def _json(content: Any) -> str:
