@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray, SUM_TOLERANCE, as_float_array, first_bad
+from brmdp._validation import SUM_TOLERANCE, FloatArray, IntArray, as_float_array, first_bad
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
