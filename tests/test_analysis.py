@@ -112,7 +112,7 @@ def test_interval_covers_the_mean_of_normal_numbers(runs):
     ("share", "runs"), [(0.01, 16), (0.01, 100), (0.05, 16), (0.05, 100), (0.2, 16), (0.2, 24), (0.2, 100)]
 )
 def test_interval_covers_the_mean_of_two_groups_of_runs(share, runs):
-    """Where the groups have no spread of their own, no interval is given unless both are seen; then it covers. Student's t: 63 %."""
+    """Groups without spread of their own: no interval unless both are seen, and then it covers. Student's t: 63 % of 1 %."""
     covered, given = coverage(lambda rng, shape: (rng.random(shape) < share) * 1.0, share, runs)
     assert covered > 0.95 - COVERED
     assert given == pytest.approx(1.0 - (1.0 - share) ** runs - share**runs, abs=0.03)
@@ -160,7 +160,9 @@ def test_intervals_do_not_depend_on_unit_or_origin(factor):
     one, other = estimate(samples), estimate(factor * samples)
     assert [float(other.low), float(other.high)] == pytest.approx([factor * float(one.low), factor * float(one.high)])
     moved = estimate(samples + 1e6)
-    assert [float(moved.low) - 1e6, float(moved.high) - 1e6] == pytest.approx([float(one.low), float(one.high)], abs=1e-8)
+    assert [float(moved.low) - 1e6, float(moved.high) - 1e6] == pytest.approx(
+        [float(one.low), float(one.high)], abs=1e-8
+    )
 
 
 def test_odd_samples_have_no_interval():
@@ -192,7 +194,9 @@ def test_ratio_agrees_with_the_delta_method():
     np.testing.assert_allclose(
         [found.mean, found.low, found.high], oracle.ratio_interval(list(numerator), list(denominator)), rtol=1e-9
     )
-    assert float(found.standard_error) == pytest.approx(oracle.ratio_error(list(numerator), list(denominator)), rel=1e-10)
+    assert float(found.standard_error) == pytest.approx(
+        oracle.ratio_error(list(numerator), list(denominator)), rel=1e-10
+    )
 
 
 def test_ratio_interval_covers_the_truth():

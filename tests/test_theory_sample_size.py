@@ -18,7 +18,7 @@ from brmdp.theory import (
 from brmdp.theory.chains import long_run_frequencies, transition_counts
 from oracles import online, planning, theory_lemmas
 from oracles import theory_sample_size as oracle
-from problems import disturbance, scenarios
+from problems import scenarios
 
 
 def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
@@ -273,7 +273,9 @@ def test_two_ends_are_left_to_chance():
 def stock(strength=1.0, seed=0, by_disturbance=False):
     """A store of five with unknown demand, ordering up to four; several demands may empty it."""
     n, demands = 5, 4
-    outcomes = np.array([[[max(0, (s if a == 0 else 4) - d) for d in range(demands)] for a in range(2)] for s in range(n)])
+    outcomes = np.array(
+        [[[max(0, (s if a == 0 else 4) - d) for d in range(demands)] for a in range(2)] for s in range(n)]
+    )
     law = np.array([0.15, 0.4, 0.3, 0.15])
     posterior = brmdp.DisturbancePosterior(outcomes, strength * law)
     rng = np.random.default_rng(seed)
@@ -444,8 +446,8 @@ def test_bad_input():
         "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
         "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
         "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
-        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got ScenarioPosterior": lambda: needed(
-            belief=scenarios(1).belief
+        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got ScenarioPosterior": lambda: (
+            needed(belief=scenarios(1).belief)
         ),
         "alpha must lie below 1/2": lambda: needed(alpha=0.5),
         "alpha must lie strictly between": lambda: needed(alpha=0.0),

@@ -75,8 +75,8 @@ def visit_frequencies(belief: Belief, policy: Any) -> FloatArray:
 def long_run_frequencies(belief: Belief, policy: Any, start: int) -> FloatArray:
     """Share of time that a policy spends in each state in the long run if it begins at ``start``, (S,).
 
-    The chain need not be ergodic: states that are transient, or out of reach, have frequency 0. It must end in the same closed class
-    whatever happens on the way, or the shares would be left to chance.
+    The chain need not be ergodic: states that are transient, or out of reach, have frequency 0. It must end in the same
+    closed class whatever happens on the way, or the shares would be left to chance.
 
     Parameters
     ----------

@@ -16,12 +16,14 @@ Further observations x_s ≥ 0 with cost(n + x) ≤ ε:
   and Tucker (at the optimum one more observation is worth the same, c_s/2n_s^{3/2}, wherever any is taken). Pairs join in the
   order of n_s/c_s^{2/3}, which gives θ in closed form.
 
-States that the policy leaves for good, or never reaches, have n̄_s = 0: following it teaches nothing about them. Out of reach of s₀
-they cost nothing (d_s = 0). What transient states on the way from s₀ cost stays, so following the policy will do if that is below ε.
+States that the policy leaves for good, or never reaches, have n̄_s = 0: following it teaches nothing about them. Out of reach
+of s₀ they cost nothing (d_s = 0). What transient states on the way from s₀ cost stays, so following the policy will do if
+that is below ε.
 
-**One disturbance for all pairs** (:class:`~brmdp.DisturbancePosterior`: s' = f(s, a, D), D ~ p, p ~ Dir(φ)). The nested quantile looks at one
-row at a time, and every row is a function of the same p. So the standard deviation of a backup is that of w_s·p,
-√(Var[w_s(D)]/(φ₀ + 1)) with w_s(d) = r(s,π(s),d) + γV^π(f(s,π(s),d)), all rows have the same n = φ₀ + 1, and to first order
+**One disturbance for all pairs** (:class:`~brmdp.DisturbancePosterior`: s' = f(s, a, D), D ~ p, p ~ Dir(φ)). The nested
+quantile looks at one row at a time, and every row is a function of the same p. So the standard deviation of a backup is that
+of w_s·p, √(Var[w_s(D)]/(φ₀ + 1)) with w_s(d) = r(s,π(s),d) + γV^π(f(s,π(s),d)), all rows have the same n = φ₀ + 1, and to
+first order
 
     cost(n) = C/√n,    C = −z_α Σ_s d_s √Var[w_s(D)]:
 
@@ -197,7 +199,9 @@ def caution_cost(mdp: TabularMDP, policy: Any, alpha: float, state: int, counts:
         raise InvalidInputError(f"counts must be positive; got {seen[where]} for the pair of state {where[0]}")
     matrix = policy_matrix(mdp, policy)
     deviations = target_deviations(mdp, policy, values)
-    return _cost_by_pair(level, start, as_policy(policy, mdp.admissible), seen, _visits(matrix, mdp.discount, start), deviations)
+    return _cost_by_pair(
+        level, start, as_policy(policy, mdp.admissible), seen, _visits(matrix, mdp.discount, start), deviations
+    )
 
 
 def _visits(matrix: FloatArray, discount: float, start: int) -> FloatArray:
@@ -342,7 +346,9 @@ def _of_shared(
     if not needed <= LARGEST_PLAN:
         raise _too_many("of the disturbance")
     further = math.ceil(max(0.0, needed - float(seen[0])))
-    return SampleSizePlan(target, now, exact, further, np.array([float(further)]), np.array([further]), None, shared=True)
+    return SampleSizePlan(
+        target, now, exact, further, np.array([float(further)]), np.array([further]), None, shared=True
+    )
 
 
 def _exact_at(posterior: Belief, entries: FloatArray, discount: float, policy: Any, now: CautionCost) -> float:
