@@ -22,6 +22,8 @@ from brmdp.analysis import (
 from brmdp.analysis import measures as measured
 from brmdp.analysis.curves import common_runs, shown_steps
 from brmdp.analysis.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
+from brmdp.analysis.judgement import Region, Verdict
+from brmdp.analysis.replications import certain, proportion
 from brmdp.analysis.summary import Table, count_of_runs, summary_table
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import Case, CaseRecords, Experiment
@@ -229,6 +231,25 @@ def test_ratio_to_nothing_is_unknown_not_an_error():
 )
 def test_estimate_as_text(samples, text):
     assert str(estimate(samples)) == text
+
+
+def test_what_is_not_known_is_not_counted_as_held():
+    """NaN is neither success nor failure of a share; no trial shows nothing; only 0 and 1 are truth values."""
+    assert str(proportion([1.0, np.nan, 1.0, 1.0])) == str(proportion([])) == "unknown"
+    assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
+    with pytest.raises(InvalidInputError, match="happened must be truth values"):
+        proportion([0.0, 0.7])
+    assert Region(high=0.5).judge(certain(0.0, 0)) is Verdict.NOT_RESOLVED
+
+
+def test_unknown_regret_does_not_grow_linearly():
+    """Nor does a report fail where all regret is rounding, and its second half more than the whole."""
+    regret = np.zeros((3, 700))
+    regret[0, 5] = np.nan
+    regret[1, 10], regret[1, 200] = -1e-12, 3e-12
+    share = measured.SECOND_HALF_SHARE.samples(records_of(runs=3, true_regret=regret))
+    np.testing.assert_array_equal(share, [np.nan, 1.0, 0.5])
+    assert str(estimate(share, bounds=(0.0, 1.0))) == "unknown"
 
 
 # --- curves ------------------------------------------------------------------------------------------------------------
