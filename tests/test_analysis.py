@@ -54,7 +54,7 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
 # --- estimates ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("runs", [3, 4, 10, 100])
+@pytest.mark.parametrize("runs", [3, 4, 5, 10, 100])
 def test_estimate_agrees_with_the_oracle(runs):
     samples = np.random.default_rng(runs).gamma(0.3, size=(runs, 7))
     samples[: runs - 1, 0] = 0.25  # one run apart from the others
