@@ -1,4 +1,4 @@
-"""How often intervals of 95 % cover the mean: ``python -m benchmarks.intervals [samples]`` prints the table of docs/intervals.md."""
+"""How often intervals of 95 % cover the mean; ``python -m benchmarks.intervals 20000`` prints the table of docs/intervals.md."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ from brmdp.analysis import (
 from brmdp.analysis import measures as measured
 from brmdp.analysis.curves import common_runs, shown_steps
 from brmdp.analysis.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
+from brmdp.analysis.judgement import Region, Verdict
+from brmdp.analysis.replications import certain, proportion
 from brmdp.analysis.summary import Table, count_of_runs, summary_table
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import Case, CaseRecords, Experiment
@@ -52,7 +54,7 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
 # --- estimates ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("runs", [3, 4, 10, 100])
+@pytest.mark.parametrize("runs", [3, 4, 5, 10, 100])
 def test_estimate_agrees_with_the_oracle(runs):
     samples = np.random.default_rng(runs).gamma(0.3, size=(runs, 7))
     samples[: runs - 1, 0] = 0.25  # one run apart from the others
@@ -112,7 +114,7 @@ def test_interval_covers_the_mean_of_normal_numbers(runs):
     ("share", "runs"), [(0.01, 16), (0.01, 100), (0.05, 16), (0.05, 100), (0.2, 16), (0.2, 24), (0.2, 100)]
 )
 def test_interval_covers_the_mean_of_two_groups_of_runs(share, runs):
-    """Where the groups have no spread of their own, no interval is given unless both are seen; then it covers. Student's t: 63 %."""
+    """Groups without spread of their own: no interval unless both are seen, and then it covers. Student's t: 63 % of 1 %."""
     covered, given = coverage(lambda rng, shape: (rng.random(shape) < share) * 1.0, share, runs)
     assert covered > 0.95 - COVERED
     assert given == pytest.approx(1.0 - (1.0 - share) ** runs - share**runs, abs=0.03)
@@ -160,7 +162,9 @@ def test_intervals_do_not_depend_on_unit_or_origin(factor):
     one, other = estimate(samples), estimate(factor * samples)
     assert [float(other.low), float(other.high)] == pytest.approx([factor * float(one.low), factor * float(one.high)])
     moved = estimate(samples + 1e6)
-    assert [float(moved.low) - 1e6, float(moved.high) - 1e6] == pytest.approx([float(one.low), float(one.high)], abs=1e-8)
+    assert [float(moved.low) - 1e6, float(moved.high) - 1e6] == pytest.approx(
+        [float(one.low), float(one.high)], abs=1e-8
+    )
 
 
 def test_odd_samples_have_no_interval():
@@ -192,7 +196,9 @@ def test_ratio_agrees_with_the_delta_method():
     np.testing.assert_allclose(
         [found.mean, found.low, found.high], oracle.ratio_interval(list(numerator), list(denominator)), rtol=1e-9
     )
-    assert float(found.standard_error) == pytest.approx(oracle.ratio_error(list(numerator), list(denominator)), rel=1e-10)
+    assert float(found.standard_error) == pytest.approx(
+        oracle.ratio_error(list(numerator), list(denominator)), rel=1e-10
+    )
 
 
 def test_ratio_interval_covers_the_truth():
@@ -225,6 +231,25 @@ def test_ratio_to_nothing_is_unknown_not_an_error():
 )
 def test_estimate_as_text(samples, text):
     assert str(estimate(samples)) == text
+
+
+def test_what_is_not_known_is_not_counted_as_held():
+    """NaN is neither success nor failure of a share; no trial shows nothing; only 0 and 1 are truth values."""
+    assert str(proportion([1.0, np.nan, 1.0, 1.0])) == str(proportion([])) == "unknown"
+    assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
+    with pytest.raises(InvalidInputError, match="happened must be truth values"):
+        proportion([0.0, 0.7])
+    assert Region(high=0.5).judge(certain(0.0, 0)) is Verdict.NOT_RESOLVED
+
+
+def test_unknown_regret_does_not_grow_linearly():
+    """Nor does a report fail where all regret is rounding, and its second half more than the whole."""
+    regret = np.zeros((3, 700))
+    regret[0, 5] = np.nan
+    regret[1, 10], regret[1, 200] = -1e-12, 3e-12
+    share = measured.SECOND_HALF_SHARE.samples(records_of(runs=3, true_regret=regret))
+    np.testing.assert_array_equal(share, [np.nan, 1.0, 0.5])
+    assert str(estimate(share, bounds=(0.0, 1.0))) == "unknown"
 
 
 # --- curves ------------------------------------------------------------------------------------------------------------

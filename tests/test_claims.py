@@ -396,7 +396,7 @@ def claim_of(columns, region=BELOW_ZERO, measured=()):
 
 
 def test_intervals_of_a_claim_hold_jointly():
-    """m comparisons have confidence 1 − 0.05/m each, whatever is measured beside them; numbers without chance need none."""
+    """Each of m comparisons has confidence 1 − 0.05/m, whatever is measured beside them; numbers without chance need none."""
     samples = np.random.default_rng(3).gamma(2.0, size=(4, 30)) - 2.0
     claim = claim_of(samples, measured=samples[:2])
     for comparison, column in zip(claim.comparisons[:4], samples, strict=True):
@@ -420,7 +420,9 @@ def test_intervals_of_a_claim_hold_jointly():
 
 def test_shares_are_corrected_by_the_same_rule():
     happened = np.arange(50) < 41
-    claim = JudgedClaim("x", "", "", tuple(JudgedComparison.of("x", "q", proportion(happened), ABOVE_ZERO) for _ in "ab"))
+    claim = JudgedClaim(
+        "x", "", "", tuple(JudgedComparison.of("x", "q", proportion(happened), ABOVE_ZERO) for _ in "ab")
+    )
     exact = stats.binomtest(41, 50).proportion_ci(0.975, method="exact")
     found = claim.comparisons[0].estimate
     assert (float(found.low), float(found.high)) == pytest.approx((exact.low, exact.high))
@@ -455,7 +457,7 @@ def test_error_rate_is_said():
 
 
 def test_what_would_undo_a_verdict():
-    """100 runs miss a group of 2.95 % with probability 0.05: at −10 [−20, 0 …] it must lie far above to bring the mean to the border."""
+    """100 runs miss a group of 2.95 % with probability 0.05: where it must lie to bring the mean to the border."""
     share = 1.0 - 0.05**0.01
     samples = np.random.default_rng(10).normal(-10.0, 4.0, size=100)
     found = JudgedComparison.of("x", "q", estimate(samples), BELOW_ZERO)

@@ -129,6 +129,22 @@ def test_coverage_just_below_is_no_failure_of_a_posterior():
         assert float(comparison.estimate.mean) == share
 
 
+def test_unknown_coverage_is_no_success():
+    for found in (told(np.nan), told(0.9, above=np.nan), told(0.9, held=np.nan)):
+        known = verdicts(found)
+        assert any(
+            known[f"coverage/{claim}"].startswith("not resolved") for claim in ("joint", "quantile-value", "truth")
+        )
+    (share,) = next(
+        c for c in coverage_claims(EXPERIMENT, {"base": told(np.nan)}) if "every" in c.identifier
+    ).comparisons
+    assert str(share.estimate) == "unknown"
+    (share,) = next(
+        c for c in coverage_claims(EXPERIMENT, {"base": told(0.9, above=np.nan)}) if "quantile" in c.identifier
+    ).comparisons
+    assert str(share.estimate) == "unknown"
+
+
 def test_trends():
     base, far = told(0.9), told(0.9, certified=0.7, name="far", discount=0.9)
     assert verdicts(base, far)["coverage/discount"] == "reproduced"

@@ -155,3 +155,16 @@ def test_schematics_say_what_the_worlds_are():
     assert texts.count("exploit, pays 0") == 2
     # safe loops at three states, two absorbing ones, and both kernels' arrows of three pairs
     assert len([patch for patch in figure.axes[0].patches if hasattr(patch, "set_arrowstyle")]) == 5 + 6
+
+
+def test_what_is_not_known_is_an_exception(stored):
+    experiment, _, records = stored
+    robustness = records["robustness"]
+    columns = {name: np.array(column, dtype=float) for name, column in robustness.columns.items()}
+    columns["mean_risky"][0, 0] = np.nan
+    changed = {**records, "robustness": replace(robustness, columns=columns)}
+    found = {claim.identifier: str(claim.verdict) for claim in examples_claims(experiment, changed)}
+    assert found["examples/proposition-2"] == "contradicted"
+    assert {claim.identifier: str(claim.verdict) for claim in examples_claims(experiment, records)}[
+        "examples/proposition-2"
+    ] == "reproduced"

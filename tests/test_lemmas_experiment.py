@@ -329,6 +329,13 @@ def test_sound_records_are_reproduced():
     assert not contradicted(told_sums(width=0.98))
 
 
+def test_unknown_sums_are_not_within_chance():
+    sums = told_sums(width=0.98)
+    sums.columns["left_error"][3, 0] = math.nan
+    comparisons = next(c for c in lemmas_claims(EXPERIMENT, {"d": sums}) if c.identifier.endswith("spread")).comparisons
+    assert [str(c.estimate) == "unknown" for c in comparisons] == [True, False, False, False, False, False]
+
+
 @pytest.mark.parametrize(
     ("changes", "broken"),
     [

@@ -108,6 +108,11 @@ def test_claims_can_fail():
     assert "stated-probability" not in verdicts(told(5.0, 0.7))
 
 
+def test_unknown_plans_are_exceptions():
+    """Where it is not known whether a plan was optimistic, the lemma did not hold."""
+    assert verdicts(told(0.1, 0.7, optimistic=np.nan))["both-benchmarks"] == "contradicted"
+
+
 def compared(found, claim):
     (judged,) = (c for c in optimism_claims(EXPERIMENT, {"one": found}) if c.identifier == f"optimism/{claim}")
     return judged.comparisons

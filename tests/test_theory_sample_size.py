@@ -15,10 +15,10 @@ from brmdp.theory import (
     random_ergodic_mdp,
     visit_frequencies,
 )
-from brmdp.theory.chains import transition_counts
+from brmdp.theory.chains import long_run_frequencies, transition_counts
 from oracles import online, planning, theory_lemmas
 from oracles import theory_sample_size as oracle
-from problems import disturbance
+from problems import scenarios
 
 
 def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
@@ -193,6 +193,158 @@ def test_chains_that_are_not_ergodic_are_sampled_by_pair():
     assert (plan.cheapest[:2] > 0).all()
 
 
+# --- states that the policy leaves or never reaches -------------------------------------------------------------------
+
+
+def machine(n_states=6, replaced_from=3, restart=None):
+    """Wear by one or none with unknown chance; from a threshold on the machine is replaced, by a new one or a restart."""
+    phi = np.zeros((n_states, 1, n_states))
+    for s in range(n_states):
+        if s < replaced_from:
+            phi[s, 0, s], phi[s, 0, s + 1] = 5.0 + s, 3.0
+        else:
+            phi[s, 0, 0] = 1.0
+            if restart is not None:
+                phi[s, 0, :2] = restart
+    rewards = np.zeros((n_states, 1, n_states))
+    rewards[:, 0, :] = -np.arange(n_states)[None, :]
+    rewards[replaced_from:, 0, :] -= 4.0
+    return phi, rewards
+
+
+def test_states_above_a_threshold_are_left_out():
+    """From the first state the upper ones are never reached: the plan is that of the machine without them."""
+    phi, rewards = machine()
+    whole = observations_needed(brmdp.DirichletPosterior(phi), rewards, 0.9, [0] * 6, 0.1, 0, 0.5)
+    few = brmdp.DirichletPosterior(phi[:4, :, :4])
+    part = observations_needed(few, rewards[:4, :, :4], 0.9, [0] * 4, 0.1, 0, 0.5)
+    assert part.obstacle is None
+    assert part.on_policy_steps > 0
+    assert whole.obstacle is None
+    assert whole.on_policy_steps == part.on_policy_steps
+    np.testing.assert_allclose(whole.on_policy, [*part.on_policy, 0.0, 0.0], rtol=1e-12)
+    np.testing.assert_array_equal(whole.cheapest, [*part.cheapest, 0, 0])
+    assert whole.exact_cost == pytest.approx(part.exact_cost, abs=1e-7)
+    assert (whole.now.contributions[4:] == 0.0).all()
+    shares = oracle.long_run_shares(brmdp.DirichletPosterior(phi).mean()[:, 0], 0)
+    np.testing.assert_allclose(long_run_frequencies(brmdp.DirichletPosterior(phi), [0] * 6, 0), shares, atol=1e-12)
+    wanted = oracle.fewest_steps(whole.now.coefficients, whole.now.counts, shares, 0.5)
+    assert whole.on_policy_steps == wanted
+
+
+def test_transient_states_on_the_way_keep_their_cost():
+    """From the last state: replacing it is uncertain, happens once, and is known as well as it will ever be."""
+    for restart, known in (((3e4, 1e4), True), ((3.0, 1.0), False)):
+        phi, rewards = machine(restart=None)
+        phi[5, 0, :2] = restart
+        posterior = brmdp.DirichletPosterior(phi)
+        now = observations_needed(posterior, rewards, 0.9, [0] * 6, 0.1, 5, 1e9).now
+        assert now.contributions[5] > 0.0
+        epsilon = 0.2
+        plan = observations_needed(posterior, rewards, 0.9, [0] * 6, 0.1, 5, epsilon)
+        assert plan.cheapest.sum() > 0
+        if known:
+            shares = oracle.long_run_shares(posterior.mean()[:, 0], 5)
+            assert shares[5] == shares[4] == 0.0
+            assert plan.on_policy_steps == oracle.fewest_steps(now.coefficients, now.counts, shares, epsilon)
+            assert plan.on_policy[5] == 0.0
+        else:
+            assert now.contributions[5] > epsilon
+            assert plan.on_policy_steps is None
+            assert "states {5} are transient" in plan.obstacle
+            assert f"{now.contributions[5]:.4g}" in plan.obstacle
+            assert plan.cheapest[5] > 0
+
+
+def test_two_ends_are_left_to_chance():
+    phi = np.zeros((3, 1, 3))
+    phi[0, 0, 1:], phi[1, 0, 1], phi[2, 0, [0, 2]] = 2.0, 1.0, 0.0
+    phi[2, 0, 2] = 1.0
+    rewards = np.zeros((3, 1, 3))
+    rewards[1, 0, 1] = 1.0
+    plan = observations_needed(brmdp.DirichletPosterior(phi), rewards, 0.5, [0, 0, 0], 0.1, 0, 0.01)
+    assert plan.on_policy_steps is None
+    assert "2 closed classes, {1} and {2}" in plan.obstacle
+
+
+# --- one disturbance for all pairs ------------------------------------------------------------------------------------
+
+
+def stock(strength=1.0, seed=0, by_disturbance=False):
+    """A store of five with unknown demand, ordering up to four; several demands may empty it."""
+    n, demands = 5, 4
+    outcomes = np.array(
+        [[[max(0, (s if a == 0 else 4) - d) for d in range(demands)] for a in range(2)] for s in range(n)]
+    )
+    law = np.array([0.15, 0.4, 0.3, 0.15])
+    posterior = brmdp.DisturbancePosterior(outcomes, strength * law)
+    rng = np.random.default_rng(seed)
+    rewards = rng.normal(size=(n, 2, demands if by_disturbance else n))
+    table = rewards if by_disturbance else np.take_along_axis(rewards, outcomes, axis=2)
+    policy = np.array([1, 1, 0, 0, 0])
+    given = brmdp.DisturbanceRewards(rewards) if by_disturbance else rewards
+    return posterior, given, table, policy, outcomes, law
+
+
+@pytest.mark.parametrize("by_disturbance", [False, True])
+@pytest.mark.parametrize("state", [0, 4])
+def test_first_order_of_a_shared_disturbance(by_disturbance, state):
+    posterior, rewards, table, policy, outcomes, law = stock(40.0, 1, by_disturbance)
+    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, state, 0.05)
+    wanted = oracle.shared_contributions(outcomes, law, table, 0.8, policy, 0.1, state, 41.0)
+    np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-10, atol=1e-14)
+    constant = math.fsum(wanted) * math.sqrt(41.0)
+    assert constant / math.sqrt(41.0 + plan.cheapest_total) <= 0.05 < constant / math.sqrt(40.0 + plan.cheapest_total)
+    # every step brings one, whatever pair it is taken in
+    assert plan.on_policy_steps == plan.cheapest_total > 0
+    assert plan.obstacle is None
+    assert f"Observe the disturbance {plan.cheapest_total} more times" in str(plan)
+
+
+def test_exact_cost_of_a_shared_disturbance_approaches_the_first_order():
+    errors = []
+    for strength in (1e2, 1e4):
+        posterior, rewards, _, policy, _, _ = stock(strength)
+        plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 2, 1e9)
+        assert plan.cheapest_total == plan.on_policy_steps == 0
+        errors.append(abs(plan.exact_cost / plan.now.total - 1.0))
+    assert errors[1] < 0.01
+    assert errors[1] < errors[0] / 5.0
+
+
+def test_observed_disturbances_bring_the_cost_to_epsilon():
+    posterior, rewards, _, policy, _, law = stock(1_000.0)
+    now = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e9)
+    epsilon = 0.3 * now.exact_cost
+    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, epsilon)
+    for seed in range(3):
+        later = posterior.copy()
+        later.observe_disturbance(np.random.default_rng(seed).choice(4, size=plan.cheapest_total, p=law))
+        cost = exact_caution_cost(later, rewards, 0.8, policy, 0.1)[0]
+        assert cost == pytest.approx(epsilon, rel=0.05)
+
+
+def test_the_value_varies_less_than_the_nested_cost_says():
+    """By finite differences of the value in the law, and by draws from the posterior."""
+    posterior, _, table, policy, outcomes, law = stock(2_000.0)
+    gradient = oracle.value_gradient(outcomes, law, table, 0.8, policy, 0)
+    sd = math.sqrt(law @ (gradient - law @ gradient) ** 2 / 2_001.0)
+    draws = np.random.default_rng(5).dirichlet(2_000.0 * law, size=4_000)
+    values = [oracle.shared_value(outcomes, p, table, 0.8, policy)[0] for p in draws]
+    assert np.std(values) == pytest.approx(sd, rel=0.05)
+    rewards = brmdp.DisturbanceRewards(table)
+    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e9)
+    assert 1.2816 * sd < plan.now.total
+
+
+def test_a_disturbance_out_of_reach():
+    posterior, rewards, _, policy, _, _ = stock()
+    with pytest.raises(InvalidInputError, match=r"more than 1e\+15 observations would be needed of the disturbance"):
+        observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e-12)
+    with pytest.raises(InvalidInputError, match="state must lie"):
+        observations_needed(posterior, rewards, 0.8, policy, 0.1, 9, 0.1)
+
+
 # --- the promise ------------------------------------------------------------------------------------------------------
 
 
@@ -294,7 +446,9 @@ def test_bad_input():
         "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
         "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
         "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
-        "posterior must be a brmdp.DirichletPosterior": lambda: needed(belief=disturbance(1).belief),
+        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got ScenarioPosterior": lambda: (
+            needed(belief=scenarios(1).belief)
+        ),
         "alpha must lie below 1/2": lambda: needed(alpha=0.5),
         "alpha must lie strictly between": lambda: needed(alpha=0.0),
         "epsilon must be": lambda: needed(epsilon=0.0),

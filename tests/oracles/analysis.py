@@ -8,7 +8,7 @@ from scipy import integrate, optimize, stats
 
 
 def random_weights_below(points, q):
-    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1): by the inversion of Gil-Pelaez, since it is P(Σ E_i (x_i − q) ≤ 0) for exponential E."""
+    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1), which is P(Σ E_i (x_i − q) ≤ 0) for exponential E: inverted by Gil-Pelaez."""
     gaps = np.asarray(points) - q
     gaps = gaps / np.abs(gaps).max()
 
@@ -35,7 +35,7 @@ def random_weights_quantile(points, level):
 
 
 def interval(samples, confidence=0.95, bounds=None):
-    """Mean and interval of a list of numbers: at each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds."""
+    """Mean and interval of numbers: at each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds."""
     numbers = [float(x) for x in samples]
     mean, tail = statistics.fmean(numbers), (1.0 - confidence) / 2.0
     least, most = (min(numbers), max(numbers)) if bounds is None else bounds

@@ -55,3 +55,52 @@ def collect(concentration, kernel, policy, further, rng):
     for s, n in enumerate(further):
         grown[s, policy[s]] += rng.multinomial(int(n), kernel[s, policy[s]])
     return grown
+
+
+def long_run_shares(chain, start):
+    """Shares of time by multiplying the chain with itself, averaged over two powers; what is left of transients is cut off."""
+    many = np.linalg.matrix_power(np.asarray(chain), 1 << 16)
+    shares = 0.5 * (many[start] + (many @ chain)[start])
+    return np.where(shares > 1e-12, shares, 0.0)
+
+
+def shared_value(outcomes, law, rewards, discount, policy):
+    """Value of every state under a law of the disturbance; rewards by (s, a, d)."""
+    system, earned = np.eye(len(outcomes)), np.zeros(len(outcomes))
+    for s, action in enumerate(policy):
+        for d, chance in enumerate(law):
+            system[s, outcomes[s, action, d]] -= discount * chance
+            earned[s] += chance * rewards[s, action, d]
+    return np.linalg.solve(system, earned)
+
+
+def shared_contributions(outcomes, law, rewards, discount, policy, alpha, state, count):
+    """−z_α d_s sd[w_s(D)]/√n for every s, one disturbance at a time."""
+    n = len(outcomes)
+    values = shared_value(outcomes, law, rewards, discount, policy)
+    chain = np.zeros((n, n))
+    for s in range(n):
+        for d, chance in enumerate(law):
+            chain[s, outcomes[s, policy[s], d]] += chance
+    visits = discounted_visits(chain, discount)[state]
+    found = []
+    for s in range(n):
+        targets = [rewards[s, policy[s], d] + discount * values[outcomes[s, policy[s], d]] for d in range(len(law))]
+        centre = math.fsum(p * w for p, w in zip(law, targets, strict=True))
+        variance = math.fsum(p * (w - centre) ** 2 for p, w in zip(law, targets, strict=True))
+        found.append(-stats.norm.ppf(alpha) * visits[s] * math.sqrt(variance / count))
+    return found
+
+
+def value_gradient(outcomes, law, rewards, discount, policy, state, step=1e-5):
+    """Of the value in the probabilities, by finite differences."""
+    found = []
+    for d in range(len(law)):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = np.array(law)
+            moved[d] += sign * step
+            # what leaves the simplex still has a value: the formula is the same
+            ends.append(shared_value(outcomes, moved, rewards, discount, policy)[state])
+        found.append((ends[0] - ends[1]) / (2.0 * step))
+    return np.array(found)

@@ -130,7 +130,7 @@ def coverage_claims(experiment: Experiment, records: Mapping[str, Replications])
                 _pooled_share(
                     name,
                     "worlds with a bound above the quantile",
-                    [found.columns["states_above_quantile"].reshape(-1) > 0 for found in records.values()],
+                    [_some(pooled(found, "states_above_quantile")) for found in records.values()],
                 ),
             ),
         ),
@@ -154,12 +154,18 @@ def _confident(found: Replications) -> Region:
     return Region(low=float(found.case.parameters["confidence"]))
 
 
-def _too_little(found: Replications) -> Any:
-    """Whether a posterior's coverage is below 1 − α by more than sampling explains."""
+def _some(counts: FloatArray) -> FloatArray:
+    """Whether a count is above 0, as 0 or 1; NaN where it is not known."""
+    return np.where(np.isnan(counts), np.nan, counts > 0)
+
+
+def _too_little(found: Replications) -> FloatArray:
+    """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1; NaN where it is not known."""
     samples = parameters_of(found.case)["samples"]
-    held = np.rint(pooled(found, "coverage") * samples).astype(int)
-    most = {int(count): clopper_pearson(int(count), samples)[1] for count in np.unique(held)}
-    return np.array([most[int(count)] < found.case.parameters["confidence"] for count in held])
+    held = np.rint(pooled(found, "coverage") * samples)
+    most = {count: clopper_pearson(int(count), samples)[1] for count in np.unique(held) if not np.isnan(count)}
+    wanted = found.case.parameters["confidence"]
+    return np.array([float(most[count] < wanted) if count in most else np.nan for count in held])
 
 
 def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> JudgedComparison:

@@ -4,23 +4,19 @@ Runs of learning agents often fall into two groups: most learn, a few are trappe
 more often than it says. So two intervals are taken, and at each end the wider one counts:
 
 - Student's t, right for normal numbers;
-- Gaffke's. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with P ~ Dir(1, …, 1): the runs x_1, …, x_n weighted at random,
-  and one run more at b, the most that a run could be. (Its lower end is the mirror image.) Where the range of the numbers is *known*,
-  as that of a share is, this interval stands alone and assumes nothing else; for runs that are 0 or 1 it is the one of Clopper and
-  Pearson. That it always covers is a conjecture to which no exception is known (Gaffke 2005; Learned-Miller and Thomas,
-  arXiv:1905.06208). Where the range is not known, the extremes of the runs seen stand in for it.
+- Gaffke's. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with P ~ Dir(1, …, 1): the runs x_1, …, x_n weighted at
+  random, and one run more at b, the most that a run could be; its lower end is the mirror image. Where the range of the numbers is
+  *known*, as that of a share is, this interval stands alone and assumes nothing else; for runs that are 0 or 1 it is the one of
+  Clopper and Pearson. That it always covers is a conjecture to which no exception is known (Gaffke 2005; Learned-Miller and
+  Thomas, arXiv:1905.06208). Where the range is not known, the extremes of the runs seen stand in for it.
 
-**What no such interval can see.** A group of runs with probability p is missed by all n runs with probability (1 − p)^n. So where the range
-is unknown, 100 runs may miss a group of 3 % (:func:`unseen_share`), and if it lies far away, the interval says nothing of it.
-Judged numbers tell where such a group would have to lie to undo their verdict.
+**What no such interval can see.** A group of runs with probability p is missed by all n runs with probability (1 − p)^n. So
+where the range is unknown, 100 runs may miss a group of 3 % (:func:`unseen_share`), and if it lies far away, the interval
+knows nothing of it. Judged numbers tell where such a group would have to lie to undo their verdict.
 
 **All runs equal.** Without spread and without a known range there is no interval: equal runs do not show that all are.
 
-Measured coverage of intervals of 95 %, and Student's t for comparison (``python -m benchmarks intervals``, 20,000 samples each; "a % at 1":
-runs are 1 with that probability, else 0, blurred by a standard deviation of 0.01; all runs equal counts as covered, since no interval is
-given; "seen" is the probability that both groups are seen, which no interval from the runs alone can exceed by much):
-
-COVERAGE_TABLE
+Measured coverage stands in docs/intervals.md (``python -m benchmarks.intervals``).
 """
 
 from __future__ import annotations

@@ -181,7 +181,8 @@ def _propositions(records: Mapping[str, Replications]) -> dict[str, tuple[int, d
 
 
 def _failures(held: Any) -> int:
-    return int(np.count_nonzero(np.asarray(held) == 0))
+    """All but what certainly held."""
+    return int(np.count_nonzero(np.asarray(held) != 1))
 
 
 def _adaptive(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:

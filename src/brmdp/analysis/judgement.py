@@ -12,13 +12,15 @@ statements of closeness, within a margin. Its interval (:mod:`brmdp.analysis.est
 The verdict on a claim is that of its worst comparison. A statement that something *can* happen is an exception: it asks for
 one experiment in which it does, so it is contradicted only when all experiments that it speaks of are in and contradict it.
 
-**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of confidence 1 − 0.05/m (Bonferroni; over
-all experiments that a claim spans). So all intervals of a claim cover at once with probability 0.95, and a wrong verdict has a
-probability of at most :data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they promise. Claims are not corrected
-for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that are only measured have intervals of 95 % each.
+**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of confidence 1 − 0.05/m
+(Bonferroni; over all experiments that a claim spans). So all intervals of a claim cover at once with probability 0.95, and a
+wrong verdict has a probability of at most :data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they
+promise. Claims are not corrected for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that are
+only measured have intervals of 95 % each.
 
-**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs may be unseen. For each verdict it is told
-where such a group, of the largest share that is missed with a probability of 5 %, would have to lie to undo it.
+**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs may be unseen. For each
+verdict it is told where such a group, of the largest share that is missed with a probability of 5 %, would have to lie to
+undo it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def lemmas_summary(experiment: Experiment, records: Mapping[str, Replications]) 
             for name, found in worlds.items()
         },
         "standardised": {
-            f"{lemma}: {words}": {"mean": estimate(z).as_json(), "beyond": proportion(np.abs(z) > BEYOND).as_json()}
+            f"{lemma}: {words}": {"mean": estimate(z).as_json(), "beyond": _beyond(z).as_json()}
             for lemma, words, z in _standardised(records)
         },
         "episodes": {
@@ -271,9 +271,14 @@ def _decomposition_claims(experiment: str, records: Mapping[str, Replications]) 
             "lemmas/simulated-spread",
             "The same by simulation, world by world: no more is left than chance explains.",
             f"Share of standardised averages beyond ±1.96, within {SPREAD:g} of {REJECTED:g}.",
-            judged(lambda z: proportion(np.abs(z) > BEYOND), Region.around(REJECTED, SPREAD)),
+            judged(_beyond, Region.around(REJECTED, SPREAD)),
         ),
     ]
+
+
+def _beyond(z: FloatArray) -> Estimate:
+    """Share of numbers beyond ±1.96; not known where one of them is not."""
+    return proportion(np.where(np.isnan(z), np.nan, np.abs(z) > BEYOND))
 
 
 def _standardised(records: Mapping[str, Replications]) -> list[tuple[str, str, FloatArray]]:

@@ -109,9 +109,9 @@ def _second_half(records: CaseRecords, steps: int) -> FloatArray:
     regret = cumulative_true_regret(records)
     total = regret.after(steps)
     late = total - regret.after(max(1, steps // 2))
-    # no regret at all grows as linearly as any
-    share: FloatArray = np.divide(late, total, out=np.full(total.shape, 0.5), where=total > 0.0)
-    return share
+    # no regret at all grows as linearly as any; where that is rounding, parts may exceed the whole
+    share: FloatArray = np.divide(late, total, out=np.full(total.shape, 0.5), where=~(total <= 0.0))
+    return np.clip(share, *SHARE)
 
 
 def _mean_quantile_value(records: CaseRecords, steps: int) -> FloatArray | None:

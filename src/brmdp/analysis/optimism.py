@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from brmdp._validation import FloatArray
 from brmdp.analysis.estimates import Estimate, estimate, ratio_samples
 from brmdp.analysis.judgement import ABOVE_ZERO, JudgedClaim, JudgedComparison, Region
@@ -127,7 +125,7 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
                 JudgedComparison.of(
                     name,
                     f"{case}: exceptions, {what}",
-                    certain(failed, plans) if plans else estimate(np.empty(0)),
+                    certain(failed, plans),
                     NO_EXCEPTION,
                     note=f"in {plans} plans",
                 )
@@ -189,7 +187,7 @@ def _exceptions(found: Replications) -> dict[str, tuple[int, int]]:
     held = by_world(found, "event") == 1.0
     robust = by_world(found, "robust_optimistic") == 1.0
     return {
-        "V* ≤ V_k on G_k": (int((held & (by_world(found, "optimistic") == 0.0)).sum()), int(held.sum())),
+        "V* ≤ V_k on G_k": (int((held & (by_world(found, "optimistic") != 1.0)).sum()), int(held.sum())),
         "V*_{φ_k,α̲} ≤ V_k": (int((~robust).sum()), robust.size),
     }
 

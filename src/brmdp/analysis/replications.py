@@ -10,6 +10,7 @@ import numpy as np
 from brmdp._validation import FloatArray
 from brmdp.analysis.estimates import CONFIDENCE, Estimate, estimate
 from brmdp.analysis.judgement import Region
+from brmdp.errors import InvalidInputError
 from brmdp.experiments import Experiment, Replications
 from brmdp.planning.guarantees import clopper_pearson
 
@@ -38,10 +39,15 @@ def pooled(found: Replications, name: str) -> FloatArray:
 
 
 def proportion(happened: Any) -> Estimate:
-    """Share of independent trials in which something happened, with its Clopper-Pearson interval."""
-    trials = np.asarray(happened, dtype=bool).reshape(-1)
-    if trials.size == 0:
-        return estimate(np.empty(0))
+    """Share of independent trials in which something happened, with its Clopper-Pearson interval.
+
+    ``happened`` holds truth values, or 0, 1 and NaN; where one is not known, or there is none, neither is the share.
+    """
+    trials = np.asarray(happened, dtype=np.float64).reshape(-1)
+    if trials.size == 0 or not np.isfinite(trials).all():
+        return estimate(trials)
+    if not np.isin(trials, (0.0, 1.0)).all():
+        raise InvalidInputError("happened must be truth values, 0 or 1; got other numbers")
     share = float(trials.mean())
     error = np.sqrt(share * (1.0 - share) / trials.size)
 
@@ -53,6 +59,11 @@ def proportion(happened: Any) -> Estimate:
 
 
 def certain(value: float, trials: int) -> Estimate:
-    """A number that is no average: it was looked at in all trials, and nothing about it is left to chance."""
+    """A number that is no average: it was looked at in all trials, and nothing about it is left to chance.
+
+    Where there was no trial, nothing is known.
+    """
+    if trials < 1:
+        return estimate(np.empty(0))
     number = np.asarray(float(value))
     return Estimate(number, np.zeros_like(number), number, number, trials, exact=True)

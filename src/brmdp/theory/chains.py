@@ -14,16 +14,25 @@ from bisect import bisect
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from brmdp._validation import FloatArray, IntArray, as_policy, as_positive_int
+from brmdp._validation import FloatArray, IntArray, as_index, as_policy, as_positive_int
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import require_belief
 
-__all__ = ["policy_matrix", "policy_pairs", "transition_counts", "visit_frequencies"]
+__all__ = [
+    "listed",
+    "long_run_frequencies",
+    "policy_matrix",
+    "policy_pairs",
+    "reachable_from",
+    "transition_counts",
+    "visit_frequencies",
+]
 
 
 def policy_pairs(belief: Belief, policy: Any) -> IntArray:
@@ -60,10 +69,41 @@ def visit_frequencies(belief: Belief, policy: Any) -> FloatArray:
     """
     matrix = policy_matrix(belief, policy)
     _require_one_class(matrix)
-    frequencies = _stationary(matrix)
-    if not (frequencies > 0.0).all():
-        raise InvalidInputError("policy visits some states so rarely that double precision cannot tell it from never")
+    return _positive_frequencies(matrix)
+
+
+def long_run_frequencies(belief: Belief, policy: Any, start: int) -> FloatArray:
+    """Share of time that a policy spends in each state in the long run if it begins at ``start``, (S,).
+
+    The chain need not be ergodic: states that are transient, or out of reach, have frequency 0. It must end in the same
+    closed class whatever happens on the way, or the shares would be left to chance.
+
+    Parameters
+    ----------
+    belief, policy
+        As in :func:`visit_frequencies`.
+    start : int
+
+    Raises
+    ------
+    InvalidInputError
+        If several closed classes can be reached from ``start``; the message names them.
+    """
+    matrix = policy_matrix(belief, policy)
+    begin = as_index(start, len(matrix), "start")
+    closed = [states for states in _closed_classes(matrix)[0] if reachable_from(matrix, begin)[states[0]]]
+    if len(closed) > 1:
+        raise InvalidInputError(f"policy must lead from state {begin} to one closed class; {_several(closed)}")
+    frequencies = np.zeros(len(matrix))
+    frequencies[closed[0]] = _positive_frequencies(matrix[np.ix_(closed[0], closed[0])])
     return frequencies
+
+
+def reachable_from(matrix: FloatArray, start: int) -> NDArray[np.bool_]:
+    """Whether each state can be reached from ``start``, which counts as reached, (S,) truth values."""
+    reached = np.zeros(len(matrix), dtype=bool)
+    reached[breadth_first_order(sparse.csr_array(matrix), start, return_predecessors=False)] = True
+    return reached
 
 
 def transition_counts(mdp: TabularMDP, policy: Any, steps: int, rng: np.random.Generator) -> IntArray:
@@ -93,6 +133,14 @@ def transition_counts(mdp: TabularMDP, policy: Any, steps: int, rng: np.random.G
     return np.bincount(moves, minlength=pattern.n_states**2).reshape(pattern.n_states, pattern.n_states)
 
 
+def _positive_frequencies(matrix: FloatArray) -> FloatArray:
+    """Of an irreducible chain."""
+    frequencies = _stationary(matrix)
+    if not (frequencies > 0.0).all():
+        raise InvalidInputError("policy visits some states so rarely that double precision cannot tell it from never")
+    return frequencies
+
+
 def _stationary(matrix: FloatArray) -> FloatArray:
     """Stationary distribution of an irreducible chain."""
     flow = matrix.copy()
@@ -110,26 +158,36 @@ def _stationary(matrix: FloatArray) -> FloatArray:
 
 
 def _require_one_class(matrix: FloatArray) -> None:
-    count, label = connected_components(sparse.csr_array(matrix), directed=True, connection="strong")
-    if count == 1:
+    closed, transient = _closed_classes(matrix)
+    if len(closed) == 1 and not transient.size:
         return
-    leaves = (matrix > 0.0) & (label[:, None] != label[None, :])
-    open_classes = np.unique(label[leaves.any(axis=1)])
-    closed = sorted(
-        (np.flatnonzero(label == c) for c in range(count) if c not in open_classes), key=lambda states: int(states[0])
-    )
-    transient = np.flatnonzero(np.isin(label, open_classes))
     reasons = []
     if transient.size:
-        reasons.append(f"states {_listed(transient)} are transient (visited finitely often, then never again)")
+        reasons.append(f"states {listed(transient)} are transient (visited finitely often, then never again)")
     if len(closed) > 1:
-        classes = " and ".join(_listed(states) for states in closed[:3]) + (" and more" if len(closed) > 3 else "")
-        reasons.append(f"there are {len(closed)} closed classes, {classes}, and a trajectory sees only one of them")
+        reasons.append(_several(closed))
     raise InvalidInputError(
         "policy must make an ergodic chain, in which every state can be reached from every other; " + "; ".join(reasons)
     )
 
 
-def _listed(states: IntArray) -> str:
+def _closed_classes(matrix: FloatArray) -> tuple[list[IntArray], IntArray]:
+    """The closed classes by their first states, and the transient states."""
+    count, label = connected_components(sparse.csr_array(matrix), directed=True, connection="strong")
+    leaves = (matrix > 0.0) & (label[:, None] != label[None, :])
+    open_classes = np.unique(label[leaves.any(axis=1)])
+    closed = sorted(
+        (np.flatnonzero(label == c) for c in range(count) if c not in open_classes), key=lambda states: int(states[0])
+    )
+    return closed, np.flatnonzero(np.isin(label, open_classes))
+
+
+def _several(closed: list[IntArray]) -> str:
+    classes = " and ".join(listed(states) for states in closed[:3]) + (" and more" if len(closed) > 3 else "")
+    return f"there are {len(closed)} closed classes, {classes}, and a trajectory sees only one of them"
+
+
+def listed(states: IntArray) -> str:
+    """States in words, the first of many."""
     shown = ", ".join(str(int(s)) for s in states[:8])
     return "{" + shown + (", …}" if states.size > 8 else "}")

@@ -56,6 +56,7 @@ __all__ = [
     "one_step_adjustment",
     "random_ergodic_mdp",
     "replicate_normality",
+    "row_deviations",
     "target_deviations",
 ]
 
@@ -225,10 +226,16 @@ def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityL
 
 def target_deviations(mdp: TabularMDP, policy: Any, values: FloatArray) -> FloatArray:
     """Standard deviation of w(s') = r(s,π(s),s') + γV(s') over s' ~ P(·|s,π(s)), (S,)."""
-    pattern = mdp.pattern
-    pairs = policy_pairs(mdp, policy)
-    chances = pattern.take(mdp.probabilities, pairs)
-    targets = pattern.take(mdp.transition_rewards + mdp.discount * values[pattern.next_states], pairs)
+    targets = mdp.transition_rewards + mdp.discount * values[mdp.pattern.next_states]
+    return row_deviations(mdp, policy, targets)
+
+
+def row_deviations(belief: Belief, policy: Any, entries: FloatArray) -> FloatArray:
+    """Standard deviation over the mean row of every (s, π(s)) of a number per possible transition, (S,)."""
+    pattern = belief.pattern
+    pairs = policy_pairs(belief, policy)
+    chances = pattern.take(belief.mean_entries(), pairs)
+    targets = pattern.take(entries, pairs)
     starts = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))
     means = np.add.reduceat(chances * targets, starts)
     centred = targets - np.repeat(means, pattern.widths[pairs])

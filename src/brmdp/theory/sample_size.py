@@ -16,11 +16,28 @@ Further observations x_s ≥ 0 with cost(n + x) ≤ ε:
   and Tucker (at the optimum one more observation is worth the same, c_s/2n_s^{3/2}, wherever any is taken). Pairs join in the
   order of n_s/c_s^{2/3}, which gives θ in closed form.
 
-Both take the posterior mean as it is now: they are forecasts, the better the more is known.
+States that the policy leaves for good, or never reaches, have n̄_s = 0: following it teaches nothing about them. Out of reach
+of s₀ they cost nothing (d_s = 0). What transient states on the way from s₀ cost stays, so following the policy will do if
+that is below ε.
+
+**One disturbance for all pairs** (:class:`~brmdp.DisturbancePosterior`: s' = f(s, a, D), D ~ p, p ~ Dir(φ)). The nested
+quantile looks at one row at a time, and every row is a function of the same p. So the standard deviation of a backup is that
+of w_s·p, √(Var[w_s(D)]/(φ₀ + 1)) with w_s(d) = r(s,π(s),d) + γV^π(f(s,π(s),d)), all rows have the same n = φ₀ + 1, and to
+first order
+
+    cost(n) = C/√n,    C = −z_α Σ_s d_s √Var[w_s(D)]:
+
+each observed disturbance counts for all pairs, wherever it was observed, and (C/ε)² of them in all will do. That rows depend on one
+another does not enter: the nested value adds their caution up as if they erred together. The value itself varies less: with
+g(d) = Σ_s d_s w_s(d), the gradient of V^π(s₀) in p up to a constant, its posterior standard deviation is √(Var[g(D)]/n) to first
+order, at most C/(−z_α √n).
+
+All plans take the posterior mean as it is now: they are forecasts, the better the more is known.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +60,11 @@ from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import evaluate
 from brmdp.planning.planner import solution_of
-from brmdp.posterior import DirichletPosterior
+from brmdp.posterior import DirichletPosterior, DisturbancePosterior
 from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
-from brmdp.theory.chains import policy_matrix, policy_pairs, visit_frequencies
-from brmdp.theory.normality import target_deviations
+from brmdp.theory.chains import listed, long_run_frequencies, policy_matrix, policy_pairs, reachable_from
+from brmdp.theory.normality import row_deviations, target_deviations
 
 __all__ = ["CautionCost", "SampleSizePlan", "caution_cost", "exact_caution_cost", "observations_needed"]
 
@@ -104,13 +121,15 @@ class SampleSizePlan:
     exact_cost : float
         The cost today without approximation (:func:`exact_caution_cost`): how far the first order is off.
     on_policy_steps : int or None
-        Steps to follow the policy; None where they would not do (see ``obstacle``).
+        Steps to follow the policy from the state on; None where they would not do (see ``obstacle``).
     on_policy : (S,) array or None
-        Observations of each (s, π(s)) expected from them.
+        Observations of each (s, π(s)) expected from them; of a shared disturbance their number alone, (1,).
     cheapest : (S,) integers
-        The allocation of least total, of each (s, π(s)).
+        The allocation of least total, of each (s, π(s)); of a shared disturbance the observations of it, wherever, (1,).
     obstacle : str or None
         Why following the policy is no way to collect the data.
+    shared : bool
+        Whether one disturbance drives all pairs.
     """
 
     epsilon: float
@@ -120,6 +139,7 @@ class SampleSizePlan:
     on_policy: FloatArray | None
     cheapest: IntArray
     obstacle: str | None
+    shared: bool = False
 
     @property
     def cheapest_total(self) -> int:
@@ -143,6 +163,8 @@ class SampleSizePlan:
             f"(s={s}, a={now.policy[s]}) {100 * now.contributions[s] / now.total:.0f} %" for s in leading
         )
         text += f"To first order it comes from {shares}" + (", …\n" if now.policy.size > len(leading) else ".\n")
+        if self.shared:
+            return text + f"Observe the disturbance {self.cheapest_total} more times, in any pairs."
         if self.on_policy_steps is None:
             text += f"Following the policy will not do: {self.obstacle}.\n"
         else:
@@ -176,16 +198,30 @@ def caution_cost(mdp: TabularMDP, policy: Any, alpha: float, state: int, counts:
     if not (seen > 0.0).all():
         where = first_bad(seen <= 0.0)
         raise InvalidInputError(f"counts must be positive; got {seen[where]} for the pair of state {where[0]}")
-    system = np.eye(mdp.n_states) - mdp.discount * policy_matrix(mdp, policy)
-    visits = np.linalg.solve(system.T, np.eye(mdp.n_states)[start])
-    # rounding may leave unreachable states a negative number of visits
-    visits = np.maximum(visits, 0.0)
-    coefficients = -float(ndtri(level)) * visits * target_deviations(mdp, policy, values)
+    matrix = policy_matrix(mdp, policy)
+    deviations = target_deviations(mdp, policy, values)
+    return _cost_by_pair(
+        level, start, as_policy(policy, mdp.admissible), seen, _visits(matrix, mdp.discount, start), deviations
+    )
+
+
+def _visits(matrix: FloatArray, discount: float, start: int) -> FloatArray:
+    """Discounted visits of every state from ``start`` on."""
+    system = np.eye(len(matrix)) - discount * matrix
+    visits = np.linalg.solve(system.T, np.eye(len(matrix))[start])
+    # rounding may leave states that are out of reach some visits, even negative ones
+    return np.where(reachable_from(matrix, start), np.maximum(visits, 0.0), 0.0)
+
+
+def _cost_by_pair(
+    level: float, start: int, policy: IntArray, seen: FloatArray, visits: FloatArray, deviations: FloatArray
+) -> CautionCost:
+    coefficients = -float(ndtri(level)) * visits * deviations
     contributions = coefficients / np.sqrt(seen)
     return CautionCost(
         alpha=level,
         state=start,
-        policy=as_policy(policy, mdp.admissible),
+        policy=policy,
         counts=seen,
         coefficients=coefficients,
         contributions=contributions,
@@ -206,7 +242,7 @@ def exact_caution_cost(
 
 
 def observations_needed(
-    posterior: DirichletPosterior,
+    posterior: DirichletPosterior | DisturbancePosterior,
     rewards: Any,
     discount: float,
     policy: Any,
@@ -218,8 +254,9 @@ def observations_needed(
 
     Parameters
     ----------
-    posterior : DirichletPosterior
-        What is known now.
+    posterior : DirichletPosterior or DisturbancePosterior
+        What is known now. Of a shared disturbance, every step of any policy brings one observation, if it is seen (a lost sale
+        may hide the demand).
     rewards, discount, policy
         As in :func:`brmdp.evaluate_policy`.
     alpha : float in (0, ½)
@@ -245,30 +282,81 @@ def observations_needed(
     states than going right pays them (of the first state 220 to 450 times as many for n = 50, five times for n = 5,000). So the
     promise is not kept where the visit frequencies are not known.
     """
-    if not isinstance(posterior, DirichletPosterior):
-        raise InvalidInputError(f"posterior must be a brmdp.DirichletPosterior; got {type(posterior).__name__}")
+    if not isinstance(posterior, DirichletPosterior | DisturbancePosterior):
+        raise InvalidInputError(
+            f"posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got {type(posterior).__name__}"
+        )
     level = as_level(alpha)
     if level >= 0.5:
         raise InvalidInputError(f"alpha must lie below 1/2, where the quantile is cautious; got {alpha!r}")
     target = as_positive_number(epsilon, "epsilon")
+    if isinstance(posterior, DisturbancePosterior):
+        return _of_shared(posterior, rewards, discount, policy, level, state, target)
     pattern = posterior.pattern
     mean = TabularMDP(
         posterior.mean("csr"), posterior.gather_rewards(rewards), as_discount(discount), admissible=pattern.admissible
     )
     seen = posterior.effective_sample_size().reshape(-1)[policy_pairs(posterior, policy)] + 1.0
     now = caution_cost(mean, policy, level, state, seen)
-    # values are resolved relative to the largest there can be
-    scale = max(1.0, float(np.abs(mean.transition_rewards).max()) / (1.0 - mean.discount))
-    exact = exact_caution_cost(posterior, rewards, discount, policy, level, tolerance=1e-8 * scale)[now.state]
+    exact = _exact_at(posterior, mean.transition_rewards, mean.discount, policy, now)
     cheapest = _cheapest(now, target)
     if now.total <= target:
-        return SampleSizePlan(target, now, float(exact), 0, np.zeros(seen.size), cheapest, None)
+        return SampleSizePlan(target, now, exact, 0, np.zeros(seen.size), cheapest, None)
     try:
-        frequencies = visit_frequencies(mean, policy)
-    except InvalidInputError as not_ergodic:
-        return SampleSizePlan(target, now, float(exact), None, None, cheapest, str(not_ergodic))
-    steps = _least(lambda n: _cost(now, seen + n * frequencies) <= target, "along the policy")
-    return SampleSizePlan(target, now, float(exact), steps, steps * frequencies, cheapest, None)
+        frequencies = long_run_frequencies(mean, policy, now.state)
+        steps = _along(now, frequencies, target)
+    except InvalidInputError as reason:
+        return SampleSizePlan(target, now, exact, None, None, cheapest, str(reason))
+    return SampleSizePlan(target, now, exact, steps, steps * frequencies, cheapest, None)
+
+
+def _along(now: CautionCost, frequencies: FloatArray, target: float) -> int:
+    """Fewest steps along the policy, of which a share of ``frequencies`` falls to each state."""
+    left = np.flatnonzero((frequencies == 0.0) & (now.contributions > 0.0))
+    stays = float(now.contributions[left].sum())
+    if stays >= target:
+        raise InvalidInputError(
+            f"states {listed(left)} are transient (visited finitely often, then never again), and what they cost, {stays:.4g}, is "
+            "not below epsilon"
+        )
+    return _least(lambda n: _cost(now, now.counts + n * frequencies) <= target, "along the policy")
+
+
+def _of_shared(
+    posterior: DisturbancePosterior,
+    rewards: Any,
+    discount: float,
+    policy: Any,
+    level: float,
+    state: int,
+    target: float,
+) -> SampleSizePlan:
+    """The plan where all pairs share one disturbance."""
+    entries, gamma = posterior.gather_rewards(rewards), as_discount(discount)
+    chosen = as_policy(policy, posterior.pattern.admissible)
+    start = as_index(state, posterior.n_states, "state")
+    matrix = policy_matrix(posterior, chosen)
+    pairs = policy_pairs(posterior, chosen)
+    expected = posterior.pattern.take(posterior.mean_entries() * entries, pairs).reshape(-1, posterior.n_disturbances)
+    values = np.linalg.solve(np.eye(len(matrix)) - gamma * matrix, expected.sum(axis=1))
+    deviations = row_deviations(posterior, chosen, entries + gamma * values[posterior.pattern.next_states])
+    seen = np.full(posterior.n_states, posterior.effective_sample_size() + 1.0)
+    now = _cost_by_pair(level, start, chosen, seen, _visits(matrix, gamma, start), deviations)
+    exact = _exact_at(posterior, entries, gamma, chosen, now)
+    needed = (float(now.coefficients.sum()) / target) ** 2 if now.total > target else 0.0
+    if not needed <= LARGEST_PLAN:
+        raise _too_many("of the disturbance")
+    further = math.ceil(max(0.0, needed - float(seen[0])))
+    return SampleSizePlan(
+        target, now, exact, further, np.array([float(further)]), np.array([further]), None, shared=True
+    )
+
+
+def _exact_at(posterior: Belief, entries: FloatArray, discount: float, policy: Any, now: CautionCost) -> float:
+    # values are resolved relative to the largest there can be
+    scale = max(1.0, float(np.abs(entries).max()) / (1.0 - discount))
+    cost = exact_caution_cost(posterior, entries, discount, policy, now.alpha, tolerance=1e-8 * scale)
+    return float(cost[now.state])
 
 
 def _cost(cost: CautionCost, counts: FloatArray) -> float:
