@@ -59,7 +59,12 @@ def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
 
 def stale(page: Path) -> Iterator[str]:
     """What is older than the code it rests on."""
-    for name, runs, analysis in made_by(page):
+    try:
+        tables = list(made_by(page))
+    except ValueError as error:
+        yield str(error)
+        return
+    for name, runs, analysis in tables:
         if runs != {short(CODE)}:
             yield f"{page.name}: {name}: runs made by code {', '.join(sorted(runs))}, now {short(CODE)}"
         elif analysis != short(ANALYSIS):

@@ -592,6 +592,12 @@ def test_a_text_repeated_is_counted_as_often(monkeypatch):
         decode(bomb, COMPUTED, 1, 0, "the file")
 
 
+def test_what_would_not_be_read_is_not_written(record, monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000)
+    with pytest.raises(ExperimentError, match=r"run 1 of adaptive is too large to be kept: .* at most 5,000 bytes"):
+        encode(record, CASE, TINY.seed, 1)
+
+
 def test_nested_columns_are_no_replication(never_unpacked):
     with pytest.raises(CorruptFileError, match="column x must hold numbers, truth values or text"):
         decode(computed({"x": [[1.0, 2.0]]}), COMPUTED, 1, 0, "the file")

@@ -33,8 +33,9 @@ UNKNOWN = ""
 
 WITHOUT_INFLUENCE = frozenset(
     {
-        *("analysis", "figures", "cli.py", "_files.py", "_version.py", "envs/rendering.py"),
-        *(f"experiments/{name}.py" for name in ("__init__", "cluster", "origin", "paper", "records", "runner", "store", "sweep")),
+        *("analysis", "figures", "cli.py", "warm_up.py", "_files.py", "_version.py", "envs/rendering.py"),
+        *(f"experiments/{name}.py" for name in ("__init__", "cluster", "origin", "paper", "parquet", "records")),
+        *(f"experiments/{name}.py" for name in ("runner", "store", "sweep")),
     }
 )
 """Files and folders of the package that cannot change a run; a new one counts until it is named here."""

@@ -13,7 +13,7 @@ from typing import Any
 from brmdp._extras import optional
 from brmdp.errors import CorruptFileError
 
-__all__ = ["LARGEST", "metadata_of", "read_within_limits"]
+__all__ = ["LARGEST", "metadata_of", "read_within_limits", "require_within_limits"]
 
 LARGEST = 2**30
 """Most bytes of a file, and of its content in memory."""
@@ -68,6 +68,17 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
         position = table.schema.get_field_index(name)
         table = table.set_column(position, columns.field(name), table[name].cast(pa.string()))
     return table.replace_schema_metadata(None)
+
+
+def require_within_limits(data: bytes) -> None:
+    """Refuse to write what would not be read.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is too large.
+    """
+    _check_sizes(_opened(data).metadata, data, None)
 
 
 def _opened(source: Any, **options: Any) -> Any:

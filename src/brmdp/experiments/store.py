@@ -38,7 +38,7 @@ from brmdp._files import write_atomically
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.one_run import Replication, RunRecord, extra_of, worlds_of
 from brmdp.experiments.origin import CODE, UNKNOWN, Origin, brmdp_version, short
-from brmdp.experiments.parquet import LARGEST, metadata_of, read_within_limits
+from brmdp.experiments.parquet import LARGEST, metadata_of, read_within_limits, require_within_limits
 from brmdp.experiments.records import CaseRecords, Replications
 from brmdp.experiments.spec import Case, Computation, Experiment, file_name
 
@@ -109,7 +109,13 @@ class StoredRun:
 
 
 def encode(record: RunRecord | Replication, case: Case | Computation, seed: int, run: int) -> bytes:
-    """A run as the content of a Parquet file."""
+    """A run as the content of a Parquet file.
+
+    Raises
+    ------
+    ExperimentError
+        If it is so large that it would not be read again.
+    """
     parquet = optional("pyarrow.parquet")
     facts = {
         "format": FORMAT,
@@ -134,7 +140,12 @@ def encode(record: RunRecord | Replication, case: Case | Computation, seed: int,
         # levels hardly repeat
         use_dictionary=[name for name in table.column_names if name != "levels"],
     )
-    return sink.getvalue()
+    data = sink.getvalue()
+    try:
+        require_within_limits(data)
+    except CorruptFileError as error:
+        raise ExperimentError(f"run {run} of {case.name} is too large to be kept: {error}") from None
+    return data
 
 
 def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: Any) -> StoredRun:
