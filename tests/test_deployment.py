@@ -1,6 +1,9 @@
 """Compiled kernels are kept where that is possible, and nothing fails where it is not."""
 
+import importlib.util
+import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -12,7 +15,9 @@ import pytest
 
 import brmdp
 from brmdp.errors import InvalidInputError
+from brmdp.experiments import run_experiment, runner
 from brmdp.risk.threads import for_chunks, one_thread, thread_count
+from tiny_experiments import tiny
 
 USE_A_KERNEL = """
 import errno, logging, sys
@@ -179,11 +184,11 @@ for _ in range(5):
     agent.observe(0, agent.act(0), 0)
 readonly = np.arange(4.0)
 readonly.setflags(write=False)
-for values in (np.arange(4.0), readonly, np.ones((2, 3, 4)), np.asfortranarray(np.ones((2, 4)))):
-    for level in (0.1, np.array([[0.1], [0.2]])[:, :, None][..., 0]):
-        brmdp.dirichlet_quantile(np.ones(4), values[..., None, :], level)
-        brmdp.dirichlet_cvar_row(np.ones((1, 4)), values[..., None, :], level)
-        brmdp.dirichlet_cdf(readonly + 1.0, values[..., None, :], level)
+for values in (np.arange(4.0), readonly, np.ones((3, 1, 4)), np.asfortranarray(np.ones((2, 4)))[:, None]):
+    for level in (0.1, np.array([0.1, 0.2])):
+        brmdp.dirichlet_quantile(np.ones(4), values, level)
+        brmdp.dirichlet_cvar_row(np.ones((1, 4)), values, level)
+        brmdp.dirichlet_cdf(readonly + 1.0, values, level)
 print(versions() - before)
 """
 
@@ -217,3 +222,62 @@ def test_the_number_of_threads_can_be_set(value, threads, monkeypatch):
 def test_without_a_number_there_are_as_many_threads_as_processors(value, monkeypatch):
     monkeypatch.setenv("BRMDP_NUM_THREADS", value)
     assert 1 <= thread_count() <= (os.cpu_count() or 1)
+
+
+# --- the version -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def setup_script(monkeypatch, tmp_path):
+    """The module setup.py, looking at an empty folder."""
+    path = Path(__file__).parents[1] / "setup.py"
+    if not path.exists():
+        pytest.skip("not a checkout")
+    pytest.importorskip("setuptools")
+    spec = importlib.util.spec_from_file_location("brmdp_setup", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    return module
+
+
+def test_the_version_is_plain_without_git_and_that_of_a_source_archive(setup_script, tmp_path, monkeypatch):
+    assert setup_script.version() == setup_script.PLAIN
+    (tmp_path / ".git").mkdir()
+    assert setup_script.version() == setup_script.PLAIN
+    monkeypatch.setenv("PATH", "")
+    assert setup_script.version() == setup_script.PLAIN
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: brmdp\nVersion: 1.2.0+5.g1a2b3c4\n")
+    assert setup_script.version() == "1.2.0+5.g1a2b3c4"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_version_comes_from_tags(setup_script, tmp_path):
+    def git(*arguments):
+        author = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+
+    git("init")
+    git("commit", "--allow-empty", "--message", "first")
+    assert setup_script.version() == setup_script.PLAIN
+    git("tag", "v1.2.0")
+    git("tag", "something-else")
+    assert setup_script.version() == "1.2.0"
+    git("commit", "--allow-empty", "--message", "second")
+    assert re.fullmatch(r"1\.2\.0\+1\.g[0-9a-f]{7,}", setup_script.version())
+
+
+# --- what takes long is said -----------------------------------------------------------------------------------
+
+
+def test_an_experiment_passes_on_that_kernels_are_compiled(monkeypatch, tmp_path):
+    def warm(tasks):
+        logging.getLogger("brmdp").info("compiling %s", "kernels")
+        logging.getLogger("brmdp").debug("details")
+
+    monkeypatch.setattr(runner, "_warm", warm)
+    said = []
+    run_experiment(tiny(runs=1), tmp_path / "told", workers=1, on_message=said.append)
+    assert said == ["compiling kernels"]
+    assert logging.getLogger("brmdp").handlers == []
+    run_experiment(tiny(runs=1), tmp_path / "silent", workers=1)  # no warning either

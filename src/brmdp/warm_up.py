@@ -14,6 +14,7 @@ import numpy as np
 import brmdp
 from brmdp._kernels.compiled import kept
 from brmdp.planning.bellman import DENSE_STATES
+from brmdp.risk.base import RiskMeasure
 
 __all__ = ["main", "warm_up"]
 
@@ -29,7 +30,7 @@ def warm_up() -> None:
     brmdp.evaluate(large, brmdp.solve(large).policy)
 
     belief = brmdp.DirichletPosterior.uniform(4, 2)
-    measures = [
+    measures: list[RiskMeasure] = [
         brmdp.Mean(),
         brmdp.PosteriorSample(rng=rng),
         brmdp.Quantile(0.1),
