@@ -11,7 +11,7 @@ RUNS ?= 24
 
 install: $(READY)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[all]"

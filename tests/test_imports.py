@@ -1,8 +1,10 @@
 """Importing is light, and the names that users rely on exist with their documented signatures."""
 
 import inspect
+import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -51,6 +53,51 @@ def test_import_brings_in_nothing_heavy():
     code = f"import sys, brmdp; print(*[m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == []
+
+
+LATER = ("analysis", "continuous", "experiments", "theory")
+
+ASK_FOR_PARTS = f"""
+import sys, brmdp
+loaded = [name for name in {LATER!r} if "brmdp." + name in sys.modules]
+assert not loaded, loaded
+assert {{*{LATER!r}, "__version__"}} <= set(dir(brmdp))
+assert brmdp.theory.regret_bound and brmdp.continuous.FittedQ and brmdp.experiments.Store and brmdp.analysis
+assert not hasattr(brmdp, "nothing")
+print(brmdp.__version__, "matplotlib" in sys.modules)
+"""
+
+
+def test_parts_load_when_first_asked_for():
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_FOR_PARTS], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == [version("brmdp"), "False"]
+
+
+COMPUTE = """
+import sys
+from tiny_experiments import tiny
+from brmdp.experiments.runner import Task, compute
+case = tiny(runs=1).cases[0]
+assert compute(Task(case, 0, 0))
+print("matplotlib" in sys.modules)
+"""
+
+
+def test_workers_do_not_load_matplotlib():
+    done = subprocess.run(
+        [sys.executable, "-c", COMPUTE],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, (os.path.dirname(__file__), os.environ.get("PYTHONPATH")))),
+        },
+    )
+    assert done.stdout.split() == ["False"]
 
 
 @pytest.mark.parametrize("name", NAMES)

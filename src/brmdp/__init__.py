@@ -1,5 +1,10 @@
 """Bayesian-risk Markov decision processes: plan against a quantile of what you do not know."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from brmdp import agents, envs
 from brmdp.agents import Agent
 from brmdp.errors import (
@@ -94,3 +99,34 @@ __all__ = [
     "simulate",
     "solve",
 ]
+
+_LATER = ("analysis", "continuous", "experiments", "figures", "theory")
+"""Parts that are loaded when first asked for."""
+
+if TYPE_CHECKING:
+    from brmdp import analysis as analysis
+    from brmdp import continuous as continuous
+    from brmdp import experiments as experiments
+    from brmdp import figures as figures
+    from brmdp import theory as theory
+
+    __version__: str
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f"brmdp.{name}")
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("brmdp")
+        except PackageNotFoundError:
+            found = "unknown"  # sources on the path that nobody has installed
+        globals()["__version__"] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, "__version__"})

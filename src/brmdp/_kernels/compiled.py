@@ -39,7 +39,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-__all__ = ["kernel"]
+__all__ = ["kept", "kernel"]
 
 CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
@@ -148,6 +148,12 @@ def _places() -> Iterator[_Place]:
     user = os.getuid() if hasattr(os, "getuid") else "user"
     temporary = os.environ.get("TMPDIR") or ("/tmp" if os.name == "posix" else tempfile.gettempdir())
     yield _Place(Path(temporary) / f"brmdp-{user}-{short}", private=True, lasting=False)
+
+
+def kept() -> dict[Path, int]:
+    """Folders with compiled kernels, and how many of any version they hold."""
+    found = {place.folder: len(list(place.folder.glob("*.kernel"))) for place in _places()} if source_digest() else {}
+    return {folder: entries for folder, entries in found.items() if entries}
 
 
 class _Writer:

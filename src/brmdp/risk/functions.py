@@ -167,9 +167,10 @@ def _rows(concentration: Any, values: Any, last: FloatArray) -> tuple[FloatArray
             f"concentration {phi.shape}, values {w.shape} and the last argument {last.shape} do not broadcast together"
         ) from None
     n = phi.shape[-1]
-    phi = np.ascontiguousarray(np.broadcast_to(phi, (*shape, n))).reshape(-1, n)
-    w = np.ascontiguousarray(np.broadcast_to(w, (*shape, n))).reshape(-1, n)
-    return phi, w, [np.ascontiguousarray(np.broadcast_to(last, shape)).reshape(-1)], shape
+    # copies: kernels would be compiled again for arrays that are read-only, as some but not all of these views are
+    phi = np.array(np.broadcast_to(phi, (*shape, n)), order="C").reshape(-1, n)
+    w = np.array(np.broadcast_to(w, (*shape, n)), order="C").reshape(-1, n)
+    return phi, w, [np.array(np.broadcast_to(last, shape), order="C").reshape(-1)], shape
 
 
 def _shaped(result: FloatArray, shape: tuple[int, ...]) -> Any:

@@ -1,0 +1,81 @@
+"""Compile the numerical kernels now, for instance while an image is built: ``python -m brmdp.warm_up``.
+
+They are kept where :mod:`brmdp._kernels.compiled` says, and found there by every later process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+import numpy as np
+
+import brmdp
+from brmdp._kernels.compiled import kept
+from brmdp.planning.bellman import DENSE_STATES
+from brmdp.risk.base import RiskMeasure
+
+__all__ = ["main", "warm_up"]
+
+
+def warm_up() -> None:
+    """Plan small problems of every kind, so that whatever plans and agents need is compiled."""
+    rng = np.random.default_rng(0)
+    world = brmdp.envs.riverswim(4)
+    large = brmdp.envs.riverswim(DENSE_STATES + 1)
+    rewards = world.rewards
+    optimal = brmdp.solve(world).policy
+    brmdp.evaluate(world, optimal)
+    brmdp.evaluate(large, brmdp.solve(large).policy)
+
+    belief = brmdp.DirichletPosterior.uniform(4, 2)
+    measures: list[RiskMeasure] = [
+        brmdp.Mean(),
+        brmdp.PosteriorSample(rng=rng),
+        brmdp.Quantile(0.1),
+        brmdp.Quantile(0.1, method="saddlepoint"),
+        brmdp.Quantile(0.1, method=brmdp.MonteCarlo(samples=20, rng=rng)),
+        brmdp.CVaR(0.1),
+    ]
+    scenarios = brmdp.ScenarioPosterior(belief.sample(3, rng=rng), np.full(3, 1.0 / 3.0))
+    shared = brmdp.DisturbancePosterior.from_function(
+        lambda state, action, shock: (state + action + shock) % 4, 4, 2, 3
+    )
+    for risk in measures:
+        before = brmdp.plan(belief, rewards, world.discount, risk=risk)
+        brmdp.plan(belief, rewards, world.discount, risk=risk, initial=before.values)
+        brmdp.evaluate_policy(belief, rewards, world.discount, optimal, risk=risk)
+    for posterior in (scenarios, shared):
+        for risk in (brmdp.Mean(), brmdp.Quantile(0.1), brmdp.CVaR(0.1)):
+            brmdp.plan(posterior, rewards, world.discount, risk=risk)
+    brmdp.certify(belief, rewards, world.discount)
+
+    for quantile in (
+        brmdp.dirichlet_quantile,
+        brmdp.dirichlet_quantile_row,
+        brmdp.dirichlet_cvar,
+        brmdp.dirichlet_cvar_row,
+    ):
+        quantile(np.ones(3), np.arange(3.0), 0.1)
+    brmdp.dirichlet_cdf(np.ones(3), np.arange(3.0), 1.0)
+
+    agent = brmdp.agents.aq_brmdp(belief, rewards, world.discount, delta=0.1, rng=rng)
+    agent.act(0)
+
+
+def main() -> int:
+    """Compile, and say where the result is kept; returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("numba").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about problems that nobody has
+        warm_up()
+    found = kept()
+    for folder, entries in found.items():
+        print(f"{entries} compiled kernels in {folder}")
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
