@@ -740,7 +740,7 @@ def tail_at(phi, values, n, z, scratch):
         line = (tau, min(scale, tau), first, log_peak, 0.0)
         tail, integral, error, step, count = tail_on_line(m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch)
     if error >= 1.0:
-        error -= 1.0
+        error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
@@ -762,7 +762,7 @@ def value_range(phi, values, n):
 
 @kernel
 def cdf_row(phi, values, n, z, scratch):
-    """(F(z), 1 − F(z), density, relative error estimate of the smaller of the two)."""
+    """(F(z), 1 − F(z), density, estimate of their absolute error)."""
     low, high = value_range(phi, values, n)
     if z >= high:
         return 1.0, 0.0, 0.0, 0.0
@@ -773,9 +773,10 @@ def cdf_row(phi, values, n, z, scratch):
         if phi[i] > 0.0 and abs(values[i] - z) < CLOSEST * (high - low):
             z = values[i]
     tail, density, error, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
+    raw = tail
     tail = min(max(tail, 0.0), 1.0)
-    if tail > 0.5:
-        error *= tail / max(1.0 - tail, EPS)
+    # (an infinite relative error stays one, whatever the tail)
+    error = error * max(abs(raw), SUBNORMAL) + abs(raw - tail)
     if mirrored:
         return tail, 1.0 - tail, density, error
     return 1.0 - tail, tail, density, error
@@ -783,7 +784,7 @@ def cdf_row(phi, values, n, z, scratch):
 
 @kernel
 def cdf_rows(phi, values, z, below, above, error):
-    """Distribution functions of many rows, and estimates of their relative errors; phi and values are (rows, n)."""
+    """Distribution functions of many rows, and estimates of their errors; phi and values are (rows, n)."""
     rows, n = phi.shape
     scratch = workspace(n)
     for row in range(rows):
@@ -1114,20 +1115,59 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
 
 
 @kernel
-def between(bottom, top, low, high, resolution, wish):
-    """Where to look next when Newton wishes itself outside the bracket.
+def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
+    """Where to look next in the bracket when Newton's step from z cannot be had.
 
-    The quantile may sit within a rounding error of an extreme value: look there first, then close in geometrically.
+    For small Φ the distribution function jumps at the values and varies with the logarithm of the distance from them. So look
+    at the values inside the bracket first: the one below which a ``share`` of all φ lies, later the one in the middle. Then,
+    between neighbouring values, search in x = log((z − left)/(right − z)), by Newton's step there if it is not ``creeping``.
     """
-    if wish <= bottom and bottom == low:
-        return low + resolution
-    if wish >= top and top == high:
-        return high - resolution
-    if bottom > low and top - low > 4.0 * (bottom - low):
-        return low + math.sqrt((bottom - low) * (top - low))
-    if top < high and high - bottom > 4.0 * (high - top):
-        return high - math.sqrt((high - bottom) * (high - top))
-    return 0.5 * (bottom + top)
+    inside = 0
+    below = 0.0
+    total = 0.0
+    left = -np.inf
+    right = np.inf
+    for i in range(n):
+        if phi[i] > 0.0:
+            total += phi[i]
+            if values[i] <= bottom:
+                left = max(left, values[i])
+                below += phi[i]
+            elif values[i] >= top:
+                right = min(right, values[i])
+            else:
+                inside += 1
+    if inside > 0:
+        found = np.empty(inside)
+        weight = np.empty(inside)
+        inside = 0
+        for i in range(n):
+            if phi[i] > 0.0 and bottom < values[i] < top:
+                found[inside] = values[i]
+                weight[inside] = phi[i]
+                inside += 1
+        order = np.argsort(found)
+        if bottom == left and top == right:
+            for position in order:
+                below += weight[position]
+                if below >= share * total:
+                    return found[position]
+        return found[order[inside // 2]]
+    length = right - left
+    least = math.log(max(bottom - left, resolution) / length)
+    most = -math.log(max(right - top, resolution) / length)
+    if bottom > left:
+        least -= math.log((right - bottom) / length)
+    if top < right:
+        most += math.log((top - left) / length)
+    x = 0.5 * (least + most)
+    if not creeping and left < z < right:
+        wish = math.log((z - left) / (right - z)) + move / ((z - left) * ((right - z) / length))
+        if least < wish < most:
+            x = wish
+    if x < 0.0:
+        return left + length / (1.0 + math.exp(-x))
+    return right - length / (1.0 + math.exp(x))
 
 
 @kernel
@@ -1176,9 +1216,12 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
                     return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
-        if not (bottom < candidate < top) or not abs(miss) < 0.5 * previous:
-            candidate = between(bottom, top, low, high, resolution, candidate)
+        creeping = not abs(miss) < 0.5 * previous
         previous = abs(miss)
+        if creeping or not (bottom < candidate < top):
+            candidate = between(phi, values, n, bottom, top, z, move, resolution, creeping, alpha)
+            if creeping:
+                previous = np.inf
         z = candidate
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
             z_error = top - bottom + resolution
@@ -1437,16 +1480,16 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
         if measure == CVAR and level == 1.0:
             mean_into(f, n, row)
             out[pair] = low + weighted_offset(row, w, n, low)
-            error = 4.0 * EPS * size
+            error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
         elif high - low <= EPS * size:
             out[pair] = low
-            error = high - low
+            error = high - low + EPS * size
         elif measure == SADDLEPOINT:
             out[pair] = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
             error = 0.0
         elif measure == CVAR:
             out[pair] = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
-            error = 1e-11 * (high - low) + 4.0 * EPS * size
+            error = (1e-11 + n * EPS) * (high - low) + 4.0 * EPS * size
         else:
             out[pair], error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
         worst = max(worst, error)

@@ -32,7 +32,7 @@ from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
 from brmdp.posterior.dirichlet import DirichletPosterior
 from brmdp.posterior.gammas import log_gammas, normalise_log_rows
-from brmdp.risk.base import ROUNDING, BoundRisk
+from brmdp.risk.base import BoundRisk, rounding
 
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
@@ -186,7 +186,7 @@ class SampledQuantile:
             rank = self.ranks[p] - 1
             sampled.partition(rank)
             out[p] = sampled[rank]
-        return ROUNDING * float(np.abs(targets).max())
+        return rounding(self.pattern, float(np.abs(targets).max()))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The attaining draws."""
