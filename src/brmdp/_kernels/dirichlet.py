@@ -78,6 +78,10 @@ MAX_STORED = 128
 FAST_DECAY = 6.0
 BIASED_DECAY = 8.0
 MAX_BIAS = 8
+# Beside a smaller φ only one: more would put all their weight on its branch point.
+LEAST_BIASED = 1e-3
+# An evaluation whose relative error may be larger than this cannot end the search for a quantile.
+MAX_ERROR = 1e-7
 # What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ| times the largest |t| of the
 # path: beyond lie the values at which the distribution function changes its form.
 SERIES_TOLERANCE = 1e-11
@@ -113,12 +117,13 @@ def workspace(n):
 def compact(phi, values, n, z, active_phi, c):
     """Keep coordinates with φ > 0 and w ≠ z, mirrored so that K'(0) ≤ 0, scaled so that max c = 1.
 
-    Returns (m, mirrored, unit, Σφ kept, Σφ), where c = ±(w − z)/unit.
+    Returns (m, mirrored, unit, Σφ kept, Σφ, min φ kept), where c = ±(w − z)/unit.
     """
     m = 0
     slope = 0.0
     total = 0.0
     everything = 0.0
+    least = np.inf
     low = 0.0
     high = 0.0
     for i in range(n):
@@ -129,6 +134,7 @@ def compact(phi, values, n, z, active_phi, c):
             c[m] = c_i
             slope += phi[i] * c_i
             total += phi[i]
+            least = min(least, phi[i])
             low = min(low, c_i)
             high = max(high, c_i)
             m += 1
@@ -136,7 +142,7 @@ def compact(phi, values, n, z, active_phi, c):
     unit = -low if mirrored else high
     for i in range(m):
         c[i] = -c[i] / unit if mirrored else c[i] / unit
-    return m, mirrored, unit, total, everything
+    return m, mirrored, unit, total, everything, least
 
 
 @kernel
@@ -271,7 +277,7 @@ def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
         k = c[i] / one_minus(c[i], tau, epsilon)
         curvature += phi[i] * k * k
         left = min(left, c[i])
-    if bias > 0:
+    if bias > 1:
         # to scale all of φ leaves the saddle where it is
         curvature *= (total + bias) / total
         if tau > 0.7 / math.sqrt(curvature):
@@ -355,18 +361,50 @@ def without_pole(rule, residue, pole, step, shifted):
 
 
 @kernel
-def split_integers(phi, n, order):
-    """Order coordinates so that integer φ up to MAX_POWER come first (multiplied, not logged); returns how many."""
+def split_powers(phi, c, n, order):
+    """Order coordinates by how (1 − κ(t − τ))^φ is best taken; returns (head, turn, end, fraction).
+
+    Before ``head``: integer φ up to MAX_POWER, multiplied. Before ``end``: φ with one common fractional part, whose factors are
+    multiplied first and raised to ``fraction`` together, those with c > 0 before ``turn``. The others are logged one by one.
+    """
     head = 0
-    tail = n
+    fraction = 0.0
     for i in range(n):
-        if phi[i] <= MAX_POWER and phi[i] == math.floor(phi[i]):
+        rest = phi[i] - math.floor(phi[i])
+        if phi[i] <= MAX_POWER and rest == 0.0:
             order[head] = i
             head += 1
+        elif phi[i] <= MAX_POWER and fraction == 0.0:
+            fraction = rest
+    turn = head
+    end = head
+    last = n
+    for i in range(n):
+        rest = phi[i] - math.floor(phi[i])
+        if phi[i] <= MAX_POWER and rest == 0.0:
+            continue
+        # equal as far as φ itself is known
+        if phi[i] <= MAX_POWER and abs(rest - fraction) <= 0.5 * EPS * phi[i]:
+            if c[i] > 0.0:
+                order[end] = order[turn]
+                order[turn] = i
+                turn += 1
+            else:
+                order[end] = i
+            end += 1
         else:
-            tail -= 1
-            order[tail] = i
-    return head
+            last -= 1
+            order[last] = i
+    return head, turn, end, fraction
+
+
+@kernel
+def logarithm(x, y, turns):
+    """log|x + iy| and its angle, which has passed 2π ``turns`` times."""
+    angle = math.atan2(y, x)
+    if angle < 0.0:
+        angle += 2.0 * math.pi
+    return 0.5 * math.log(x * x + y * y), angle + 2.0 * math.pi * turns
 
 
 @kernel
@@ -392,16 +430,22 @@ def path_block(scale, bends, bend_count, first, step, lanes):
 
 
 @kernel
-def integrand_block(phi, kappa, n, order, head, lanes):
+def integrand_block(phi, kappa, n, order, split, lanes):
     """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
 
-    Integer powers are multiplied out by repeated squaring, without logarithms. The four lanes are written out so that they
-    stay in registers.
+    Integer powers are multiplied out by repeated squaring, without logarithms. Factors raised to the same fraction share one
+    logarithm: those with κ of one sign turn one way, each by less than π, so that the product's changes of sign count its
+    turns. The four lanes are written out so that they stay in registers.
     """
+    head, turn, end, fraction = split
     u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
     v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
     r0 = r1 = r2 = r3 = 1.0
     i0 = i1 = i2 = i3 = 0.0
+    # the product of the factors with a common fraction, its angle positive, and its turns
+    a0 = a1 = a2 = a3 = 1.0
+    b0 = b1 = b2 = b3 = 0.0
+    n0 = n1 = n2 = n3 = 0
     log_modulus = lanes[6]
     phase = lanes[7]
     for lane in range(LANES):
@@ -414,12 +458,13 @@ def integrand_block(phi, kappa, n, order, head, lanes):
         x0, x1, x2, x3 = 1.0 - k * u0, 1.0 - k * u1, 1.0 - k * u2, 1.0 - k * u3
         y0, y1, y2, y3 = -k * v0, -k * v1, -k * v2, -k * v3
         power = 0
-        if position < head:
+        alone = position >= end
+        if not alone:
             power = int(phi[j])
             # the last lane is the farthest out
             if power > 3 and power * math.log(x3 * x3 + y3 * y3) > 200.0:
-                power = 0
-        if power == 0:
+                alone = True
+        if alone:
             logged = True
             for lane in range(LANES):
                 d_re = lanes[0, lane]
@@ -427,6 +472,35 @@ def integrand_block(phi, kappa, n, order, head, lanes):
                 eta = k * (k * (d_re * d_re + d_im * d_im) - 2.0 * d_re)
                 log_modulus[lane] -= 0.5 * phi[j] * math.log1p(eta)
                 phase[lane] += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
+        elif position >= head:
+            c0, c1, c2, c3 = abs(y0), abs(y1), abs(y2), abs(y3)
+            p0, p1, p2, p3 = a0 * c0 + b0 * x0, a1 * c1 + b1 * x1, a2 * c2 + b2 * x2, a3 * c3 + b3 * x3
+            a0, a1, a2, a3 = a0 * x0 - b0 * c0, a1 * x1 - b1 * c1, a2 * x2 - b2 * c2, a3 * x3 - b3 * c3
+            n0 += b0 < 0.0 and p0 >= 0.0
+            n1 += b1 < 0.0 and p1 >= 0.0
+            n2 += b2 < 0.0 and p2 >= 0.0
+            n3 += b3 < 0.0 and p3 >= 0.0
+            b0, b1, b2, b3 = p0, p1, p2, p3
+        if head <= position < end and (
+            position + 1 == turn or position + 1 == end or abs(a3) + abs(b3) > 1e60 or abs(a0) + abs(b0) < 1e-60
+        ):
+            direction = fraction if position < turn else -fraction
+            log_0, angle_0 = logarithm(a0, b0, n0)
+            log_1, angle_1 = logarithm(a1, b1, n1)
+            log_2, angle_2 = logarithm(a2, b2, n2)
+            log_3, angle_3 = logarithm(a3, b3, n3)
+            log_modulus[0] -= fraction * log_0
+            log_modulus[1] -= fraction * log_1
+            log_modulus[2] -= fraction * log_2
+            log_modulus[3] -= fraction * log_3
+            phase[0] += direction * angle_0
+            phase[1] += direction * angle_1
+            phase[2] += direction * angle_2
+            phase[3] += direction * angle_3
+            a0 = a1 = a2 = a3 = 1.0
+            b0 = b1 = b2 = b3 = 0.0
+            n0 = n1 = n2 = n3 = 0
+        if alone or power == 0:
             continue
         while True:
             if power & 1:
@@ -551,7 +625,7 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 
 
 @kernel
-def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
+def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
     """The tail, the integral of exp(K) (times h_r/h_r(0), r = ``bias``) and an error estimate relative to the tail.
 
     The estimate is 1 plus the last difference of the two rules where they could not be brought to agree on tail and density,
@@ -584,7 +658,7 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, head, lanes)
+                integrand_block(phi, kappa, m, order, split, lanes)
                 if bias > 0:
                     biased_block(phi, e, kappa, m, total, bias, lanes, sums)
                 lane = 0
@@ -609,8 +683,8 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
             size = abs(ratio.real) + abs(ratio.imag)
             if size <= TAIL_CUT * abs(new_tail):
                 break
-            if bias == 0:
-                # (with a bias, Φ is so small that nothing oscillates)
+            if bias <= 1:
+                # with more, Φ is so small that nothing oscillates
                 if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
                     turned = True
                 last = ratio
@@ -642,7 +716,7 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
             break
         # beside a value the density may be out of reach, and the tail resolved all the same
         error = 1.0 + (difference if turned else apart)
-    if count > room:
+    if count > room or bias == 1:
         count = 0
     return tail, integral, error, step, count
 
@@ -651,19 +725,21 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
 def tail_at(phi, values, n, z, scratch):
     """(tail, density, error, mirrored, unit, Σφ + bias, step, count) for min w < z < max w; see ``tail_on_line``."""
     work, order, _, bends, _, _, sums = scratch
-    m, mirrored, unit, total, everything = compact(phi, values, n, z, work[0], work[1])
-    bias = int(math.ceil(BIASED_DECAY - total)) if total < FAST_DECAY else 0
-    head = split_integers(work[0], m, order)
+    m, mirrored, unit, total, everything, least = compact(phi, values, n, z, work[0], work[1])
+    bias = 0
+    if total < FAST_DECAY:
+        bias = int(math.ceil(BIASED_DECAY - total)) if least >= LEAST_BIASED else 1
+    split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, step, count = tail_on_line(m, head, line, 1, bias, total, FIRST_HALVINGS, scratch)
+    tail, integral, error, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, step, count = tail_on_line(m, head, line, bend_count, bias, total, MAX_HALVINGS, scratch)
+        tail, integral, error, step, count = tail_on_line(m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch)
     if error >= 1.0:
-        error -= 1.0
+        error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit
     if everything != total:
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
@@ -685,7 +761,7 @@ def value_range(phi, values, n):
 
 @kernel
 def cdf_row(phi, values, n, z, scratch):
-    """(F(z), 1 − F(z), density, relative error estimate of the smaller of the two)."""
+    """(F(z), 1 − F(z), density, estimate of their absolute error)."""
     low, high = value_range(phi, values, n)
     if z >= high:
         return 1.0, 0.0, 0.0, 0.0
@@ -696,9 +772,10 @@ def cdf_row(phi, values, n, z, scratch):
         if phi[i] > 0.0 and abs(values[i] - z) < CLOSEST * (high - low):
             z = values[i]
     tail, density, error, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
+    raw = tail
     tail = min(max(tail, 0.0), 1.0)
-    if tail > 0.5:
-        error *= tail / max(1.0 - tail, EPS)
+    # (an infinite relative error stays one, whatever the tail)
+    error = error * max(abs(raw), SUBNORMAL) + abs(raw - tail)
     if mirrored:
         return tail, 1.0 - tail, density, error
     return 1.0 - tail, tail, density, error
@@ -706,7 +783,7 @@ def cdf_row(phi, values, n, z, scratch):
 
 @kernel
 def cdf_rows(phi, values, z, below, above, error):
-    """Distribution functions of many rows, and estimates of their relative errors; phi and values are (rows, n)."""
+    """Distribution functions of many rows, and estimates of their errors; phi and values are (rows, n)."""
     rows, n = phi.shape
     scratch = workspace(n)
     for row in range(rows):
@@ -881,7 +958,7 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     ``start`` is what evaluating the row has left.
     """
     work = scratch[0]
-    m, mirrored, unit, _, _ = compact(phi, values, n, z, work[0], work[1])
+    m, mirrored, unit, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     f = work[0]
     c = work[1]
     t = (-start[1] if mirrored else start[1]) * unit / (high - low)
@@ -954,7 +1031,7 @@ def tilted_row(phi, values, n, z, scratch, out):
     Where concentrations differ by so much that the saddle cannot be resolved, the mean row, if that comes closer to z.
     """
     work = scratch[0]
-    m, mirrored, unit, _, total = compact(phi, values, n, z, work[0], work[1])
+    m, mirrored, unit, _, total, _ = compact(phi, values, n, z, work[0], work[1])
     t, epsilon = saddle(work[0], work[1], m)
     summed = 0.0
     drift = 0.0
@@ -1037,20 +1114,59 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
 
 
 @kernel
-def between(bottom, top, low, high, resolution, wish):
-    """Where to look next when Newton wishes itself outside the bracket.
+def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
+    """Where to look next in the bracket when Newton's step from z cannot be had.
 
-    The quantile may sit within a rounding error of an extreme value: look there first, then close in geometrically.
+    For small Φ the distribution function jumps at the values and varies with the logarithm of the distance from them. So look
+    at the values inside the bracket first: the one below which a ``share`` of all φ lies, later the one in the middle. Then,
+    between neighbouring values, search in x = log((z − left)/(right − z)), by Newton's step there if it is not ``creeping``.
     """
-    if wish <= bottom and bottom == low:
-        return low + resolution
-    if wish >= top and top == high:
-        return high - resolution
-    if bottom > low and top - low > 4.0 * (bottom - low):
-        return low + math.sqrt((bottom - low) * (top - low))
-    if top < high and high - bottom > 4.0 * (high - top):
-        return high - math.sqrt((high - bottom) * (high - top))
-    return 0.5 * (bottom + top)
+    inside = 0
+    below = 0.0
+    total = 0.0
+    left = -np.inf
+    right = np.inf
+    for i in range(n):
+        if phi[i] > 0.0:
+            total += phi[i]
+            if values[i] <= bottom:
+                left = max(left, values[i])
+                below += phi[i]
+            elif values[i] >= top:
+                right = min(right, values[i])
+            else:
+                inside += 1
+    if inside > 0:
+        found = np.empty(inside)
+        weight = np.empty(inside)
+        inside = 0
+        for i in range(n):
+            if phi[i] > 0.0 and bottom < values[i] < top:
+                found[inside] = values[i]
+                weight[inside] = phi[i]
+                inside += 1
+        order = np.argsort(found)
+        if bottom == left and top == right:
+            for position in order:
+                below += weight[position]
+                if below >= share * total:
+                    return found[position]
+        return found[order[inside // 2]]
+    length = right - left
+    least = math.log(max(bottom - left, resolution) / length)
+    most = -math.log(max(right - top, resolution) / length)
+    if bottom > left:
+        least -= math.log((right - bottom) / length)
+    if top < right:
+        most += math.log((top - left) / length)
+    x = 0.5 * (least + most)
+    if not creeping and left < z < right:
+        wish = math.log((z - left) / (right - z)) + move / ((z - left) * ((right - z) / length))
+        if least < wish < most:
+            x = wish
+    if x < 0.0:
+        return left + length / (1.0 + math.exp(-x))
+    return right - length / (1.0 + math.exp(x))
 
 
 @kernel
@@ -1068,6 +1184,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     if not (bottom < z < top):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
+    doubtful = False
     previous = np.inf
     for _ in range(200):
         tail, density, error, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
@@ -1081,11 +1198,15 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             top = z
         else:
             bottom = z
+        resolved = error <= MAX_ERROR
+        # an evaluation that cannot tell on which side of the target it is makes the bracket worthless
+        doubtful = doubtful or not (resolved or error < 0.1 * abs(miss))
         z_error = (error + abs(miss)) * probability / density + 4.0 * resolution if density > 0.0 else top - bottom
         if abs(miss) <= 1e-12:
+            doubtful = not resolved
             break
         move = -miss * probability / density if lower else miss * probability / density
-        if count > 0 and abs(miss) < 0.2:
+        if count > 0 and resolved and abs(miss) < 0.2:
             wanted = target if same else 1.0 - target
             inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
             if gradient < 0.0:
@@ -1094,18 +1215,21 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
                     return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
-        if not (bottom < candidate < top) or not abs(miss) < 0.5 * previous:
-            candidate = between(bottom, top, low, high, resolution, candidate)
+        creeping = not abs(miss) < 0.5 * previous
         previous = abs(miss)
+        if creeping or not (bottom < candidate < top):
+            candidate = between(phi, values, n, bottom, top, z, move, resolution, creeping, alpha)
+            if creeping:
+                previous = np.inf
         z = candidate
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
             z_error = top - bottom + resolution
             break
-    return z, min(z_error, high - low)
+    return z, high - low if doubtful else min(z_error, high - low)
 
 
 @kernel
-def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
+def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
     work, order, _, bends, lanes, inverses, _ = scratch
     phi = work[0]
@@ -1131,7 +1255,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, head, lanes)
+                integrand_block(phi, kappa, m, order, split, lanes)
                 inverse_block(phi, e, kappa, m, lanes, inverses)
                 lane = 0
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
@@ -1205,14 +1329,14 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
             out[i] *= below / summed
         return below
     work, order, _, bends, _, _, sums = scratch
-    m, mirrored, _, _, _ = compact(phi, values, n, z, work[0], work[1])
-    head = split_integers(work[0], m, order)
+    m, mirrored, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
+    split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
-    if not shares_on_line(m, head, line, 1, total, of_tail, FIRST_HALVINGS, scratch):
+    if not shares_on_line(m, split, line, 1, total, of_tail, FIRST_HALVINGS, scratch):
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        resolved = shares_on_line(m, head, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
+        resolved = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
         if not (resolved or of_tail):
             # successors so unlikely that the integral cancels to nothing
             tilted_row(phi, values, n, z, scratch, out)
@@ -1355,16 +1479,16 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
         if measure == CVAR and level == 1.0:
             mean_into(f, n, row)
             out[pair] = low + weighted_offset(row, w, n, low)
-            error = 4.0 * EPS * size
+            error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
         elif high - low <= EPS * size:
             out[pair] = low
-            error = high - low
+            error = high - low + EPS * size
         elif measure == SADDLEPOINT:
             out[pair] = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
             error = 0.0
         elif measure == CVAR:
             out[pair] = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
-            error = 1e-11 * (high - low) + 4.0 * EPS * size
+            error = (1e-11 + n * EPS) * (high - low) + 4.0 * EPS * size
         else:
             out[pair], error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
         worst = max(worst, error)

@@ -17,14 +17,30 @@ from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.posterior.base import Belief
 
-__all__ = ["APPROXIMATE", "BASES", "EXACT", "SAMPLED", "BoundRisk", "FixedKernel", "RiskMeasure", "levels_by_pair"]
+__all__ = [
+    "APPROXIMATE",
+    "BASES",
+    "EXACT",
+    "SAMPLED",
+    "BoundRisk",
+    "FixedKernel",
+    "RiskMeasure",
+    "levels_by_pair",
+    "rounding",
+]
 
 EXACT, SAMPLED, APPROXIMATE = "exact", "sampled", "approximate"
 BASES = (EXACT, SAMPLED, APPROXIMATE)
 """What the values of a bound measure are: those of the belief itself, up to the reported error; those of draws from it, which
 tell how far a solution is from the solution *for these draws*; or estimates without a bound."""
 
-ROUNDING = 8.0 * np.finfo(np.float64).eps
+
+def rounding(pattern: TransitionPattern, targets_size: float) -> float:
+    """Bound on the rounding error of Σ p w for targets of at most this size.
+
+    Half an epsilon for each of the n terms of the sum, as much for the sum by which p was divided, and a few more.
+    """
+    return (pattern.widest + 8) * float(np.finfo(np.float64).eps) * targets_size
 
 
 class BoundRisk(Protocol):
@@ -83,7 +99,7 @@ class FixedKernel:
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Σ p w for each pair."""
         largest = linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
-        return ROUNDING * float(largest)
+        return rounding(self.pattern, float(largest))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The kernel's own rows."""

@@ -22,8 +22,8 @@ __all__ = [
 LARGEST_VALUE = 1e150
 """Values beyond are refused: their differences and squares would overflow."""
 
-UNRESOLVED = 1e-6
-"""Estimated error of a distribution function above which it is not returned; none is known that reaches it."""
+UNRESOLVED, ABSOLUTE = 1e-6, 1e-13
+"""A distribution function whose estimated error is above this share of its smaller tail, plus this much, is not returned."""
 
 SHARPNESS = 1e-12
 """Tolerance of the saddlepoint's normal score."""
@@ -58,8 +58,7 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     above = np.empty(points.size)
     error = np.empty(points.size)
     dirichlet.cdf_rows(phi, w, points, below, above, error)
-    error *= np.maximum(np.minimum(below, above), np.finfo(np.float64).eps)
-    unresolved = ~(error <= UNRESOLVED)
+    unresolved = ~(error <= UNRESOLVED * np.minimum(below, above) + ABSOLUTE)
     if unresolved.any():
         row = int(np.argmax(unresolved))
         raise ConvergenceError(

@@ -35,7 +35,7 @@ from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import draws_of
 from brmdp.posterior.dirichlet import DirichletPosterior
 from brmdp.posterior.gammas import LARGEST, SMALLEST, log_gammas, normalise_log_rows
-from brmdp.risk.base import ROUNDING, SAMPLED, BoundRisk
+from brmdp.risk.base import SAMPLED, BoundRisk, rounding
 
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
@@ -236,7 +236,7 @@ class SampledQuantile:
             rank = self.ranks[p] - 1
             sampled.partition(rank)
             out[p] = sampled[rank]
-        return ROUNDING * float(np.abs(targets).max())
+        return rounding(self.pattern, float(np.abs(targets).max()))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The attaining draws."""

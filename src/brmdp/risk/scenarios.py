@@ -7,7 +7,7 @@ import numpy as np
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
-from brmdp.risk.base import EXACT, ROUNDING, BoundRisk
+from brmdp.risk.base import EXACT, BoundRisk, rounding
 
 __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 
@@ -62,7 +62,7 @@ class ScenarioMeasure:
             ATOM_TOLERANCE,
             out,
         )
-        return ROUNDING * float(np.abs(targets).max())
+        return rounding(self.pattern, float(np.abs(targets).max()))
 
     def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
         """The row of the attaining scenario, or the mixture in the lower tail."""
