@@ -9,6 +9,7 @@ from brmdp.errors import (
     ExperimentError,
     ImpossibleTransitionError,
     InvalidInputError,
+    MissingExtraError,
 )
 from brmdp.mdp import TabularMDP
 from brmdp.planning import (
@@ -58,6 +59,7 @@ __all__ = [
     "ImpossibleTransitionError",
     "InvalidInputError",
     "Mean",
+    "MissingExtraError",
     "MonteCarlo",
     "PosteriorQuantileValue",
     "PosteriorSample",
