@@ -40,18 +40,19 @@ def riverswim(n: int = 6, *, discount: float = 0.9) -> TabularMDP:
         raise InvalidInputError(f"n must be at least 2; got {n}")
     states = np.arange(n)
     inner = states[1:-1]
+    ends = np.array([0, n - 1])
     moves = [  # action, from, to, probability
         (LEFT, states, np.maximum(states - 1, 0), 1.0),
         (RIGHT, inner, inner - 1, 0.05),
         (RIGHT, inner, inner, 0.60),
         (RIGHT, inner, inner + 1, 0.35),
-        (RIGHT, [0, n - 1], [0, n - 2], 0.40),
-        (RIGHT, [0, n - 1], [1, n - 1], 0.60),
+        (RIGHT, ends, np.array([0, n - 2]), 0.40),
+        (RIGHT, ends, np.array([1, n - 1]), 0.60),
     ]
     shape = (2 * n, n)
-    rows = np.concatenate([2 * np.asarray(begin) + action for action, begin, _, _ in moves])
-    columns = np.concatenate([np.asarray(end) for _, _, end, _ in moves])
-    chances = np.concatenate([np.full(len(begin), chance) for _, begin, _, chance in moves])
+    rows = np.concatenate([2 * begin + action for action, begin, _, _ in moves])
+    columns = np.concatenate([end for _, _, end, _ in moves])
+    chances = np.concatenate([np.full(begin.size, chance) for _, begin, _, chance in moves])
     kernel = sparse.coo_array((chances, (rows, columns)), shape=shape)
     paid = np.append(np.full(n, 0.005), 1.0)
     where = np.append(np.full(n, LEFT), shape[0] - 1), np.append(states, n - 1)
