@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-slow check docs-status bench reproduction theory continuous clean
+.PHONY: install quickstart test test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -25,6 +25,20 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+# the fast tests on the lowest versions that pyproject.toml allows, and on the newest there are, each in a folder of its own
+test-lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
+	  --editable ".[experiments,cluster,continuous,test,bench]"
+	NUMBA_CACHE_DIR=$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-newest:
+	$(PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[all]"
+	NUMBA_CACHE_DIR=$(VENV)-newest/numba $(VENV)-newest/bin/python -m pytest -n $(WORKERS) -m "not slow"
 
 check: install
 	$(BIN)/ruff check src tests benchmarks examples docs
@@ -54,4 +68,4 @@ continuous: install
 	$(BIN)/python docs/refresh.py results
 
 clean:
-	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -210,6 +210,8 @@ def cases():
     for name, make in (("dirichlet", dirichlet), ("disturbance", disturbance), ("scenario", scenario)):
         for bad in (2, -1, 10**30, 0.0, "0", None, 1j, True, np.nan):
             for position, argument in enumerate(("state", "action", "next_state")):
+                if bad is True and argument == "action":  # one of two
+                    continue
 
                 def call(make=make, bad=bad, position=position):
                     item = [0, 0, 0]

@@ -325,3 +325,126 @@ def test_posterior_quantile_plan_uses_the_current_counts():
     posterior.observe([0] * 7, [0] * 7, [1, 1, 2, 1, 1, 2, 1])
     value = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Quantile(0.2)).values[0]
     assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)
+
+
+# --- what observations may come in ----------------------------------------------------------------------------------------
+
+
+class Column:
+    """A column of a table, as NumPy sees those of pandas or polars."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
+class Count:
+    """A number that is an index without being an int."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def jax_array(values):
+    return pytest.importorskip("jax.numpy").asarray(values)
+
+
+KINDS = {
+    "list": list,
+    "tuple": tuple,
+    "array": np.array,
+    "small integers": lambda values: np.array(values, dtype=np.uint8),
+    "column": Column,
+    "column of objects": lambda values: Column(np.array([int(v) for v in values], dtype=object)),
+    "jax": jax_array,
+}
+
+POSTERIORS = {
+    "dirichlet": lambda: brmdp.DirichletPosterior.uniform(3, 2),
+    "disturbance": lambda: brmdp.DisturbancePosterior([[[0, 1, 2]] * 2] * 3),
+    "scenario": lambda: brmdp.ScenarioPosterior(np.random.default_rng(0).dirichlet(np.ones(3), (2, 3, 2)), [0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_observations_of_any_kind_count_alike(name, kind):
+    columns = [0, 1, 2, 0], [0, 1, 1, 1], [2, 1, 0, 1]
+    wanted, got, alone = (POSTERIORS[name]() for _ in range(3))
+    wanted.observe(*columns)
+    got.observe(*map(KINDS[kind], columns))
+    assert got.mean("flat").tobytes() == wanted.mean("flat").tobytes()
+    for s, a, t in zip(*columns, strict=True):
+        alone.observe(*(KINDS[kind]([v]) for v in (s, a, t)))  # one transition in arrays of length one
+    np.testing.assert_allclose(alone.mean("flat"), wanted.mean("flat"), rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [int, np.int32, np.array, Count, Column, jax_array], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_single_numbers_of_any_kind_count_alike(name, make):
+    wanted, got = POSTERIORS[name](), POSTERIORS[name]()
+    wanted.observe(2, 1, 0)
+    got.observe(make(2), make(1), make(0))
+    assert got.mean("flat").tobytes() == wanted.mean("flat").tobytes()
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_booleans_are_the_two_actions_where_there_are_two(name):
+    wanted, got = POSTERIORS[name](), POSTERIORS[name]()
+    wanted.observe([0, 1, 2], [1, 0, 1], [0, 1, 2])
+    got.observe([0, 1, 2], np.array([True, False, True]), [0, 1, 2])
+    assert got.mean("flat").tobytes() == wanted.mean("flat").tobytes()
+    wanted.observe(0, 1, 2)
+    got.observe(0, True, 2)
+    assert got.mean("flat").tobytes() == wanted.mean("flat").tobytes()
+
+
+@pytest.mark.parametrize("bad", [True, [True, False], np.array([True, False])])
+def test_booleans_are_no_indices_elsewhere(bad):
+    three = brmdp.DirichletPosterior.uniform(3, 3)
+    zeros = [0, 0] if np.ndim(bad) else 0
+    with pytest.raises(brmdp.InvalidInputError, match="action must be"):
+        three.observe(zeros, bad, zeros)
+    with pytest.raises(brmdp.InvalidInputError, match="state must be"):
+        brmdp.DirichletPosterior.uniform(2, 2).observe(bad, zeros, zeros)
+    assert three.counts().sum() == 0
+
+
+# --- priors with inadmissible actions, kernels in single precision ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("possible", [None, np.ones((S, A, S)), sparse.csr_array(np.ones((S * A, S))), "mdp"])
+def test_uniform_and_jeffreys_leave_inadmissible_actions_out(possible):
+    if isinstance(possible, str):
+        possible = brmdp.TabularMDP(np.full((S, A, S), 1.0 / S), np.zeros((S, A)), 0.9)
+    admissible = np.ones((S, A), dtype=bool)
+    admissible[1, 2] = admissible[3, 0] = False
+    wanted = np.where(admissible[:, :, None], 1.0, 0.0) * np.ones(S)
+    uniform = brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=admissible)
+    np.testing.assert_array_equal(uniform.concentration(), wanted)
+    jeffreys = brmdp.DirichletPosterior.jeffreys(S, A, possible=possible, admissible=admissible)
+    np.testing.assert_array_equal(jeffreys.concentration(), 0.5 * wanted)
+    with pytest.raises(brmdp.InvalidInputError, match="admissible must be booleans"):
+        brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=np.ones((S, A)))
+
+
+def test_the_advice_of_an_empty_row_can_be_followed():
+    possible = np.ones((S, A, S))
+    possible[2, 1] = 0.0
+    with pytest.raises(brmdp.InvalidInputError, match=r"possible.*s=2, a=1.*pass admissible="):
+        brmdp.DirichletPosterior.uniform(S, A, possible=possible)
+    posterior = brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=possible.any(axis=2))
+    np.testing.assert_array_equal(posterior.concentration(), possible)
+
+
+def test_an_informative_prior_obeys_the_limits_of_concentrations():
+    kernel = np.array([[[1e-25, 1.0 - 1e-25]], [[0.5, 0.5]]])
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"concentration must be 0 or lie in \[1e-30, 1e\+12\]; got .*e-3[56]"
+    ):
+        brmdp.DirichletPosterior.informative(kernel, 1e-10)

@@ -1,5 +1,7 @@
 """The paper's worlds, cell by cell against a second construction, and a few cells by hand."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,78 @@ def test_shortcut_risk_is_checked(bad):
 def test_riverswim_size_is_checked(bad):
     with pytest.raises(brmdp.InvalidInputError, match="n must be"):
         riverswim(bad)
+
+
+# --- large ones -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 6, 10])
+def test_riverswim_has_the_bits_of_a_dense_construction(n):
+    """Kernel, order of entries and rewards as a dense array, filled cell by cell, would give them."""
+    kernel = np.zeros((n, 2, n))
+    kernel[np.arange(n), 0, np.maximum(np.arange(n) - 1, 0)] = 1.0
+    kernel[0, 1, [0, 1]] = 0.40, 0.60
+    for s in range(1, n - 1):
+        kernel[s, 1, [s - 1, s, s + 1]] = 0.05, 0.60, 0.35
+    kernel[n - 1, 1, [n - 2, n - 1]] = 0.40, 0.60
+    rewards = np.zeros((n, 2, n))
+    rewards[0, 0, :] = 0.005
+    rewards[n - 1, 1, n - 1] = 1.0
+    dense, built = brmdp.TabularMDP(kernel, rewards, 0.9), riverswim(n)
+    assert built.pattern.same_as(dense.pattern)
+    assert built.probabilities.tobytes() == dense.probabilities.tobytes()
+    assert built.transition_rewards.tobytes() == dense.transition_rewards.tobytes()
+    assert built.rewards.tobytes() == dense.rewards.tobytes()
+
+
+def peak_memory(make):
+    tracemalloc.start()
+    try:
+        return make(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_river_takes_no_more_memory_than_it_needs():
+    n = 30_000
+    mdp, peak = peak_memory(lambda: riverswim(n))
+    assert peak < 50e6  # a dense kernel alone would take 14 GB
+    assert mdp.pattern.n_transitions == n + 3 * (n - 2) + 4
+    rewards = mdp.rewards
+    assert rewards.shape == (2 * n, n)
+    np.testing.assert_array_equal(rewards[[0], :].toarray(), 0.005)  # whatever follows, as in a short one
+    assert rewards[2 * n - 1, n - 1] == 1.0
+    assert rewards.nnz == n + 1
+
+
+@pytest.mark.parametrize("n", [1414, 1415])
+def test_dense_and_sparse_rewards_of_a_river_are_the_same(n):
+    mdp = riverswim(n)
+    assert isinstance(mdp.rewards, np.ndarray) == (n == 1414)
+    paid = np.flatnonzero(mdp.transition_rewards)
+    np.testing.assert_array_equal(mdp.transition_rewards[paid], [0.005, 1.0])
+    np.testing.assert_array_equal(paid, [0, mdp.pattern.n_transitions - 1])
+
+
+def test_a_large_inventory_takes_no_more_memory_than_it_needs():
+    problem, peak = peak_memory(lambda: brmdp.envs.inventory(capacity=3000, max_order=20, shortage_cost=0.5))
+    assert peak < 150e6  # dense arrays would take 1.5 GB each
+    small = brmdp.envs.inventory(capacity=30, max_order=20, shortage_cost=0.5).mdp
+    begin, end = small.pattern.indptr[21 * 3 + 2 : 21 * 3 + 4]  # stock 3, order 2: the same in both
+    mdp = problem.mdp
+    for one, other in ((mdp.probabilities, small.probabilities), (mdp.transition_rewards, small.transition_rewards)):
+        np.testing.assert_array_equal(one[begin:end], other[begin:end])
+    np.testing.assert_array_equal(mdp.pattern.next_states[begin:end], small.pattern.next_states[begin:end])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_inventorys_kernel_has_the_bits_of_a_dense_construction(seed):
+    demand = np.random.default_rng(seed).dirichlet(np.ones(9 + 8 * seed))
+    problem = brmdp.envs.inventory(capacity=9, max_order=5, demand=demand, shortage_cost=0.3)
+    kernel = np.zeros((10, 6, 10))
+    for d, probability in enumerate(problem.demand):
+        for s, a in np.argwhere(problem.mdp.admissible):
+            kernel[s, a, problem.outcomes[s, a, d]] += probability
+    dense = brmdp.TabularMDP(kernel, problem.mdp.rewards, 0.95, admissible=problem.mdp.admissible)
+    assert problem.mdp.pattern.same_as(dense.pattern)
+    assert problem.mdp.probabilities.tobytes() == dense.probabilities.tobytes()

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 from importlib.metadata import version
@@ -159,3 +160,17 @@ def test_solution_fields():
     wanted = ["values", "q_values", "policy", "tied", "residual", "error_bound", "policy_gap", "iterations", "status"]
     assert set(wanted) <= set(brmdp.Solution.__dataclass_fields__)
     assert {"level", "values", "policy", "coverage"} <= set(brmdp.Certificate.__dataclass_fields__)
+
+
+def test_a_missing_extra_is_an_import_error_that_names_the_package():
+    from brmdp._extras import optional
+
+    with pytest.raises(
+        ImportError, match=r"no_such_package is missing; install it with: pip install 'brmdp\[cluster\]'"
+    ) as caught:
+        optional("no_such_package", "cluster")
+    assert isinstance(caught.value, brmdp.MissingExtraError)
+    assert isinstance(caught.value, brmdp.ExperimentError)
+    assert caught.value.name == "no_such_package"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.name) == (str(caught.value), "no_such_package")

@@ -316,3 +316,46 @@ def test_the_papers_worlds(mdp, kernel, rewards):
     np.testing.assert_allclose(mdp.kernel(), kernel, atol=1e-15)
     np.testing.assert_array_equal(mdp.rewards, rewards)
     assert mdp.start == 0
+
+
+# --- less than double precision ----------------------------------------------------------------------------------------
+
+
+SINGLE = np.array([[[0.2, 0.3, 0.5]], [[0.1, 0.2, 0.7]], [[0.6, 0.3, 0.1]]])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("make", [np.asarray, lambda k: sparse.csr_array(k.reshape(3, 3).astype(np.float32)), list])
+def test_kernels_in_less_than_double_precision_are_taken_and_made_exact(kind, make):
+    if kind is np.float16 and make not in (np.asarray, list):
+        pytest.skip("SciPy has no sparse matrices in half precision")
+    kernel = make(SINGLE.astype(kind))
+    found = [
+        brmdp.TabularMDP(kernel, np.zeros((3, 1)), 0.9).kernel(),
+        brmdp.DirichletPosterior.informative(kernel, 1.0).mean(),
+        brmdp.ScenarioPosterior([kernel, kernel], np.array([0.3, 0.7], dtype=kind)).mean(),
+    ]
+    for probabilities in found:
+        np.testing.assert_allclose(probabilities, SINGLE, rtol=2 * float(np.finfo(kind).eps))
+        np.testing.assert_allclose(probabilities.sum(axis=2), 1.0, rtol=0, atol=3e-16)
+
+
+def test_the_tolerance_is_that_of_the_precision_in_which_a_kernel_came():
+    off = SINGLE * (1.0 + 1e-7)
+    with pytest.raises(brmdp.InvalidInputError, match="transitions must sum to one"):
+        brmdp.TabularMDP(off, np.zeros((3, 1)), 0.9)
+    brmdp.TabularMDP(off.astype(np.float32), np.zeros((3, 1)), 0.9)
+    with pytest.raises(brmdp.InvalidInputError, match="transitions must sum to one"):
+        brmdp.TabularMDP((SINGLE * (1.0 + 1e-6)).astype(np.float32), np.zeros((3, 1)), 0.9)
+    wide = np.full((200, 1, 200), 1.0 / 200.0)
+    with pytest.raises(brmdp.InvalidInputError, match="transitions must sum to one"):
+        brmdp.TabularMDP((wide * 1.02).astype(np.float16), np.zeros((200, 1)), 0.9)
+
+
+def test_starts_and_demands_in_single_precision_are_taken():
+    start = np.array([0.2, 0.3, 0.5], dtype=np.float32)
+    mdp = brmdp.TabularMDP(SINGLE, np.zeros((3, 1)), 0.9, start)
+    assert abs(mdp.start.sum() - 1.0) < 3e-16
+    assert abs(brmdp.envs.inventory(demand=start).demand.sum() - 1.0) < 3e-16
+    with pytest.raises(brmdp.InvalidInputError, match="start must be"):
+        brmdp.TabularMDP(SINGLE, np.zeros((3, 1)), 0.9, start.astype(float))

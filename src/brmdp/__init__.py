@@ -15,6 +15,7 @@ from brmdp.errors import (
     ExperimentError,
     ImpossibleTransitionError,
     InvalidInputError,
+    MissingExtraError,
     PriorWarning,
     RiskMeasureError,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "ImpossibleTransitionError",
     "InvalidInputError",
     "Mean",
+    "MissingExtraError",
     "MonteCarlo",
     "PosteriorQuantileValue",
     "PosteriorSample",

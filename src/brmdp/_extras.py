@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-from brmdp.errors import ExperimentError
+from brmdp.errors import MissingExtraError
 
 __all__ = ["EXTRAS", "optional", "require_extra"]
 
@@ -29,5 +29,5 @@ def require_extra(extra: str) -> None:
             raise _missing(package, extra)
 
 
-def _missing(package: str, extra: str) -> ExperimentError:
-    return ExperimentError(f"{package} is missing; install it with: pip install 'brmdp[{extra}]'")
+def _missing(package: str, extra: str) -> MissingExtraError:
+    return MissingExtraError(f"{package} is missing; install it with: pip install 'brmdp[{extra}]'", package)

@@ -186,7 +186,9 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
     if array.dtype.kind == "O":
         array = _as_integers(array)
     if array.dtype.kind not in "iu":
-        raise InvalidInputError(f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}")
+        raise InvalidInputError(
+            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {array.flat[0]!s:.40}"
+        )
     bad = (array < 0) | (array >= size)
     if bad.any():
         where = first_bad(bad)
@@ -196,9 +198,9 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
 
 
 def _as_integers(array: NDArray[Any]) -> NDArray[Any]:
-    """Python integers that came as objects, as some tables have them; anything else is left as it is."""
-    if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in array.flat):
-        return np.array([int(item) for item in array.flat]).reshape(array.shape)
+    """Integers that came as objects, as some tables have them; anything else is left as it is."""
+    if all(hasattr(item, "__index__") and not isinstance(item, bool | np.bool_) for item in array.flat):
+        return np.array([operator.index(item) for item in array.flat]).reshape(array.shape)
     return array
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "ExperimentError",
     "ImpossibleTransitionError",
     "InvalidInputError",
+    "MissingExtraError",
     "OtherOriginError",
     "PriorWarning",
     "RiskMeasureError",
@@ -63,6 +64,19 @@ class ExperimentError(BrmdpError, RuntimeError):
 
     Finished runs stay where they are; once the cause is removed, running it again goes on from there.
     """
+
+
+class MissingExtraError(ExperimentError, ImportError):
+    """A package is missing that only a part of the library needs; the message says how to get it.
+
+    Attributes
+    ----------
+    name : str
+        Of the package.
+    """
+
+    def __init__(self, message: str, name: str | None = None) -> None:
+        ImportError.__init__(self, message, name=name)
 
 
 class OtherOriginError(ExperimentError):

@@ -35,6 +35,8 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 __all__ = ["OnPattern", "TransitionPattern", "full_pattern", "pattern_and_entries", "pattern_from_arrays"]
 
 DENSE_LIMIT = 50_000_000
+DENSE_REWARDS = 4_000_000
+"""Worlds of the library list the rewards of all transitions, possible or not, in an array of at most this size."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from brmdp._validation import (
     FloatArray,
@@ -39,6 +40,7 @@ from brmdp.envs.rendering import StockPainter
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
+from brmdp.pattern import DENSE_REWARDS
 
 __all__ = ["DEMAND", "InventoryEnv", "InventoryProblem", "inventory"]
 
@@ -54,7 +56,8 @@ class InventoryProblem:
     ----------
     mdp : TabularMDP
         The truth, by stock and order. Its rewards r(s, a, s') are those of :attr:`disturbance_rewards`, averaged over the
-        demands that lead to s'; only a shortage cost makes a difference between these.
+        demands that lead to s'; only a shortage cost makes a difference between these. They are an (S, A, S) array, or a
+        sparse (S·A, S) matrix over the possible transitions where that would hold more than four million numbers.
     outcomes : (S, A, D) integers
         Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbancePosterior` takes.
     disturbance_rewards : (S, A, D) array
@@ -126,18 +129,29 @@ def inventory(
     spent = unit_cost * order + order_cost * (order > 0)
     disturbance_rewards = price * (wanted - unserved) - spent - holding_cost * left - shortage_cost * unserved
 
-    kernel = np.zeros((capacity + 1, max_order + 1, capacity + 1))
-    s, a = np.nonzero(admissible)
-    for d, probability in enumerate(demand):
-        kernel[s, a, outcomes[s, a, d]] += probability
     # an empty shelf hides how much was wanted: on average, given that at least the available units were
     likely = demand * (wanted >= available)
     chance = likely.sum(axis=2)
     hidden = np.divide((likely * unserved).sum(axis=2), chance, out=np.zeros_like(chance), where=chance > 0)
-    evening = np.arange(capacity + 1)
-    sold = np.maximum(available - evening, 0)
-    rewards = price * sold - spent - holding_cost * evening - shortage_cost * hidden[:, :, None] * (evening == 0)
 
+    def profit(available: Any, spent: Any, hidden: Any, evening: Any) -> FloatArray:
+        sold = np.maximum(available - evening, 0)
+        paid: FloatArray = price * sold - spent - holding_cost * evening - shortage_cost * hidden * (evening == 0)
+        return paid
+
+    n_states, n_actions = admissible.shape
+    shape = (n_states * n_actions, n_states)
+    reached = (np.flatnonzero(admissible)[:, None] * n_states + left[admissible]).ravel()
+    keys, entry = np.unique(reached, return_inverse=True)
+    row, evening = np.divmod(keys, n_states)
+    chances = np.bincount(entry.ravel(), np.tile(demand, np.count_nonzero(admissible)))
+    kernel = sparse.coo_array((chances, (row, evening)), shape=shape)
+    rewards: Any
+    if shape[0] * n_states <= DENSE_REWARDS:
+        rewards = profit(available, spent, hidden[:, :, None], np.arange(n_states))
+    else:
+        s, a = np.divmod(row, n_actions)
+        rewards = sparse.coo_array((profit(s + a, spent[0, a, 0], hidden[s, a], evening), (row, evening)), shape=shape)
     mdp = TabularMDP(
         kernel,
         rewards,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import sparse
 
 from brmdp._validation import as_positive_int
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
+from brmdp.pattern import DENSE_REWARDS
 
 __all__ = ["LEFT", "RIGHT", "riverswim"]
 
@@ -26,18 +30,33 @@ def riverswim(n: int = 6, *, discount: float = 0.9) -> TabularMDP:
         Number of states, at least 2.
     discount : float
         The paper uses 0.9.
+
+    Notes
+    -----
+    Time and memory grow with n. From n = 1,415 on, ``rewards`` are a sparse (2n, n) matrix instead of an (n, 2, n) array.
     """
     n = as_positive_int(n, "n")
     if n < 2:
         raise InvalidInputError(f"n must be at least 2; got {n}")
-    kernel = np.zeros((n, 2, n))
-    for s in range(n):
-        kernel[s, LEFT, max(s - 1, 0)] = 1.0
-    kernel[0, RIGHT, [0, 1]] = 0.40, 0.60
-    for s in range(1, n - 1):
-        kernel[s, RIGHT, [s - 1, s, s + 1]] = 0.05, 0.60, 0.35
-    kernel[n - 1, RIGHT, [n - 2, n - 1]] = 0.40, 0.60
-    rewards = np.zeros((n, 2, n))
-    rewards[0, LEFT, :] = 0.005
-    rewards[n - 1, RIGHT, n - 1] = 1.0
+    states = np.arange(n)
+    inner = states[1:-1]
+    ends = np.array([0, n - 1])
+    moves = [  # action, from, to, probability
+        (LEFT, states, np.maximum(states - 1, 0), 1.0),
+        (RIGHT, inner, inner - 1, 0.05),
+        (RIGHT, inner, inner, 0.60),
+        (RIGHT, inner, inner + 1, 0.35),
+        (RIGHT, ends, np.array([0, n - 2]), 0.40),
+        (RIGHT, ends, np.array([1, n - 1]), 0.60),
+    ]
+    shape = (2 * n, n)
+    rows = np.concatenate([2 * begin + action for action, begin, _, _ in moves])
+    columns = np.concatenate([end for _, _, end, _ in moves])
+    chances = np.concatenate([np.full(begin.size, chance) for _, begin, _, chance in moves])
+    kernel = sparse.coo_array((chances, (rows, columns)), shape=shape)
+    paid = np.append(np.full(n, 0.005), 1.0)
+    where = np.append(np.full(n, LEFT), shape[0] - 1), np.append(states, n - 1)
+    rewards: Any = sparse.coo_array((paid, where), shape=shape)
+    if shape[0] * n <= DENSE_REWARDS:
+        rewards = rewards.toarray().reshape(n, 2, n)
     return TabularMDP(kernel, rewards, discount, start=0, action_names=("left", "right"))

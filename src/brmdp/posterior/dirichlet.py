@@ -23,11 +23,11 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, pattern_and_probabilities
 from brmdp.pattern import OnPattern, TransitionPattern, full_pattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.gammas import LARGEST, as_concentrations, dirichlet_rows
+from brmdp.posterior.observations import as_observed
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
 
-_MANY = (list, tuple, np.ndarray)
 _ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
 
 
@@ -131,6 +131,9 @@ class DirichletPosterior(OnPattern, Stored):
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
         """Add observed transitions, in place: three integers, or three arrays of the same shape (all or none are added).
 
+        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. Where there are two actions, they may be
+        booleans.
+
         Raises
         ------
         InvalidInputError
@@ -138,21 +141,24 @@ class DirichletPosterior(OnPattern, Stored):
         ImpossibleTransitionError
             If the prior gives an observed transition probability zero.
         """
-        if not (isinstance(state, _MANY) or isinstance(action, _MANY) or isinstance(next_state, _MANY)):
-            entry = self.pattern.locate(state, action, next_state)
-            count = self._counts[entry] + 1
-            self._counts[entry] = count
-            self.concentration_entries[entry] = self._prior[entry] + count
-            return
-        entries = self._locate_many(state, action, next_state)
-        np.add.at(self._counts, entries, 1)
-        self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
+        if not (type(state) is int and type(action) is int and type(next_state) is int):
+            pattern = self.pattern
+            states = as_observed(state, pattern.n_states, "state")
+            actions = as_observed(action, pattern.n_actions, "action")
+            next_states = as_observed(next_state, pattern.n_states, "next_state")
+            if states.ndim or actions.ndim or next_states.ndim:
+                entries = self._locate_many(states, actions, next_states)
+                np.add.at(self._counts, entries, 1)
+                self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
+                return
+            state, action, next_state = int(states), int(actions), int(next_states)
+        entry = self.pattern.locate(state, action, next_state)
+        count = self._counts[entry] + 1
+        self._counts[entry] = count
+        self.concentration_entries[entry] = self._prior[entry] + count
 
-    def _locate_many(self, state: Any, action: Any, next_state: Any) -> IntArray:
+    def _locate_many(self, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
         pattern = self.pattern
-        states = as_index_array(state, pattern.n_states, "state")
-        actions = as_index_array(action, pattern.n_actions, "action")
-        next_states = as_index_array(next_state, pattern.n_states, "next_state")
         if not states.shape == actions.shape == next_states.shape:
             raise InvalidInputError(
                 "state, action and next_state must have the same shape; "

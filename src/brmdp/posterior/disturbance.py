@@ -146,10 +146,9 @@ class DisturbancePosterior(OnPattern, Stored):
         InvalidInputError
             If an index is out of range, an action is inadmissible, or the disturbance is ambiguous and not given.
         """
-        if disturbance is None:
-            columns = broadcast_observations(state, action, next_state)
-        else:
-            columns = broadcast_observations(state, action, next_state, disturbance)
+        given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
+        sizes = (self.n_states, self.n_actions, self.n_states, self.n_disturbances)
+        columns = broadcast_observations(given, sizes)
         found = [self._identify(*item) for item in zip(*(c.flat for c in columns), strict=True)]
         self._add(np.array(found, dtype=np.int64))
 

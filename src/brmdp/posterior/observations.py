@@ -1,24 +1,37 @@
-"""Observed transitions as arrays of one shape."""
+"""Observed transitions as indices, whatever kind of number, list or array they come in."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from brmdp._validation import as_array
+from brmdp._validation import IntArray, as_array, as_index, as_index_array
 from brmdp.errors import InvalidInputError
 
-__all__ = ["broadcast_observations"]
+__all__ = ["as_observed", "broadcast_observations"]
 
 
 NAMES = ("state", "action", "next_state", "disturbance")
 
 
-def broadcast_observations(*columns: Any) -> tuple[NDArray[Any], ...]:
-    """State, action, next state (and disturbance) broadcast together."""
-    arrays = [as_array(column, name, "integers") for column, name in zip(columns, NAMES, strict=False)]
+def as_observed(value: Any, size: int, name: str) -> IntArray:
+    """An integer in range(size), or many, from anything that NumPy can read (a column of a table, a JAX array).
+
+    Booleans are taken for the actions 0 and 1 where there are just these two; elsewhere they are more likely a mask.
+    """
+    array = as_array(value, name, "integers")
+    if array.dtype == np.bool_ and name == "action" and size == 2:
+        return array.astype(np.int64)
+    if array.ndim == 0:
+        return np.array(as_index(array.item(), size, name))
+    return as_index_array(array, size, name)
+
+
+def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tuple[IntArray, ...]:
+    """State, action, next state (and disturbance) broadcast together, each below its size."""
+    arrays = [as_observed(*item) for item in zip(columns, sizes, NAMES, strict=False)]
     try:
         return tuple(np.broadcast_arrays(*arrays))
     except ValueError:

@@ -18,7 +18,6 @@ from brmdp._validation import (
     IntArray,
     as_array,
     as_float_array,
-    as_index_array,
     first_bad,
     rounding_of,
     sum_tolerance,
@@ -76,10 +75,8 @@ class ScenarioPosterior(OnPattern, Stored):
 
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
         """Bayes' rule for observed transitions, in place: three integers, or three arrays (all or none are used)."""
-        states, actions, next_states = broadcast_observations(state, action, next_state)
-        as_index_array(states, self.n_states, "state")
-        as_index_array(actions, self.n_actions, "action")
-        as_index_array(next_states, self.n_states, "next_state")
+        sizes = (self.n_states, self.n_actions, self.n_states)
+        states, actions, next_states = broadcast_observations((state, action, next_state), sizes)
         weights = self.weights
         for s, a, t in zip(states.flat, actions.flat, next_states.flat, strict=True):
             likelihood = self.scenario_entries[:, self.pattern.locate(int(s), int(a), int(t))]
