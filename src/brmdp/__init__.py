@@ -9,6 +9,7 @@ from brmdp.errors import (
     ExperimentError,
     ImpossibleTransitionError,
     InvalidInputError,
+    RewardMismatchError,
 )
 from brmdp.mdp import TabularMDP
 from brmdp.planning import (
@@ -62,6 +63,7 @@ __all__ = [
     "PosteriorQuantileValue",
     "PosteriorSample",
     "Quantile",
+    "RewardMismatchError",
     "ScenarioPosterior",
     "Solution",
     "TabularMDP",

@@ -13,6 +13,7 @@ __all__ = [
     "ExperimentError",
     "ImpossibleTransitionError",
     "InvalidInputError",
+    "RewardMismatchError",
 ]
 
 
@@ -26,6 +27,10 @@ class InvalidInputError(BrmdpError, ValueError):
 
 class ImpossibleTransitionError(InvalidInputError):
     """A transition was observed to which the belief gives probability zero."""
+
+
+class RewardMismatchError(BrmdpError, ValueError):
+    """An environment paid, or an agent plans with, another reward than the model of the world has for that transition."""
 
 
 class ConvergenceError(BrmdpError, RuntimeError):

@@ -37,7 +37,6 @@ __all__ = [
     "ParametricModel",
     "UncertaintyLevel",
     "aq_brmdp",
-    "brmdp",
     "continuing_psrl",
     "follow_lake",
     "optimal_values",
