@@ -875,7 +875,7 @@ def test_a_disturbance_is_a_single_integer(bad):
 def test_everything_imported_leaves_the_library_its_name():
     for module in ("brmdp.agents", "brmdp.continuous.presets"):
         names = {}
-        exec(f"import brmdp\nfrom {module} import *", names)  # noqa: S102
+        exec(f"import brmdp\nfrom {module} import *", names)
         assert names["brmdp"] is brmdp, module
     assert callable(agents.brmdp)
 
