@@ -430,14 +430,13 @@ def test_ties_are_broken_uniformly_under_the_uniform_prior(name):
 
 @pytest.mark.parametrize("make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.brmdp, alpha=0.3)])
 def test_the_lowest_of_tied_actions_on_request(make, tmp_path):
-    agent = make(uniform(LAKE), LAKE.rewards, 0.8, ties="lowest", rng=1)
+    agent = make(uniform(LAKE), LAKE.rewards, 0.8, ties="lowest", rng=1, restart=agents.EveryStep())
     np.testing.assert_array_equal(agent.policy, 0)
     agent.observe(14, 0, 13)
     agent.save(tmp_path / "agent.npz")
     loaded = brmdp.Agent.load(tmp_path / "agent.npz")
     assert loaded.ties == "lowest"
     for one in (agent, loaded):
-        one._stale = True
         np.testing.assert_array_equal(one.policy, one.report.solution.q_values.argmax(axis=1))
     with pytest.raises(brmdp.InvalidInputError, match=r"ties must be one of .*; got 'first'"):
         make(uniform(LAKE), LAKE.rewards, 0.8, ties="first")
@@ -695,13 +694,13 @@ def test_explanations_agree_with_direct_backups(name):
     np.testing.assert_array_equal(visits, agent.belief.counts().sum(axis=2))
     assert visits.sum() > 100
     for s in range(6):
-        best = solution.q_values[s].max()
+        best = solution.q_values[s] >= solution.q_values[s].max() - 1e-7
         for a, report in enumerate(agent.explain(s)):
             assert report.action == a
             assert report.value == solution.q_values[s, a]
             assert report.chosen is bool(policy[s] == a)
-            assert report.tied is bool(solution.q_values[s, a] >= best - 1e-7)
-            assert report.visits == visits[s, a]
+            assert report.tied is bool(best[a] and best.sum() > 1)
+            assert report.visits == report.observations == visits[s, a]
             assert report.mean == pytest.approx(mean[s, a], abs=1e-12)
             assert report.quantile == pytest.approx(quantile[s, a], abs=1e-9)
             assert report.quantile_level == levels[s, a]
@@ -768,6 +767,27 @@ def test_a_description_in_words():
         "10 steps",
     ):
         assert part in text
+
+
+def test_explanations_count_what_the_belief_came_with():
+    belief = uniform(RIVER)
+    belief.observe([0] * 30, [1] * 30, [1] * 30)
+    agent = agents.brmdp(belief, RIVER.rewards, 0.9, alpha=0.2, rng=0)
+    agent.observe(0, 1, 1)
+    assert [(r.visits, r.observations) for r in agent.explain(0)] == [(0, 0), (1, 31)]
+    problem = brmdp.envs.inventory()
+    demand = brmdp.DisturbancePosterior(problem.outcomes)
+    demand.observe_disturbance([2, 0, 3])
+    agent = agents.brmdp(demand, brmdp.DisturbanceRewards(problem.disturbance_rewards), 0.9, alpha=0.2, rng=0)
+    assert {r.observations for r in agent.explain(4)} == {3}
+    scenarios = brmdp.ScenarioPosterior([RIVER], [1.0])
+    agent = agents.brmdp(scenarios, RIVER.rewards, 0.9, alpha=0.2, rng=0)
+    assert {r.observations for r in agent.explain(4)} == {None}
+
+
+def test_a_sole_best_action_is_not_tied():
+    tied = [report.tied for s in range(6) for report in explained().explain(s)]
+    assert not any(tied)
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------------
@@ -837,6 +857,96 @@ def test_observing_the_impossible_or_inadmissible():
     with pytest.raises(brmdp.InvalidInputError, match="disturbance"):
         agent.observe(0, 0, 0, disturbance=1)
     assert contents(agent) == before
+
+
+@pytest.mark.parametrize("bad", [[0, 1, 1, 1], (1,), np.array([1]), 1.0, True, "1", 6, -1, np.array([[1]])])
+def test_a_disturbance_is_a_single_integer(bad):
+    problem = brmdp.envs.inventory()
+    agent = agents.brmdp(brmdp.DisturbancePosterior(problem.outcomes), problem.mdp.rewards, 0.9, alpha=0.2, rng=0)
+    agent.act(0)
+    before = contents(agent)
+    with pytest.raises(brmdp.InvalidInputError, match="disturbance must"):
+        agent.observe(0, 0, 0, disturbance=bad)
+    assert contents(agent) == before
+    agent.observe(0, 0, 0, disturbance=np.int64(1))
+    assert agent.arrays()["latest.counts"].sum() == agent.progress.steps == 1
+
+
+def test_everything_imported_leaves_the_library_its_name():
+    for module in ("brmdp.agents", "brmdp.continuous.presets"):
+        names = {}
+        exec(f"import brmdp\nfrom {module} import *", names)
+        assert names["brmdp"] is brmdp, module
+    assert callable(agents.brmdp)
+
+
+class Bare:
+    """A belief with what planning and learning need, and no more."""
+
+    rows_independent = True
+
+    def __init__(self, inner=None):
+        self.inner = uniform(RIVER) if inner is None else inner
+        self.pattern = self.inner.pattern
+        self.mean_entries, self.sample_entries = self.inner.mean_entries, self.inner.sample_entries
+        self.gather_rewards = self.inner.gather_rewards
+
+    def observe(self, state, action, next_state):
+        self.inner.observe(state, action, next_state)
+
+    def copy(self):
+        return type(self)(self.inner.copy())
+
+
+class Written(Bare):
+    """The same, which can be written and read."""
+
+    def arrays(self):
+        return self.inner.arrays()
+
+    @classmethod
+    def from_arrays(cls, arrays, source):
+        return cls(brmdp.DirichletPosterior.from_arrays(arrays, source))
+
+
+def test_a_belief_of_ones_own_can_be_saved_if_it_says_how(tmp_path):
+    path = tmp_path / "agent"
+    agent = risk_agent(Bare(), RIVER.rewards, 0.9, brmdp.Mean(), rng=0)
+    walk_on(agent, *started(RIVER, 3), 5)
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"belief is a Bare cannot be saved.*missing: arrays, from_arrays"
+    ):
+        agent.save(path)
+    assert not path.exists()
+    agent = risk_agent(Written(), RIVER.rewards, 0.9, brmdp.Mean(), rng=0)
+    walk_on(agent, *started(RIVER, 3), 5)
+    agent.save(path)
+    with pytest.raises(brmdp.InvalidInputError, match=r"belief was a Written.*pass it as load\(path, belief=…\)"):
+        brmdp.Agent.load(path)
+    twin = brmdp.Agent.load(path, belief=Written)
+    assert contents(twin) == contents(agent)
+    env = started(RIVER, 4)
+    assert walk_on(twin, *env, 20) == walk_on(agent, *started(RIVER, 4), 20)
+
+
+def test_a_belief_without_copy_is_refused_by_name():
+    class NoCopy:
+        def __init__(self):
+            self.pattern = uniform(RIVER).pattern
+
+        def observe(self, state, action, next_state):
+            raise AssertionError
+
+    with pytest.raises(brmdp.InvalidInputError, match=r"belief must have a method copy\(\); NoCopy has none"):
+        risk_agent(NoCopy(), RIVER.rewards, 0.9, brmdp.Mean())
+
+
+@pytest.mark.parametrize("bad", [np.array([0]), np.array([[0]]), np.array(True), [0], (0,)])
+def test_an_array_with_one_entry_is_no_state(bad):
+    agent = river_agent(rng=0)
+    for call in (lambda: agent.act(bad), lambda: agent.explain(bad), lambda: agent.observe(bad, 0, 0)):
+        with pytest.raises(brmdp.InvalidInputError, match=r"state must be an integer in 0\.\.5; got"):
+            call()
 
 
 @pytest.mark.parametrize(

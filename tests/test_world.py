@@ -300,6 +300,295 @@ def test_agents_learn_in_an_environment_without_a_table(make):
     assert agent.explain(4)[0].value == 0.0, "the end is worth nothing"
 
 
+# --- rewards that do not fit ---------------------------------------------------------------------------------------------
+
+
+class Paying(gymnasium.Wrapper):
+    """Pays something else than the environment, by a function of what happened."""
+
+    def __init__(self, env, pay):
+        super().__init__(env)
+        self.pay = pay
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, self.pay(reward, observation, terminated), terminated, truncated, info
+
+
+def acted(world, steps, seed=0):
+    """Random actions, admissible ones."""
+    rng = np.random.default_rng(seed)
+    state = world.reset(seed=seed)
+    for _ in range(steps):
+        allowed = np.arange(world.n_actions)
+        if world.truth is not None:
+            allowed = np.flatnonzero(world.truth.admissible[state])
+        _, _, state, _ = world.step(int(rng.choice(allowed)))
+
+
+RIGHT = {
+    **{name: lambda name=name: made(name) for name in TABLES},
+    "river": lambda: TabularEnv(riverswim(6)),
+    "lake": lambda: gymnasium.make("brmdp/RiskyFrozenLake-v0"),
+    "inventory": lambda: gymnasium.make("brmdp/Inventory-v0", shortage_cost=1.5),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_environment_that_pays_what_it_says_is_never_suspected(name):
+    for pay in (lambda r, o, end: r, lambda r, o, end: np.float32(r), lambda r, o, end: np.array(r)):
+        acted(World(Paying(RIGHT[name](), pay), 0.9), 400)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_environment_that_pays_more_than_it_says_is_found_out(name):
+    world = World(Paying(RIGHT[name](), lambda r, o, end: r + 0.5), 0.9)
+    with pytest.raises(brmdp.RewardMismatchError, match=r"the environment paid .* for \(state=.*the model has"):
+        acted(world, 1)
+    acted(World(Paying(RIGHT[name](), lambda r, o, end: r + 0.5), 0.9, random_rewards=True), 50)
+
+
+def test_what_is_said_of_a_reward_that_does_not_fit():
+    world = World(Paying(made("FrozenLake-dry"), lambda r, o, end: r + 0.25 * (o == 4)), 0.9)
+    world.reset(seed=1)
+    world.step(0)
+    with pytest.raises(brmdp.RewardMismatchError) as caught:
+        world.step(1)
+    assert isinstance(caught.value, ValueError)
+    assert "paid 0.25 for (state=0, action=1, next_state=4), where the model has 0." in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rewards_that_are_no_numbers_never_fit(bad):
+    world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9)
+    world.reset(seed=1)
+    with pytest.raises(brmdp.RewardMismatchError, match=f"paid {bad}"):
+        world.step(0)
+
+
+@pytest.mark.parametrize("bad", [None, "1", [1.0], np.array([1.0]), 1j])
+def test_rewards_of_another_type_are_refused(bad):
+    world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9)
+    world.reset(seed=1)
+    with pytest.raises(brmdp.InvalidInputError, match="the environment's reward must be a number; got"):
+        world.step(0)
+
+
+@pytest.mark.parametrize("bad", [None, 6, -1, np.array([1]), True, 2.0])
+def test_observations_that_are_no_states_are_refused(bad):
+    class Strange(gymnasium.Wrapper):
+        def step(self, action):
+            return (bad, *super().step(action)[1:])
+
+    world = World(Strange(TabularEnv(riverswim(6))), 0.9)
+    world.reset(seed=1)
+    with pytest.raises(brmdp.InvalidInputError, match="the environment's observation must"):
+        world.step(0)
+
+
+def test_a_step_before_the_reset_is_refused():
+    class Eager(Corridor):
+        pass
+
+    with pytest.raises(brmdp.InvalidInputError, match="call reset"):
+        World(Eager(), 0.9, rewards=CORRIDOR_REWARDS).step(0)
+
+
+class Twofold(gymnasium.Env):
+    """One state and an end: outcomes with the same next state that pay differently, and an end in the same state."""
+
+    P = {0: {0: [(0.5, 0, 1.0, False), (0.25, 0, 3.0, False), (0.25, 0, -7.0, True)]}}  # noqa: RUF012
+
+    def __init__(self, pays=None):
+        self.observation_space, self.action_space, self.pays = Discrete(1), Discrete(1), pays
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        ticket = self.np_random.random()
+        _, state, reward, ended = self.P[0][0][0 if ticket < 0.5 else 1 if ticket < 0.75 else 2]
+        return state, reward if self.pays is None else self.pays[ended], ended, False, {}
+
+
+def test_any_of_several_outcomes_that_may_have_happened_will_do():
+    acted(World(Twofold(), 0.9), 100)
+    for pays, culprit in (((1.0, 3.0), "where the model has -7"), ((-7.0, -7.0), "where the model has 1 or 3")):
+        with pytest.raises(brmdp.RewardMismatchError, match=culprit):
+            acted(World(Twofold(pays), 0.9), 100)
+    # r(0, 0) = 0.5 + 0.75 - 1.75, and it goes on with 3/4
+    world = World(Twofold(), 0.9)
+    assert brmdp.solve(world.truth).values[0] == pytest.approx(-0.5 / (1 - 0.9 * 0.75))
+
+
+def test_an_agent_that_plans_with_other_rewards_is_refused():
+    world = World(TabularEnv(riverswim(6)), 0.9)
+    agent = agents.brmdp(world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0)
+    with pytest.raises(
+        brmdp.RewardMismatchError, match=r"the agent plans with the reward 0\.5\d* for \(state=0, action=0"
+    ):
+        simulate(agent, world, 10)
+    assert len(simulate(agent, World(TabularEnv(riverswim(6)), 0.9, random_rewards=True), 10)) == 10
+
+
+# --- endings that pay differently ------------------------------------------------------------------------------------------
+
+
+class Expedition(gymnasium.Env):
+    """Three camps, 0 to 2. Waiting (0) costs 0.1 and may kill; climbing (1) goes on, kills more often, and ends at home.
+
+    From every camp one may die (observation 3, pays -10) or, from the last, come home (observation 4, pays +5).
+    """
+
+    DEATH, HOME = 3, 4
+    RISK = ((0.02, 0.05), (0.02, 0.10), (0.02, 0.15))
+
+    def __init__(self):
+        self.observation_space, self.action_space, self.camp = Discrete(5), Discrete(2), 0
+
+    @classmethod
+    def outcomes(cls, camp, action):
+        risk = cls.RISK[camp][action]
+        onward = (camp, -0.1, False) if action == 0 else (camp + 1, 0.0, False) if camp < 2 else (cls.HOME, 5.0, True)
+        return [(1.0 - risk, *onward), (risk, cls.DEATH, -10.0, True)]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.camp = 0
+        return 0, {}
+
+    def step(self, action):
+        (_, *first), (risk, *second) = self.outcomes(self.camp, action)
+        self.camp, reward, ended = second if self.np_random.random() < risk else first
+        return self.camp, reward, ended, False, {}
+
+
+class Mapped(Expedition):
+    """The same with a table; nothing leaves the terminal observations."""
+
+    @property
+    def P(self):
+        stay = {s: {a: [(1.0, s, 0.0, True)] for a in range(2)} for s in (self.DEATH, self.HOME)}
+        return {s: {a: self.outcomes(s, a) for a in range(2)} for s in range(3)} | stay
+
+
+def expedition_values(discount, choice=None):
+    """Values of the camps by plain iteration, of the best policy or of one."""
+    values = np.zeros(3)
+    for _ in range(2000):
+        q = np.array(
+            [
+                [
+                    sum(p * (r + (0.0 if end else discount * values[t])) for p, t, r, end in Expedition.outcomes(s, a))
+                    for a in range(2)
+                ]
+                for s in range(3)
+            ]
+        )
+        values = q.max(axis=1) if choice is None else q[np.arange(3), choice]
+    return values, q.argmax(axis=1)
+
+
+EXPEDITION_REWARDS = np.zeros((5, 2, 7))
+EXPEDITION_REWARDS[:, 0, :5] = -0.1
+EXPEDITION_REWARDS[:, :, 5] = -10.0
+EXPEDITION_REWARDS[:, :, 6] = 5.0
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.95])
+def test_death_and_survival_with_a_table(discount):
+    world = World(Mapped(), discount)
+    assert world.end_of(Expedition.DEATH) != world.end_of(Expedition.HOME)
+    values, policy = expedition_values(discount)
+    solution = brmdp.solve(world.truth)
+    np.testing.assert_allclose(solution.values[:3], values, atol=1e-7)
+    assert solution.policy[:3].tolist() == policy.tolist()
+    agent = agents.brmdp(world.prior(), world.rewards, discount, alpha=0.5, rng=1)
+    history = simulate(agent, world, 3000, seed=2)
+    assert agent.policy[:3].tolist() == policy.tolist()
+    assert {-10.0, 5.0} <= set(history.reward.tolist())
+    followed = {}
+    for t in np.flatnonzero(np.diff(history.episode, prepend=0)):
+        # the policy of an episode is seen in its actions only; the regret of its first step is that of some policy
+        followed[int(history.episode[t])] = history.true_regret[t]
+    gaps = {
+        round(float((values - expedition_values(discount, np.array(choice))[0])[s]), 6)
+        for choice in np.ndindex(2, 2, 2)
+        for s in range(3)
+    }
+    assert {round(float(regret), 6) for regret in followed.values()} <= gaps
+    assert history.true_regret[-500:].max() < 1e-6
+
+
+@pytest.mark.parametrize("ends", [[3, 4], [(3,), {4}], np.array([3, 4]), ([np.int64(3)], 4)])
+def test_death_and_survival_without_a_table(ends):
+    world = World(Expedition(), 0.95, rewards=EXPEDITION_REWARDS, ends=ends)
+    assert (world.n_states, world.end_of(3), world.end_of(4)) == (7, 5, 6)
+    agent = agents.brmdp(world.prior(0.1), world.rewards, 0.95, alpha=0.5, rng=1)
+    history = simulate(agent, world, 2500, seed=2)
+    values, policy = expedition_values(0.95)
+    assert agent.policy[:3].tolist() == policy.tolist()
+    assert {-10.0, 5.0} <= set(history.reward.tolist())
+    found = [max(report.mean for report in agent.explain(s)) for s in range(3)]
+    np.testing.assert_allclose(found, values, atol=1.5)
+    assert [agent.explain(end)[0].value for end in (5, 6)] == [0.0, 0.0]
+
+
+def test_one_end_for_all_cannot_pay_in_two_ways():
+    one = np.zeros((5, 2, 6))
+    one[:, 0, :5] = -0.1
+    one[:, :, 5] = 5.0
+    world = World(Expedition(), 0.95, rewards=one)
+    with pytest.raises(
+        brmdp.RewardMismatchError, match=r"paid -10 for .*next_state=5, where the episode ended with observ"
+    ):
+        acted(world, 500)
+    # an end that pays, in a model that has zero there
+    one[:, :, 5] = 0.0
+    with pytest.raises(brmdp.RewardMismatchError, match=r"where the model has 0\..*ends=…"):
+        acted(World(Expedition(), 0.95, rewards=one), 500)
+
+
+def test_ends_may_be_grouped_and_must_be_complete():
+    rewards = np.zeros((5, 2, 6))
+    world = World(Expedition(), 0.9, rewards=rewards, ends=[(3, 4)], random_rewards=True)
+    assert world.end_of(3) == world.end_of(4) == 5
+    with pytest.raises(brmdp.InvalidInputError, match=r"terminated in state 4, where no end was given \(ends=\)"):
+        World(Expedition(), 0.9, rewards=rewards, ends=[3]).end_of(4)
+    for bad, message in (
+        ([], "ends must be states"),
+        ("34", "ends must be states"),
+        (3, "ends must be states"),
+        ([5], r"ends must lie in 0\.\.4; got 5"),
+        ([3, 3], "ends must name each state once; got 3 twice"),
+        ([(3, 4), 4], "ends must name each state once; got 4 twice"),
+        ([None], "ends must be an integer"),
+    ):
+        with pytest.raises(brmdp.InvalidInputError, match=message):
+            World(Expedition(), 0.9, rewards=rewards, ends=bad)
+    with pytest.raises(brmdp.InvalidInputError, match="ends go with rewards="):
+        World(Mapped(), 0.9, ends=[3, 4])
+    with pytest.raises(brmdp.InvalidInputError, match=r"\(5, 2, 7\), the last 2 successors being the ends"):
+        World(Expedition(), 0.9, rewards=rewards, ends=[3, 4])
+
+
+# --- large priors -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_very_large_prior_must_be_asked_for():
+    class Wide(Corridor):
+        def __init__(self):
+            super().__init__(1500)
+
+    world = World(Wide(), 0.9, rewards=np.zeros((1500, 2)))
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"has 4,506,002 entries here.*ask for prior\(known_successors=False\)"
+    ):
+        world.prior()
+    assert world.prior(known_successors=False).pattern.n_states == 1501
+
+
 # --- the library's own worlds -------------------------------------------------------------------------------------------
 
 

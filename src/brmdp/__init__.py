@@ -17,6 +17,7 @@ from brmdp.errors import (
     InvalidInputError,
     MissingExtraError,
     PriorWarning,
+    RewardMismatchError,
     RiskMeasureError,
 )
 from brmdp.mdp import TabularMDP
@@ -77,6 +78,7 @@ __all__ = [
     "PriorReliance",
     "PriorWarning",
     "Quantile",
+    "RewardMismatchError",
     "RiskMeasureError",
     "ScenarioPosterior",
     "Solution",

@@ -170,8 +170,10 @@ def as_index(value: Any, size: int, name: str) -> int:
     try:
         index = operator.index(value)
     except TypeError:
-        index = -1
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__") or _has_masked(value):
+        raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}") from None
+    # some libraries turn arrays of one entry, and booleans, into integers
+    truth = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+    if truth or getattr(value, "shape", ()) != () or _has_masked(value):
         raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}")
     if not 0 <= index < size:
         raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {index}")

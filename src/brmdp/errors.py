@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtraError",
     "OtherOriginError",
     "PriorWarning",
+    "RewardMismatchError",
     "RiskMeasureError",
 ]
 
@@ -39,6 +40,10 @@ class RiskMeasureError(InvalidInputError):
 
 class ContradictionError(BrmdpError, RuntimeError):
     """A guarantee failed its own check: the belief does not keep what the guarantee rests on."""
+
+
+class RewardMismatchError(BrmdpError, ValueError):
+    """An environment paid, or an agent plans with, another reward than the model of the world has for that transition."""
 
 
 class ConvergenceError(BrmdpError, RuntimeError):

@@ -127,11 +127,11 @@ class EpisodeReport:
     solution: Solution | None
 
     @classmethod
-    def of(cls, progress: Progress, levels: FloatArray | None, solution: Solution) -> EpisodeReport:
+    def of(cls, episode: int, first_step: int, levels: FloatArray | None, solution: Solution) -> EpisodeReport:
         """The report of a plan just made."""
         return cls(
-            progress.episode,
-            progress.steps,
+            episode,
+            first_step,
             levels,
             solution.iterations,
             solution.residual,
@@ -142,9 +142,9 @@ class EpisodeReport:
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # not frozen, which would cost a microsecond per plan
 class _Plan:
-    """What a pseudo-episode follows."""
+    """What a pseudo-episode follows; never changed."""
 
     values: FloatArray
     q_values: FloatArray
@@ -223,8 +223,7 @@ class Agent(EpisodicAgent):
 
         If planning fails or is interrupted, the agent is unchanged: its random streams too.
         """
-        with self._lock:
-            policy = self._planned().plan.policy
+        policy = self._planned().plan.policy
         action: int = policy[as_index(state, len(policy), "state")]
         return action
 
@@ -256,31 +255,27 @@ class Agent(EpisodicAgent):
                 f"disturbance is for a DisturbancePosterior; the belief is a {type(belief).__name__}"
             )
 
-    def _pair(self, transition: tuple[Any, ...]) -> tuple[int, int]:
-        return transition[0], transition[1]
+    def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
+        working.latest.observe(*transition)
+        working.progress.add(transition[0], transition[1])
+        if not working.stale and self.restart.ends(working.progress, working.streams["restart"]):
+            working.stale = True
 
-    def _make_plan(self, belief: Any, working: Working, before: _Plan | None) -> _Plan:
+    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[_Plan, tuple[str, ...]]:
         """Set the levels, plan, and choose among tied actions."""
-        upcoming = working.progress.upcoming()
+        progress, before = working.progress, record.plan
         risk: Any = self.risk
         if self.schedule is not None:
-            risk = risk.at_level(self.schedule.levels(upcoming))
+            risk = risk.at_level(self.schedule.levels(progress.upcoming()))
         solution = self._problem.solve(belief, risk, None if before is None else before.values)
         levels = None
         if hasattr(risk, "alpha"):
-            levels = np.array(np.broadcast_to(risk.alpha, upcoming.visits.shape))
-        policy = self._break_ties(solution, working.streams["ties"]).tolist()
-        return _Plan(
-            solution.values, solution.q_values, policy, levels, EpisodeReport.of(upcoming, levels, solution)
-        )
-
-    def _break_ties(self, solution: Solution, rng: np.random.Generator) -> IntArray:
-        """One of the tied actions in every tied state."""
+            levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
+        report = EpisodeReport.of(progress.episode + 1, progress.steps, levels, solution)
         if self.ties == "lowest" or not solution.tied.any():
-            return solution.policy
-        tickets = rng.random(solution.q_values.shape)
-        chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
-        return chosen
+            return _Plan(solution.values, solution.q_values, solution.policy.tolist(), levels, report), ()
+        chosen = _one_of_the_tied(solution, working.streams["ties"])
+        return _Plan(solution.values, solution.q_values, chosen.tolist(), levels, report), ("ties",)
 
     @property
     def rewards(self) -> FloatArray:
@@ -299,15 +294,10 @@ class Agent(EpisodicAgent):
 
     # --- what it thinks ----------------------------------------------------------------------------------------
 
-    def _current(self) -> Record:
-        """The record of a plan that is current; plans first when none is. It stays as it is when the agent goes on."""
-        with self._lock:
-            return self._planned()
-
     @property
     def policy(self) -> IntArray:
         """The current plan's action in every state; plans first when none is current."""
-        return np.array(self._current().plan.policy, dtype=np.int64)
+        return np.array(self._planned().plan.policy, dtype=np.int64)
 
     @property
     def levels(self) -> FloatArray | None:
@@ -340,7 +330,7 @@ class Agent(EpisodicAgent):
         """
         s = as_index(state, self._problem.pattern.n_states, "state")
         level = 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
-        record = self._current()
+        record = self._planned()
         belief, plan, visits = record.belief, record.plan, record.progress.visits_at_start
         shown = np.full(visits.shape, level)
         if quantile_level is None and plan.levels is not None:
@@ -505,6 +495,13 @@ class Agent(EpisodicAgent):
             f"Agent({type(self.belief).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
             f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
         )
+
+
+def _one_of_the_tied(solution: Solution, rng: np.random.Generator) -> IntArray:
+    """One of the tied actions in every tied state."""
+    tickets = rng.random(solution.q_values.shape)
+    chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
+    return chosen
 
 
 def _observations(belief: Any, state: int) -> IntArray | None:

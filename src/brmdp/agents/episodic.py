@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ LONGEST_PARTS = 10**8
 class EpisodicAgent(Stored):
     """Collects data under a plan until the restart rule ends the pseudo-episode; the next look makes a new plan.
 
-    A subclass has ``_make_plan``, which plans with what was observed.
+    A subclass has ``_make_plan`` and ``_take_in``.
 
     Parameters
     ----------
@@ -147,73 +148,74 @@ class EpisodicAgent(Stored):
         """What the agent has lived through, as it stands: a copy."""
         with self._lock:
             _, working = self._settled()
-            return working.progress.copy()
+            progress = working.progress.copy()
+        progress.visits_at_start = progress.visits_at_start.copy()
+        return progress
 
     # --- acting and learning -----------------------------------------------------------------------------------
 
-    def _make_plan(self, belief: Any, working: Working, before: Any) -> Any:
-        """A plan for ``belief``; ``before`` is the last one. It may draw from the streams of ``working``, and changes nothing else."""
+    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[Any, tuple[str, ...]]:
+        """A plan for ``belief``, and the names of the streams of ``working`` that it drew from; it changes nothing else."""
         raise NotImplementedError
 
-    def _pair(self, transition: tuple[Any, ...]) -> tuple[int, int]:
-        """State and action under which a transition is counted."""
+    def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
+        """Add a transition to the belief and the counts of ``working``, and ask the restart rule."""
         raise NotImplementedError
-
-    def _keep(self, transition: tuple[Any, ...], number: int) -> None:
-        """Keep what else is needed of transition ``number``, which is in the journal; it may be told twice."""
 
     def _settled(self) -> tuple[Record, Working]:
-        """The record and what follows from it, made again if a call was cut short."""
+        """The record and what follows from it, made again if a call was cut short; the lock must be held."""
         record = self._record
         working = record.working
         if working.applied != len(record.journal):
             if working.undo is not None:
                 working.undo()
-            working = self._made_again(record)
-            record.working = working
+            working = record.working = self._made_again(record)
         return record, working
 
     def _made_again(self, record: Record) -> Working:
         streams = {name: _stream_at(stream, record.states[name]) for name, stream in record.working.streams.items()}
         working = Working(record.base.copy(), record.progress.copy(), streams, record.stale)
-        for number, transition in enumerate(record.journal, record.progress.steps):
+        for transition in record.journal:
             self._take_in(working, transition)
-            self._keep(transition, number)
         working.applied = len(record.journal)
         return working
-
-    def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
-        """One more transition, after which the pseudo-episode may be over."""
-        working.latest.observe(*transition)
-        progress = working.progress
-        progress.add(*self._pair(transition))
-        if not working.stale and self.restart.ends(progress, working.streams["restart"]):
-            working.stale = True
 
     def _learn(self, transition: tuple[Any, ...]) -> None:
         """Take in a transition, or leave everything as it was."""
         with self._lock:
             while True:
-                record, working = self._settled()
+                record = self._record
+                working = record.working
+                if working.applied != len(record.journal):
+                    record, working = self._settled()
                 working.applied = UNSETTLED
                 self._take_in(working, transition)
                 # a signal handler that used the agent meanwhile has made another working state
                 if self._record is record and record.working is working:
                     break
-            journal = record.journal
-            journal.append(transition)
-            self._keep(transition, working.progress.steps - 1)
-            working.applied = len(journal)
-            if len(journal) >= LONGEST_JOURNAL:
-                self._record = recorded(record.belief, record.plan, working, working.latest.copy())
+            record.journal.append(transition)
+            working.applied = number = len(record.journal)
+            if number >= LONGEST_JOURNAL:
+                self._renew(record, working)
+
+    def _renew(self, record: Record, working: Working) -> None:
+        """Begin another journal under the same plan."""
+        moved_on = dataclasses.replace(working, applied=0)
+        self._record = recorded(record.belief, record.plan, moved_on, working.latest.copy())
 
     def _planned(self) -> Record:
-        """The record of a plan that is current; the lock must be held."""
-        record, working = self._settled()
-        while working.stale:
-            self._begin_episode(record, working)
+        """The record of a plan that is current; plans first when none is."""
+        record = self._record
+        working = record.working
+        # without the lock where nothing is to be done: a record does not change once it has been replaced
+        if not working.stale and working.applied == len(record.journal):
+            return record
+        with self._lock:
             record, working = self._settled()
-        return record
+            while working.stale:
+                self._begin_episode(record, working)
+                record, working = self._settled()
+            return record
 
     def _begin_episode(self, record: Record, working: Working) -> None:
         """Learn what was observed and plan; nothing changes if that fails."""
@@ -221,9 +223,13 @@ class EpisodicAgent(Stored):
         working.undo = undo
         working.applied = UNSETTLED
         belief = working.latest.copy()
-        plan = self._make_plan(belief, working, record.plan)
-        working.progress.begin_episode()
-        begun = recorded(belief, plan, Working(working.latest, working.progress, working.streams, False), belief)
+        plan, drawn = self._make_plan(belief, record, working)
+        progress, streams = working.progress, working.streams
+        progress.begin_episode()
+        states = record.states.copy()
+        for name in ("restart", *drawn):
+            states[name] = streams[name].bit_generator.state
+        begun = recorded(belief, plan, Working(working.latest, progress, streams, False), belief, states)
         if self._record is not record:
             return
         if record.working is working:
@@ -299,10 +305,10 @@ class EpisodicAgent(Stored):
         return belief, Working(working.latest, progress, streams, bool(stale))
 
 
-def recorded(belief: Any, plan: Any, working: Working, base: Any) -> Record:
-    """A record of ``working``, with ``base`` a belief of its own that has the same data."""
-    states = {name: stream.bit_generator.state for name, stream in working.streams.items()}
-    working.applied = 0
+def recorded(belief: Any, plan: Any, working: Working, base: Any, states: dict[str, Any] | None = None) -> Record:
+    """A record of ``working``; ``base`` is another belief with the same data, ``states`` those of the streams if known."""
+    if states is None:
+        states = {name: stream.bit_generator.state for name, stream in working.streams.items()}
     return Record(belief, plan, base, working.progress.copy(), states, working.stale, working)
 
 

@@ -11,7 +11,8 @@ from brmdp.agents.restarts import GeometricLength, RestartRule
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
 from brmdp.risk import MonteCarlo, PosteriorSample, Quantile
 
-__all__ = ["aq_brmdp", "brmdp", "continuing_psrl"]
+# not brmdp: brought in by an asterisk, it would take the place of the library
+__all__ = ["aq_brmdp", "continuing_psrl"]
 
 
 def aq_brmdp(

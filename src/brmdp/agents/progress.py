@@ -58,7 +58,7 @@ class Progress:
             self.steps,
             self.steps_in_episode,
             self.visits.copy(),
-            self.visits_at_start.copy(),
+            self.visits_at_start,  # replaced, never changed in place
             self.admissible,
             self.last_pair,
         )
@@ -67,7 +67,7 @@ class Progress:
         """A new pseudo-episode begins."""
         self.episode += 1
         self.steps_in_episode = 0
-        np.copyto(self.visits_at_start, self.visits)
+        self.visits_at_start = self.visits.copy()
 
     def add(self, state: int, action: int) -> None:
         """One more transition from (state, action)."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from brmdp.continuous.model import ParametricBelief, ParametricModel
     from brmdp.continuous.oracle import LakeValues, optimal_values, policy_values
     from brmdp.continuous.posterior import LakePosterior
-    from brmdp.continuous.presets import aq_brmdp, brmdp, continuing_psrl, posterior_mean
+    from brmdp.continuous.presets import aq_brmdp, continuing_psrl, posterior_mean
+    from brmdp.continuous.presets import brmdp as brmdp
     from brmdp.continuous.schedule import UncertaintyLevel
     from brmdp.continuous.settings import FittedQ
     from brmdp.continuous.simulation import LakeHistory, follow_lake, simulate_lake
@@ -37,7 +38,6 @@ __all__ = [
     "ParametricModel",
     "UncertaintyLevel",
     "aq_brmdp",
-    "brmdp",
     "continuing_psrl",
     "follow_lake",
     "optimal_values",

@@ -8,6 +8,7 @@ Approximation"). Every method is a choice of parts; see :mod:`brmdp.continuous.p
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import json
@@ -30,15 +31,18 @@ from brmdp._validation import (
     as_level,
     as_number,
 )
-from brmdp.agents import RestartRule
+from brmdp.agents import Progress, RestartRule
 from brmdp.agents.episodic import (
     LONGEST_PARTS,
     EpisodicAgent,
+    Record,
+    Working,
     check_restart,
     meaningless_is_corrupt,
+    recorded,
     stored_below,
 )
-from brmdp.agents.parts import build_part, describe_part, require_foreign_parts
+from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
 from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
 from brmdp.continuous.lake_model import LakeModel
 from brmdp.continuous.model import ParametricModel
@@ -126,6 +130,14 @@ class _Plan:
 
 
 @dataclass(frozen=True, eq=False)
+class _Fitted:
+    """The network with what its training remembers, and the plan that it is; none before the first."""
+
+    learner: Learner
+    plan: _Plan | None
+
+
+@dataclass(frozen=True, eq=False)
 class NetworkPolicy:
     """Greedy for a network: a function of states (n, D) that gives their action values (n, A)."""
 
@@ -169,6 +181,7 @@ class ContinuousAgent(EpisodicAgent):
     Notes
     -----
     ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state, primitives)``.
+    Threads may share an agent: calls take turns. Each happens completely or not at all, whenever it is interrupted.
     """
 
     schedule: UncertaintyLevel | None
@@ -189,27 +202,29 @@ class ContinuousAgent(EpisodicAgent):
         _check_parts(belief, model, risk, schedule, restart, self.fitting)
         self.model = model
         self.discount = as_discount(discount)
-        first, self._training_stream, restart_stream, self._own_draws = independent_streams(rng, 4)
+        first, training_stream, restart_stream, own_draws = independent_streams(rng, 4)
+        centres = _single(model.centres)
+        _check_shapes(belief, model, centres, self.discount)
+        n_features = jax.eval_shape(model.features, centres).shape[-1]
+        network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
         super().__init__(
             belief,
             risk=risk,
             schedule=schedule,
             restart=restart,
             admissible=np.ones((1, model.n_actions), dtype=np.bool_),
-            restart_stream=restart_stream,
+            streams={"training": training_stream, "restart": restart_stream, "own draws": own_draws},
+            plan=_Fitted(initial_learner(self.fitting, network), None),
         )
-        centres = _single(model.centres)
-        _check_shapes(belief, model, centres, self.discount)
-        n_features = jax.eval_shape(model.features, centres).shape[-1]
-        network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
-        self._learner = initial_learner(self.fitting, network)
         self._visited: SingleArray = np.empty((self.fitting.replay_capacity, centres.shape[1]), dtype=np.float32)
-        self._plan: _Plan | None = None
 
     # --- acting and learning -----------------------------------------------------------------------------------
 
     def act(self, state: Any) -> int:
-        """The greedy action for ``state``; plans first when a new pseudo-episode begins."""
+        """The greedy action for ``state``; plans first when a new pseudo-episode begins.
+
+        If planning fails or is interrupted, the agent is unchanged: its random streams too.
+        """
         return int(self.greedy(self._one_state(state))[0])
 
     def observe(self, state: Any, action: int, next_state: Any, primitives: Any = None) -> None:
@@ -225,43 +240,56 @@ class ContinuousAgent(EpisodicAgent):
         Raises
         ------
         InvalidInputError
-            If one of them is not what the model or the belief expects; the agent is then unchanged.
+            If one of them is not what the model or the belief expects; the agent is then unchanged, as it is if the call is
+            interrupted.
         """
-        visited = self._one_state(state)
+        self._one_state(state)
         action = as_index(action, self.model.n_actions, "action")
         self._one_state(next_state, "next_state")
-        self._latest.observe(state, action, next_state, primitives)
-        self._visited[self.progress.steps % len(self._visited)] = visited[0]
-        self._count(0, action)
+        # copies: what a world hands out may change when it goes on
+        self._learn(copy.deepcopy((state, action, next_state, primitives)))
 
-    def _begin_episode(self) -> None:
-        """Learn what was observed, fix the rule of the levels and fit; if that fails, only streams have moved on."""
-        belief = self._latest.copy()
-        episode = self.progress.episode + 1
-        draws = self._sampled(belief)
-        previous = self._learner.network
+    def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
+        working.latest.observe(*transition)
+        working.progress.add(0, transition[1])
+        if not working.stale and self.restart.ends(working.progress, working.streams["restart"]):
+            working.stale = True
+
+    def _renew(self, record: Record, working: Working) -> None:
+        self._remember(record)
+        super()._renew(record, working)
+
+    def _remember(self, record: Record) -> None:
+        """Put the states of the journal among those visited; it does no harm to do so again."""
+        for number, (state, *_) in enumerate(record.journal, record.progress.steps):
+            self._visited[number % len(self._visited)] = self._one_state(state)[0]
+
+    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[_Fitted, tuple[str, ...]]:
+        """Draw parameters, fix the rule of the levels and fit."""
+        self._remember(record)
+        episode, steps = working.progress.episode + 1, working.progress.steps
+        draws = self._sampled(belief, working.streams)
+        learner = record.plan.learner
+        previous = learner.network
         at_centres = None
         if self.schedule is not None:
             centres = _single(self.model.centres)
             at_centres = self._uncertainty(previous, draws, _padded(centres), episode)[: len(centres)]
-        plan = _Plan(episode, self.progress.steps, previous, draws, at_centres, np.nan)
-        learner = self._learner
+        plan = _Plan(episode, steps, previous, draws, at_centres, np.nan)
         for _ in range(self._rounds(episode)):
-            states = self._training_states()
+            states = self._training_states(steps, working.streams["training"])
             learner, losses = fit(
                 self.model, self.fitting, learner, states, draws, self._ranks(plan, states), self.discount
             )
             self._require_finite(learner, episode)
-        self.progress.begin_episode()
-        self.belief = belief
-        self._learner = learner
-        self._plan = dataclasses.replace(plan, residual=float(np.sqrt(losses[-1])))
-        self._stale = False
+        plan = dataclasses.replace(plan, residual=float(np.sqrt(losses[-1])))
+        return _Fitted(learner, plan), ("training", "own draws")
 
-    def _sampled(self, belief: Any) -> Any:
-        """As many parameters as the measure needs."""
+    def _sampled(self, belief: Any, streams: dict[str, np.random.Generator]) -> Any:
+        """As many parameters as the measure needs, from its own stream where it has one."""
         n = self._n_draws
-        draws = jax.tree.map(_single, belief.sample(n, rng=self._draws_stream))
+        stream = getattr(getattr(self.risk, "method", self.risk), "rng", streams["own draws"])
+        draws = jax.tree.map(_single, belief.sample(n, rng=stream))
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(draws)}
         if lengths != {(n,)}:
             raise InvalidInputError(f"belief.sample must give {n} draws when asked for {n}; got {_listed(lengths)}")
@@ -271,12 +299,12 @@ class ContinuousAgent(EpisodicAgent):
         """How many times the iterations of a fit are done."""
         return math.ceil(self.fitting.first_rounds / episode)
 
-    def _training_states(self) -> SingleArray:
-        """(iterations, n, D): some of those visited, and some from everywhere."""
-        fitting, rng = self.fitting, self._training_stream
+    def _training_states(self, steps: int, rng: np.random.Generator) -> SingleArray:
+        """(iterations, n, D): some of those visited in ``steps`` steps, and some from everywhere."""
+        fitting = self.fitting
         states = self.model.sample_states(fitting.iterations * fitting.states, rng)
         states = states.reshape(fitting.iterations, fitting.states, -1)
-        visited = min(self.progress.steps, len(self._visited))
+        visited = min(steps, len(self._visited))
         if visited:
             replayed = round(fitting.replay_share * fitting.states)
             states[:, :replayed] = self._visited[rng.integers(visited, size=(fitting.iterations, replayed))]
@@ -323,12 +351,6 @@ class ContinuousAgent(EpisodicAgent):
     def _n_draws(self) -> int:
         return 1 if isinstance(self.risk, PosteriorSample) else self.fitting.draws
 
-    @property
-    def _draws_stream(self) -> np.random.Generator:
-        """The measure's own where it has one."""
-        stream: np.random.Generator = getattr(getattr(self.risk, "method", self.risk), "rng", self._own_draws)
-        return stream
-
     def _one_state(self, state: Any, name: str = "state") -> SingleArray:
         """(1, D)."""
         given = as_float_array(state, name)
@@ -339,18 +361,12 @@ class ContinuousAgent(EpisodicAgent):
 
     # --- what it thinks ----------------------------------------------------------------------------------------
 
-    def _current(self) -> _Plan:
-        self._ensure_plan()
-        assert self._plan is not None
-        return self._plan
-
     def policy_preferences(self) -> NetworkPolicy:
         """The current plan's action values as a function of states; plans first when none is current.
 
         Unlike :meth:`q_values`, the function stays as it is when the agent goes on.
         """
-        self._current()
-        return NetworkPolicy(self.model, self._learner.network)
+        return NetworkPolicy(self.model, self._planned().plan.learner.network)
 
     def q_values(self, states: Any) -> FloatArray:
         """(n, A) values of the current plan's network at states (n, D); plans first when none is current."""
@@ -368,7 +384,7 @@ class ContinuousAgent(EpisodicAgent):
         None for measures without levels.
         """
         checked = _single(self.model.as_states(states, "states"))
-        found = self._levels(self._current(), _padded(checked))
+        found = self._levels(self._planned().plan.plan, _padded(checked))
         return None if found is None else found[: len(checked)]
 
     @property
@@ -380,7 +396,7 @@ class ContinuousAgent(EpisodicAgent):
         InvalidInputError
             If no plan has been made yet.
         """
-        plan = self._plan
+        plan = self._record.plan.plan
         if plan is None:
             raise InvalidInputError("report is there once the agent has planned: call act first")
         levels = self._levels(plan, _single(self.model.centres), plan.uncertainty)
@@ -397,15 +413,15 @@ class ContinuousAgent(EpisodicAgent):
             Level of the reported quantile; by default that of the plan, or 0.1 for measures without levels.
         """
         here = self._one_state(state)
-        plan = self._current()
-        levels = self.levels(here)
+        fitted = self._planned().plan
+        plan, network = fitted.plan, fitted.learner.network
+        levels = self._levels(plan, _padded(here))
         shown = np.full(
             self.model.n_actions, 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
         )
         if quantile_level is None and levels is not None:
             shown = levels[0]
-        values = self.q_values(here)[0]
-        network = self._learner.network
+        values = NetworkPolicy(self.model, network)(here)[0]
         sampled = np.asarray(targets(self.model, network, _padded(here), plan.draws, self.discount))[0]
         ranked = np.sort(sampled, axis=1)
         ranks = order_statistic_rank(ranked.shape[1], shown)
@@ -426,24 +442,35 @@ class ContinuousAgent(EpisodicAgent):
     # --- files -------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything the next step depends on, as named arrays, for :meth:`save`."""
-        parts = {
-            "belief": _described(self.belief),
-            "model": _described(self.model),
-            "risk": describe_part(self.risk),
-            "schedule": _described(self.schedule),
-            "restart": describe_part(self.restart),
-            "fitting": dataclasses.asdict(self.fitting),
-        }
-        content: dict[str, NDArray[Any]] = {
-            "parts": np.array(json.dumps(parts)),
-            "discount": np.array(self.discount),
-            "visited": self._visited[: self.progress.steps],
-            "training_stream": stream_state(self._training_stream),
-            "own_draws": stream_state(self._own_draws),
-        }
-        content |= self._common_arrays() | _leaves("learner", self._learner)
-        plan = self._plan
+        """Everything the next step depends on, as named arrays, for :meth:`save`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the belief is of your own making and cannot be written.
+        """
+        with self._lock:
+            record, working = self._settled()
+            self._remember(record)
+            describe_belief(working.latest, _KNOWN)  # refuses one that cannot be written
+            parts = {
+                "belief": _described(working.latest),
+                "model": _described(self.model),
+                "risk": describe_part(self.risk),
+                "schedule": _described(self.schedule),
+                "restart": describe_part(self.restart),
+                "fitting": dataclasses.asdict(self.fitting),
+            }
+            content: dict[str, NDArray[Any]] = {
+                "parts": np.array(json.dumps(parts)),
+                "discount": np.array(self.discount),
+                "visited": self._visited[: working.progress.steps].copy(),
+                "training_stream": stream_state(working.streams["training"]),
+                "own_draws": stream_state(working.streams["own draws"]),
+            }
+            content |= self._common_arrays(record, working)
+        content |= _leaves("learner", record.plan.learner)
+        plan = record.plan.plan
         if plan is not None:
             content |= _leaves("previous", plan.previous) | _leaves("draws", plan.draws)
             content |= {"first_step": np.array(plan.first_step), "residual": np.array(plan.residual)}
@@ -506,22 +533,28 @@ class ContinuousAgent(EpisodicAgent):
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
         """Take over the state that ``arrays`` describe, if it makes sense."""
-        self._resume_common(arrays, source)
-        kept = self._visited[: self.progress.steps]
+        streams = {
+            "training": stream_from_state(arrays["training_stream"]),
+            "own draws": stream_from_state(arrays["own_draws"]),
+        }
+        belief, working = self._resumed(arrays, source, streams)
+        kept = self._visited[: working.progress.steps]
         if arrays["visited"].shape != kept.shape:
             raise InvalidInputError(f"visited must have shape {kept.shape}; got {arrays['visited'].shape}")
         kept[:] = self.model.as_states(arrays["visited"], "visited")
-        self._learner = _tree("learner", arrays, self._learner)
-        self._training_stream = stream_from_state(arrays["training_stream"])
-        self._own_draws = stream_from_state(arrays["own_draws"])
-        if self.episode > 0:
-            self._plan = self._resumed_plan(arrays)
+        learner = _tree("learner", arrays, self._record.plan.learner)
+        plan = None
+        if working.progress.episode > 0:
+            plan = self._resumed_plan(arrays, belief, working.progress, learner)
+        self._record = recorded(belief, _Fitted(learner, plan), working, working.latest.copy())
 
-    def _resumed_plan(self, arrays: dict[str, NDArray[Any]]) -> _Plan:
+    def _resumed_plan(
+        self, arrays: dict[str, NDArray[Any]], belief: Any, progress: Progress, learner: Learner
+    ) -> _Plan:
         stored = stored_below(arrays, "draws.").values()
         if not any(leaf.shape[:1] == (self._n_draws,) for leaf in stored):  # before as many are drawn
             raise InvalidInputError(f"draws must be of {self._n_draws} models; got {[leaf.shape for leaf in stored]}")
-        like = self.belief.sample(self._n_draws, rng=np.random.default_rng(0))
+        like = belief.sample(self._n_draws, rng=np.random.default_rng(0))
         unsure = None
         if self.schedule is not None:
             unsure = as_float_array(arrays["uncertainty"], "uncertainty")
@@ -529,9 +562,9 @@ class ContinuousAgent(EpisodicAgent):
             if unsure.shape != shape or (unsure < 0.0).any():
                 raise InvalidInputError(f"uncertainty must not be negative and have shape {shape}; got {unsure.shape}")
         return _Plan(
-            self.progress.episode,
-            as_index(arrays["first_step"], self.progress.steps + 1, "first_step"),
-            _tree("previous", arrays, self._learner.network),
+            progress.episode,
+            as_index(arrays["first_step"], progress.steps + 1, "first_step"),
+            _tree("previous", arrays, learner.network),
             _tree("draws", arrays, jax.tree.map(_single, like)),
             unsure,
             as_number(arrays["residual"], "residual", "a number"),
@@ -539,7 +572,7 @@ class ContinuousAgent(EpisodicAgent):
 
     def __repr__(self) -> str:
         return (
-            f"ContinuousAgent({type(self._latest).__name__}, {self.model!r}, risk={self.risk!r}, "
+            f"ContinuousAgent({type(self.belief).__name__}, {self.model!r}, risk={self.risk!r}, "
             f"schedule={self.schedule!r}, restart={self.restart!r}, pseudo-episode {self.episode}, "
             f"{self.progress.steps} steps observed)"
         )

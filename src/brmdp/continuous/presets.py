@@ -13,7 +13,8 @@ from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 
-__all__ = ["aq_brmdp", "brmdp", "continuing_psrl", "posterior_mean"]
+# not brmdp: brought in by an asterisk, it would take the place of the library
+__all__ = ["aq_brmdp", "continuing_psrl", "posterior_mean"]
 
 
 def aq_brmdp(

@@ -140,6 +140,11 @@ def simulate(
     on_episode : function, optional
         Called with the number of steps done whenever the agent has made a new plan, for a look at it: a diagnostic of your own, or
         :class:`brmdp.theory.OptimismMeter`.
+
+    Raises
+    ------
+    RewardMismatchError
+        If the agent plans with other rewards than the world's model has, or the environment pays others; see :class:`World`.
     """
     n = as_positive_int(steps, "steps")
     if not isinstance(agent, Agent):
@@ -148,11 +153,13 @@ def simulate(
         raise InvalidInputError(
             f"world must be a brmdp.World, such as World(env, discount); got {type(world).__name__}"
         )
-    if (agent.belief.n_states, agent.belief.n_actions) != (world.n_states, world.n_actions):
+    pattern = agent.belief.pattern
+    if (pattern.n_states, pattern.n_actions) != (world.n_states, world.n_actions):
         raise InvalidInputError(
-            f"agent and world must agree: the agent knows {agent.belief.n_states} states and "
-            f"{agent.belief.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
+            f"agent and world must agree: the agent knows {pattern.n_states} states and "
+            f"{pattern.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
         )
+    world.require_same_rewards(agent.belief, agent.rewards)
     wanted = Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
     state = world.reset(seed)
     meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)

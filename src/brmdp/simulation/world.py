@@ -1,25 +1,34 @@
 """A Gymnasium environment as a tabular agent sees it: numbered states, known rewards, and an end that is a state.
 
 A terminated transition goes to a known absorbing state that pays nothing, and is followed by a reset; resets and
-truncations are not transitions, so no agent learns from them.
+truncations are not transitions, so no agent learns from them. The transition into the end may pay, and endings that pay
+differently are different absorbing states.
+
+Agents plan with known rewards, so a world refuses to go on when its environment pays another one than its model has for the
+outcome that happened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import gymnasium
 import numpy as np
+from scipy import sparse
 
-from brmdp._validation import IntArray, as_discount, as_float_array, as_positive_number
-from brmdp.errors import InvalidInputError
+from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index, as_number, as_positive_number
+from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards
 
 __all__ = ["World"]
 
 LARGEST_DENSE = 4_000_000
-"""Most numbers in a dense array of rewards."""
+"""Most numbers in a dense array that was not asked for."""
+
+REWARD_TOLERANCE = 1e-6
+"""Rewards agree within this fraction of the model's largest: environments may compute in single precision."""
 
 
 class World:
@@ -31,9 +40,16 @@ class World:
         An environment, or the id of a registered one.
     discount : float in [0, 1)
         For the truth, where it is known.
-    rewards : (S, A) or (S, A, S + 1) array, optional
-        Known rewards, for environments without ``env.unwrapped.P``; the last successor is the end of an episode. Otherwise
-        they come from the environment.
+    rewards : (S, A) or (S, A, S + E) array, optional
+        Known rewards, for environments without ``env.unwrapped.P``; the last E successors are the ends of an episode.
+        Otherwise they come from the environment.
+    ends : sequence of states or of groups of states, optional
+        With ``rewards``: where episodes end, if endings pay differently. Each item, a state of the environment or a collection
+        of them, becomes an absorbing state of its own: ``ends=[dead, (home, safe)]`` makes two. By default one end, E = 1, stands
+        for all. With a table ``P`` the world finds out by itself.
+    random_rewards : bool
+        Whether what the environment pays for a transition is random around the model's reward, or differs on purpose. Then
+        nothing is compared, and the model's rewards are believed to be the means.
 
     Attributes
     ----------
@@ -43,9 +59,17 @@ class World:
         In a form that :func:`brmdp.plan` takes.
     truth : TabularMDP or None
         The true kernel, for regret; None if the environment does not tell.
+
+    Notes
+    -----
+    :meth:`step` compares the reward received with the model's r(s, a, s') and raises :class:`brmdp.RewardMismatchError` if they
+    differ by more than a millionth of the model's largest reward. Where the table ``P`` lists several outcomes with the same next
+    state, one of which happened, any of their rewards will do.
     """
 
-    def __init__(self, env: Any, discount: float, *, rewards: Any = None) -> None:
+    def __init__(
+        self, env: Any, discount: float, *, rewards: Any = None, ends: Any = None, random_rewards: bool = False
+    ) -> None:
         self.env: Any = _made(env) if isinstance(env, str) else env
         self.discount: float = as_discount(discount)
         self._observed = _size(self.env, "observation_space")
@@ -54,10 +78,17 @@ class World:
         self.truth: TabularMDP | None = None
         self._ends: dict[int, int] = {}
         self._outcomes: IntArray | None = None
+        self._table: dict[int, Any] = {}
+        self.random_rewards: bool = bool(random_rewards)
+        self._state: int | None = None
+        self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
+        if ends is not None and rewards is None:
+            raise InvalidInputError("ends go with rewards=; without them the environment's table tells the ends")
         if rewards is not None:
-            self.n_states: int = self._observed + 1
-            self._ends = dict.fromkeys(range(self._observed), self._observed)
-            self.rewards: Any = _with_end(rewards, self._observed, self.n_actions)
+            self._ends = _given_ends(ends, self._observed)
+            n_ends = len(set(self._ends.values()))
+            self.n_states: int = self._observed + n_ends
+            self.rewards: Any = _with_ends(rewards, self._observed, self.n_actions, n_ends)
         elif isinstance(getattr(unwrapped, "mdp", None), TabularMDP):
             known: TabularMDP = unwrapped.mdp
             self.n_states = known.n_states
@@ -71,6 +102,7 @@ class World:
                     known.kernel("csr"), known.rewards, self.discount, known.start, admissible=known.admissible
                 )
         elif isinstance(getattr(unwrapped, "P", None), dict):
+            self._table = unwrapped.P
             self._ends = _ends(unwrapped.P, self._observed)
             self.truth = _with_absorbing_ends(unwrapped, self._ends, self._observed, self.discount)
             self.n_states = self.truth.n_states
@@ -79,6 +111,7 @@ class World:
             raise InvalidInputError(
                 f"rewards must be given for {self.env}: it has no env.unwrapped.P to take them from"
             )
+        self._reward_tolerance: float = REWARD_TOLERANCE * _largest(self.rewards)
 
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
@@ -93,13 +126,26 @@ class World:
             Of every possible successor.
         known_successors : bool, optional
             Whether only the truth's successors are possible. By default yes for an environment that ends and gives its
-            table ``P``, whose rewards are defined for those transitions alone, and no otherwise (the paper's setting).
+            table ``P``, whose rewards are defined for those transitions alone, and no otherwise (the paper's setting). Where
+            all successors are possible and would take more than four million numbers, False must be asked for.
+
+        Raises
+        ------
+        InvalidInputError
+            If the prior would be very large and was not asked for.
         """
         value = as_positive_number(concentration, "concentration")
         if self._outcomes is not None:
             return DisturbancePosterior(self._outcomes, value)
+        size = self.n_states * self.n_actions * self.n_states
         if known_successors is None:
             known_successors = bool(self._ends) and self.truth is not None
+            if not known_successors and size > LARGEST_DENSE:
+                raise InvalidInputError(
+                    f"a prior in which every state may follow every pair has {size:,} entries here; if that is what you want, "
+                    "ask for prior(known_successors=False). Better tell what is possible: "
+                    "DirichletPosterior.uniform(n_states, n_actions, possible=…)"
+                )
         if known_successors and self.truth is None:
             raise InvalidInputError("known_successors=True needs an environment that tells its successors")
         if known_successors:
@@ -116,23 +162,124 @@ class World:
     def reset(self, seed: int | None = None) -> int:
         """Begin; the first state."""
         observation, _ = self.env.reset(seed=seed)
-        return int(observation)
+        self._state = as_index(observation, self._observed, "the environment's observation")
+        return self._state
 
     def step(self, action: int) -> tuple[int, float, int, dict[str, Any]]:
-        """Act; next state of the transition, reward, state to go on from (another after a reset), and Gymnasium's info."""
+        """Act; next state of the transition, reward, state to go on from (another after a reset), and Gymnasium's info.
+
+        Raises
+        ------
+        RewardMismatchError
+            If the environment pays another reward than the model has for what happened.
+        """
         observation, reward, terminated, truncated, info = self.env.step(action)
-        following = self.end_of(int(observation)) if terminated else int(observation)
+        if type(observation) is not int or not 0 <= observation < self._observed:
+            observation = as_index(observation, self._observed, "the environment's observation")
+        following = self.end_of(observation) if terminated else observation
+        if type(reward) is not float:
+            reward = _as_reward(reward)
+        if not self.random_rewards:
+            self._check_reward(action, observation, following, reward, info)
         then = self.reset() if terminated or truncated else following
+        self._state = then
         return following, reward, then, info
+
+    def _check_reward(self, action: int, observation: int, following: int, reward: float, info: dict[str, Any]) -> None:
+        """Compare a reward with those that the model has for what happened."""
+        state = self._state
+        if state is None:
+            raise InvalidInputError("call reset() before the first step()")
+        disturbance = info.get("disturbance") if self._outcomes is not None else None
+        key = (state, action, observation, following, disturbance)
+        expected = self._paid.get(key)
+        if expected is None:
+            expected = self._paid[key] = self._model_rewards(*key)
+        if reward in expected:
+            return
+        if not any(abs(reward - one) <= self._reward_tolerance for one in expected):
+            listed = " or ".join(f"{one:.10g}" for one in expected)
+            end = f", where the episode ended with observation {observation}" if following != observation else ""
+            raise RewardMismatchError(
+                f"the environment paid {reward:.10g} for (state={state}, action={action}, next_state={following}{end}), where "
+                f"the model has {listed}. Agents would plan with a wrong reward, and regret would be wrong: correct the rewards "
+                "of the model (endings that pay differently: World(…, ends=…)), or declare World(…, random_rewards=True)"
+            )
+
+    def _model_rewards(
+        self, state: int, action: int, observation: int, following: int, disturbance: int | None
+    ) -> tuple[float, ...]:
+        """The rewards of the outcomes that may have happened."""
+        if self._outcomes is not None:
+            by_disturbance = self.rewards.rewards[state, action]
+            if disturbance is not None:
+                return (float(by_disturbance[as_index(disturbance, by_disturbance.size, "info['disturbance']")]),)
+            fitting = by_disturbance[self._outcomes[state, action] == following]
+            if fitting.size == 0:
+                raise ImpossibleTransitionError(
+                    f"the transition (state={state}, action={action}, next_state={following}) is impossible: no disturbance "
+                    "leads there"
+                )
+            return tuple(sorted(set(fitting.tolist())))
+        happened = (observation, following != observation)
+        listed = self._table.get(state, {}).get(action, ())
+        paid = {float(r) for p, t, r, end in listed if p > 0 and (int(t), bool(end)) == happened}
+        if paid:
+            return tuple(sorted(paid))
+        return (self._reward_of(state, action, following),)
+
+    def _reward_of(self, state: int, action: int, following: int) -> float:
+        """r(s, a, s') of the model."""
+        rewards = self.rewards
+        if sparse.issparse(rewards):
+            return float(rewards[state * self.n_actions + action, following])
+        row = rewards[state, action]
+        return float(row if row.ndim == 0 else row[following])
+
+    def require_same_rewards(self, belief: Any, rewards: FloatArray) -> None:
+        """Refuse an agent that plans with other rewards than this world has.
+
+        Parameters
+        ----------
+        belief : belief
+        rewards : (transitions,) array
+            The agent's, on the belief's pattern. Where the truth is known, only its transitions are compared.
+
+        Raises
+        ------
+        RewardMismatchError
+        """
+        if self.random_rewards:
+            return
+        forms = [self.rewards] if self.truth is None else [self.rewards, self.truth.rewards]
+        pattern = belief.pattern
+        pairs, next_states = pattern.pair_of_transition, pattern.next_states
+        compared = np.ones(rewards.size, dtype=np.bool_)
+        if self.truth is not None:
+            possible = self.truth.kernel("csr") > 0
+            compared = np.asarray(possible[pairs, next_states]).ravel()
+        for form in forms:
+            if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbancePosterior):
+                continue
+            model = belief.gather_rewards(form)
+            off = compared & ~(np.abs(rewards - model) <= self._reward_tolerance)
+            if not off.any():
+                return
+        first = int(np.argmax(off))
+        s, a = divmod(int(pairs[first]), self.n_actions)
+        raise RewardMismatchError(
+            f"the agent plans with the reward {rewards[first]:.10g} for (state={s}, action={a}, next_state="
+            f"{int(next_states[first])}), where the world's model has {model[first]:.10g}. Give the agent world.rewards, or "
+            "declare World(…, random_rewards=True)"
+        )
 
     def end_of(self, observation: int) -> int:
         """The absorbing state of an episode that terminated with ``observation``."""
         try:
             return self._ends[observation]
         except KeyError:
-            raise InvalidInputError(
-                f"the environment terminated in state {observation}, where its table P never ends"
-            ) from None
+            known = "its table P never ends" if self.truth is not None else "no end was given (ends=)"
+            raise InvalidInputError(f"the environment terminated in state {observation}, where {known}") from None
 
 
 def _made(name: str) -> Any:
@@ -151,15 +298,48 @@ def _size(env: Any, name: str) -> int:
     return int(space.n)
 
 
-def _with_end(rewards: Any, n_states: int, n_actions: int) -> Any:
+def _as_reward(reward: Any) -> float:
+    if isinstance(reward, bool | np.bool_):
+        return float(reward)
+    return as_number(reward, "the environment's reward", "a number")
+
+
+def _largest(rewards: Any) -> float:
+    """The largest reward in absolute value."""
+    if isinstance(rewards, DisturbanceRewards):
+        rewards = rewards.rewards
+    numbers = rewards.data if sparse.issparse(rewards) else rewards
+    return float(np.abs(numbers).max(initial=0.0))
+
+
+def _given_ends(ends: Any, n_states: int) -> dict[int, int]:
+    """A number for the end of each episode: one for all, or those asked for."""
+    if ends is None:
+        return dict.fromkeys(range(n_states), n_states)
+    if isinstance(ends, str) or not isinstance(ends, Collection) or len(ends) == 0:
+        raise InvalidInputError(f"ends must be states in 0..{n_states - 1}, or groups of them; got {ends!r}")
+    numbers: dict[int, int] = {}
+    for number, item in enumerate(ends, n_states):
+        single = not isinstance(item, Collection) or (isinstance(item, np.ndarray) and item.ndim == 0)
+        group = (item,) if single else item
+        for state in group:
+            state = as_index(state, n_states, "ends")
+            if state in numbers:
+                raise InvalidInputError(f"ends must name each state once; got {state} twice")
+            numbers[state] = number
+    return numbers
+
+
+def _with_ends(rewards: Any, n_states: int, n_actions: int, n_ends: int) -> Any:
     array = as_float_array(rewards, "rewards")
     if array.shape == (n_states, n_actions):
-        return np.concatenate([array, np.zeros((1, n_actions))])
-    if array.shape == (n_states, n_actions, n_states + 1):
-        return np.concatenate([array, np.zeros((1, n_actions, n_states + 1))])
+        return np.concatenate([array, np.zeros((n_ends, n_actions))])
+    if array.shape == (n_states, n_actions, n_states + n_ends):
+        return np.concatenate([array, np.zeros((n_ends, n_actions, n_states + n_ends))])
+    ending = "successor being the end" if n_ends == 1 else f"{n_ends} successors being the ends"
     raise InvalidInputError(
-        f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states + 1}), the last "
-        f"successor being the end of an episode; got {array.shape}"
+        f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states + n_ends}), the last "
+        f"{ending} of an episode; got {array.shape}"
     )
 
 
