@@ -166,7 +166,11 @@ def test_concentrations_and_patterns_of_ones_own_are_checked():
             super().__init__(phi)
             self.pattern.next_states[3] = 10**9
 
-    for kind, message in ((Short, "as many numbers"), (NoOffsets, "concentration_offsets"), (Beyond, "next_states must lie")):
+    for kind, message in (
+        (Short, "as many numbers"),
+        (NoOffsets, "concentration_offsets"),
+        (Beyond, "next_states must lie"),
+    ):
         with pytest.raises(INVALID, match=f"{message}"):
             plan_of(kind(PHI), brmdp.Quantile(0.1))
 
@@ -345,6 +349,8 @@ def test_a_measure_cannot_change_what_it_is_shown():
 
 def test_translation_is_probed():
     """q(w) = 1.05·mean is monotone, and expands by 1.05: with γ = 0.8 it would still converge, to a wrong bound."""
-    stretched = Altered(brmdp.Mean(), evaluate=evaluate_changed(lambda out, pairs: out.__setitem__(pairs, 1.05 * out[pairs])))
+    stretched = Altered(
+        brmdp.Mean(), evaluate=evaluate_changed(lambda out, pairs: out.__setitem__(pairs, 1.05 * out[pairs]))
+    )
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by"):
         CASE.plan(stretched)
