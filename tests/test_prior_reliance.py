@@ -180,7 +180,7 @@ def test_beliefs_that_do_not_tell_have_none():
         def evidence(self, pairs):
             return np.ones(1), np.ones(1)
 
-    with pytest.raises(brmdp.InvalidInputError, match="Mistaken.evidence must give two arrays of 2 numbers"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"Mistaken\.evidence must give two arrays of 2 numbers"):
         brmdp.prior_reliance(Mistaken(np.ones((2, 1, 2))), [0, 0], 0.9)
 
 
