@@ -33,10 +33,10 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
-from brmdp.planning.solution import STATUSES, TIE_FACTOR
+from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES, TIE_FACTOR
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
-from brmdp.risk import Mean, Quantile
+from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 
 __all__ = ["ActionReport", "Agent", "EpisodeReport"]
@@ -449,6 +449,10 @@ class Agent(EpisodicAgent):
         status = str(arrays["status"])
         if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
+        sampled = isinstance(self.risk, PosteriorSample) or isinstance(getattr(self.risk, "method", None), MonteCarlo)
+        if sampled and status == CONVERGED:
+            # files of before plans from draws had a word of their own
+            status = SAMPLED
         self._report = EpisodeReport(
             self.progress.episode,
             first_step,

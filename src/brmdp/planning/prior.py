@@ -65,7 +65,7 @@ class PriorReliance:
     never_observed_visits : float
         Share of its time in these states.
     observations : int
-        Observations of all pairs that the policy uses.
+        Observations of the pairs that the policy uses (of a shared disturbance: once for each).
     start : str
         Where time begins: "given", "observed states" (the distribution of the states that data come from) or "uniform".
     accuracy : float
@@ -91,7 +91,7 @@ class PriorReliance:
             f"the prior's mean share is {_percent(self.share)}.\n{self.never_observed.size} of its pairs were never observed; "
             f"it spends {_percent(self.never_observed_visits)} of its time in them (start: {self.start})."
         )
-        if self.observations == 0:
+        if self.observations == 0 and self.share > 0.0:
             text += " None of its pairs was observed: data inside a concentration count as prior, pass them to observe."
         return text
 
@@ -166,7 +166,7 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
         outweighed=float(time[doubtful & (prior > data)].sum()),
         never_observed=np.flatnonzero(unseen),
         never_observed_visits=float(time[unseen].sum()),
-        observations=round(float(np.asarray(data)[doubtful].sum())) if doubtful.any() else 1,
+        observations=round(float(data.sum())),
         start=origin,
         accuracy=accuracy,
     )
