@@ -186,9 +186,10 @@ def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
     """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of sums of its entries."""
     pattern = posterior.pattern
     n = pattern.n_states
-    rows = pattern.take(mean_of(posterior), pairs)
-    next_states = pattern.take(pattern.next_states, pairs)
-    owners = np.repeat(np.arange(n), pattern.widths[pairs])
+    widths = pattern.widths[pairs]
+    entries = np.arange(int(widths.sum())) + np.repeat(pattern.indptr[pairs] - np.cumsum(widths) + widths, widths)
+    rows, next_states = mean_of(posterior)[entries], pattern.next_states[entries]
+    owners = np.repeat(np.arange(n), widths)
     arriving = (1.0 - discount) * start
     if n <= _SMALL:
         entries = np.bincount(next_states * n + owners, -discount * rows, n * n)
