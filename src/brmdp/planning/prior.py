@@ -34,7 +34,15 @@ from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import is_own, mean_of, require_belief
 from brmdp.risk.threads import one_blas_thread
 
-__all__ = ["MOST_OUTWEIGHED", "MOST_PRIOR", "PriorReliance", "prior_reliance", "warn_of_prior"]
+__all__ = [
+    "MOST_OUTWEIGHED",
+    "MOST_PRIOR",
+    "PriorReliance",
+    "check_start",
+    "prior_reliance",
+    "reliance",
+    "warn_of_prior",
+]
 
 MOST_OUTWEIGHED = 0.05
 """Share of its time that a policy may spend in pairs where the prior outweighs the data."""
@@ -117,6 +125,13 @@ def prior_reliance(posterior: Belief, policy: Any, discount: float, *, start: An
     require_belief(posterior)
     chosen = as_policy(policy, posterior.pattern.admissible)
     return reliance(posterior, chosen, as_discount(discount), start)
+
+
+def check_start(posterior: Belief, start: Any) -> None:
+    """Refuse a bad start before a long solve, not after it."""
+    require_belief(posterior)
+    if start is not None:
+        as_start(start, posterior.pattern.n_states)
 
 
 def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
