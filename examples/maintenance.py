@@ -37,10 +37,15 @@ def rewards() -> np.ndarray:
 
 
 def records(days: int, rng: np.random.Generator) -> brmdp.DirichletPosterior:
-    """What sixty days with a sensible but random operator teach. Replacement is known to give a new machine."""
+    """What sixty days with a sensible but random operator teach.
+
+    What is known without data goes into the prior: replacement gives a new machine, a machine that runs never recovers and loses
+    at most two steps a day, service changes one step at most.
+    """
     kernel = true_kernel()
-    possible = np.ones((5, 3, 5))
-    possible[:, 2, 1:] = 0.0
+    now, then = np.arange(5)[:, None], np.arange(5)
+    wear, service, new = (then >= now) & (then <= now + 2), abs(then - now) <= 1, np.broadcast_to(then == 0, (5, 5))
+    possible = np.stack([wear, service, new], axis=1)
     posterior = brmdp.DirichletPosterior.uniform(5, 3, 0.5, possible=possible)
     state = 0
     for _ in range(days):
@@ -83,6 +88,8 @@ def main() -> None:
     print("  planned in         " + "".join(f"   {clock[level]:>15.2f} ms" for level in LEVELS))
     if any(plan.tied.any() for plan in plans.values()):
         print("  (* several actions are equally good)")
+
+    print(f"\nHow far the cautious plan rests on the prior\n\n{plans[LEVELS[0]].prior}")
 
     certificate = brmdp.certify(posterior, profit, DISCOUNT, confidence=0.9, rng=rng)
     mdp = brmdp.TabularMDP(true_kernel(), profit, DISCOUNT)

@@ -580,6 +580,15 @@ def test_a_missing_array_is_refused(name, tmp_path):
         agents.Agent.load(path)
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("continuing-psrl", "sampled"), ("aq-brmdp/exact", "converged")])
+def test_plans_from_draws_in_older_files_say_so(name, wanted, tmp_path):
+    """Before the word "sampled" every successful plan was saved as "converged"."""
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path, name)
+    forged(path, "status", changed(lambda a: np.array("converged")))
+    assert agents.Agent.load(path).report.status == wanted
+
+
 def test_draws_that_are_missing_are_refused(tmp_path):
     path = tmp_path / "agent.npz"
     for name in ("risk.stream", "risk.logs"):

@@ -202,6 +202,43 @@ def test_coverage_interval_is_clopper_pearson(successes):
     np.testing.assert_allclose(clopper_pearson(successes, 100), (wanted.low, wanted.high), rtol=1e-9, atol=1e-12)
 
 
+def blas_threads():
+    from threadpoolctl import threadpool_info
+
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch, caplog):
+    """Many systems of a hundred states: BLAS threads would only wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    from brmdp.planning import guarantees
+
+    seen, solve = [], np.linalg.solve
+
+    def spy(*arguments):
+        seen.append(blas_threads())
+        return solve(*arguments)
+
+    monkeypatch.setattr(np.linalg, "solve", spy)
+    monkeypatch.setattr(guarantees, "PROGRESS_SECONDS", 0.0)
+    caplog.set_level("INFO", logger="brmdp")
+    n = 100
+    belief = brmdp.DirichletPosterior.uniform(n, 1, possible=np.eye(n)[:, None] + np.eye(n, k=1)[:, None])
+    with threadpool_limits(2):
+        before = blas_threads()
+        brmdp.certify(belief, np.ones((n, 1)), 0.9, coverage_samples=500, rng=0)
+        brmdp.posterior_quantile_value(belief, np.ones((n, 1)), 0.9, [0] * n, samples=5, rng=0)
+        assert blas_threads() == before
+    assert max(before) == 2, "the test needs a BLAS with threads"
+    # two blocks of draws, then one; the look at the prior solves a small system of its own
+    assert [set(threads) for threads in seen].count({1}) == 3
+    assert len(seen) == 4
+    messages = [record.getMessage() for record in caplog.records]
+    assert any("planning 100 states" in message for message in messages)
+    assert any("policy evaluated in 399 of 500 posterior draws" in message for message in messages)
+
+
 # --- posterior quantile of a policy's value ---------------------------------------------------------------------------
 
 

@@ -47,6 +47,11 @@ NAMES = [
     "envs",
     "certified_level",
     "posterior_quantile_value",
+    "prior_reliance",
+    "PriorReliance",
+    "PriorWarning",
+    "ContradictionError",
+    "RiskMeasureError",
 ]
 
 

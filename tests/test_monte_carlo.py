@@ -268,6 +268,24 @@ def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
             assert_law(rows, phi)
 
 
+@pytest.mark.parametrize("options", [{}, {"raise_on_failure": False, "max_iterations": 1}])
+def test_a_sampled_plan_says_so_and_what_its_bound_bounds(options):
+    """Few draws: a tiny bound, far from the exact value. Nothing may read as if the bound held for the posterior."""
+    case = problem("dense-1")
+    exact = case.plan(brmdp.Quantile(0.1))
+    for risk in (sampled(0.1, samples=20, rng=1), brmdp.PosteriorSample(rng=1)):
+        got = case.plan(risk, **options)
+        assert got.basis == "sampled"
+        assert got.status == ("not converged" if options else "sampled")
+        assert f"error_bound={got.error_bound:.2g} of the sampled problem" in repr(got)
+        if not options:
+            assert got.error_bound < 1e-8 < 0.1 < np.abs(got.values - exact.values).max()
+    near = case.plan(brmdp.Quantile(0.1, "saddlepoint"))
+    assert (near.basis, near.status, near.error_bound) == ("approximate", "approximate", np.inf)
+    assert (exact.basis, exact.status) == ("exact", "converged")
+    assert "sampled" not in repr(exact)
+
+
 def test_repr():
     assert repr(brmdp.MonteCarlo()) == "MonteCarlo(coefficient=250, cap=2048)"
     assert repr(brmdp.MonteCarlo(samples=40, reuse=True)) == "MonteCarlo(samples=40, reuse=True)"

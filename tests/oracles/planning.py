@@ -325,3 +325,18 @@ def scenario_risk(kernels: np.ndarray, weights: np.ndarray, levels: np.ndarray |
 def sampled_quantile_risk(draws: Callable[[int, int], np.ndarray], levels: np.ndarray) -> Risk:
     """Order statistic of fixed draws; ``draws(s, a)`` is (n, S)."""
     return lambda s, a, targets: monte_carlo_quantile(draws(s, a), targets, float(levels[s, a]))
+
+
+# --- where a policy spends its time -------------------------------------------------------------------
+
+
+def discounted_time(kernel: np.ndarray, policy: np.ndarray, discount: float, start: np.ndarray) -> np.ndarray:
+    """(1 − γ) Σ_t γ^t Pr(s_t = s) for a dense (S, A, S) kernel: the series, term by term."""
+    here = np.array(start, dtype=float)
+    rows = kernel[np.arange(here.size), policy]
+    total, weight = np.zeros(here.size), 1.0 - discount
+    while weight > 1e-16:
+        total += weight * here
+        here = here @ rows
+        weight *= discount
+    return total

@@ -44,10 +44,10 @@ from brmdp.agents.schedules import Schedule
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
 from brmdp.planning.planner import LARGEST_VALUE
-from brmdp.planning.solution import STATUSES, TIE_FACTOR
+from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES, TIE_FACTOR
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
-from brmdp.risk import Mean, Quantile
+from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 
 __all__ = ["ActionReport", "Agent", "EpisodeReport"]
@@ -200,7 +200,9 @@ class Agent(EpisodicAgent):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
-        _require_members(belief, ("copy", "n_states", "n_actions", "mean_entries", "gather_rewards"), "to plan and learn")
+        _require_members(
+            belief, ("copy", "n_states", "n_actions", "mean_entries", "gather_rewards"), "to plan and learn"
+        )
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
@@ -485,6 +487,10 @@ class Agent(EpisodicAgent):
         status = str(arrays["status"])
         if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
+        sampled = isinstance(self.risk, PosteriorSample) or isinstance(getattr(self.risk, "method", None), MonteCarlo)
+        if sampled and status == CONVERGED:
+            # files of before plans from draws had a word of their own
+            status = SAMPLED
         report = EpisodeReport(
             progress.episode, first_step, levels, iterations, residual, error_bound, policy_gap, status, None
         )

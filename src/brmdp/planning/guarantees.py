@@ -36,7 +36,7 @@ from brmdp._validation import (
 )
 from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.planner import Problem
-from brmdp.planning.prior import PriorReliance, reliance, warn_of_prior
+from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_of_prior
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import draws_of, require_belief, rewards_of
 from brmdp.risk.measures import Quantile, has_exact_quantiles
@@ -226,7 +226,7 @@ def certificate_of(
     **settings: Any,
 ) -> Certificate:
     """:func:`certify` without the warning, for computations that make many certificates."""
-    require_belief(posterior)
+    check_start(posterior, start)
     if not has_exact_quantiles(posterior):
         raise InvalidInputError(
             f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers draws, and what is "

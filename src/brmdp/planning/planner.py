@@ -26,7 +26,7 @@ from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
 from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
-from brmdp.planning.prior import reliance, warn_of_prior
+from brmdp.planning.prior import check_start, reliance, warn_of_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import require_belief, rewards_of
@@ -103,6 +103,7 @@ def plan(
     PriorWarning
         If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
     """
+    check_start(posterior, start)
     settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
     solution = solution_of(
         posterior, rewards, discount, risk, initial=initial, raise_on_failure=raise_on_failure, **settings
@@ -130,6 +131,7 @@ def evaluate_policy(
     ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
     ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
     """
+    check_start(posterior, start)
     settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
     settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
     solution = solution_of(posterior, rewards, discount, risk, policy=policy, initial=initial, **settings)

@@ -34,7 +34,15 @@ from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import is_own, mean_of, require_belief
 from brmdp.risk.threads import one_blas_thread
 
-__all__ = ["MOST_OUTWEIGHED", "MOST_PRIOR", "PriorReliance", "prior_reliance", "warn_of_prior"]
+__all__ = [
+    "MOST_OUTWEIGHED",
+    "MOST_PRIOR",
+    "PriorReliance",
+    "check_start",
+    "prior_reliance",
+    "reliance",
+    "warn_of_prior",
+]
 
 MOST_OUTWEIGHED = 0.05
 """Share of its time that a policy may spend in pairs where the prior outweighs the data."""
@@ -65,7 +73,7 @@ class PriorReliance:
     never_observed_visits : float
         Share of its time in these states.
     observations : int
-        Observations of all pairs that the policy uses.
+        Observations of the pairs that the policy uses (of a shared disturbance: once for each).
     start : str
         Where time begins: "given", "observed states" (the distribution of the states that data come from) or "uniform".
     accuracy : float
@@ -91,7 +99,7 @@ class PriorReliance:
             f"the prior's mean share is {_percent(self.share)}.\n{self.never_observed.size} of its pairs were never observed; "
             f"it spends {_percent(self.never_observed_visits)} of its time in them (start: {self.start})."
         )
-        if self.observations == 0:
+        if self.observations == 0 and self.share > 0.0:
             text += " None of its pairs was observed: data inside a concentration count as prior, pass them to observe."
         return text
 
@@ -117,6 +125,13 @@ def prior_reliance(posterior: Belief, policy: Any, discount: float, *, start: An
     require_belief(posterior)
     chosen = as_policy(policy, posterior.pattern.admissible)
     return reliance(posterior, chosen, as_discount(discount), start)
+
+
+def check_start(posterior: Belief, start: Any) -> None:
+    """Refuse a bad start before a long solve, not after it."""
+    require_belief(posterior)
+    if start is not None:
+        as_start(start, posterior.pattern.n_states)
 
 
 def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
@@ -166,7 +181,7 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
         outweighed=float(time[doubtful & (prior > data)].sum()),
         never_observed=np.flatnonzero(unseen),
         never_observed_visits=float(time[unseen].sum()),
-        observations=round(float(np.asarray(data)[doubtful].sum())) if doubtful.any() else 1,
+        observations=round(float(data.sum())),
         start=origin,
         accuracy=accuracy,
     )
@@ -186,9 +201,10 @@ def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
     """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of sums of its entries."""
     pattern = posterior.pattern
     n = pattern.n_states
-    rows = pattern.take(mean_of(posterior), pairs)
-    next_states = pattern.take(pattern.next_states, pairs)
-    owners = np.repeat(np.arange(n), pattern.widths[pairs])
+    widths = pattern.widths[pairs]
+    entries = np.arange(int(widths.sum())) + np.repeat(pattern.indptr[pairs] - np.cumsum(widths) + widths, widths)
+    rows, next_states = mean_of(posterior)[entries], pattern.next_states[entries]
+    owners = np.repeat(np.arange(n), widths)
     arriving = (1.0 - discount) * start
     if n <= _SMALL:
         entries = np.bincount(next_states * n + owners, -discount * rows, n * n)

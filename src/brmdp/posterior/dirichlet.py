@@ -211,9 +211,10 @@ class DirichletPosterior(OnPattern, Stored):
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """Weight of the prior and number of observations in each of ``pairs``."""
-        begins = np.concatenate(([0], np.cumsum(self.pattern.widths[pairs])[:-1]))
-        prior, counts = (self.pattern.take(entries, pairs) for entries in (self._prior, self._counts))
-        return np.add.reduceat(prior, begins), np.add.reduceat(counts, begins).astype(np.float64)
+        owners, n = self.pattern.pair_of_transition, self.pattern.n_pairs
+        prior = np.asarray(np.bincount(owners, self._prior, n), dtype=np.float64)
+        counts = np.asarray(np.bincount(owners, self._counts, n), dtype=np.float64)
+        return prior[pairs], counts[pairs]
 
     def observed_states(self) -> FloatArray:
         """(S,) number of observations made in each state."""
