@@ -104,5 +104,5 @@ def test_every_small_total_at_many_levels(total):
         everywhere = levels + levels_beside_values(phi, values, [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
         found += quantile_faults(phi, values, everywhere)
         checked += len(everywhere)
-    print(f"total {total}: {len(found)} faults in {checked} quantiles")  # noqa: T201
+    print(f"total {total}: {len(found)} faults in {checked} quantiles")
     assert found == []

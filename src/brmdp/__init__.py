@@ -121,14 +121,9 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"brmdp.{name}")
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from brmdp._version import installed_version
 
-        try:
-            found = version("brmdp")
-        except PackageNotFoundError:
-            found = "unknown"  # sources on the path that nobody has installed
-        globals()["__version__"] = found
-        return found
+        return globals().setdefault("__version__", installed_version())
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brmdp._extras import optional
+from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
 from brmdp.experiments import (
     ALL,
@@ -23,7 +24,7 @@ from brmdp.experiments import (
     load_sweep,
     run_experiment,
 )
-from brmdp.experiments.origin import CODE, brmdp_version, short
+from brmdp.experiments.origin import CODE, short
 from brmdp.experiments.spec import require_known
 
 __all__ = ["main"]
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app = cyclopts.App(
             name="brmdp",
             help="Experiments with Bayesian-risk Markov decision processes.",
-            version=brmdp_version(),
+            version=installed_version(),
             default_parameter=cyclopts.Parameter(converter=_converted),
             suppress_keyboard_interrupt=False,
             result_action="return_value",

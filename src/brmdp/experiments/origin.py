@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata, resources
+from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
@@ -26,7 +26,7 @@ from brmdp.errors import OtherOriginError
 from brmdp.posterior import DisturbanceRewards
 from brmdp.simulation import World
 
-__all__ = ["ANALYSIS", "CODE", "UNKNOWN", "Origin", "brmdp_version", "package_digests", "short", "world_digest"]
+__all__ = ["ANALYSIS", "CODE", "UNKNOWN", "Origin", "package_digests", "short", "world_digest"]
 
 UNKNOWN = ""
 """In place of a digest that was not kept, or that there is none of."""
@@ -81,16 +81,6 @@ class Origin:
 def short(digest: str) -> str:
     """A digest for people."""
     return digest[:12] or "unknown"
-
-
-def brmdp_version() -> str:
-    """Of this package; "unknown" where it is not installed."""
-    import brmdp
-
-    try:
-        return str(getattr(brmdp, "__version__", None) or metadata.version("brmdp"))
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 # --- code ------------------------------------------------------------------------------------------------------

@@ -23,10 +23,11 @@ from typing import Any
 
 from brmdp._extras import optional
 from brmdp._validation import as_positive_int
+from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.cluster import ClusterExecutor
 from brmdp.experiments.one_run import execute, extra_of, validate
-from brmdp.experiments.origin import CODE, UNKNOWN, brmdp_version, short
+from brmdp.experiments.origin import CODE, UNKNOWN, short
 from brmdp.experiments.spec import Case, Computation, Experiment
 from brmdp.experiments.store import Store, encode, extra_versions, versions
 
@@ -142,7 +143,7 @@ def compute(task: Task) -> bytes:
     try:
         if task.code not in (CODE, UNKNOWN):
             raise OtherOriginError(
-                f"the digest of its code is {short(CODE)} (brmdp {brmdp_version()}), asked for {short(task.code)}"
+                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), asked for {short(task.code)}"
             )
         record = execute(task.case, task.seed, task.run, world=task.world)
         return encode(record, task.case, task.seed, task.run)

@@ -35,9 +35,10 @@ import numpy as np
 
 from brmdp._extras import EXTRAS, optional
 from brmdp._files import write_atomically
+from brmdp._version import installed_version
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.one_run import Replication, RunRecord, extra_of, worlds_of
-from brmdp.experiments.origin import CODE, UNKNOWN, Origin, brmdp_version, short
+from brmdp.experiments.origin import CODE, UNKNOWN, Origin, short
 from brmdp.experiments.parquet import LARGEST, metadata_of, read_within_limits, require_within_limits
 from brmdp.experiments.records import CaseRecords, Replications
 from brmdp.experiments.spec import Case, Computation, Experiment, file_name
@@ -220,7 +221,7 @@ def _essential(case: Mapping[str, Any]) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Of what results depend on, here and now."""
     packages = {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium")}
-    return {"brmdp": brmdp_version(), **packages, "python": platform.python_version()}
+    return {"brmdp": installed_version(), **packages, "python": platform.python_version()}
 
 
 def extra_versions(case: Case | Computation) -> dict[str, str]:
@@ -452,7 +453,7 @@ class Store:
         if len(code) > len(stored.code) and not accept_other_code:
             raise OtherOriginError(
                 f"{where} made by other code: the digest was {', '.join(map(short, stored.code))} and is now {short(CODE)} "
-                f"(brmdp {brmdp_version()}); {remedy}. If you are sure that the results are the same, "
+                f"(brmdp {installed_version()}); {remedy}. If you are sure that the results are the same, "
                 f"say so: --accept-other-code, or accept_other_code=True"
             )
         return type(self)(self.directory, self.experiment, Origin(code, self.origin.worlds))
@@ -519,7 +520,7 @@ class Store:
             except OtherOriginError as error:
                 theirs = dict(facts.get("versions") or {}).get("brmdp", "unknown")
                 raise OtherOriginError(
-                    f"{error} (brmdp {theirs} there, {brmdp_version()} here). Results must not be mixed: give all workers the "
+                    f"{error} (brmdp {theirs} there, {installed_version()} here). Results must not be mixed: give all workers the "
                     f"same brmdp and the same environments"
                 ) from None
         _write(self.path(case, run), data)
