@@ -1,5 +1,6 @@
 """A run on disk is complete or absent, verified when read, and never mixed with others."""
 
+import contextlib
 import errno
 import io
 import json
@@ -108,6 +109,20 @@ def test_every_changed_byte_is_noticed_or_harmless(data):
             assert stored.content == truth.content
             assert (stored.seconds, stored.versions) == (truth.seconds, truth.versions)
     assert noticed > 200
+
+
+def test_no_changed_bit_of_the_description_ends_the_process(data):
+    """As pyarrow's own view of a damaged description does."""
+    size = int.from_bytes(data[-8:-4], "little") + 8
+    refused = 0
+    for position in range(len(data) - size, len(data)):
+        spoilt = bytearray(data)
+        spoilt[position] ^= 1 << position * 5 % 8
+        with contextlib.suppress(CorruptFileError):
+            decode(bytes(spoilt), CASE, TINY.seed, 1, "the file")
+            continue
+        refused += 1
+    assert refused > size / 2
 
 
 @pytest.mark.parametrize("length", [0, 3, 4, 100, -200, -8, -1])

@@ -59,7 +59,7 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     for field in columns:
         if schema is None and not any(suits(field.type) for suits in flat):
             raise CorruptFileError(f"column {field.name} must hold numbers, truth values or text; got {field.type}")
-    _check_sizes(file.metadata, data, rows)
+    _check_sizes(data, rows)
     # a text is stored once for many rows: count before it is repeated
     texts = [field.name for field in columns if pa.types.is_string(field.type)]
     table = _opened(data, read_dictionary=texts).read()
@@ -78,7 +78,7 @@ def require_within_limits(data: bytes) -> None:
     CorruptFileError
         If it is too large.
     """
-    _check_sizes(_opened(data).metadata, data, None)
+    _check_sizes(data, None)
 
 
 def _opened(source: Any, **options: Any) -> Any:
@@ -89,20 +89,28 @@ def _opened(source: Any, **options: Any) -> Any:
     )
 
 
-def _check_sizes(metadata: Any, data: bytes, rows: int | None) -> None:
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    found = sum(group.num_rows for group in groups)
-    if found != metadata.num_rows or (rows is not None and found != rows):
-        raise CorruptFileError(f"it must have {metadata.num_rows if rows is None else rows} rows; got {found}")
-    needed = 0
-    for group in groups:
-        for number in range(group.num_columns):
-            chunk = group.column(number)
-            needed += max(chunk.num_values, group.num_rows) * 8
-            begin = chunk.data_page_offset
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                begin = min(begin, chunk.dictionary_page_offset)
-            needed += sum(_page_sizes(data, begin, begin + chunk.total_compressed_size))
+def _check_sizes(data: bytes, rows: int | None) -> None:
+    """Add up what the file says of itself.
+
+    Its description is read here and not by pyarrow, which ends the process over some damaged ones.
+    """
+    footer = _footer(data)
+    wanted = _integer(footer, NUMBER_OF_ROWS) if rows is None else rows
+    found = needed = 0
+    for group in _structs(footer, ROW_GROUPS):
+        height = _integer(group, ROWS_OF_GROUP)
+        found += height
+        for column in _structs(group, COLUMNS):
+            chunk = column.get(CHUNK)
+            if not isinstance(chunk, dict):
+                raise CorruptFileError("the description of a column is missing")
+            needed += max(_integer(chunk, NUMBER_OF_VALUES), height) * 8
+            begin = _integer(chunk, FIRST_PAGE)
+            if chunk.get(DICTIONARY_PAGE):
+                begin = min(begin, _integer(chunk, DICTIONARY_PAGE))
+            needed += sum(_page_sizes(data, begin, begin + _integer(chunk, PACKED_SIZE)))
+    if not found == wanted == _integer(footer, NUMBER_OF_ROWS):
+        raise CorruptFileError(f"it must have {wanted} rows; got {found}")
     if needed > LARGEST:
         raise CorruptFileError(f"its content must take at most {LARGEST:,} bytes; it would take {needed:,}")
 
@@ -117,11 +125,25 @@ def _check_texts(column: Any) -> None:
         raise CorruptFileError(f"its texts must take at most {LARGEST:,} bytes; they would take {needed:,}")
 
 
-# --- headers of pages, in Thrift's compact protocol ------------------------------------------------------------
+# --- what a file says of itself, in Thrift's compact protocol ----------------------------------------------------
 
-BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-UNCOMPRESSED_SIZE, COMPRESSED_SIZE = 2, 3
-DEEPEST = 8
+TRUE, FALSE, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
+NUMBER_OF_ROWS, ROW_GROUPS = 3, 4
+COLUMNS, ROWS_OF_GROUP = 1, 3
+CHUNK = 3
+NUMBER_OF_VALUES, PACKED_SIZE, FIRST_PAGE, DICTIONARY_PAGE = 5, 7, 9, 11
+PAGE_UNPACKED, PAGE_PACKED = 2, 3
+DEEPEST = 12
+TAIL = 8
+"""Bytes at the end of a file: the length of its description, and its mark."""
+
+
+def _footer(data: bytes) -> dict[int, Any]:
+    """The description of the whole file."""
+    size = int.from_bytes(data[-TAIL:-4], "little")
+    if not 0 < size <= min(len(data) - TAIL, LARGEST_HEADER):
+        raise CorruptFileError(f"its description must take at most {LARGEST_HEADER:,} bytes; got {size:,}")
+    return _Compact(data, len(data) - TAIL - size).struct()
 
 
 def _page_sizes(data: bytes, begin: int, end: int) -> Iterator[int]:
@@ -129,65 +151,90 @@ def _page_sizes(data: bytes, begin: int, end: int) -> Iterator[int]:
     if not 0 <= begin <= end <= len(data):
         raise CorruptFileError("a column lies outside the file")
     while begin < end:
-        sizes: dict[int, int] = {}
-        begin = _struct(data, begin, sizes)
-        unpacked, packed = sizes.get(UNCOMPRESSED_SIZE, -1), sizes.get(COMPRESSED_SIZE, -1)
-        if unpacked < 0 or packed < 0:
-            raise CorruptFileError("the header of a page is damaged")
-        yield unpacked
-        begin += packed
+        header = _Compact(data, begin)
+        sizes = header.struct()
+        yield _integer(sizes, PAGE_UNPACKED)
+        begin = header.at + _integer(sizes, PAGE_PACKED)
 
 
-def _struct(data: bytes, at: int, integers: dict[int, int] | None = None, depth: int = 0) -> int:
-    """Go over a struct, noting its integers by number; returns where it ends."""
-    field = 0
-    while data[at] != 0:
-        kind, step = data[at] & 15, data[at] >> 4
-        at += 1
-        if step:
-            field += step
+def _integer(struct: dict[int, Any], field: int) -> int:
+    value = struct.get(field)
+    if not isinstance(value, int) or value < 0:
+        raise CorruptFileError(f"a number in its description is missing or negative (field {field})")
+    return value
+
+
+def _structs(struct: dict[int, Any], field: int) -> list[dict[int, Any]]:
+    values = struct.get(field, [])
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise CorruptFileError(f"a list in its description is damaged (field {field})")
+    return values
+
+
+class _Compact:
+    """Reads structs as dictionaries by field number; texts and floating-point numbers are passed over, as None.
+
+    Parameters
+    ----------
+    data : bytes
+    at : int
+        Where to begin; afterwards, where it ended.
+    """
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+        self.left = MOST_PARTS
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """The struct that begins here."""
+        found: dict[int, Any] = {}
+        field = 0
+        while (head := self._byte()) != 0:
+            field = field + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            found[field] = None if kind in (TRUE, FALSE) else self._value(kind, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        self.left -= 1
+        if depth > DEEPEST or self.left < 0:
+            raise CorruptFileError("its description is nested too deeply, or has too many parts")
+        if kind in INTEGERS:
+            return self._integer()
+        if kind == STRUCT:
+            return self.struct(depth + 1)
+        if kind in LISTS:
+            head = self._byte()
+            length = head >> 4 if head >> 4 < 15 else self._varint()
+            return [self._value(head & 15, depth + 1) for _ in range(min(length, self.left + 1))]
+        if kind in (TRUE, FALSE, BYTE):
+            self.at += 1
+        elif kind == DOUBLE:
+            self.at += 8
+        elif kind == BINARY:
+            length = self._varint()
+            self.at += length
         else:
-            number, at = _varint(data, at)
-            field = (number >> 1) ^ -(number & 1)
-        if kind in INTEGERS and integers is not None:
-            number, at = _varint(data, at)
-            integers[field] = (number >> 1) ^ -(number & 1)
-        elif kind not in BOOLEANS:
-            at = _skip(data, at, kind, depth)
-    return at + 1
+            raise CorruptFileError(f"its description is damaged: there is no type {kind}")
+        return None
 
+    def _integer(self) -> int:
+        number = self._varint()
+        return (number >> 1) ^ -(number & 1)
 
-def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
-    if depth > DEEPEST:
-        raise CorruptFileError("the header of a page is nested too deeply")
-    if kind in (*BOOLEANS, BYTE):
-        return at + 1
-    if kind in INTEGERS:
-        return _varint(data, at)[1]
-    if kind == DOUBLE:
-        return at + 8
-    if kind == BINARY:
-        length, at = _varint(data, at)
-        return at + length
-    if kind == STRUCT:
-        return _struct(data, at, None, depth + 1)
-    if kind in LISTS:
-        length, element, at = data[at] >> 4, data[at] & 15, at + 1
-        if length == 15:
-            length, at = _varint(data, at)
-        for _ in range(min(length, len(data) - at)):
-            at = _skip(data, at, element, depth + 1)
-        return at
-    raise CorruptFileError("the header of a page is damaged")
+    def _varint(self) -> int:
+        number = shift = 0
+        while shift < 70:
+            byte = self._byte()
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+            shift += 7
+        raise CorruptFileError("a number in its description is too long")
 
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while shift < 70:
-        byte = data[at]
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
-    raise CorruptFileError("a number in the header of a page is too long")
+    def _byte(self) -> int:
+        if self.at >= len(self.data):
+            raise CorruptFileError("its description is cut short")
+        self.at += 1
+        return self.data[self.at - 1]
