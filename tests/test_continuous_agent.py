@@ -1,5 +1,6 @@
 """The continuous agent: what it fits and how, bad input, files, and the same bits whatever the threads."""
 
+import copy
 import dataclasses
 import hashlib
 import os
@@ -26,6 +27,7 @@ from brmdp.continuous.fitted_q import targets
 from brmdp.posterior.storage import load_arrays, save_arrays
 from drifting import module as drifting
 from oracles import continuous_targets
+from test_live_agents import StopAt
 
 DISCOUNT = 0.8
 SMALL = FittedQ(hidden=(16,), states=8, iterations=2, gradient_steps=3, first_rounds=3, draws=60, replay_capacity=30)
@@ -500,6 +502,38 @@ def test_files_of_other_kinds_and_damaged_ones(saved, tmp_path):
     (tmp_path / "flipped").write_bytes(content)
     with pytest.raises(CorruptFileError):
         ContinuousAgent.load(tmp_path / "flipped")
+
+
+# --- interruptions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_is_stopped_at_some_moment_happened_or_did_not():
+    """As for finite agents, whose tests try every moment."""
+    walk = Walk(preset("aq-brmdp", restart=agents.FixedLength(4)))
+    walk.on(8)
+    original, state = walk.agent, np.array(walk.state)
+    following, _, _, _, info = walk.env.step(1)
+    calls = {
+        "act": (lambda agent: agent.act(state), 199),
+        "observe": (lambda agent: agent.observe(state, 1, following, info), 67),
+    }
+    before = contents(original)
+    for name, (call, step) in calls.items():
+        whole = copy.deepcopy(original)
+        call(whole)
+        after = contents(whole)
+        moment = 0
+        while True:
+            agent = copy.deepcopy(original)
+            if not StopAt(moment).run(lambda agent=agent, call=call: call(agent)):
+                break
+            found = contents(agent)
+            assert found in (before, after), name
+            if found == before:
+                call(agent)
+                assert contents(agent) == after
+            moment += step
+        assert moment > 2 * step
 
 
 # --- another model -----------------------------------------------------------------------------------------------------

@@ -312,7 +312,8 @@ def test_regret_uses_the_policy_at_the_state_of_the_step():
     rewards = np.array([[1.0, 0.0], [0.0, 0.25]])
     believed = brmdp.DirichletPosterior(np.where(kernel > 0, 1.0, 0.0))
     for start, expected in ((0, 0.0), (1, 0.25 / (1 - 0.5))):
-        world = World(TabularEnv(brmdp.TabularMDP(kernel, rewards, 0.5, start=start)), 0.5)
+        # the agent's rewards are wrong on purpose, which must be declared
+        world = World(TabularEnv(brmdp.TabularMDP(kernel, rewards, 0.5, start=start)), 0.5, random_rewards=True)
         agent = agents.brmdp(believed, [[1.0, 0.0], [0.25, 0.0]], 0.5, alpha=0.5, rng=0)  # wrong in state 1
         np.testing.assert_allclose(simulate(agent, world, 5, seed=0).true_regret, expected, atol=1e-9)
 
