@@ -32,7 +32,8 @@ test-lowest:
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
 	  --editable ".[experiments,cluster,continuous,test,bench]"
-	NUMBA_CACHE_DIR=$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+	NUMBA_CACHE_DIR=$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" \
+	  -W ignore::DeprecationWarning  # of old packages that rest on new ones, which have no bounds here
 
 test-newest:
 	$(PYTHON) -m venv $(VENV)-newest

@@ -651,3 +651,14 @@ print(digest({name!r}))
     assert run(code, NPROC="8", OMP_NUM_THREADS="1") == [here]
     if name != "example":
         assert run(code.replace("os.sched", "# os.sched"), OMP_NUM_THREADS="3") == [here]
+
+
+def test_a_network_that_is_described_but_not_stored_is_refused_before_it_is_made():
+    from brmdp.continuous.agent import _check_network
+    from brmdp.continuous.settings import FittedQ
+
+    stored = {str(i): np.zeros(shape) for i, shape in enumerate([(5, 8), (8,), (8, 4), (4,), (4, 3), (3,)])}
+    _check_network(FittedQ(hidden=(8, 4)), stored)
+    for hidden in ((10**9,), (8, 10**6), (4, 8), (8, 8, 4)):
+        with pytest.raises(brmdp.InvalidInputError, match="the network must have the layers"):
+            _check_network(FittedQ(hidden=hidden), stored)

@@ -12,7 +12,7 @@ ENVIRONMENTS = {
     "frozenlake-dry": ("FrozenLake-v1", {"is_slippery": False}),
     "cliffwalking": ("CliffWalking-v1", {}),
     "cliffwalking-slippery": ("CliffWalking-v1", {"is_slippery": True}),
-    "taxi": ("Taxi-v4", {}),
+    "taxi": ("Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3", {}),
 }
 
 
