@@ -1170,6 +1170,67 @@ def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
 
 
 @kernel
+def beta_series(a, b, x):
+    """Σ_k (1 − b)_k x^k/(k! (a + k)): Pr(B ≤ x) for B ~ Beta(a, b) is this times x^a/B(a, b)."""
+    term = 1.0
+    summed = 1.0 / a
+    for k in range(1, 200):
+        term *= (k - b) * x / k
+        summed += term / (a + k)
+        if abs(term) <= 0.25 * EPS:
+            break
+    return summed
+
+
+@kernel
+def beta_quantile(a, b, level, x):
+    """(x with Pr(B ≤ x) = level, its error) for B ~ Beta(a, b), a and b from 1 to FAST_DECAY, level ≤ 1/2; Newton in log x."""
+    log_norm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    error = 1.0
+    for _ in range(50):
+        y = 1.0 - x
+        density = math.exp(log_norm + (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x))
+        if x <= 0.5:
+            tail = density * x * math.exp((1.0 - b) * math.log1p(-x)) * beta_series(a, b, x)
+        else:
+            tail = 1.0 - density * y * math.exp((1.0 - a) * math.log(x)) * beta_series(b, a, y)
+        miss = math.log(tail / level)
+        error = (abs(miss) + 1e-13) * tail / density
+        if abs(miss) <= 1e-14:
+            break
+        move = -miss * tail / (x * density)
+        following = x * math.exp(max(move, -5.0))
+        x = following if following < 1.0 else 0.5 * (1.0 + x)
+        if abs(move) <= EPS:
+            break
+    return x, error
+
+
+@kernel
+def beta_row(phi, values, n, low, high, alpha, z):
+    """The quantile of a row with two values and Φ < FAST_DECAY, searched from z; (z, error), the error negative if it is none."""
+    above = 0.0
+    total = 0.0
+    for i in range(n):
+        if phi[i] > 0.0:
+            total += phi[i]
+            if values[i] == high:
+                above += phi[i]
+            elif values[i] != low:
+                return z, -1.0
+    below = total - above
+    if not (total < FAST_DECAY and above >= 1.0 and below >= 1.0):
+        return z, -1.0
+    spread = high - low
+    x = min(max((z - low) / spread, 1e-10), 1.0 - 1e-10)
+    if alpha <= 0.5:
+        x, error = beta_quantile(above, below, alpha, x)
+        return low + x * spread, error * spread
+    x, error = beta_quantile(below, above, 1.0 - alpha, 1.0 - x)
+    return high - x * spread, error * spread
+
+
+@kernel
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error); see ``saddlepoint_row``, from which it starts."""
     size = max(abs(low), abs(high))
@@ -1177,6 +1238,9 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     if high - low <= resolution:
         return low, resolution
     z = saddlepoint_row(phi, values, n, low, high, score, START_SHARPNESS, start, scratch)
+    z, z_error = beta_row(phi, values, n, low, high, alpha, z)
+    if z_error >= 0.0:
+        return z, z_error + 4.0 * resolution
     lower = alpha <= 0.5
     target = alpha if lower else 1.0 - alpha
     bottom = low
@@ -1219,10 +1283,13 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         previous = abs(miss)
         if creeping or not (bottom < candidate < top):
             candidate = between(phi, values, n, bottom, top, z, move, resolution, creeping, alpha)
+            # a step that rounding swallows is confirmed from the other side
+            candidate = min(max(candidate, bottom + resolution), top - resolution)
             if creeping:
                 previous = np.inf
         z = candidate
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
+            z = 0.5 * (bottom + top)
             z_error = top - bottom + resolution
             break
     return z, high - low if doubtful else min(z_error, high - low)
