@@ -5,11 +5,15 @@ over it; and both sides of every place at which the kernel changes its mind.
 """
 
 import itertools
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import brmdp
+from brmdp._kernels import dirichlet
+from brmdp.risk.base import FixedKernel
 from oracles import dirichlet_functional as oracle
 
 TOTALS = range(2, 9)
@@ -97,7 +101,9 @@ def test_quantiles_beside_values(total):
 @pytest.mark.slow
 @pytest.mark.parametrize("total", TOTALS)
 def test_every_small_total_at_many_levels(total):
-    levels = np.concatenate((np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0.5, 1e-3, 30)[1:], [1e-8, 1e-5, 1 - 1e-5])).tolist()
+    levels = np.concatenate(
+        (np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0.5, 1e-3, 30)[1:], [1e-8, 1e-5, 1 - 1e-5])
+    ).tolist()
     checked = 0
     found = []
     for phi, values in problems([total]):
@@ -106,3 +112,80 @@ def test_every_small_total_at_many_levels(total):
         checked += len(everywhere)
     print(f"total {total}: {len(found)} faults in {checked} quantiles")
     assert found == []
+
+
+# --- both sides of the kernel's constants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total", [1.0, 2.0, 5.0, 6.0, 7.0, 8.0])
+@pytest.mark.parametrize("offset", [-1e-3, -1e-9, 1e-9, 1e-3])
+def test_totals_beside_integers(total, offset):
+    """FAST_DECAY, BIASED_DECAY and the binomials of the Taylor series change at integer totals: three values, by stick-breaking."""
+    tails = oracle.merged(oracle.three_value_tails)
+    phi = np.array([0.2, 0.5, 0.3]) * (total + offset)
+    for values in (np.array([0.0, 3.0, 1000.0]), np.array([0.0, 0.5, 0.6])):
+        for alpha in (0.001, 0.3, 0.99):
+            q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+            assert oracle.quantile_fault(tails, phi, values, q, alpha) == ""
+
+
+@pytest.mark.parametrize("heavy", [1023.0, 1024.0, 1024.0 + 1e-9, 1024.5, 1025.0])
+@pytest.mark.parametrize("light", [0.5, 1.0, 1.5])
+def test_concentrations_beside_the_largest_power(heavy, light):
+    """MAX_POWER, and powers with or without a common fraction."""
+    tails = oracle.merged(oracle.three_value_tails)
+    phi, values = np.array([light, heavy, light]), np.array([0.0, 0.7, 1.0])
+    for alpha in (0.01, 0.6):
+        q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+        assert oracle.quantile_fault(tails, phi, values, q, alpha) == ""
+
+
+@pytest.mark.parametrize("light", [1e-3 * (1 - 1e-9), 1e-3])
+def test_concentrations_beside_the_least_that_are_biased(light):
+    """LEAST_BIASED, in multiple precision: the other oracles lose their digits there."""
+    for phi in ([light, light, 1.5], [light, 1.5, light], [1.5, light, light]):
+        phi, values = np.array(phi), np.array([0.0, 0.7, 1.0])
+        for alpha in (0.01, 0.6):
+            q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+            assert oracle.quantile_fault(oracle.mp_tails, phi, values, q, alpha) == ""
+
+
+# --- no false confidence ----------------------------------------------------------------------------------------------------
+
+
+def test_a_distribution_function_of_unknown_error_is_refused():
+    phi = [0.44, 0.38, 0.37, 2e6, 0.05, 0.01, 0.6]
+    values = [4e-17, 1e-56, 1e-50, -4e-47, -9e-38, -1, 6e-44]
+    with pytest.raises(brmdp.ConvergenceError, match="resolved only"):
+        brmdp.dirichlet_cdf(phi, values, 1.3e-51)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-157, 1e-200, 1e-240])
+@pytest.mark.parametrize("phi", [[0.05, 0.02, 0.1], [1.0, 2.0, 3.0]])
+def test_tiny_values_are_those_of_the_same_problem_in_other_units(scale, phi):
+    values, levels = np.array([0.0, 0.3, 1.0]), np.array([0.01, 0.3, 0.9])
+    found = brmdp.dirichlet_quantile(phi, values * scale, levels) / scale
+    np.testing.assert_allclose(found, brmdp.dirichlet_quantile(phi, values, levels), rtol=0, atol=1e-15)
+
+
+def test_the_mean_over_many_successors_errs_within_its_bound():
+    for n in (1500, 3000):
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            concentration = np.ones(n) if seed % 2 else rng.random(n) + 1e-3
+            targets = 1.0 + (seed // 2) * 1e-3 * rng.random(n)
+            kernel = FixedKernel(
+                SimpleNamespace(indptr=np.array([0, n]), widest=n), concentration / np.add.reduce(concentration)
+            )
+            out = np.empty(1)
+            bound = kernel.evaluate(targets, np.array([0]), out)
+            weights = [Fraction(x) for x in concentration.tolist()]
+            exact = sum(p * Fraction(w) for p, w in zip(weights, targets.tolist(), strict=True)) / sum(weights)
+            assert abs(Fraction(float(out[0])) - exact) <= bound
+
+
+def test_constant_values_have_an_error_bound():
+    """The targets themselves are rounded: no bound is zero."""
+    for measure in (dirichlet.EXACT, dirichlet.CVAR):
+        rows = dirichlet.Rows.of(np.array([0, 2]), np.array([0]), np.ones(2), np.array([0.3]), 2)
+        assert dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.full(2, 0.7), 1e-12, np.empty(1)) >= 1e-16

@@ -21,9 +21,9 @@ nodes at (k+½)h, a its distance from the x axis,
 and is taken out where it contributes. The two rules then differ by ε, and their mean, which is the
 rule of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
 
-**Slow tails.** For small Σφ the integrand decays slowly. Because ∫ exp(K) K' dt = 0, multiplying by
-(1/Φ) Σ φ_i/(1 − c_i t) = 1 + tK'(t)/Φ changes nothing and gains one power of y; with
-a(t) = Σ φ_i/(1 − c_i t) and b_i = 1/(1 − c_i t) the same identity serves every integral below:
+**Slow tails.** For small Σφ the integrand decays slowly. A Dirichlet vector is a mixture of those with r more draws among
+their counts (size biasing), so with b_i = 1/(1 − c_i t), and h_r the coefficient of s^r in Π (1 − b_i s)^{−φ_i}, the factor
+h_r(t)/h_r(0) in the integrand changes nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
 
     tail           (1/Φ) ∫ exp(K) a / t
     density        ∫ exp(K) a                                   (= (Φ − 1) ∫ exp(K))
@@ -728,7 +728,7 @@ def tail_at(phi, values, n, z, scratch):
     m, mirrored, unit, total, everything, least = compact(phi, values, n, z, work[0], work[1])
     bias = 0
     if total < FAST_DECAY:
-        bias = int(math.ceil(BIASED_DECAY - total)) if least >= LEAST_BIASED else 1
+        bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
     split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
     tail, integral, error, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
@@ -737,7 +737,9 @@ def tail_at(phi, values, n, z, scratch):
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, step, count = tail_on_line(m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch)
+        tail, integral, error, step, count = tail_on_line(
+            m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch
+        )
     if error >= 1.0:
         error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit

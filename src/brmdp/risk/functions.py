@@ -45,8 +45,9 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     -------
     float or array
         Signature (n),(n),()→(), with NumPy broadcasting; relative error at most 1e-9 in min(F, 1 − F) for concentrations from
-        0.01 on. Beside smaller ones a small tail may be known to about 1e-15 absolutely only, and the error estimate of
-        quantiles does not show it.
+        0.01 to 1e10. Beyond, rounding grows like 1e-14 times the root of their sum (1e-8 at 1e12), which the error bounds of
+        quantiles include. Beside concentrations below 0.01 a small tail may be known to about 1e-15 absolutely only, and the
+        error bound of quantiles does not show it.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def dirichlet_quantile(concentration: Any, values: Any, alpha: Any, method: str 
     alpha : (...) array in (0, 1), at least 1e-100
     method : {"exact", "saddlepoint"}
         "exact": within 2 ulp of max|values| (or 1e-250), or to a relative error of 1e-9 in the tail probability, whichever is
-        looser; see :func:`dirichlet_cdf` for concentrations below 0.01.
+        looser; see :func:`dirichlet_cdf` for concentrations below 0.01 or above 1e10.
         "saddlepoint": an approximation (about 1e-4 in probability for 16 values), much faster.
 
     Returns
