@@ -33,7 +33,7 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
-from brmdp.planning.solution import STATUSES, TIE_FACTOR
+from brmdp.planning.solution import STATUSES
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, Quantile
@@ -142,8 +142,8 @@ class Agent(EpisodicAgent):
         When to learn and plan again.
     schedule : Schedule, optional
         Levels for ``risk`` at each plan; by default its own.
-    tolerance : float
-        Of the plans.
+    tolerance : float, optional
+        Of the plans, as in :func:`brmdp.plan`; by default relative to their values.
     ties : {"uniform", "lowest"}
         Which of several tied actions to take, decided once per plan: one at random, or the first. The first is what a plain
         arg max takes; it makes the numbering of the actions matter.
@@ -167,7 +167,7 @@ class Agent(EpisodicAgent):
         risk: RiskMeasure,
         restart: RestartRule,
         schedule: Schedule | None = None,
-        tolerance: float = 1e-8,
+        tolerance: float | None = None,
         ties: str = "uniform",
         rng: Any = None,
     ) -> None:
@@ -190,6 +190,7 @@ class Agent(EpisodicAgent):
         self._levels: FloatArray | None = None
         self._values: FloatArray | None = None
         self._q_values: FloatArray | None = None
+        self._tie_width = 0.0
         self._policy: list[int] = []
         self._report: EpisodeReport | None = None
 
@@ -242,6 +243,7 @@ class Agent(EpisodicAgent):
             self._levels = np.array(np.broadcast_to(risk.alpha, self.progress.visits.shape))
         self._values = solution.values
         self._q_values = solution.q_values
+        self._tie_width = solution.tie_width
         self._policy = self._break_ties(solution).tolist()
         self._report = EpisodeReport.of(self.progress, self._levels, solution)
         self._stale = False
@@ -265,8 +267,8 @@ class Agent(EpisodicAgent):
         return self._problem.discount
 
     @property
-    def tolerance(self) -> float:
-        """Of the plans."""
+    def tolerance(self) -> float | None:
+        """Of the plans; None for the default, which is relative to their values."""
         return self._problem.tolerance
 
     # --- what it thinks ----------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ class Agent(EpisodicAgent):
                 action=a,
                 value=float(self._q_values[s, a]),
                 chosen=bool(a == policy[s]),
-                tied=bool(self._q_values[s, a] >= best - TIE_FACTOR * self.tolerance),
+                tied=bool(self._q_values[s, a] >= best - self._tie_width),
                 level=None if self._levels is None else float(self._levels[s, a]),
                 visits=int(self.progress.visits_at_start[s, a]),
                 mean=float(mean[a]),
@@ -345,7 +347,7 @@ class Agent(EpisodicAgent):
         content: dict[str, NDArray[Any]] = {
             "parts": np.array(json.dumps(parts)),
             "rewards": self.rewards,
-            "numbers": np.array([self.discount, self.tolerance]),
+            "numbers": np.array([self.discount, np.nan if self.tolerance is None else self.tolerance]),
             "tie_stream": stream_state(self._tie_stream),
         }
         content |= self._common_arrays()
@@ -353,7 +355,7 @@ class Agent(EpisodicAgent):
             content |= {"values": self._values, "q_values": self._q_values, "policy": np.array(self._policy)}
             report = self.report
             content["plan"] = np.array([report.first_step, report.iterations])
-            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap])
+            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap, self._tie_width])
             content["status"] = np.array(report.status)
         if self._levels is not None:
             content["levels"] = self._levels
@@ -410,7 +412,7 @@ class Agent(EpisodicAgent):
             with corrupt_if_invalid(source):
                 latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
-                settings = {"tolerance": tolerance, "ties": parts["ties"], "rng": 0}
+                settings = {"tolerance": None if np.isnan(tolerance) else tolerance, "ties": parts["ties"], "rng": 0}
                 agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
                 agent._resume(arrays, source)
         return agent
@@ -435,10 +437,14 @@ class Agent(EpisodicAgent):
             if self._levels.shape != admissible.shape:
                 raise InvalidInputError(f"levels must have shape {admissible.shape}; got {self._levels.shape}")
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
-        residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
+        accuracy = [as_number(value, "accuracy", "a number") for value in arrays["accuracy"]]
+        if len(accuracy) == 3 and self.tolerance is not None:
+            accuracy.append(10.0 * self.tolerance)  # the width when files did not say
+        residual, error_bound, policy_gap, tie_width = accuracy
         status = str(arrays["status"])
-        if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
+        if not min(residual, error_bound, policy_gap, tie_width) >= 0.0 or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
+        self._tie_width = tie_width
         self._report = EpisodeReport(
             self.progress.episode,
             first_step,

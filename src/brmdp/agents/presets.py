@@ -23,7 +23,7 @@ def aq_brmdp(
     floor: float = 0.2,
     method: Any = "exact",
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -56,7 +56,7 @@ def brmdp(
     alpha: float,
     method: Any = "exact",
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -70,7 +70,7 @@ def continuing_psrl(
     discount: float,
     *,
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -97,7 +97,7 @@ def _quantile_agent(
     level: float,
     method: Any,
     restart: RestartRule | None,
-    tolerance: float,
+    tolerance: float | None,
     ties: str,
     rng: Any,
 ) -> Agent:

@@ -104,7 +104,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         discount = parameters.pop("discount", settings["discount"])
         for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
             # all written out, so that a store does not depend on defaults of the day
-            defaults = {key: value for key, value in known[agent].items() if value is not REQUIRED}
+            defaults = {key: value for key, value in known[agent].items() if value not in (REQUIRED, None)}
             case = Case(
                 name=f"{place}/{method}" if len(environments) > 1 else method,
                 environment=environment,

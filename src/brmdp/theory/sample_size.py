@@ -193,7 +193,7 @@ def caution_cost(mdp: TabularMDP, policy: Any, alpha: float, state: int, counts:
 
 
 def exact_caution_cost(
-    posterior: Belief, rewards: Any, discount: float, policy: Any, alpha: float, *, tolerance: float = 1e-8
+    posterior: Belief, rewards: Any, discount: float, policy: Any, alpha: float, *, tolerance: float | None = None
 ) -> FloatArray:
     """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation; arguments as in :func:`brmdp.evaluate_policy`."""
     mean, risky = (
@@ -256,9 +256,7 @@ def observations_needed(
     )
     seen = posterior.effective_sample_size().reshape(-1)[policy_pairs(posterior, policy)] + 1.0
     now = caution_cost(mean, policy, level, state, seen)
-    # values are resolved relative to the largest there can be
-    scale = max(1.0, float(np.abs(mean.transition_rewards).max()) / (1.0 - mean.discount))
-    exact = exact_caution_cost(posterior, rewards, discount, policy, level, tolerance=1e-8 * scale)[now.state]
+    exact = exact_caution_cost(posterior, rewards, discount, policy, level)[now.state]
     cheapest = _cheapest(now, target)
     if now.total <= target:
         return SampleSizePlan(target, now, float(exact), 0, np.zeros(seen.size), cheapest, None)
