@@ -700,7 +700,7 @@ def test_explanations_agree_with_direct_backups(name):
             assert report.action == a
             assert report.value == solution.q_values[s, a]
             assert report.chosen is bool(policy[s] == a)
-            assert report.tied is bool(solution.q_values[s, a] >= best - 1e-7)
+            assert report.tied is bool(solution.q_values[s, a] >= best - solution.tie_width)
             assert report.visits == visits[s, a]
             assert report.mean == pytest.approx(mean[s, a], abs=1e-12)
             assert report.quantile == pytest.approx(quantile[s, a], abs=1e-9)
@@ -730,6 +730,23 @@ def test_explanations_list_the_admissible_actions():
         assert [report.action for report in reports] == np.flatnonzero(case.admissible[s]).tolist()
         assert sum(report.chosen for report in reports) == 1
         assert all(report.value == pytest.approx(report.mean, abs=1e-8) for report in reports)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.9999, 0.999999])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_acting_needs_no_tolerance_for_the_scale(discount, scale):
+    """At a discount of 0.999999 ``act`` used to raise."""
+    agent = agents.aq_brmdp(uniform(RIVER), scale * np.array(RIVER.rewards), discount, delta=5.0, rng=0)
+    rng = np.random.default_rng(0)
+    state = 0
+    for _ in range(30):
+        action = agent.act(state)
+        following = int(rng.choice(6, p=RIVER.kernel()[state, action]))
+        agent.observe(state, action, following)
+        state = following
+    assert agent.tolerance is None
+    assert agent.report.status == "converged"
+    assert agent.report.error_bound <= agent.report.solution.tolerance <= 1e-3 * agent.report.solution.values.max()
 
 
 def test_explanations_of_ties():
@@ -851,7 +868,7 @@ def test_observing_the_impossible_or_inadmissible():
         ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.Mean()}, r"risk must have a level .*got Mean\(\)"),
         ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.PosteriorSample(rng=0)}, "risk must have a level"),
         ({"tolerance": 0.0}, r"tolerance must be a positive finite number; got 0\.0"),
-        ({"tolerance": None}, "tolerance must be a positive finite number; got None"),
+        ({"tolerance": "small"}, "tolerance must be a positive finite number; got 'small'"),
         ({"rng": "seed"}, "rng must be a numpy.random.Generator or a seed; got 'seed'"),
         ({"rng": -1}, "rng must be a numpy.random.Generator or a seed; got -1"),
     ],

@@ -47,6 +47,9 @@ RELATIVE = 1e-8
 COARSEST = 1e-3
 """The same where arithmetic cannot resolve more: beyond it a plan has failed."""
 
+TINY = 1e-280
+"""No smaller error bound is asked for by default: below it, products of rounding errors underflow to zero."""
+
 FINE = 1e-6
 """Ties are settled where the tolerance is at most FINE × max|V|; a coarser one asks for a quick answer."""
 
@@ -75,7 +78,7 @@ class Accuracy:
         if self.absolute is not None:
             return self.absolute
         largest = float(np.abs(sweep.best).max())
-        wanted = self.relative * largest
+        wanted = max(self.relative * largest, TINY)
         resolved = 4.0 * (sweep.numerical_error + FLOOR * sweep.size) / (1.0 - bellman.discount)
         if resolved <= wanted:
             return wanted

@@ -265,7 +265,8 @@ class Problem:
         """Run the solver and certify the result."""
         _require_risk(risk)
         bound = risk.bind(belief)
-        values = np.zeros(self.pattern.n_states) if initial is None else initial
+        # without rewards the values are zero, and a start elsewhere would only shrink towards it
+        values = np.zeros(self.pattern.n_states) if initial is None or self.largest == 0.0 else initial
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
