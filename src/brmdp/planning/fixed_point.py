@@ -187,20 +187,24 @@ def settle_ties(bellman: Bellman, found: FixedPoint) -> FixedPoint:
     Then the ties do not depend on the path that led here: what different paths leave is far below the width of a tie, unless a
     difference happens to be just that.
     """
-    now = lowest = found.sweep
-    sweeps = found.sweeps
+    now = kept = found.sweep
+    sweeps, discount = found.sweeps, bellman.discount
     if not found.converged or found.tolerance > FINE * now.size:
         return found
     for _ in range(SETTLING_STEPS):
-        in_doubt = tie_width(bellman, now) + 2.0 * now.bound(bellman.discount)
+        in_doubt = tie_width(bellman, now) + 2.0 * now.bound(discount)
         if now.residual <= 0.25 * FLOOR * now.size or not linear.any_rival(now.q, now.best, in_doubt):
             break
-        # the residual may rise for a step, when the policy changes between actions that are nearly tied
-        now = bellman.sweep(bellman.newton(now, precise=True), bellman.pairs)
+        values = bellman.newton(now, precise=True)
+        # The step itself tells how far V is off. The residual does not: it may be that of a single state which is drawn to and
+        # fro between two that are worth the same, up to rounding.
+        if float(np.abs(values - now.values).max()) <= 0.25 * FLOOR * now.size / (1.0 - discount):
+            break
+        now = bellman.sweep(values, bellman.pairs)
         sweeps += 1
-        if now.residual < lowest.residual and now.bound(bellman.discount) <= found.tolerance:
-            lowest = now
-    return FixedPoint(lowest, sweeps, found.tolerance, True)
+        if now.bound(discount) <= found.tolerance:
+            kept = now
+    return FixedPoint(kept, sweeps, found.tolerance, True)
 
 
 def _refine(
