@@ -533,7 +533,7 @@ def problem_with_ties(seed):
         both[np.ix_(states, range(3), states)] = phi
         paid[np.ix_(states, range(3), states)] = rewards
     both[2 * n, 0, 0] = both[2 * n, 1, other[0]] = both[2 * n, 2, 1] = 1.0
-    return Problem(brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999])))
+    return Problem(brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999])))
 
 
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
