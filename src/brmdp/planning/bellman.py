@@ -239,5 +239,8 @@ class Bellman:
         np.add.at(band, (above + rows - columns, columns), -self.discount * kernel.data)
         band[above] += 1.0
         step = np.empty(n)
-        step[order] = solve_banded((below, above), band, gap[order], overwrite_ab=True, check_finite=False)
+        try:
+            step[order] = solve_banded((below, above), band, gap[order], overwrite_ab=True, check_finite=False)
+        except np.linalg.LinAlgError:  # only if the rows are no probabilities
+            return None
         return step if np.isfinite(step).all() else None
