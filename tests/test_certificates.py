@@ -17,7 +17,7 @@ from oracles import dirichlet_functional, planning
 from problems import MEASURES, RANDOM, WORLDS, Problem, iterate_backup, measure, problem
 
 ACCURACY = 1e-12
-TOLERANCES = (1e-1, 1e-2, 1e-4)
+TOLERANCES = (1.0, 1e-1, 1e-4)
 METHODS = ("newton", "value-iteration")
 KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
 EXACT = [name for name in MEASURES if name != "posterior-sample"]
@@ -71,7 +71,7 @@ def test_the_cases_above_are_not_trivial():
         case, best = problem(kind), optimum(kind, "quantile-array")
         for initial in starts(best, 1):
             risk = measure("quantile-array", case.shape)
-            got = case.plan(risk, tolerance=0.1, method="value-iteration", initial=initial)
+            got = case.plan(risk, tolerance=1.0, method="value-iteration", initial=initial)
             errors.append(np.abs(got.values - best).max() / got.error_bound)
             losses.append((best - worth(kind, "quantile-array", tuple(got.policy.tolist()))).max() / got.policy_gap)
     assert max(errors) > 0.5

@@ -181,7 +181,7 @@ def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
     return lowest, spent
 
 
-def settle_ties(bellman: Bellman, found: FixedPoint) -> FixedPoint:
+def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> FixedPoint:
     """Newton down to rounding, where the error bound leaves open whether actions are tied.
 
     Then the ties do not depend on the path that led here: what different paths leave is far below the width of a tie, unless a
@@ -191,7 +191,7 @@ def settle_ties(bellman: Bellman, found: FixedPoint) -> FixedPoint:
     sweeps, discount = found.sweeps, bellman.discount
     if not found.converged or found.tolerance > FINE * now.size:
         return found
-    for _ in range(SETTLING_STEPS):
+    for _ in range(min(SETTLING_STEPS, max_iterations - sweeps)):
         in_doubt = tie_width(bellman, now) + 2.0 * now.bound(discount)
         if now.residual <= 0.25 * FLOOR * now.size or not linear.any_rival(now.q, now.best, in_doubt):
             break

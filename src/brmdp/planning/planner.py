@@ -278,7 +278,7 @@ class Problem:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
         if policy is None:
-            found = settle_ties(bellman, found)
+            found = settle_ties(bellman, found, self.max_iterations)
         solution = self.describe(bellman, found, policy, all_actions)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
