@@ -526,7 +526,7 @@ def test_too_few_iterations_raise_and_carry_the_last_iterate(call):
         assert isinstance(solution, brmdp.Solution)
         assert solution.status == "not converged"
         assert np.isfinite(solution.values).all()
-        assert solution.error_bound > solution.tolerance == pytest.approx(1e-8 * np.abs(solution.values).max())
+        assert solution.error_bound > solution.tolerance >= 0.999e-8 * np.abs(solution.values).max()
         # even then the certificate is true
         assert np.abs(solution.values - truth.values).max() <= solution.error_bound + truth.error_bound
         assert solution.iterations >= 1

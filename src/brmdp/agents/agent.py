@@ -442,7 +442,7 @@ class Agent(EpisodicAgent):
             accuracy.append(10.0 * self.tolerance)  # the width when files did not say
         residual, error_bound, policy_gap, tie_width = accuracy
         status = str(arrays["status"])
-        if not min(residual, error_bound, policy_gap, tie_width) >= 0.0 or status not in STATUSES:
+        if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
         self._tie_width = tie_width
         self._report = EpisodeReport(
