@@ -248,6 +248,29 @@ def test_an_agent_with_levels_of_its_own_for_every_pair(tmp_path):
     np.testing.assert_array_equal(twin.levels, levels)
 
 
+@pytest.mark.parametrize("tolerance", [None, 1e-9])
+def test_tolerance_and_ties_survive(tmp_path, tolerance):
+    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    belief.observe([6] * 8, [1] * 8, [7] * 8)
+    agent = agents.brmdp(belief, LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=tolerance)
+    tied = [[report.tied for report in agent.explain(s)] for s in range(16)]
+    np.testing.assert_array_equal(tied, agent.report.solution.tied_actions())
+    assert not np.all(tied)
+    agent.save(tmp_path / "agent")
+    twin = agents.Agent.load(tmp_path / "agent")
+    assert twin.tolerance == tolerance
+    assert [[report.tied for report in twin.explain(s)] for s in range(16)] == tied
+
+
+def test_a_file_that_does_not_say_how_wide_a_tie_is(tmp_path):
+    """As written before: ten times the tolerance."""
+    agent = agents.brmdp(brmdp.DirichletPosterior.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8)
+    agent.act(0)
+    arrays = agent.arrays()
+    before = agents.Agent.from_arrays(arrays | {"accuracy": arrays["accuracy"][:3]}, "file")
+    assert before.arrays()["accuracy"].tolist() == [*arrays["accuracy"][:3], 1e-7]
+
+
 def test_data_collected_before_the_first_action_are_kept(tmp_path):
     agent = preset("aq-brmdp/exact", RIVER)
     for _ in range(5):

@@ -694,7 +694,7 @@ def test_explanations_agree_with_direct_backups(name):
     np.testing.assert_array_equal(visits, agent.belief.counts().sum(axis=2))
     assert visits.sum() > 100
     for s in range(6):
-        best = solution.q_values[s] >= solution.q_values[s].max() - 1e-7
+        best = solution.q_values[s] >= solution.q_values[s].max() - solution.tie_width
         for a, report in enumerate(agent.explain(s)):
             assert report.action == a
             assert report.value == solution.q_values[s, a]
@@ -729,6 +729,23 @@ def test_explanations_list_the_admissible_actions():
         assert [report.action for report in reports] == np.flatnonzero(case.admissible[s]).tolist()
         assert sum(report.chosen for report in reports) == 1
         assert all(report.value == pytest.approx(report.mean, abs=1e-8) for report in reports)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.9999, 0.999999])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_acting_needs_no_tolerance_for_the_scale(discount, scale):
+    """At a discount of 0.999999 ``act`` used to raise."""
+    agent = agents.aq_brmdp(uniform(RIVER), scale * np.array(RIVER.rewards), discount, delta=5.0, rng=0)
+    rng = np.random.default_rng(0)
+    state = 0
+    for _ in range(30):
+        action = agent.act(state)
+        following = int(rng.choice(6, p=RIVER.kernel()[state, action]))
+        agent.observe(state, action, following)
+        state = following
+    assert agent.tolerance is None
+    assert agent.report.status == "converged"
+    assert agent.report.error_bound <= agent.report.solution.tolerance <= 1e-3 * agent.report.solution.values.max()
 
 
 def test_explanations_of_ties():
@@ -961,7 +978,7 @@ def test_an_array_with_one_entry_is_no_state(bad):
         ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.Mean()}, r"risk must have a level .*got Mean\(\)"),
         ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.PosteriorSample(rng=0)}, "risk must have a level"),
         ({"tolerance": 0.0}, r"tolerance must be a positive finite number; got 0\.0"),
-        ({"tolerance": None}, "tolerance must be a positive finite number; got None"),
+        ({"tolerance": "small"}, "tolerance must be a positive finite number; got 'small'"),
         ({"rng": "seed"}, "rng must be a numpy.random.Generator or a seed; got 'seed'"),
         ({"rng": -1}, "rng must be a numpy.random.Generator or a seed; got -1"),
     ],

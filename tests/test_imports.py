@@ -145,7 +145,7 @@ def test_leading_parameters(function, parameters):
     [
         (brmdp.TabularMDP, "start", 0),
         (brmdp.DirichletPosterior.uniform, "concentration", 1.0),
-        (brmdp.plan, "tolerance", 1e-8),
+        (brmdp.plan, "tolerance", None),
         (brmdp.certify, "confidence", 0.9),
         (brmdp.Quantile, "method", "exact"),
         (brmdp.dirichlet_quantile, "method", "exact"),

@@ -9,7 +9,6 @@ from scipy import sparse, stats
 import brmdp
 from brmdp.planning import bellman, fixed_point
 from brmdp.planning.bellman import DENSE_STATES
-from brmdp.planning.solution import TIE_FACTOR
 from oracles import planning
 from problems import MEASURES, RANDOM, WORLDS, Problem, known, level_array, measure, problem, random_kernel, solved
 
@@ -484,21 +483,84 @@ def test_lowest_index_among_exact_ties():
     np.testing.assert_array_equal(got.tied_actions(), [[False, True, False, True]])
 
 
-@pytest.mark.parametrize("tolerance", [1e-8, 1e-4, 1e-2])
-@pytest.mark.parametrize("gap", [0.5, 9.0, 11.0, 50.0])
-def test_ties_are_within_ten_tolerances(tolerance, gap):
-    """The second action is better by ``gap`` tolerances: tied, and the first taken, up to ten."""
-    assert TIE_FACTOR == 10
+@pytest.mark.parametrize("tolerance", [None, 1e-8, 1e-4, 1e-2])
+@pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
+    """The second action is better by ``share`` of 2η + 32ε·max|V|/(1 − γ) = (4 · 8 + 32 · 2) ε·max|V| at γ = 1/2, η = 8ε·max|w|."""
+    width = 2 * (8 + 16 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
-    kernel[0, :, 1] = 1.0
-    kernel[1, :, 1] = 1.0
-    rewards = np.array([[0.0, gap * tolerance], [0.0, -1.0]])
-    got = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.5), tolerance=tolerance)
-    assert got.tied.tolist() == [gap < 10, False]
-    assert got.policy[0] == (0 if gap < 10 else 1)
-    np.testing.assert_array_equal(got.tied_actions()[0], [gap < 10, True])
-    assert got.values[0] == pytest.approx(gap * tolerance)
-    assert got.policy_gap >= (gap * tolerance if gap < 10 else 0.0) * (1 - 1e-9)
+    kernel[:, :, 1] = 1.0
+    rewards = scale * np.array([[0.5, 0.5], [1.0, -1.0]])
+    rewards[0, 1] += share * width
+    mdp = brmdp.TabularMDP(kernel, rewards, 0.5)
+    got = brmdp.solve(mdp, tolerance=None if tolerance is None else tolerance * scale)
+    assert got.tie_width == pytest.approx(width, rel=1e-12)
+    assert got.tied.tolist() == [share < 1, False]
+    assert got.policy[0] == (0 if share < 1 else 1)
+    np.testing.assert_array_equal(got.tied_actions()[0], [share < 1, True])
+    loss = rewards[0, 1] - rewards[0, 0]
+    assert got.policy_gap >= (loss if share < 1 else 0.0)
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+def test_a_resolved_difference_is_no_tie(tolerance):
+    """Ten times the tolerance was a tie: the first action lost 9e-5 a step, 0.9 in all."""
+    mdp = brmdp.TabularMDP(np.ones((1, 2, 1)), np.array([[1.0, 1.0 + 9e-5]]), 0.9999)
+    got = brmdp.solve(mdp, tolerance=tolerance)
+    assert got.policy.tolist() == [1]
+    assert not got.tied.any()
+    assert brmdp.evaluate(mdp, got.policy)[0] == pytest.approx(1.00009e4, rel=1e-9)
+    assert got.policy_gap < 1e-4
+
+
+def problem_with_ties(seed):
+    """Actions 0 and 2 are the same everywhere; two copies of one world, numbered differently, and a state that leads to either.
+
+    In some states action 1 is like action 0, but for a reward higher by 1e-16 to 1e-3.
+    """
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 6))
+    phi = rng.uniform(0.4, 6.0, (n, 3, n)) * (rng.random((n, 3, n)) < 0.7)
+    phi[..., 0] += 0.5
+    rewards = rng.normal(size=phi.shape)
+    phi[:, 2], rewards[:, 2] = phi[:, 0], rewards[:, 0]
+    for s in rng.integers(0, n, 2):
+        phi[s, 1], rewards[s, 1] = phi[s, 0], rewards[s, 0] + 10.0 ** rng.uniform(-16, -3)
+    other = n + rng.permutation(n)
+    both, paid = np.zeros((2, 2 * n + 1, 3, 2 * n + 1))
+    for states in (np.arange(n), other):
+        both[np.ix_(states, range(3), states)] = phi
+        paid[np.ix_(states, range(3), states)] = rewards
+    both[2 * n, 0, 0] = both[2 * n, 1, other[0]] = both[2 * n, 2, 1] = 1.0
+    return Problem(brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999])))
+
+
+@pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
+@pytest.mark.parametrize("seed", range(8))
+def test_ties_do_not_depend_on_the_path(name, seed):
+    """Cold, warm, from afar, by either method, to another tolerance: the same ties, the exact ones among them."""
+    case = problem_with_ties(seed)
+    n, rng = case.n_states, np.random.default_rng(seed)
+    risk = measure(name, case.shape)
+    cold = case.plan(risk)
+    size = np.abs(cold.values).max()
+    tied = cold.tied_actions()
+    np.testing.assert_array_equal(tied[:-1, 0], tied[:-1, 2])
+    assert tied[-1, 0] == tied[-1, 1]
+    others = [case.plan(risk, initial=cold), case.plan(risk, tolerance=1e-7 * size)]
+    others += [case.plan(risk, initial=cold.values + size * e * rng.normal(size=n)) for e in (1e-9, 1e-6, 1e-2, 1.0)]
+    if case.discount <= 0.9:
+        others.append(case.plan(risk, method="value-iteration"))
+    for other in others:
+        np.testing.assert_array_equal(other.tied_actions(), tied)
+        np.testing.assert_array_equal(other.policy, cold.policy)
+        np.testing.assert_array_equal(other.tied, cold.tied)
+    # whichever tied action is taken, the loss is within what a tie may give away
+    last = tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)
+    own = case.evaluate(last, risk)
+    allowed = cold.policy_gap + cold.tie_width / (1 - case.discount)
+    assert (cold.values - own.values).max() <= allowed + cold.error_bound + own.error_bound
 
 
 def test_inadmissible_actions_never_tie():
@@ -592,6 +654,87 @@ def test_unreachable_tolerance_is_named():
     case = problem("dense-1")
     with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
         case.plan(brmdp.Quantile(0.2), tolerance=1e-18)
+
+
+# --- the default tolerance --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar", "saddlepoint"])
+@pytest.mark.parametrize("discount", [0.0, 0.9, 0.99, 0.9999, 0.999999])
+def test_the_default_tolerance_follows_the_scale(name, discount):
+    """Absolute, it made quantiles fail from rewards of 1e4 (γ = 0.9), 1e3 (0.99), 1 (0.9999) on, CVaR from 100 at 0.9."""
+    case = problem("dense-1")
+    risk = brmdp.Quantile(0.1, "saddlepoint") if name == "saddlepoint" else measure(name, case.shape)
+    unit = brmdp.plan(case.belief, case.rewards, discount, risk=risk)
+    for scale in (1e-12, 100.0, 1e5, 1e12):
+        got = brmdp.plan(case.belief, scale * case.rewards, discount, risk=risk)
+        size = np.abs(got.values).max()
+        assert got.status == unit.status != "not converged"
+        assert got.iterations <= 40
+        if name == "saddlepoint":
+            np.testing.assert_allclose(got.values, scale * unit.values, rtol=0, atol=1e-7 * size)
+            continue
+        assert got.error_bound <= got.tolerance <= 1e-3 * size
+        if discount <= 0.9 and name != "cvar":
+            assert got.tolerance == pytest.approx(1e-8 * size)
+        assert np.abs(got.values - scale * unit.values).max() <= got.error_bound + scale * unit.error_bound
+        np.testing.assert_array_equal(got.policy, unit.policy)
+
+
+@pytest.mark.parametrize("initial", [None, np.full(4, 1e3)])
+@pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
+def test_no_rewards_at_all(name, initial):
+    case = problem("dense-1")
+    got = brmdp.plan(case.belief, np.zeros(case.shape), 0.99, risk=measure(name, case.shape), initial=initial)
+    assert got.status == "converged"
+    assert np.abs(got.values).max() <= got.error_bound <= 1e-8
+    assert got.tied.all()
+
+
+def test_values_that_cancel():
+    """±1 in turn, or nothing: V* = 0 in the second state has no scale of its own."""
+    kernel = np.zeros((2, 1, 2))
+    kernel[0, 0, 1] = kernel[1, 0, 0] = 1.0
+    got = brmdp.solve(brmdp.TabularMDP(kernel, np.array([[-0.9], [1.0]]), 0.9))
+    np.testing.assert_allclose(got.values, [0.0, 1.0], rtol=0, atol=1e-14)
+    row = np.full((1, 1, 2), 0.5)
+    still = brmdp.TabularMDP(np.concatenate([row, row]), np.array([[[1.0, -1.0]], [[1.0, -1.0]]]), 0.9)
+    assert np.abs(brmdp.solve(still).values).max() <= 1e-14
+
+
+def test_a_huge_penalty_does_not_coarsen_the_plan():
+    """An action that nobody takes is not the scale of the problem."""
+    case = problem("dense-2")
+    forbidden = np.concatenate([case.rewards, np.full((4, 1, 4), -1e9)], axis=1)
+    phi = np.concatenate([case.belief.concentration(), np.ones((4, 1, 4))], axis=1)
+    plain = case.plan(brmdp.Quantile(0.2))
+    got = brmdp.plan(brmdp.DirichletPosterior(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2))
+    assert got.tolerance <= 1e-2
+    assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
+    np.testing.assert_array_equal(got.policy, plain.policy)
+
+
+def test_a_default_beyond_three_digits_is_an_error():
+    mdp = brmdp.TabularMDP(np.full((1, 1, 1), 1.0), np.array([[1.0]]), 1 - 1e-13)
+    with pytest.raises(brmdp.ConvergenceError, match=r"default tolerance .*: arithmetic cannot resolve more") as caught:
+        brmdp.solve(mdp)
+    assert caught.value.solution.error_bound > 1e-3 * caught.value.solution.values[0]
+
+
+def test_an_absolute_tolerance_stays_strict_and_the_message_helps_everywhere():
+    case = problem("dense-1")
+    with pytest.raises(brmdp.ConvergenceError, match=r"key of \[\[agent\]\] in a sweep, or leave it out") as caught:
+        brmdp.plan(case.belief, 1e7 * case.rewards, 0.9, risk=brmdp.Quantile(0.2), tolerance=1e-8)
+    assert caught.value.solution.iterations <= 40
+    assert caught.value.solution.tolerance == 1e-8
+
+
+def test_large_policies_are_evaluated_as_far_as_arithmetic_goes():
+    kernel, rewards = chain(700)
+    mdp = brmdp.TabularMDP(as_rows(kernel), as_rows(1e6 * rewards), 0.999999)
+    policy = np.ones(700, dtype=int)
+    wanted = policy_values(kernel, 1e6 * rewards, 0.999999, policy)
+    np.testing.assert_allclose(brmdp.evaluate(mdp, policy), wanted, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 48, 49, 80])

@@ -4,6 +4,7 @@ import pytest
 
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import load_sweep, run_experiment
+from brmdp.experiments.one_run import build
 
 COMMON = 'name = "try"\nruns = 2\nsteps = 30\n'
 RIVER = '[[environment]]\nname = "riverswim"\nn = 4\n'
@@ -159,6 +160,13 @@ def test_finite_worlds_and_the_lake_in_one_sweep(sweep):
     assert "gradient_steps" in lake.agent_parameters
 
 
+def test_the_tolerance_that_messages_advise_is_a_key(sweep):
+    experiment = sweep(COMMON + RIVER + PSRL + "tolerance = [1e-3, 1e-6]\n")
+    assert [case.agent_parameters["tolerance"] for case in experiment.cases] == [1e-3, 1e-6]
+    assert [build(case)[1].tolerance for case in experiment.cases] == [1e-3, 1e-6]
+    assert build(sweep(COMMON + RIVER + PSRL).cases[0])[1].tolerance is None
+
+
 def test_discounts_can_be_swept(sweep):
     experiment = sweep(COMMON + RIVER + "discount = [0.5, 0.9]\n" + PSRL)
     assert [case.discount for case in experiment.cases] == [0.5, 0.9]
@@ -228,9 +236,10 @@ def test_a_sweep_runs(sweep, tmp_path):
         (COMMON + "robust_level = 0.2\n" + LAKE + PSRL, "robust_level must be None in continuous-frozenlake"),
         (
             COMMON + RIVER + PSRL + "delta = 3\n",
-            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties",
+            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties, tolerance",
         ),
         (COMMON + RIVER + PSRL + "ties = 'first'\n", r"case 'continuing-psrl': ties must be one of .*; got 'first'"),
+        (COMMON + RIVER + PSRL + "tolerance = 0\n", "tolerance must be a positive finite number; got 0"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\n", "aq-brmdp needs delta"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndleta = 5\n", "'dleta'; did you mean 'delta'"),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 0\n", "delta must be a positive finite number; got 0"),

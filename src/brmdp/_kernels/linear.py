@@ -243,6 +243,18 @@ def policy_values(policies, indptr, next_states, probabilities, rewards, discoun
 
 
 @kernel
+def any_rival(q, best, slack):
+    """Whether in some state more than one action is within ``slack`` of the best."""
+    for s in range(q.shape[0]):
+        near = 0
+        for a in range(q.shape[1]):
+            near += q[s, a] >= best[s] - slack
+        if near > 1:
+            return True
+    return False
+
+
+@kernel
 def lowest_tied(q, best, slack):
     """Lowest-index action within ``slack`` of the best in each state, its pair, whether others are too, and the most lost."""
     n, actions = q.shape

@@ -44,7 +44,7 @@ from brmdp.agents.schedules import Schedule
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
 from brmdp.planning.planner import LARGEST_VALUE
-from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES, TIE_FACTOR
+from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
 from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
@@ -150,7 +150,13 @@ class _Plan:
     q_values: FloatArray
     policy: list[int]
     levels: FloatArray | None
+    tie_width: float
     report: EpisodeReport
+
+    @classmethod
+    def of(cls, solution: Solution, policy: IntArray, levels: FloatArray | None, report: EpisodeReport) -> _Plan:
+        """The plan that follows ``policy``, one of those tied."""
+        return cls(solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report)
 
 
 class Agent(EpisodicAgent):
@@ -168,8 +174,8 @@ class Agent(EpisodicAgent):
         When to learn and plan again.
     schedule : Schedule, optional
         Levels for ``risk`` at each plan; by default its own.
-    tolerance : float
-        Of the plans.
+    tolerance : float, optional
+        Of the plans, as in :func:`brmdp.plan`; by default relative to their values.
     ties : {"uniform", "lowest"}
         Which of several tied actions to take, decided once per plan: one at random, or the first. The first is what a plain
         arg max takes; it makes the numbering of the actions matter.
@@ -194,7 +200,7 @@ class Agent(EpisodicAgent):
         risk: RiskMeasure,
         restart: RestartRule,
         schedule: Schedule | None = None,
-        tolerance: float = 1e-8,
+        tolerance: float | None = None,
         ties: str = "uniform",
         rng: Any = None,
     ) -> None:
@@ -275,9 +281,9 @@ class Agent(EpisodicAgent):
             levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
         report = EpisodeReport.of(progress.episode + 1, progress.steps, levels, solution)
         if self.ties == "lowest" or not solution.tied.any():
-            return _Plan(solution.values, solution.q_values, solution.policy.tolist(), levels, report), ()
+            return _Plan.of(solution, solution.policy, levels, report), ()
         chosen = _one_of_the_tied(solution, working.streams["ties"])
-        return _Plan(solution.values, solution.q_values, chosen.tolist(), levels, report), ("ties",)
+        return _Plan.of(solution, chosen, levels, report), ("ties",)
 
     @property
     def rewards(self) -> FloatArray:
@@ -290,8 +296,8 @@ class Agent(EpisodicAgent):
         return self._problem.discount
 
     @property
-    def tolerance(self) -> float:
-        """Of the plans."""
+    def tolerance(self) -> float | None:
+        """Of the plans; None for the default, which is relative to their values."""
         return self._problem.tolerance
 
     # --- what it thinks ----------------------------------------------------------------------------------------
@@ -339,7 +345,7 @@ class Agent(EpisodicAgent):
             shown = np.minimum(plan.levels, np.nextafter(1.0, 0.0))
         mean = backup(belief, self.rewards, self.discount, plan.values, risk=Mean()).q_values[s]
         quantile = backup(belief, self.rewards, self.discount, plan.values, risk=Quantile(shown)).q_values[s]
-        best = plan.q_values[s] >= plan.q_values[s].max() - TIE_FACTOR * self.tolerance
+        best = plan.q_values[s] >= plan.q_values[s].max() - plan.tie_width
         observations = _observations(belief, s)
         return [
             ActionReport(
@@ -380,7 +386,7 @@ class Agent(EpisodicAgent):
             content: dict[str, NDArray[Any]] = {
                 "parts": np.array(json.dumps(parts)),
                 "rewards": self.rewards,
-                "numbers": np.array([self.discount, self.tolerance]),
+                "numbers": np.array([self.discount, np.nan if self.tolerance is None else self.tolerance]),
                 "tie_stream": stream_state(working.streams["ties"]),
             }
             content |= self._common_arrays(record, working)
@@ -388,7 +394,7 @@ class Agent(EpisodicAgent):
             content |= {"values": plan.values, "q_values": plan.q_values, "policy": np.array(plan.policy)}
             report = plan.report
             content["plan"] = np.array([report.first_step, report.iterations])
-            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap])
+            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap, plan.tie_width])
             content["status"] = np.array(report.status)
             if plan.levels is not None:
                 content["levels"] = plan.levels
@@ -451,7 +457,7 @@ class Agent(EpisodicAgent):
             with corrupt_if_invalid(source):
                 latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
-                settings = {"tolerance": tolerance, "ties": parts["ties"], "rng": 0}
+                settings = {"tolerance": None if np.isnan(tolerance) else tolerance, "ties": parts["ties"], "rng": 0}
                 agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
                 agent._resume(arrays, source)
         return agent
@@ -483,9 +489,12 @@ class Agent(EpisodicAgent):
                 raise InvalidInputError(f"levels must have shape {admissible.shape}; got {levels.shape}")
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
         as_index(first_step, progress.steps + 1, "first_step")
-        residual, error_bound, policy_gap = (as_number(value, "accuracy", "a number") for value in arrays["accuracy"])
+        accuracy = [as_number(value, "accuracy", "a number") for value in arrays["accuracy"]]
+        if len(accuracy) == 3 and self.tolerance is not None:
+            accuracy.append(10.0 * self.tolerance)  # the width when files did not say
+        residual, error_bound, policy_gap, tie_width = accuracy
         status = str(arrays["status"])
-        if not (residual >= 0.0 and error_bound >= 0.0 and policy_gap >= 0.0) or status not in STATUSES:
+        if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
         sampled = isinstance(self.risk, PosteriorSample) or isinstance(getattr(self.risk, "method", None), MonteCarlo)
         if sampled and status == CONVERGED:
@@ -494,7 +503,7 @@ class Agent(EpisodicAgent):
         report = EpisodeReport(
             progress.episode, first_step, levels, iterations, residual, error_bound, policy_gap, status, None
         )
-        return _Plan(values, q_values, policy, levels, report)
+        return _Plan(values, q_values, policy, levels, tie_width, report)
 
     def __repr__(self) -> str:
         return (

@@ -24,7 +24,7 @@ def aq_brmdp(
     floor: float = 0.2,
     method: Any = "exact",
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -57,7 +57,7 @@ def brmdp(
     alpha: float,
     method: Any = "exact",
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -71,7 +71,7 @@ def continuing_psrl(
     discount: float,
     *,
     restart: RestartRule | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
@@ -98,7 +98,7 @@ def _quantile_agent(
     level: float,
     method: Any,
     restart: RestartRule | None,
-    tolerance: float,
+    tolerance: float | None,
     ties: str,
     rng: Any,
 ) -> Agent:

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
-_COMMON = {"restart": "geometric", "ties": "uniform"}
+_COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
 
 AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
     "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),

@@ -30,7 +30,8 @@
 Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what sets them apart:
 ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``), write a list of lists.
 
-The environment ``continuous-frozenlake`` has agents of the same names with parameters of their own (``learning_rate``,
+Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by default follows the scale of the
+problem. The environment ``continuous-frozenlake`` has agents of the same names with parameters of their own (``learning_rate``,
 ``epsilon`` …), and ``posterior-mean`` besides.
 """
 
@@ -112,7 +113,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         discount = parameters.pop("discount", settings["discount"])
         for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
             # all written out, so that a store does not depend on defaults of the day
-            defaults = {key: value for key, value in known[agent].items() if value is not REQUIRED}
+            defaults = {key: value for key, value in known[agent].items() if value not in (REQUIRED, None)}
             case = Case(
                 name=f"{place}/{method}" if len(environments) > 1 else method,
                 environment=environment,

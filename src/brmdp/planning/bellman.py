@@ -128,7 +128,7 @@ class Bellman:
         )
         return settled
 
-    def newton(self, sweep: Sweep) -> FloatArray:
+    def newton(self, sweep: Sweep, *, precise: bool = False) -> FloatArray:
         """V + d with (I − γP̂_π) d = TV − V: exactly for small problems, to a small residual for large ones."""
         pattern = self.pattern
         fixed = self.risk.fixed_entries()
@@ -136,7 +136,7 @@ class Bellman:
         if dense and fixed is not None:
             rows = fixed
         else:
-            rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs, precise=False)
+            rows = self.risk.rows(sweep.targets, sweep.q.reshape(-1), sweep.pairs, precise=precise)
         if not dense:
             return sweep.values + self._large_step(sweep.pairs, rows, sweep.best - sweep.values)
         following: FloatArray = linear.newton_step(

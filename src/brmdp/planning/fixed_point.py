@@ -16,7 +16,8 @@ rows of the greedy policy alone, once that policy has settled: they cost a fract
 can certify. Where the measure is linear and the problem small, Newton is policy iteration, done in one compiled call before
 the sweep that certifies it.
 
-Rounding and quadrature perturb T by at most η, which every bound includes.
+Rounding and quadrature perturb T by at most η, which every bound includes. So no bound falls below η/(1 − γ): see
+:class:`Accuracy` for what is asked by default.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.planning.bellman import FLOOR, Bellman, Sweep
+from brmdp.risk.base import APPROXIMATE
 
-__all__ = ["METHODS", "FixedPoint", "iterate"]
+__all__ = ["METHODS", "RELATIVE", "Accuracy", "FixedPoint", "iterate", "settle_ties", "tie_width"]
 
 METHODS = ("newton", "value-iteration")
 
@@ -39,35 +42,88 @@ PATIENCE = 10
 EXCURSION = 6
 """Wide steps in a row that need not lower the residual."""
 
+RELATIVE = 1e-8
+"""The error bound asked for by default, relative to max|V|."""
+
+COARSEST = 1e-3
+"""The same where arithmetic cannot resolve more: beyond it a plan has failed."""
+
+TINY = 1e-280
+"""No smaller error bound is asked for by default: below it, products of rounding errors underflow to zero."""
+
+FINE = 1e-6
+"""Ties are settled where the tolerance is at most FINE × max|V|; a coarser one asks for a quick answer."""
+
+SETTLING_STEPS = 6
+
+UNSTATED = 1e-11
+"""How far the values of an approximate measure, which states no error, may depend on where its roots were sought from,
+relative to max|V|.
+"""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Which error bound is enough.
+
+    An absolute one is met or the solver has failed. By default it is RELATIVE × max|V|, or four times what arithmetic resolves,
+    (η + rounding)/(1 − γ), where that is more. What arithmetic resolves counts only up to COARSEST × max|V|, or
+    RELATIVE × the largest reward of the actions taken, for values that cancel.
+    """
+
+    absolute: float | None
+    relative: float = RELATIVE
+
+    def enough(self, bellman: Bellman, sweep: Sweep) -> float:
+        """The error bound to be met at this sweep."""
+        if self.absolute is not None:
+            return self.absolute
+        largest = float(np.abs(sweep.best).max())
+        wanted = max(self.relative * largest, TINY)
+        resolved = 4.0 * (sweep.numerical_error + FLOOR * sweep.size) / (1.0 - bellman.discount)
+        if resolved <= wanted:
+            return wanted
+        paid = float(np.abs(bellman.pattern.take(bellman.rewards, sweep.pairs)).max())
+        return max(wanted, min(resolved, max(COARSEST * largest, RELATIVE * paid)))
+
+
+def tie_width(bellman: Bellman, sweep: Sweep) -> float:
+    """Differences of q up to this are not resolved: 2η + 2 × FLOOR × max|V|/(1 − γ).
+
+    Two equal actions may be computed with errors of η each, and rounding leaves V itself uncertain by the second term: along
+    any path of the iteration the same operator is computed, so η is no part of that. An approximate measure states no η.
+    """
+    noise = UNSTATED if bellman.risk.basis == APPROXIMATE else FLOOR
+    return 2.0 * (sweep.numerical_error + noise * float(np.abs(sweep.best).max()) / (1.0 - bellman.discount))
+
 
 @dataclass(slots=True)
 class FixedPoint:
-    """The last full sweep, how many sweeps were made, and whether its bound meets the tolerance."""
+    """The last full sweep, how many sweeps were made, the error bound asked for, and whether it was met."""
 
     sweep: Sweep
     sweeps: int
+    tolerance: float
     converged: bool
 
 
 def iterate(
     bellman: Bellman,
     initial: FloatArray,
-    tolerance: float,
+    accuracy: Accuracy,
     method: str,
     max_iterations: int,
     policy_pairs: IntArray | None = None,
 ) -> FixedPoint:
-    """Iterate from ``initial`` until the error bound is at most ``tolerance``, or give up after ``max_iterations``.
+    """Iterate from ``initial`` until the error bound is small enough, or give up after ``max_iterations``.
 
     With ``policy_pairs``, the pairs of a good policy, Newton first refines ``initial`` on them alone.
     """
     discount = bellman.discount
-    # Between full sweeps, the residual on the policy's rows is brought down to where Newton's next step suffices.
-    enough = tolerance * (1.0 - discount)
     values = initial
     sweeps = 0
     if policy_pairs is not None:
-        values, sweeps = _refine(bellman, values, policy_pairs, enough, max_iterations - 1)
+        values, sweeps = _refine(bellman, values, policy_pairs, accuracy, max_iterations - 1)
     elif method == "newton":
         values, sweeps = bellman.settle(values, max_iterations - 1)
     now = bellman.sweep(values, bellman.pairs)
@@ -77,10 +133,12 @@ def iterate(
     slow = waiting = 0
     wait = 1
     while True:
+        tolerance = accuracy.enough(bellman, now)
         converged = now.bound(discount) <= tolerance
         stuck = not math.isfinite(now.residual) or now.residual <= FLOOR * now.size
-        if converged or stuck or sweeps >= max_iterations:
-            return FixedPoint(now, sweeps, converged)
+        hopeless = now.residual <= now.numerical_error and now.numerical_error > tolerance * (1.0 - discount)
+        if converged or stuck or hopeless or sweeps >= max_iterations:
+            return FixedPoint(now, sweeps, tolerance, converged)
         if method == "newton" and slow >= PATIENCE:
             if waiting == 0:
                 lowest, spent = _excursion(bellman, now, max_iterations - sweeps)
@@ -94,7 +152,7 @@ def iterate(
             values = bellman.newton(now)
             # refining pays once the policy has settled
             if known is not None and not is_linear and np.array_equal(known, now.pairs):
-                values, spent = _refine(bellman, values, now.pairs, enough, max_iterations - sweeps - 1)
+                values, spent = _refine(bellman, values, now.pairs, accuracy, max_iterations - sweeps - 1)
                 sweeps += spent
             known = now.pairs
             following = bellman.sweep(values, bellman.pairs)
@@ -105,7 +163,7 @@ def iterate(
                 now = following
                 continue
             if last_chance:
-                return FixedPoint(now, sweeps, False)
+                return FixedPoint(now, sweeps, tolerance, False)
         now = bellman.sweep(now.best, bellman.pairs)
         sweeps += 1
 
@@ -124,13 +182,41 @@ def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
     return lowest, spent
 
 
+def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> FixedPoint:
+    """Newton down to rounding, where the error bound leaves open whether actions are tied.
+
+    Then the ties do not depend on the path that led here: what different paths leave is far below the width of a tie, unless a
+    difference happens to be just that.
+    """
+    now = kept = found.sweep
+    sweeps, discount = found.sweeps, bellman.discount
+    if not found.converged or found.tolerance > FINE * now.size:
+        return found
+    for _ in range(min(SETTLING_STEPS, max_iterations - sweeps)):
+        in_doubt = tie_width(bellman, now) + 2.0 * now.bound(discount)
+        if now.residual <= 0.25 * FLOOR * now.size or not linear.any_rival(now.q, now.best, in_doubt):
+            break
+        values = bellman.newton(now, precise=True)
+        # The step itself tells how far V is off. The residual does not: it may be that of a single state which is drawn to and
+        # fro between two that are worth the same, up to rounding.
+        if float(np.abs(values - now.values).max()) <= 0.25 * FLOOR * now.size / (1.0 - discount):
+            break
+        now = bellman.sweep(values, bellman.pairs)
+        sweeps += 1
+        if now.bound(discount) <= found.tolerance:
+            kept = now
+    return FixedPoint(kept, sweeps, found.tolerance, True)
+
+
 def _refine(
-    bellman: Bellman, values: FloatArray, pairs: IntArray, enough: float, max_sweeps: int
+    bellman: Bellman, values: FloatArray, pairs: IntArray, accuracy: Accuracy, max_sweeps: int
 ) -> tuple[FloatArray, int]:
     """Newton on T^π for the policy of ``pairs`` until its next residual should be small enough; (V, sweeps)."""
     last = np.inf
     for spent in range(max_sweeps):
         now = bellman.sweep(values, pairs)
+        # the residual on the policy's rows is brought down to where Newton's next step suffices
+        enough = accuracy.enough(bellman, now) * (1.0 - bellman.discount)
         if not now.residual <= bellman.discount * last:
             return now.best, spent + 1
         if now.residual <= enough or now.residual <= FLOOR * now.size:

@@ -158,7 +158,7 @@ def certify(
     discount: float,
     confidence: float = 0.9,
     *,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     coverage_samples: int | None = None,
     rng: Any = None,
     start: Any = None,
@@ -171,8 +171,8 @@ def certify(
         As in :func:`brmdp.plan`.
     confidence : float in (0, 1)
         Posterior probability with which all bounds shall hold at once.
-    tolerance : float
-        Solver accuracy; what it leaves is subtracted from the bounds.
+    tolerance : float, optional
+        Solver accuracy, as in :func:`brmdp.plan`; what it leaves is subtracted from the bounds.
     coverage_samples : int, optional
         Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it off).
     rng : numpy.random.Generator or seed

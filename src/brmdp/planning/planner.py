@@ -25,9 +25,9 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
-from brmdp.planning.fixed_point import METHODS, FixedPoint, iterate
+from brmdp.planning.fixed_point import METHODS, RELATIVE, Accuracy, FixedPoint, iterate, settle_ties, tie_width
 from brmdp.planning.prior import check_start, reliance, warn_of_prior
-from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, TIE_FACTOR, Solution
+from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import require_belief, rewards_of
 from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, RiskMeasure
@@ -64,7 +64,7 @@ def plan(
     discount: float,
     *,
     risk: RiskMeasure,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     initial: Any = None,
     method: str = "newton",
     max_iterations: int = 10_000,
@@ -82,8 +82,10 @@ def plan(
     discount : float in [0, 1)
     risk : Quantile, CVaR, Mean, PosteriorSample
         The risk measure ρ.
-    tolerance : float
-        Largest ``error_bound`` accepted.
+    tolerance : float, optional
+        Largest ``error_bound`` accepted, in units of the rewards; if arithmetic cannot resolve it, that is an error. By default
+        1e-8 × max|V|, or four times what arithmetic resolves, (η + 16ε·max|V|)/(1 − γ), where that is more; a default above
+        1e-3 × max|V| (or 1e-8 × the rewards of the actions taken, for values that cancel) is an error too.
     initial : Solution or (S,) array, optional
         Warm start.
     method : {"newton", "value-iteration"}
@@ -118,7 +120,7 @@ def evaluate_policy(
     policy: Any,
     *,
     risk: RiskMeasure,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     initial: Any = None,
     method: str = "newton",
     max_iterations: int = 10_000,
@@ -165,7 +167,7 @@ def solution_of(
 def solve(
     mdp: TabularMDP,
     *,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     initial: Any = None,
     method: str = "newton",
     max_iterations: int = 10_000,
@@ -178,7 +180,10 @@ def solve(
 
 
 def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
-    """Exact value of a policy in a known MDP, (S,): one linear system, solved iteratively to ``tolerance`` if it is large."""
+    """Exact value of a policy in a known MDP, (S,): one linear system.
+
+    A large one is solved iteratively, to an error of ``tolerance`` × max|V|, or what arithmetic resolves if that is more.
+    """
     _require_mdp(mdp)
     values: FloatArray = evaluate_policies(mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance)[0]
     return values
@@ -198,8 +203,7 @@ def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-1
                 pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
             )
         return values
-    scale = max(1.0, float(np.abs(mdp.transition_rewards).max()) / (1.0 - mdp.discount))
-    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, scale * accuracy)
+    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy)
     return np.array([problem.solve(mdp, Mean(), policy=policy, all_actions=False).values for policy in chosen])
 
 
@@ -243,9 +247,10 @@ class Problem:
         pattern: TransitionPattern,
         rewards: FloatArray,
         discount: float,
-        tolerance: float = 1e-8,
+        tolerance: float | None = None,
         method: str = "newton",
         max_iterations: int = 10_000,
+        relative: float = RELATIVE,
     ) -> None:
         self.pattern = pattern
         self.rewards = rewards
@@ -254,7 +259,8 @@ class Problem:
         if not largest <= LARGEST_VALUE:
             raise InvalidInputError(f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
         self.largest = largest
-        self.tolerance = as_positive_number(tolerance, "tolerance")
+        self.tolerance = None if tolerance is None else as_positive_number(tolerance, "tolerance")
+        self.accuracy = Accuracy(self.tolerance, relative)
         if not isinstance(method, str) or method not in METHODS:
             raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}")
         self.method = method
@@ -294,17 +300,20 @@ class Problem:
     ) -> Solution:
         """Run the solver and certify the result."""
         bound = bind_risk(risk, belief)
-        values = np.zeros(self.pattern.n_states) if initial is None else initial
+        # without rewards the values are zero, and a start elsewhere would only shrink towards it
+        values = np.zeros(self.pattern.n_states) if initial is None or self.largest == 0.0 else initial
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
-            coarse = max(self.tolerance, COARSE * self.largest)
-            near = iterate(self.bellman(cheaper, policy), values, coarse, "newton", COARSE_SWEEPS).sweep
+            coarse = max(self.tolerance or 0.0, COARSE * self.largest)
+            near = iterate(self.bellman(cheaper, policy), values, Accuracy(coarse), "newton", COARSE_SWEEPS).sweep
             if math.isfinite(near.residual):
                 values = near.best
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
-        found = iterate(bellman, values, self.tolerance, self.method, self.max_iterations, pairs)
+        found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
+        if policy is None:
+            found = settle_ties(bellman, found, self.max_iterations)
         if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
             bound.require_contraction(found.sweep.targets)
         solution = self.describe(bellman, found, policy, all_actions)
@@ -327,8 +336,9 @@ class Problem:
         last = found.sweep
         q = last.q
         error = last.numerical_error
+        width = tie_width(bellman, last)
         if policy is None:
-            chosen, pairs, tied, given_away = linear.lowest_tied(q, last.best, TIE_FACTOR * self.tolerance)
+            chosen, pairs, tied, given_away = linear.lowest_tied(q, last.best, width)
             gap = (2.0 * (gamma * last.residual + error) + given_away) / (1.0 - gamma)
         else:
             chosen = policy
@@ -358,7 +368,8 @@ class Problem:
             iterations=found.sweeps,
             status=status,
             basis=basis,
-            tolerance=self.tolerance,
+            tolerance=found.tolerance,
+            tie_width=width,
             _pattern=self.pattern,
             _rows=rows,
         )
@@ -366,8 +377,9 @@ class Problem:
     def advice(self, found: FixedPoint) -> str:
         """Why it failed and what to do."""
         last = found.sweep
+        asked = "tolerance" if self.tolerance is not None else "default tolerance"
         text = (
-            f"error bound {last.bound(self.discount):.3g} after {found.sweeps} sweeps, tolerance {self.tolerance:.3g} "
+            f"error bound {last.bound(self.discount):.3g} after {found.sweeps} sweeps, {asked} {found.tolerance:.3g} "
             f"(residual {last.residual:.3g}, discount {self.discount}): "
         )
         if found.sweeps >= self.max_iterations:
@@ -375,5 +387,6 @@ class Problem:
             return text + f"raise max_iterations={self.max_iterations} or loosen tolerance{faster}"
         return (
             text + f"arithmetic cannot resolve more (numerical error of a backup {last.numerical_error:.3g}); "
-            "loosen tolerance"
+            "loosen tolerance: an argument of plans and agents, a key of [[agent]] in a sweep"
+            + (", or leave it out: the default follows the scale of the problem" if self.tolerance is not None else "")
         )

@@ -16,15 +16,12 @@ from brmdp.pattern import TransitionPattern
 from brmdp.planning.prior import PriorReliance
 from brmdp.risk.base import APPROXIMATE, SAMPLED
 
-__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "TIE_FACTOR", "Solution"]
+__all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "Solution"]
 
 CONVERGED = "converged"
 NOT_CONVERGED = "not converged"
 STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED, SAMPLED)
 """Statuses of a plan. What is made of draws or approximations never says "converged"."""
-
-TIE_FACTOR = 10.0
-"""Actions whose value is within TIE_FACTOR × tolerance of the best are tied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +39,7 @@ class Solution:
     policy : (S,) integers
         The lowest-index action among those tied with the best (for an evaluation: the policy evaluated).
     tied : (S,) booleans
-        States in which several actions are within 10 × tolerance of the best.
+        States in which several actions are within ``tie_width`` of the best.
     residual : float
     error_bound : float
         Bounds max|values − V*| by (γ·residual + η)/(1 − γ). V* is the fixed point of the measure that was solved: where
@@ -60,7 +57,14 @@ class Solution:
     basis : str
         What the values are made of, converged or not: "exact", "sampled" or "approximate".
     tolerance : float
-        The error bound asked for.
+        The error bound asked for; by default 1e-8 × max|values|, or four times what arithmetic resolves where that is more
+        (see :func:`brmdp.plan`).
+    tie_width : float
+        Differences of q-values up to this are not resolved: 2η + 32ε·max|values|/(1 − γ), with ε = 2.2e-16. It depends on the
+        scale of the problem and on the measure, not on ``tolerance`` nor on how the values were reached. For tolerances of at
+        most 1e-6 × max|values|, the values are then refined down to rounding wherever the error bound leaves a tie open, so a warm
+        start, a cold one and either method give the same ties. Only a difference that equals the width up to rounding of the
+        values (in trials, a median of 0.0005 of it) can fall on either side. A tied action gives away at most the width per step.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data, for plans made by :func:`brmdp.plan` and
         :func:`brmdp.evaluate_policy`. None for beliefs that do not tell the two apart, and for the plans of agents, which
@@ -78,6 +82,7 @@ class Solution:
     status: str
     basis: str
     tolerance: float
+    tie_width: float
     _pattern: TransitionPattern = field(repr=False)
     _rows: Callable[[], FloatArray] = field(repr=False)
     prior: PriorReliance | None = None
@@ -85,7 +90,7 @@ class Solution:
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
         best = self.q_values.max(axis=1, keepdims=True)
-        mask: NDArray[np.bool_] = self.q_values >= best - TIE_FACTOR * self.tolerance
+        mask: NDArray[np.bool_] = self.q_values >= best - self.tie_width
         return mask
 
     def kernel(self, format: str = "dense") -> Any:

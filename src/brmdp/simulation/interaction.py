@@ -264,7 +264,7 @@ class _Meter:
             return None
         assert self.truth is not None
         policies = np.array([np.frombuffer(policy, dtype=np.int64) for policy in self._policies])
-        gaps = solve(self.truth, tolerance=1e-10).values - evaluate_policies(self.truth, policies)
+        gaps = solve(self.truth).values - evaluate_policies(self.truth, policies)
         return self._along(gaps[self.episodes.policy], states, n)
 
     def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:

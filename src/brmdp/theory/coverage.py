@@ -90,7 +90,7 @@ def replicate_coverage(
     concentration: float = 1.0,
     rewards: Any = None,
     samples: int = 1000,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
 ) -> CoverageReport:
     """One random world and posterior, and how its certificates hold.
 
@@ -105,7 +105,7 @@ def replicate_coverage(
         Transitions observed, of pairs chosen at random.
     samples : int
         Posterior draws, for the coverage of each certificate and for the quantile.
-    tolerance : float
+    tolerance : float, optional
         As in :func:`brmdp.certify`.
     """
     sure = as_level(confidence, "confidence")

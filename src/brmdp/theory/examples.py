@@ -117,9 +117,11 @@ class Example:
         return float(np.abs(self.rewards).max()) / (1.0 - self.discount)
 
     def best_policy(self, risk: RiskMeasure) -> IntArray:
-        """The optimal policy under the posterior, for any measure."""
-        tolerance = RESOLUTION / 10.0 * self.largest_value
-        return solution_of(self.posterior, self.rewards, self.discount, risk, tolerance=tolerance).policy
+        """The optimal policy under the posterior, for any measure: the first action within RESOLUTION of the best."""
+        slack = RESOLUTION * self.largest_value
+        q_values = solution_of(self.posterior, self.rewards, self.discount, risk, tolerance=slack / 10.0).q_values
+        chosen: IntArray = (q_values >= q_values.max(axis=1, keepdims=True) - slack).argmax(axis=1)
+        return chosen
 
 
 def robustness_example(

@@ -178,7 +178,7 @@ def check_optimism(
     _require_fixed_point(solution, belief, problem, by_pair.reshape(truth.admissible.shape))
     best = solve(truth).values if optimum is None else as_state_values(optimum, truth.n_states, "optimum")
     true_backup = backup(truth, *problem, solution.values, risk=Mean()).q_values
-    floor = solution_of(belief, *problem, Quantile(schedule.floor), tolerance=solution.tolerance, initial=solution)
+    floor = solution_of(belief, *problem, Quantile(schedule.floor), initial=solution)
     slack = 2.0 * (solution.error_bound + floor.error_bound) + 1e-12 * float(np.abs(solution.values).max())
     return OptimismReport(
         episode=episode,

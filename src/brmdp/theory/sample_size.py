@@ -230,7 +230,7 @@ def _cost_by_pair(
 
 
 def exact_caution_cost(
-    posterior: Belief, rewards: Any, discount: float, policy: Any, alpha: float, *, tolerance: float = 1e-8
+    posterior: Belief, rewards: Any, discount: float, policy: Any, alpha: float, *, tolerance: float | None = None
 ) -> FloatArray:
     """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation; arguments as in :func:`brmdp.evaluate_policy`."""
     mean, risky = (
@@ -353,10 +353,7 @@ def _of_shared(
 
 
 def _exact_at(posterior: Belief, entries: FloatArray, discount: float, policy: Any, now: CautionCost) -> float:
-    # values are resolved relative to the largest there can be
-    scale = max(1.0, float(np.abs(entries).max()) / (1.0 - discount))
-    cost = exact_caution_cost(posterior, entries, discount, policy, now.alpha, tolerance=1e-8 * scale)
-    return float(cost[now.state])
+    return float(exact_caution_cost(posterior, entries, discount, policy, now.alpha)[now.state])
 
 
 def _cost(cost: CautionCost, counts: FloatArray) -> float:
