@@ -17,7 +17,9 @@ __all__ = ["independent_streams", "stream_from_state", "stream_state", "way_back
 
 
 def independent_streams(rng: Any, n: int) -> list[np.random.Generator]:
-    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator."""
+    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator; a list of ``n`` Generators is taken as it is."""
+    if isinstance(rng, list) and len(rng) == n and all(isinstance(stream, np.random.Generator) for stream in rng):
+        return rng
     return as_rng(rng).spawn(n)
 
 
