@@ -889,6 +889,40 @@ def test_a_disturbance_is_a_single_integer(bad):
     assert agent.arrays()["latest.counts"].sum() == agent.progress.steps == 1
 
 
+def assembled(name, seed):
+    """The parts of a preset, chosen by hand."""
+    draws = np.random.default_rng(seed).spawn(3)[2]
+    kind, _, method = name.partition("/")
+    if kind == "continuing-psrl":
+        parts = {"risk": brmdp.PosteriorSample(rng=draws)}
+    else:
+        method = METHODS[method]()
+        if isinstance(method, brmdp.MonteCarlo):
+            method.rng = draws
+        level = {"aq-brmdp": 0.2, "brmdp": 0.3}[kind]
+        schedule = agents.AdaptiveLevel(5.0) if kind == "aq-brmdp" else agents.FixedLevel(level)
+        parts = {"risk": brmdp.Quantile(level, method), "schedule": schedule}
+    return agents.Agent(uniform(RIVER), RIVER.rewards, 0.9, restart=agents.GeometricLength(0.9), rng=seed, **parts)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_and_the_same_parts_share_their_luck(name):
+    given = uniform(RIVER), RIVER.rewards, 0.9
+    pair = preset(name, *given, rng=11), assembled(name, 11)
+    records = [walk_on(agent, *started(RIVER, 12), 60) for agent in pair]
+    assert records[0] == records[1]
+    assert contents(pair[0]) == contents(pair[1])
+    assert pair[0].episode > 3
+
+
+def test_presets_share_ties_and_restarts_with_any_agent_of_the_seed():
+    agent = risk_agent(uniform(RIVER), RIVER.rewards, 0.9, brmdp.Mean(), rng=11).arrays()
+    for name in PRESETS:
+        stored = preset(name, uniform(RIVER), RIVER.rewards, 0.9, rng=11).arrays()
+        for stream in ("tie_stream", "restart_stream"):
+            assert str(stored[stream]) == str(agent[stream])
+
+
 def test_everything_imported_leaves_the_library_its_name():
     for module in ("brmdp.agents", "brmdp.continuous.presets"):
         names = {}

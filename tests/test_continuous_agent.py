@@ -198,6 +198,28 @@ def test_all_presets_share_their_luck():
     assert preset("brmdp", rng=6).arrays()["learner.0"].tobytes() != streams[0]["learner.0"]
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_and_the_same_parts_share_their_luck(name):
+    draws = np.random.default_rng(8).spawn(5)[4]
+    level = {"aq-brmdp": 0.2, "brmdp": 0.3}.get(name)
+    risk = brmdp.PosteriorSample(rng=draws) if name == "continuing-psrl" else brmdp.Mean()
+    if level is not None:
+        risk = brmdp.Quantile(level, brmdp.MonteCarlo(COEFFICIENT, cap=SMALL.draws, rng=draws))
+    by_hand = ContinuousAgent(
+        *(LakePosterior(), LakeModel(), DISCOUNT),
+        risk=risk,
+        restart=agents.GeometricLength(DISCOUNT),
+        schedule=continuous.UncertaintyLevel(10.0, epsilon=1e-3) if name == "aq-brmdp" else None,
+        fitting=SMALL,
+        rng=8,
+    )
+    walks = Walk(preset(name, rng=8)), Walk(by_hand)
+    for walk in walks:
+        walk.on(9)
+    assert walks[0].record == walks[1].record
+    assert contents(walks[0].agent) == contents(walks[1].agent)
+
+
 def test_replay_forgets_the_oldest(monkeypatch):
     noted = Noted(monkeypatch)
     walk = Walk(preset("continuing-psrl", restart=agents.FixedLength(70)))

@@ -37,7 +37,9 @@ _LAYOUTS: dict[str, dict[str, tuple[int | None, int]]] = {
 
 
 def independent_streams(rng: Any, n: int) -> list[np.random.Generator]:
-    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator."""
+    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator; a list of ``n`` Generators is taken as it is."""
+    if isinstance(rng, list) and len(rng) == n and all(isinstance(stream, np.random.Generator) for stream in rng):
+        return rng
     return as_rng(rng).spawn(n)
 
 

@@ -180,7 +180,8 @@ class Agent(EpisodicAgent):
         Which of several tied actions to take, decided once per plan: one at random, or the first. The first is what a plain
         arg max takes; it makes the numbering of the actions matter.
     rng : numpy.random.Generator or seed
-        Source of the agent's two streams: one for ties, one for the restart rule. Measures that draw have their own.
+        Source of the agent's two streams: one for ties, one for the restart rule (or a list of these two). Measures that draw
+        have their own.
 
     Notes
     -----

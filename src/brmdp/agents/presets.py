@@ -1,4 +1,9 @@
-"""The paper's three methods, each a choice of parts."""
+"""The paper's three methods, each a choice of parts.
+
+With the same ``rng``, a preset and an :class:`Agent` made of the same parts have the same luck: ties and restarts come from the
+first two streams that ``rng`` spawns, and the draws of a measure that draws from the third. Such a measure is the same part if it
+is given that one, ``numpy.random.default_rng(seed).spawn(3)[2]``.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +82,7 @@ def continuing_psrl(
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
     discount = as_discount(discount)
-    agent_stream, draws = independent_streams(rng, 2)
+    *own, draws = independent_streams(rng, 3)
     return Agent(
         belief,
         rewards,
@@ -86,7 +91,7 @@ def continuing_psrl(
         restart=GeometricLength(discount) if restart is None else restart,
         tolerance=tolerance,
         ties=ties,
-        rng=agent_stream,
+        rng=own,
     )
 
 
@@ -103,7 +108,7 @@ def _quantile_agent(
     rng: Any,
 ) -> Agent:
     discount = as_discount(discount)
-    agent_stream, draws = independent_streams(rng, 2)
+    *own, draws = independent_streams(rng, 3)
     if isinstance(method, MonteCarlo):
         method = MonteCarlo(method.coefficient, cap=method.cap, samples=method.samples, reuse=method.reuse, rng=draws)
     return Agent(
@@ -115,5 +120,5 @@ def _quantile_agent(
         restart=GeometricLength(discount) if restart is None else restart,
         tolerance=tolerance,
         ties=ties,
-        rng=agent_stream,
+        rng=own,
     )

@@ -176,7 +176,7 @@ class ContinuousAgent(EpisodicAgent):
         How the network is fitted.
     rng : numpy.random.Generator or seed
         Source of the agent's streams: for the first network, training states, the restart rule, and the draws of a measure
-        without a stream.
+        without a stream (or a list of these four).
 
     Notes
     -----

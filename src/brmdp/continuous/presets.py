@@ -1,4 +1,9 @@
-"""The paper's two continuous-state methods and two controls, each a choice of parts."""
+"""The paper's two continuous-state methods and two controls, each a choice of parts.
+
+With the same ``rng``, a preset and a :class:`ContinuousAgent` made of the same parts have the same luck: the agent's streams are
+the first four that ``rng`` spawns, and a measure with a stream of its own draws from the fifth. Such a measure is the same part
+if it is given that one, ``numpy.random.default_rng(seed).spawn(5)[4]``.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +79,8 @@ def continuing_psrl(
     rng: Any = None,
 ) -> ContinuousAgent:
     """Continuing PSRL: targets under one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
-    agent_stream, draws = independent_streams(rng, 2)
-    return _agent(belief, model, discount, PosteriorSample(rng=draws), None, fitting, restart, agent_stream)
+    *own, draws = independent_streams(rng, 5)
+    return _agent(belief, model, discount, PosteriorSample(rng=draws), None, fitting, restart, own)
 
 
 def posterior_mean(
@@ -88,8 +93,7 @@ def posterior_mean(
     rng: Any = None,
 ) -> ContinuousAgent:
     """Posterior mean of the targets, over the shared draws; arguments as in :func:`aq_brmdp`."""
-    agent_stream, _ = independent_streams(rng, 2)  # as the others, so that they share their luck
-    return _agent(belief, model, discount, Mean(), None, fitting, restart, agent_stream)
+    return _agent(belief, model, discount, Mean(), None, fitting, restart, rng)
 
 
 def _quantile_agent(
@@ -103,10 +107,10 @@ def _quantile_agent(
     restart: RestartRule | None,
     rng: Any,
 ) -> ContinuousAgent:
-    agent_stream, draws = independent_streams(rng, 2)
+    *own, draws = independent_streams(rng, 5)
     fitting = FittedQ() if fitting is None else fitting
     risk = Quantile(level, MonteCarlo(coefficient, cap=fitting.draws, rng=draws))
-    return _agent(belief, model, discount, risk, schedule, fitting, restart, agent_stream)
+    return _agent(belief, model, discount, risk, schedule, fitting, restart, own)
 
 
 def _agent(
