@@ -7,7 +7,6 @@ and encodings of every page are taken from its own header, which is what the rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from brmdp._extras import optional
