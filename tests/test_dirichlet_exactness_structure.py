@@ -97,7 +97,9 @@ def test_quantiles_beside_values(total):
 @pytest.mark.slow
 @pytest.mark.parametrize("total", TOTALS)
 def test_every_small_total_at_many_levels(total):
-    levels = np.concatenate((np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0.5, 1e-3, 30)[1:], [1e-8, 1e-5, 1 - 1e-5])).tolist()
+    levels = np.concatenate(
+        (np.geomspace(1e-3, 0.5, 30), 1 - np.geomspace(0.5, 1e-3, 30)[1:], [1e-8, 1e-5, 1 - 1e-5])
+    ).tolist()
     checked = 0
     found = []
     for phi, values in problems([total]):

@@ -522,7 +522,9 @@ def spreads(n):
     ends = np.where(k == n - 1, 1.0, 0.0)
     return {
         "even": k,
-        "from three to a thousand": np.concatenate(([0.0], 3 * (1000 / 3) ** np.linspace(0, 1, n - 1) if n > 2 else [1000.0])),
+        "from three to a thousand": np.concatenate(
+            ([0.0], 3 * (1000 / 3) ** np.linspace(0, 1, n - 1) if n > 2 else [1000.0])
+        ),
         "powers of ten": 10**k,
         "minus powers of ten": -(10 ** k[::-1]),
         "powers of two": 2**k - 17,
