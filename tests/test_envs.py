@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.envs import frozenlake, riverswim
+from brmdp import theory
+from brmdp.envs import frozenlake, inventory, riverswim
 from oracles import planning as oracle
 
 
@@ -153,3 +154,25 @@ def test_the_inventorys_kernel_has_the_bits_of_a_dense_construction(seed):
     dense = brmdp.TabularMDP(kernel, problem.mdp.rewards, 0.95, admissible=problem.mdp.admissible)
     assert problem.mdp.pattern.same_as(dense.pattern)
     assert problem.mdp.probabilities.tobytes() == dense.probabilities.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: riverswim(10**9), "n must give at most 20,000,000 transitions; got 4,000,000,000"),
+        (
+            lambda: inventory(capacity=10**5, max_order=10**5),
+            "capacity, max_order and demand together must give at most",
+        ),
+        (lambda: theory.world_from_prior(0, 10**5, 2, 0.9), "n_states and n_actions must give at most"),
+    ],
+    ids=["river", "inventory", "prior"],
+)
+def test_a_world_beyond_all_memory_is_refused_at_once(make, named):
+    tracemalloc.start()
+    try:
+        with pytest.raises(brmdp.InvalidInputError, match=named):
+            make()
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()

@@ -238,3 +238,55 @@ def test_paths_may_be_text(tmp_path, monkeypatch):
 def test_the_digest_is_that_of_the_joined_parts():
     assert digest(["é|", b"\x00\xff", "end"]) == hashlib.sha256("é|".encode() + b"\x00\xffend").hexdigest()
     assert digest([]) == hashlib.sha256().hexdigest()
+
+
+def test_permissions_are_those_of_the_open_file_whatever_has_its_name(tmp_path, monkeypatch):
+    """In a folder of somebody else's, who puts a link in its place."""
+    path, victim = tmp_path / "file", tmp_path / "victim"
+    path.write_bytes(b"old")
+    path.chmod(0o666)
+    victim.write_bytes(b"secret")
+    victim.chmod(0o600)
+    create = _files._create_beside
+
+    def create_and_swap(target, mode):
+        descriptor, name = create(target, mode)
+        name.unlink()
+        name.symlink_to(victim)
+        return descriptor, name
+
+    monkeypatch.setattr(_files, "_create_beside", create_and_swap)
+    write_atomically(path, lambda stream: None)
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="files are locked on Unix alone")
+def test_what_another_user_left_and_only_he_may_remove_is_left_alone(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    left = _files._hidden(path, 0)
+    left.write_bytes(b"left")
+    unlink = Path.unlink
+
+    def refused(self, *args, **kwargs):
+        if self == left:
+            raise PermissionError(errno.EPERM, "Operation not permitted", str(self))
+        unlink(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    write_atomically(path, lambda stream: stream.write(b"new") and None)
+    assert path.read_bytes() == b"new"
+    assert left.read_bytes() == b"left"
+
+
+def test_a_folder_that_cannot_be_read_can_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    opened = os.open
+
+    def refused(name, *args, **kwargs):
+        if Path(name) == tmp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+        return opened(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refused)
+    write_atomically(path, lambda stream: stream.write(b"new") and None)
+    assert path.read_bytes() == b"new"

@@ -517,3 +517,29 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(brmdp.CorruptFileError, match="pipe is not a file"):
         brmdp.DirichletPosterior.load(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("name", ["format", "kind", "digest", "prior"])
+def test_text_beyond_unicode_is_refused(tmp_path, name):
+    content = {"format": "brmdp-1", "kind": "DirichletPosterior", "digest": "0", "prior": "1"}
+    arrays = {key: np.array(text) for key, text in content.items()}
+    arrays[name] = np.array([0x110000], dtype=np.uint32).view("U1").reshape(())
+    np.savez(tmp_path / "file.npz", **arrays)
+    with pytest.raises(brmdp.CorruptFileError, match=f"{name}.npy must hold characters"):
+        brmdp.DirichletPosterior.load(tmp_path / "file.npz")
+
+
+def test_what_interrupts_a_save_is_what_is_raised(saved, monkeypatch):
+    """And not that an archive cannot be closed in the middle of a member."""
+    posterior, path = saved
+    opened = zipfile.ZipFile.open
+
+    def interrupted(*args, **kwargs):
+        member = opened(*args, **kwargs)  # noqa: F841 - still open
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        posterior.save(path)
+    monkeypatch.undo()
+    type(posterior).load(path)

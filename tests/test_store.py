@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
+from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments import Computation, Experiment, Replication, Store, execute, find_stores, run_experiment
-from brmdp.experiments.parquet import _page_sizes
+from brmdp.experiments.parquet import _pages
 from brmdp.experiments.store import decode, encode, versions
 from tiny_experiments import tiny, with_tests_on_the_path
 
@@ -118,7 +118,7 @@ def test_no_changed_bit_of_the_description_ends_the_process(data):
     for position in range(len(data) - size, len(data)):
         spoilt = bytearray(data)
         spoilt[position] ^= 1 << position * 5 % 8
-        with contextlib.suppress(CorruptFileError):
+        with contextlib.suppress(CorruptFileError, OtherOriginError):  # the number of the format may be hit
             decode(bytes(spoilt), CASE, TINY.seed, 1, "the file")
             continue
         refused += 1
@@ -583,6 +583,54 @@ def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
         decode(bomb, CASE, TINY.seed, 1, "the file")
 
 
+def test_the_number_of_values_is_that_of_the_pages(data, never_unpacked, monkeypatch):
+    """A row may hold a list of any length, whatever the file's description says of it."""
+    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000_000)
+    schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
+    long = pa.array([np.zeros(1_000_000), *[None] * 59], schema.field("levels").type)
+    columns = [long if field.name == "levels" else pa.nulls(60, field.type) for field in schema]
+    bomb = with_facts_of(data, pa.table(columns, schema=schema), compression="zstd", write_statistics=False)
+    truth, lie = b"\x16" + number(1_000_059), b"\x16" + number(60, length=3)  # the fifth field, a long integer
+    assert len(truth) == len(lie)
+    begin = len(bomb) - 8 - int.from_bytes(bomb[-8:-4], "little")
+    assert bomb.count(truth, begin) == 1
+    bomb = bomb[:begin] + bomb[begin:].replace(truth, lie)
+    chunk = next(
+        c for c in map(pq.read_metadata(io.BytesIO(bomb)).row_group(0).column, range(12)) if c.num_values == 60
+    )
+    assert chunk.num_values == 60
+    with pytest.raises(CorruptFileError, match=r"its content must take at most 5,000,000 bytes; it would take 8,"):
+        decode(bomb, CASE, TINY.seed, 1, "the file")
+
+
+def number(value, length=0):
+    """As Thrift writes it, of at least so many bytes."""
+    value *= 2
+    digits = []
+    while value or len(digits) < length or not digits:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*digits[:-1], digits[-1] & 127])
+
+
+def test_texts_that_share_beginnings_are_not_unpacked(never_unpacked):
+    """Each takes a byte in the file, and a thousand in memory."""
+    texts = ["a" * length for length in range(3000)]
+    bomb = computed({"x": texts}, use_dictionary=False, column_encoding={"x": "DELTA_BYTE_ARRAY"})
+    assert len(bomb) < 10_000
+    with pytest.raises(CorruptFileError, match="encoding that is not read here"):
+        decode(bomb, COMPUTED, 1, 0, "the file")
+
+
+def test_what_is_no_file_cannot_hold_up_a_folder_without_a_description(store):
+    path = store.path(CASE, 0)
+    path.unlink()
+    os.mkfifo(path)
+    (store.directory / "experiment.json").unlink()
+    with Store.opened(store.directory.parent, TINY) as opened:
+        assert "is no file" in opened.status(CASE).damaged[0]
+
+
 COMPUTED = Computation("any", "optimism", {})
 
 
@@ -595,7 +643,7 @@ def test_the_size_of_a_page_is_its_own(never_unpacked, monkeypatch):
     """Whatever the file's description says: this is what the reader would unpack."""
     monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
     bomb = computed({"x": ["a" * 1_000_000]}, use_dictionary=False)
-    assert len(bomb) < 5_000
+    assert len(bomb) < 10_000
     with pytest.raises(CorruptFileError, match="its content must take at most 100,000 bytes; it would take 1,0"):
         decode(bomb, COMPUTED, 1, 0, "the file")
 
@@ -624,10 +672,12 @@ def test_page_sizes_agree_with_what_the_writer_says(data):
     for number in range(metadata.num_columns):
         chunk = metadata.column(number)
         begin = chunk.dictionary_page_offset or chunk.data_page_offset
-        sizes = list(_page_sizes(data, begin, begin + chunk.total_compressed_size))
-        assert len(sizes) == 1 + chunk.has_dictionary_page
-        headers = chunk.total_uncompressed_size - sum(sizes)
+        size, values = _pages(data, begin, begin + chunk.total_compressed_size)
+        headers = chunk.total_uncompressed_size - size
         assert 0 < headers < 300
+        assert chunk.num_values <= values <= 2 * chunk.num_values, "the dictionary's count, too"
+        with pytest.raises(CorruptFileError, match="the pages of a column do not fill its place"):
+            _pages(data, begin, begin + chunk.total_compressed_size - 1)
 
 
 def test_what_is_no_file_is_damage(store):

@@ -358,6 +358,26 @@ def test_what_is_said_of_a_reward_that_does_not_fit():
     assert "paid 0.25 for (state=0, action=1, next_state=4), where the model has 0." in str(caught.value)
 
 
+def test_one_large_reward_hides_no_other():
+    rewards = np.zeros((4, 2))
+    rewards[0, 0] = -1e6
+    world = World(Paying(Corridor(), lambda r, o, end: 0.5), 0.9, rewards=rewards)
+    world.reset(seed=1)
+    with pytest.raises(brmdp.RewardMismatchError, match=r"paid 0.5 .* the model has 0\."):
+        world.step(1)
+    world = World(Paying(Corridor(), lambda r, o, end: np.float32(-1e6 + 1e-2)), 0.9, rewards=rewards)
+    world.reset(seed=1)
+    world.step(0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_random_rewards_are_numbers(bad):
+    world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9, random_rewards=True)
+    world.reset(seed=1)
+    with pytest.raises(brmdp.InvalidInputError, match="the environment's reward must be finite; got"):
+        world.step(0)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_rewards_that_are_no_numbers_never_fit(bad):
     world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9)

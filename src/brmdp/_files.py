@@ -35,6 +35,7 @@ _LONGEST_NAME = 200
 _PRIVATE, _USUAL = 0o600, 0o666
 _BINARY = getattr(os, "O_BINARY", 0)
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
+_NO_FLUSHING = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
@@ -77,7 +78,7 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
     with os.fdopen(descriptor, "w+b") as stream:  # closing it releases the lock
         try:
             if replaced is not None:
-                _like(replaced, stream, temporary)
+                _like(replaced, stream.fileno())
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -141,6 +142,8 @@ def _held(name: Path) -> bool:
         if _is(name, descriptor):
             name.unlink()
         return False
+    except PermissionError:  # another user's, in a folder where only owners remove files
+        return True
     finally:
         os.close(descriptor)
 
@@ -174,22 +177,27 @@ def _hidden(target: Path, place: int | str) -> Path:
     return target.with_name(f".{name}.unfinished-{place}")
 
 
-def _like(replaced: os.stat_result, stream: BinaryIO, name: Path) -> None:
-    """Owner and permissions as before, as far as the system allows."""
+def _like(replaced: os.stat_result, descriptor: int) -> None:
+    """Owner and permissions as before, as far as the system allows; of the open file, whatever has its name by now."""
     if os.name != "posix":  # pragma: no cover
         return
-    own = os.fstat(stream.fileno())
+    own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid):
         with contextlib.suppress(OSError):
-            os.chown(name, replaced.st_uid, replaced.st_gid)
-    os.chmod(name, replaced.st_mode & 0o777)
+            os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
+    os.fchmod(descriptor, replaced.st_mode & 0o777)
 
 
 def _flush_folder(folder: Path) -> None:
-    """The entry of the moved file, too."""
-    if os.name == "posix":
+    """The entry of the moved file, too, where the system allows; the file itself is in place."""
+    if os.name != "posix":  # pragma: no cover
+        return
+    try:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FLUSHING:
+            raise

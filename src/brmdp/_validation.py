@@ -27,6 +27,7 @@ __all__ = [
     "as_positive_number",
     "as_rng",
     "first_bad",
+    "require_moderate",
     "rounding_of",
     "sum_tolerance",
 ]
@@ -35,6 +36,9 @@ LEAST_LEVEL = 1e-100
 
 SUM_TOLERANCE, COARSEST_SUM = 1e-8, 0.01
 """Probabilities must sum to one this closely: in double precision, and in whatever precision they came."""
+
+MOST_ENTRIES = 20_000_000
+"""Of the tables of a world that is made to order; each takes some hundred bytes on the way."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -161,6 +165,12 @@ def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> 
 def as_level(value: Any, name: str = "alpha") -> float:
     """A single level strictly between 0 and 1."""
     return float(as_levels(as_number(value, name, "a number strictly between 0 and 1"), name))
+
+
+def require_moderate(entries: int, what: str) -> None:
+    """Refuse a world with more entries than memory would hold, before any is made."""
+    if entries > MOST_ENTRIES:
+        raise InvalidInputError(f"{what} must give at most {MOST_ENTRIES:,} transitions; got {entries:,}")
 
 
 def as_index(value: Any, size: int, name: str) -> int:

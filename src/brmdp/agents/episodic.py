@@ -93,6 +93,7 @@ class Record:
     working: Working
     journal: list[tuple[Any, ...]] = field(default_factory=list)
 
+
 MOST_STEPS = 2**53
 LONGEST_PARTS = 10**8
 """Characters of the description of an agent's parts in a file, which may list levels for every pair."""

@@ -7,7 +7,6 @@ that joins later is asked by the first run it gets. Thread limits hold while a r
 from __future__ import annotations
 
 import gc
-import importlib
 import logging
 import os
 import pickle
@@ -18,12 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from brmdp._extras import optional
 from brmdp._validation import as_positive_number
+from brmdp._version import installed_version
 from brmdp.errors import ExperimentError
+from brmdp.experiments.origin import CODE, short
 from brmdp.risk.threads import one_blas_thread, one_thread
 
 __all__ = ["ClusterExecutor", "cluster_executor", "identity"]
@@ -54,17 +55,9 @@ COMPUTE = f"{OURS}.compute_here(work)"
 @lru_cache(maxsize=1)
 def identity() -> dict[str, str]:
     """What computes here: versions, and the digest of the code."""
-    found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for package in ("brmdp", "numpy", "scipy", "numba"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    try:
-        found["code"] = importlib.import_module("brmdp.experiments.origin").CODE[:12]
-    except (ImportError, AttributeError):
-        found["code"] = "unknown"
-    return found
+    ours = {"brmdp": installed_version(), "code": short(CODE)}
+    others = {package: version(package) for package in ("numpy", "scipy", "numba")}
+    return {"python": ".".join(platform.python_version_tuple()[:2]), **ours, **others}
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """Reading Parquet files from anywhere: what they would take in memory is checked before anything is unpacked.
 
 A file of a few megabytes may hold billions of equal numbers, or one long text many times over, and what it says about its own
-size need not be true. So the number of rows is that which is asked for, the columns are flat or known, and the size of every
-page is taken from its own header, which is what the reader goes by.
+size need not be true. So the number of rows is that which is asked for, the columns are flat or known, and sizes, numbers of values
+and encodings of every page are taken from its own header, which is what the reader goes by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from brmdp._extras import optional
@@ -24,10 +23,12 @@ LARGEST_HEADER = 2**24
 MOST_PARTS = 10**6
 """Most entries of a list in it."""
 
+WRITER = "parquet-cpp"
 
-def metadata_of(source: Any) -> dict[bytes, bytes]:
-    """What the file at a path, or with this content, says about itself, without reading the rest."""
-    found: dict[bytes, bytes] = dict(_opened(source).metadata.metadata or {})
+
+def metadata_of(data: bytes) -> dict[bytes, bytes]:
+    """What a file says about itself, without reading the rest."""
+    found: dict[bytes, bytes] = dict(_opened(data).metadata.metadata or {})
     return found
 
 
@@ -52,6 +53,8 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     """
     pa = optional("pyarrow")
     file = _opened(data)
+    if not str(file.metadata.created_by).startswith(WRITER):  # beyond the columns of some others, it reads on
+        raise CorruptFileError(f"it must have been written by Arrow; got {str(file.metadata.created_by)[:40]!r}")
     columns = file.schema_arrow.remove_metadata()
     if schema is not None and not columns.equals(schema):
         raise CorruptFileError(f"it must have the columns {schema.names} of their types; got {columns.names}")
@@ -81,11 +84,12 @@ def require_within_limits(data: bytes) -> None:
     _check_sizes(data, None)
 
 
-def _opened(source: Any, **options: Any) -> Any:
-    if isinstance(source, bytes):
-        source = optional("pyarrow").BufferReader(source)
+def _opened(data: bytes, **options: Any) -> Any:
     return optional("pyarrow.parquet").ParquetFile(
-        source, thrift_string_size_limit=LARGEST_HEADER, thrift_container_size_limit=MOST_PARTS, **options
+        optional("pyarrow").BufferReader(data),
+        thrift_string_size_limit=LARGEST_HEADER,
+        thrift_container_size_limit=MOST_PARTS,
+        **options,
     )
 
 
@@ -104,11 +108,11 @@ def _check_sizes(data: bytes, rows: int | None) -> None:
             chunk = column.get(CHUNK)
             if not isinstance(chunk, dict):
                 raise CorruptFileError("the description of a column is missing")
-            needed += max(_integer(chunk, NUMBER_OF_VALUES), height) * 8
             begin = _integer(chunk, FIRST_PAGE)
             if chunk.get(DICTIONARY_PAGE):
                 begin = min(begin, _integer(chunk, DICTIONARY_PAGE))
-            needed += sum(_page_sizes(data, begin, begin + _integer(chunk, PACKED_SIZE)))
+            sizes, values = _pages(data, begin, begin + _integer(chunk, PACKED_SIZE))
+            needed += sizes + max(values, _integer(chunk, NUMBER_OF_VALUES), height) * 8
     if not found == wanted == _integer(footer, NUMBER_OF_ROWS):
         raise CorruptFileError(f"it must have {wanted} rows; got {found}")
     if needed > LARGEST:
@@ -133,6 +137,11 @@ COLUMNS, ROWS_OF_GROUP = 1, 3
 CHUNK = 3
 NUMBER_OF_VALUES, PACKED_SIZE, FIRST_PAGE, DICTIONARY_PAGE = 5, 7, 9, 11
 PAGE_UNPACKED, PAGE_PACKED = 2, 3
+PAGE_VALUES = 1
+PAGE_KINDS = {5: 2, 7: 2, 8: 4}
+"""Headers of data, dictionaries and data of version 2, and where in them the encoding stands."""
+ENCODINGS = (0, 2, 3, 4, 8)
+"""Plain, by a dictionary, and runs: those in which a value takes no more than its own bytes, or is stored once."""
 DEEPEST = 12
 TAIL = 8
 """Bytes at the end of a file: the length of its description, and its mark."""
@@ -146,15 +155,25 @@ def _footer(data: bytes) -> dict[int, Any]:
     return _Compact(data, len(data) - TAIL - size).struct()
 
 
-def _page_sizes(data: bytes, begin: int, end: int) -> Iterator[int]:
-    """Bytes that each page between two places takes once it is unpacked."""
+def _pages(data: bytes, begin: int, end: int) -> tuple[int, int]:
+    """Bytes that the pages between two places take once they are unpacked, and values in them."""
     if not 0 <= begin <= end <= len(data):
         raise CorruptFileError("a column lies outside the file")
+    sizes = values = 0
     while begin < end:
         header = _Compact(data, begin)
-        sizes = header.struct()
-        yield _integer(sizes, PAGE_UNPACKED)
-        begin = header.at + _integer(sizes, PAGE_PACKED)
+        page = header.struct()
+        sizes += _integer(page, PAGE_UNPACKED)
+        for field, encoding in PAGE_KINDS.items():
+            kind = page.get(field)
+            if isinstance(kind, dict):
+                values += _integer(kind, PAGE_VALUES)
+                if _integer(kind, encoding) not in ENCODINGS:
+                    raise CorruptFileError(f"a page has an encoding that is not read here ({kind[encoding]})")
+        begin = header.at + _integer(page, PAGE_PACKED)
+    if begin != end:
+        raise CorruptFileError("the pages of a column do not fill its place")
+    return sizes, values
 
 
 def _integer(struct: dict[int, Any], field: int) -> int:
@@ -193,6 +212,8 @@ class _Compact:
         while (head := self._byte()) != 0:
             field = field + (head >> 4) if head >> 4 else self._integer()
             kind = head & 15
+            if field in found:
+                raise CorruptFileError(f"its description says something twice (field {field})")
             found[field] = None if kind in (TRUE, FALSE) else self._value(kind, depth)
         return found
 

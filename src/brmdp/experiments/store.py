@@ -463,7 +463,7 @@ class Store:
         found = []
         for path in self._run_files():
             try:
-                facts = _facts(metadata_of(path)[b"brmdp"].decode(), path)
+                facts = _facts(metadata_of(_content_of(path, LARGEST))[b"brmdp"].decode(), path)
                 found.append((facts["case"]["name"], facts["code"], facts["world"]))
             except OtherOriginError:
                 raise

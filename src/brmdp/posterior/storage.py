@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,10 +52,15 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
             raise InvalidInputError(f"{name} must hold numbers or text to be saved; got dtype {array.dtype}")
 
     def write(stream: BinaryIO) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
+        try:
             for name, array in content.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+        except BaseException:
+            archive.fp = None  # or closing it would fail in the middle of a member, and hide the reason
+            raise
+        archive.close()
 
     write_atomically(path, write)
 
@@ -129,6 +135,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
             raise InvalidInputError(f"{member.filename} must hold {size} bytes for an array of shape {shape}")
     with archive.open(member) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False, max_header_size=LONGEST_HEADER)
+    if dtype.kind == "U" and (np.frombuffer(array.tobytes(), f"{dtype.byteorder}u4") > sys.maxunicode).any():
+        raise InvalidInputError(f"{member.filename} must hold characters")
     return array
 
 

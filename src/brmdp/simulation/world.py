@@ -10,6 +10,7 @@ outcome that happened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -27,8 +28,8 @@ __all__ = ["World"]
 LARGEST_DENSE = 4_000_000
 """Most numbers in a dense array that was not asked for."""
 
-REWARD_TOLERANCE = 1e-6
-"""Rewards agree within this fraction of the model's largest: environments may compute in single precision."""
+REWARD_TOLERANCE, REWARD_ROUNDING = 1e-6, 1e-9
+"""Rewards agree within this fraction of the model's, for environments may compute in single precision, and of the largest."""
 
 
 class World:
@@ -63,8 +64,8 @@ class World:
     Notes
     -----
     :meth:`step` compares the reward received with the model's r(s, a, s') and raises :class:`brmdp.RewardMismatchError` if they
-    differ by more than a millionth of the model's largest reward. Where the table ``P`` lists several outcomes with the same next
-    state, one of which happened, any of their rewards will do.
+    differ by more than a millionth of the latter and a billionth of the model's largest reward. Where the table ``P`` lists several
+    outcomes with the same next state, one of which happened, any of their rewards will do.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class World:
             raise InvalidInputError(
                 f"rewards must be given for {self.env}: it has no env.unwrapped.P to take them from"
             )
-        self._reward_tolerance: float = REWARD_TOLERANCE * _largest(self.rewards)
+        self._rounding: float = REWARD_ROUNDING * _largest(self.rewards)
 
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
@@ -181,6 +182,8 @@ class World:
             reward = _as_reward(reward)
         if not self.random_rewards:
             self._check_reward(action, observation, following, reward, info)
+        elif not math.isfinite(reward):
+            raise InvalidInputError(f"the environment's reward must be finite; got {reward}")
         then = self.reset() if terminated or truncated else following
         self._state = then
         return following, reward, then, info
@@ -197,7 +200,7 @@ class World:
             expected = self._paid[key] = self._model_rewards(*key)
         if reward in expected:
             return
-        if not any(abs(reward - one) <= self._reward_tolerance for one in expected):
+        if not any(self._agrees(reward, one) for one in expected):
             listed = " or ".join(f"{one:.10g}" for one in expected)
             end = f", where the episode ended with observation {observation}" if following != observation else ""
             raise RewardMismatchError(
@@ -227,6 +230,10 @@ class World:
         if paid:
             return tuple(sorted(paid))
         return (self._reward_of(state, action, following),)
+
+    def _agrees(self, rewards: Any, model: Any) -> Any:
+        """Whether rewards are the model's, up to rounding."""
+        return abs(rewards - model) <= REWARD_TOLERANCE * abs(model) + self._rounding
 
     def _reward_of(self, state: int, action: int, following: int) -> float:
         """r(s, a, s') of the model."""
@@ -262,7 +269,7 @@ class World:
             if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbancePosterior):
                 continue
             model = belief.gather_rewards(form)
-            off = compared & ~(np.abs(rewards - model) <= self._reward_tolerance)
+            off = compared & ~self._agrees(rewards, model)
             if not off.any():
                 return
         first = int(np.argmax(off))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brmdp._validation import FloatArray, as_float_array, as_rng, first_bad
+from brmdp._validation import FloatArray, as_float_array, as_positive_int, as_rng, first_bad, require_moderate
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.posterior import DirichletPosterior
@@ -38,6 +38,8 @@ def world_from_prior(
         Known rewards; by default r(s,a) uniform on [0, 1].
     """
     stream = as_rng(rng)
+    n_states, n_actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+    require_moderate(n_states * n_actions * n_states, "n_states and n_actions")
     kernel = DirichletPosterior.uniform(n_states, n_actions, concentration).sample(rng=stream)[0]
     known = stream.random((n_states, n_actions)) if rewards is None else _in_unit_interval(rewards)
     return TabularMDP(kernel, known, discount)
