@@ -187,7 +187,7 @@ def agent_of(belief):
 def test_an_agent_with_a_belief_of_ones_own_is_saved_or_names_the_method(tmp_path):
     agent = agent_of(Jittered(PHI))
     agent.observe(0, agent.act(0), 1)
-    with pytest.raises(INVALID, match="belief must have arrays, from_arrays to be saved; Jittered has not"):
+    with pytest.raises(INVALID, match=r"a Jittered cannot be saved: .* missing: arrays, from_arrays"):
         agent.save(tmp_path / "agent.npz")
     assert not list(tmp_path.iterdir())
     agent = agent_of(Storable(PHI))
@@ -354,3 +354,18 @@ def test_translation_is_probed():
     )
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by"):
         CASE.plan(stretched)
+
+
+class Careless(brmdp.MonteCarlo):
+    """A method of one's own inside the library's measure: its rows end too early."""
+
+    def bind(self, belief, levels):
+        bound = super().bind(belief, levels)
+        rows = bound.rows
+        bound.rows = lambda *arguments, **options: rows(*arguments, **options)[:-1]
+        return bound
+
+
+def test_a_method_of_ones_own_is_checked_inside_the_librarys_measure():
+    with pytest.raises(brmdp.RiskMeasureError, match=r"Careless\.rows must hold one number per possible transition"):
+        CASE.plan(brmdp.Quantile(0.2, method=Careless(samples=50, rng=0)))
