@@ -236,7 +236,9 @@ def test_an_agent_keeps_a_subclass_of_the_librarys_belief(tmp_path):
     assert isinstance(brmdp.Agent.load(tmp_path / "agent.npz", belief=Forgetful).belief, Forgetful)
 
 
-@pytest.mark.parametrize("belief", [disturbance(14).belief, scenarios(15).belief], ids=lambda belief: type(belief).__name__)
+@pytest.mark.parametrize(
+    "belief", [disturbance(14).belief, scenarios(15).belief], ids=lambda belief: type(belief).__name__
+)
 def test_a_copy_of_a_subclass_is_one(belief):
     named = type("Named", (type(belief),), {})
     named_belief = named.from_arrays(belief.arrays(), "here")

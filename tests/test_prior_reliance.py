@@ -188,9 +188,17 @@ def test_beliefs_that_do_not_tell_have_none():
     ("evidence", "observed", "message"),
     [
         (lambda n: np.ones(n), np.ones, r"evidence must give two arrays, of prior and of data; got ndarray"),
-        (lambda n: (np.zeros(n), np.zeros(n)), np.ones, r"evidence must not be zero in both arrays; it is for .* state 0"),
+        (
+            lambda n: (np.zeros(n), np.zeros(n)),
+            np.ones,
+            r"evidence must not be zero in both arrays; it is for .* state 0",
+        ),
         (lambda n: (np.ones(n), -np.ones(n)), np.ones, r"evidence must not be negative; got -1"),
-        (lambda n: (np.ones(n), np.ones(n)), lambda n: np.ones(n + 1), r"observed_states must give one number per state"),
+        (
+            lambda n: (np.ones(n), np.ones(n)),
+            lambda n: np.ones(n + 1),
+            r"observed_states must give one number per state",
+        ),
         (lambda n: (np.ones(n), np.ones(n)), lambda n: -np.ones(n), r"observed_states must not be negative"),
         (lambda n: (np.ones(n), np.ones(n)), lambda n: np.full(n, np.nan), r"observed_states must be finite"),
     ],

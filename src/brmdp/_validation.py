@@ -189,7 +189,9 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
         array = _as_integers(array)
     if array.dtype.kind not in "iu":
         first = next((item for item in array.flat if not _is_integer(item)), array.flat[0])
-        raise InvalidInputError(f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {first!s:.40}")
+        raise InvalidInputError(
+            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {first!s:.40}"
+        )
     bad = (array < 0) | (array >= size)
     if bad.any():
         where = first_bad(bad)

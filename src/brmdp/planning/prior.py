@@ -250,7 +250,9 @@ def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
 def _checked_evidence(found: Any, posterior: Belief) -> tuple[FloatArray, FloatArray]:
     name, n = type(posterior).__name__, posterior.pattern.n_states
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise InvalidInputError(f"{name}.evidence must give two arrays, of prior and of data; got {type(found).__name__}")
+        raise InvalidInputError(
+            f"{name}.evidence must give two arrays, of prior and of data; got {type(found).__name__}"
+        )
     prior, data = (_checked(weights, n, posterior, "evidence") for weights in found)
     if (prior + data <= 0.0).any():
         where = int(np.argmax(prior + data <= 0.0))

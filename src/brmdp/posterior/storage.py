@@ -51,10 +51,16 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
             raise InvalidInputError(f"{name} must hold numbers or text to be saved; got dtype {array.dtype}")
 
     def write(stream: BinaryIO) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
+        try:
             for name, array in content.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+            archive.close()
+        except BaseException:
+            # the file is thrown away; closing the archive could fail over a member still open, and hide an interruption
+            archive.fp = None
+            raise
 
     write_atomically(path, write)
 
