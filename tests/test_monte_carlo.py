@@ -277,7 +277,7 @@ def test_a_sampled_plan_says_so_and_what_its_bound_bounds(options):
         got = case.plan(risk, **options)
         assert got.basis == "sampled"
         assert got.status == ("not converged" if options else "sampled")
-        assert f"error_bound={got.error_bound:.2g} of the sampled problem" in repr(got)
+        assert f"policy_gap={got.policy_gap:.2g} (both of the sampled problem)" in repr(got)
         if not options:
             assert got.error_bound < 1e-8 < 0.1 < np.abs(got.values - exact.values).max()
     near = case.plan(brmdp.Quantile(0.1, "saddlepoint"))

@@ -10,7 +10,7 @@ import brmdp
 from brmdp import agents
 from brmdp.risk.measures import DRAW_SEED, DRAWS
 from foreign import Altered, Boastful, Jittered, MeanPlus, Storable, Sure
-from problems import dense, problem
+from problems import dense, disturbance, problem, scenarios
 
 CASE = dense(1)
 PHI = CASE.belief.concentration()
@@ -187,7 +187,7 @@ def agent_of(belief):
 def test_an_agent_with_a_belief_of_ones_own_is_saved_or_names_the_method(tmp_path):
     agent = agent_of(Jittered(PHI))
     agent.observe(0, agent.act(0), 1)
-    with pytest.raises(INVALID, match="belief must have arrays, from_arrays to be saved; Jittered has not"):
+    with pytest.raises(INVALID, match=r"a Jittered cannot be saved: .* missing: arrays, from_arrays"):
         agent.save(tmp_path / "agent.npz")
     assert not list(tmp_path.iterdir())
     agent = agent_of(Storable(PHI))
@@ -208,6 +208,44 @@ def test_an_agent_names_what_its_belief_lacks():
 
     with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid has not"):
         agent_of(Rigid(PHI))
+
+
+class Forgetful(brmdp.DirichletPosterior):
+    """Learns from every other observation only."""
+
+    odd = False
+
+    def observe(self, state, action, next_state):
+        self.odd = not self.odd
+        if self.odd:
+            super().observe(state, action, next_state)
+
+
+def test_an_agent_keeps_a_subclass_of_the_librarys_belief(tmp_path):
+    agent = brmdp.Agent(
+        Forgetful(np.ones((3, 2, 3))), np.eye(3)[:, :2], 0.9, risk=brmdp.Mean(), restart=brmdp.agents.EveryStep(), rng=0
+    )
+    for _ in range(10):
+        agent.observe(0, agent.act(0), 1)
+    agent.act(0)
+    assert isinstance(agent.belief, Forgetful)
+    assert agent.belief.counts().sum() == 5
+    agent.save(tmp_path / "agent.npz")
+    with pytest.raises(INVALID, match=r"belief was a Forgetful"):
+        brmdp.Agent.load(tmp_path / "agent.npz")
+    assert isinstance(brmdp.Agent.load(tmp_path / "agent.npz", belief=Forgetful).belief, Forgetful)
+
+
+@pytest.mark.parametrize(
+    "belief", [disturbance(14).belief, scenarios(15).belief], ids=lambda belief: type(belief).__name__
+)
+def test_a_copy_of_a_subclass_is_one(belief):
+    named = type("Named", (type(belief),), {})
+    named_belief = named.from_arrays(belief.arrays(), "here")
+    named_belief.name = "mine"
+    twin = named_belief.copy()
+    assert type(twin) is named
+    assert twin.name == "mine"
 
 
 # --- measures ---------------------------------------------------------------------------------------------------------
@@ -354,3 +392,18 @@ def test_translation_is_probed():
     )
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by"):
         CASE.plan(stretched)
+
+
+class Careless(brmdp.MonteCarlo):
+    """A method of one's own inside the library's measure: its rows end too early."""
+
+    def bind(self, belief, levels):
+        bound = super().bind(belief, levels)
+        rows = bound.rows
+        bound.rows = lambda *arguments, **options: rows(*arguments, **options)[:-1]
+        return bound
+
+
+def test_a_method_of_ones_own_is_checked_inside_the_librarys_measure():
+    with pytest.raises(brmdp.RiskMeasureError, match=r"Careless\.rows must hold one number per possible transition"):
+        CASE.plan(brmdp.Quantile(0.2, method=Careless(samples=50, rng=0)))

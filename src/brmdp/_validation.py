@@ -198,8 +198,9 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
     if array.dtype.kind == "O":
         array = _as_integers(array)
     if array.dtype.kind not in "iu":
+        first = next((item for item in array.flat if not _is_integer(item)), array.flat[0])
         raise InvalidInputError(
-            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {array.flat[0]!s:.40}"
+            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {first!s:.40}"
         )
     bad = (array < 0) | (array >= size)
     if bad.any():
@@ -211,9 +212,13 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
 
 def _as_integers(array: NDArray[Any]) -> NDArray[Any]:
     """Integers that came as objects, as some tables have them; anything else is left as it is."""
-    if all(hasattr(item, "__index__") and not isinstance(item, bool | np.bool_) for item in array.flat):
+    if all(_is_integer(item) for item in array.flat):
         return np.array([operator.index(item) for item in array.flat]).reshape(array.shape)
     return array
+
+
+def _is_integer(item: Any) -> bool:
+    return hasattr(item, "__index__") and not isinstance(item, bool | np.bool_)
 
 
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:

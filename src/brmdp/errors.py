@@ -89,4 +89,4 @@ class OtherOriginError(ExperimentError):
 
 
 class PriorWarning(UserWarning):
-    """A plan or a certificate rests on the prior more than on data; its field ``prior`` has the figures."""
+    """A plan or a certificate rests heavily on the prior; its field ``prior`` has the figures."""

@@ -207,9 +207,7 @@ class Agent(EpisodicAgent):
     ) -> None:
         if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
             raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
-        _require_members(
-            belief, ("copy", "n_states", "n_actions", "mean_entries", "gather_rewards"), "to plan and learn"
-        )
+        _require_members(belief, ("copy", "observe", "mean_entries", "gather_rewards"), "to plan and learn")
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")

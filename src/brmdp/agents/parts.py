@@ -61,7 +61,7 @@ def require_foreign_parts(descriptions: dict[str, Any], given: dict[str, Any]) -
     for role, description in descriptions.items():
         if isinstance(description, dict) and "foreign" in description and given[role] is None:
             raise InvalidInputError(
-                f"{role} was a {description['foreign']}, which is not all part of brmdp: pass it as load(path, {role}=…)"
+                f"{role} was a {description['foreign']}, which is not one of brmdp's own: pass it as load(path, {role}=…)"
             )
 
 

@@ -23,7 +23,7 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
 from brmdp.risk.base import BoundRisk
 
-__all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep"]
+__all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
 
 DENSE_STATES = 600
 """Up to this many states Newton's system is solved by dense elimination, beyond it iteratively or in a band."""
@@ -191,13 +191,13 @@ class Bellman:
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
         kernel = sparse.csr_array((rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n))
         if self._krylov_failed:
-            direct = self._banded(kernel, gap)
+            direct = solve_in_band(kernel, self.discount, gap)
             if direct is not None:
                 return direct
         step, solved = self._iterative(kernel, gap)
         if not solved and not self._krylov_failed:
             self._krylov_failed = True
-            direct = self._banded(kernel, gap)
+            direct = solve_in_band(kernel, self.discount, gap)
             return step if direct is None else direct
         return step
 
@@ -221,26 +221,27 @@ class Bellman:
                 return step, True
         return step, False
 
-    def _banded(self, kernel: sparse.csr_array, gap: FloatArray) -> FloatArray | None:
-        """Elimination within the band that is left once neighbours are numbered alike; None if it is too wide.
 
-        Krylov methods carry news one state per iteration, so they fail on long chains; there the band is narrow.
-        """
-        n = gap.size
-        order = reverse_cuthill_mckee(kernel)
-        place = np.empty(n, dtype=np.int64)
-        place[order] = np.arange(n)
-        rows = place[np.repeat(np.arange(n), np.diff(kernel.indptr))]
-        columns = place[kernel.indices]
-        below, above = max(0, int((rows - columns).max())), max(0, int((columns - rows).max()))
-        if n * (2 * below + above + 1) > BAND_ENTRIES:
-            return None
-        band = np.zeros((below + above + 1, n))
-        np.add.at(band, (above + rows - columns, columns), -self.discount * kernel.data)
-        band[above] += 1.0
-        step = np.empty(n)
-        try:
-            step[order] = solve_banded((below, above), band, gap[order], overwrite_ab=True, check_finite=False)
-        except np.linalg.LinAlgError:  # only if the rows are no probabilities
-            return None
-        return step if np.isfinite(step).all() else None
+def solve_in_band(kernel: sparse.csr_array, discount: float, right: FloatArray) -> FloatArray | None:
+    """(I − γ kernel)⁻¹ right by elimination within the band left once neighbours are numbered alike; None if it is too wide.
+
+    Krylov methods carry news one state per iteration, so they fail on long chains; there the band is narrow.
+    """
+    n = right.size
+    order = reverse_cuthill_mckee(kernel)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    rows = place[np.repeat(np.arange(n), np.diff(kernel.indptr))]
+    columns = place[kernel.indices]
+    below, above = max(0, int((rows - columns).max())), max(0, int((columns - rows).max()))
+    if n * (2 * below + above + 1) > BAND_ENTRIES:
+        return None
+    band = np.zeros((below + above + 1, n))
+    np.add.at(band, (above + rows - columns, columns), -discount * kernel.data)
+    band[above] += 1.0
+    step = np.empty(n)
+    try:
+        step[order] = solve_banded((below, above), band, right[order], overwrite_ab=True, check_finite=False)
+    except np.linalg.LinAlgError:  # only if the rows are no probabilities
+        return None
+    return step if np.isfinite(step).all() else None

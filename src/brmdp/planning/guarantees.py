@@ -55,7 +55,6 @@ __all__ = [
 LARGE = 2_000
 """Beyond this many states the coverage check is skipped unless asked for: every draw needs a policy evaluation."""
 
-
 CONTRADICTION = 1e-6
 """A certificate is contradicted if as few draws within its bounds have a smaller probability, were the confidence right."""
 
@@ -117,7 +116,9 @@ class Certificate:
                 f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)."
             )
         if self.prior is not None and self.prior.outweighs:
-            text += f"\nThe posterior is mostly prior where it matters. {self.prior}"
+            text += f"\nThe posterior rests heavily on the prior. {self.prior}"
+        elif self.prior is not None and self.prior.never_observed.size:
+            text += f"\n{self.prior.unseen()}; there only the prior speaks."
         return text
 
 

@@ -14,6 +14,9 @@ The prior *outweighs the data* (:attr:`PriorReliance.outweighs`) if
 
 The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior speaks is often just the caution
 that was asked for, and no reason to warn.
+
+The rule counts time, not money. A pair never observed that the policy meets rarely stays below it, however much hangs on that
+pair: look at :attr:`PriorReliance.never_observed` where rare states are costly. A certificate names the number of such pairs.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array,
 from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.bellman import solve_in_band
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import is_own, mean_of, require_belief
 from brmdp.risk.threads import one_blas_thread
@@ -73,11 +77,13 @@ class PriorReliance:
     never_observed_visits : float
         Share of its time in these states.
     observations : int
-        Observations of the pairs that the policy uses (of a shared disturbance: once for each).
+        Observations of the pairs that the policy uses (one of a shared disturbance counts in every pair).
     start : str
         Where time begins: "given", "observed states" (the distribution of the states that data come from) or "uniform".
     accuracy : float
-        The shares of time are right to this (beyond 200 states they are computed iteratively).
+        The shares of time are within this of the truth (beyond 200 states they are computed iteratively).
+    n_states : int
+        Number of states, and so of pairs that the policy uses.
     """
 
     share: float
@@ -87,6 +93,7 @@ class PriorReliance:
     observations: int
     start: str
     accuracy: float
+    n_states: int
 
     @property
     def outweighs(self) -> bool:
@@ -96,12 +103,20 @@ class PriorReliance:
     def __str__(self) -> str:
         text = (
             f"The policy spends {_percent(self.outweighed)} of its discounted time in pairs where the prior outweighs the data; "
-            f"the prior's mean share is {_percent(self.share)}.\n{self.never_observed.size} of its pairs were never observed; "
-            f"it spends {_percent(self.never_observed_visits)} of its time in them (start: {self.start})."
+            f"the prior's mean share is {_percent(self.share)}.\n{self.unseen()} (start: {self.start})."
         )
+        if self.accuracy > _ACCURACY:
+            text += f" These shares are only known to within {_percent(self.accuracy)}."
         if self.observations == 0 and self.share > 0.0:
-            text += " None of its pairs was observed: data inside a concentration count as prior, pass them to observe."
+            text += " None of its pairs was observed; data already inside a concentration count as prior: pass them to observe."
         return text
+
+    def unseen(self) -> str:
+        """The pairs never observed, in words."""
+        return (
+            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, where it spends "
+            f"{_percent(self.never_observed_visits)} of its time"
+        )
 
 
 def prior_reliance(posterior: Belief, policy: Any, discount: float, *, start: Any = None) -> PriorReliance | None:
@@ -138,8 +153,8 @@ def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
     """Warn if the prior outweighs the data; ``depth`` frames up is who asked."""
     if found is not None and found.outweighs:
         warnings.warn(
-            f"this {what} rests on the prior more than on data. {found}\nGive the belief more data or a prior that leaves out "
-            "what is impossible (possible=…); figures: the field prior",
+            f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior that rules out what is "
+            "impossible (DirichletPosterior: possible=…). The field prior has these figures",
             PriorWarning,
             stacklevel=depth + 1,
         )
@@ -157,16 +172,16 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
     if not callable(evidence):
         return None
     pairs = np.arange(n) * pattern.n_actions + policy
-    prior, data = evidence(pairs)
-    if not is_own(posterior):
-        prior, data = (_checked(weights, n, type(posterior).__name__) for weights in (prior, data))
+    prior, data = evidence(pairs) if is_own(posterior) else _checked_evidence(evidence(pairs), posterior)
     doubtful = ~_known(pattern, pairs)
     weight = np.where(doubtful, prior, 0.0)
     shares = weight / np.where(doubtful, prior + data, 1.0)
     origin = "given"
     if begin is None:
         observed: Any = getattr(posterior, "observed_states", None)
-        seen = observed() if callable(observed) else np.zeros(n)
+        seen = np.zeros(n)
+        if callable(observed):
+            seen = observed() if is_own(posterior) else _checked(observed(), n, posterior, "observed_states")
         total = float(seen.sum())
         origin = "observed states" if total > 0.0 else "uniform"
         begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
@@ -184,6 +199,7 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
         observations=round(float(data.sum())),
         start=origin,
         accuracy=accuracy,
+        n_states=n,
     )
 
 
@@ -217,20 +233,40 @@ def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
         operator = LinearOperator((n, n), matvec=lambda x: x - discount * (back @ x), dtype=np.float64)
         near, _ = bicgstab(operator, arriving, x0=start, rtol=1e-3, atol=0.0, maxiter=100)
         time = near if np.isfinite(near).all() else start
-    for _ in range(_MOST_SWEEPS):
+    for sweep in range(_MOST_SWEEPS):
         # (I − γPᵀ)⁻¹ has the 1-norm 1/(1 − γ), and every sweep shrinks the error by γ
         following = arriving + discount * (back @ time)
         error = discount * float(np.abs(following - time).sum()) / (1.0 - discount)
         time = following
         if error <= _ACCURACY:
             break
+        if sweep == _CHEAP_SWEEPS:
+            # a long chain, as a rule
+            direct = solve_in_band(back, discount, arriving)
+            time = time if direct is None else direct
     return time, max(error, 1e-9)
 
 
-def _checked(weights: Any, n: int, name: str) -> FloatArray:
-    array = as_float_array(weights, f"{name}.evidence")
-    if array.shape != (n,) or (array < 0.0).any():
-        raise InvalidInputError(f"{name}.evidence must give two arrays of {n} numbers, not negative; got {array.shape}")
+def _checked_evidence(found: Any, posterior: Belief) -> tuple[FloatArray, FloatArray]:
+    name, n = type(posterior).__name__, posterior.pattern.n_states
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise InvalidInputError(
+            f"{name}.evidence must give two arrays, of prior and of data; got {type(found).__name__}"
+        )
+    prior, data = (_checked(weights, n, posterior, "evidence") for weights in found)
+    if (prior + data <= 0.0).any():
+        where = int(np.argmax(prior + data <= 0.0))
+        raise InvalidInputError(f"{name}.evidence must not be zero in both arrays; it is for the pair of state {where}")
+    return prior, data
+
+
+def _checked(numbers: Any, n: int, posterior: Belief, method: str) -> FloatArray:
+    source = f"{type(posterior).__name__}.{method}"
+    array = as_float_array(numbers, source)
+    if array.shape != (n,):
+        raise InvalidInputError(f"{source} must give one number per state, ({n},); got shape {array.shape}")
+    if (array < 0.0).any():
+        raise InvalidInputError(f"{source} must not be negative; got {array.min()} for state {int(array.argmin())}")
     return array
 
 

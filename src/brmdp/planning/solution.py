@@ -112,7 +112,7 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"Solution(status={self.status!r}, {self.values.size} states, iterations={self.iterations}, "
-            f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}"
-            f"{' of the sampled problem' if self.basis == SAMPLED else ''}, policy_gap={self.policy_gap:.2g}, "
+            f"residual={self.residual:.2g}, error_bound={self.error_bound:.2g}, policy_gap={self.policy_gap:.2g}"
+            f"{' (both of the sampled problem)' if self.basis == SAMPLED else ''}, "
             f"tied={int(self.tied.sum())} states{', rests on the prior' if self.prior and self.prior.outweighs else ''})"
         )

@@ -27,6 +27,8 @@ class Belief(Protocol):
       (see :class:`brmdp.PriorReliance`): two arrays, the prior's weight in observations and the number of observations, one
       number per pair. ``observed_states()`` is the (S,) number of observations made in each state.
     - ``arrays()`` and ``from_arrays(arrays, source)`` let an agent be saved.
+
+    Agents also need ``observe(state, action, next_state)`` and ``copy()``, which gives an independent belief.
     """
 
     @property

@@ -176,9 +176,11 @@ class DirichletPosterior(OnPattern, Stored):
             raise ImpossibleTransitionError(f"observation {k} is impossible")
         return entries.astype(np.int64)
 
-    def copy(self) -> DirichletPosterior:
-        """An independent posterior with the same prior and counts."""
-        twin = DirichletPosterior.__new__(DirichletPosterior)
+    def copy(self) -> Self:
+        """An independent posterior with the same prior and counts, and of the same type."""
+        twin = type(self).__new__(type(self))
+        # what a subclass keeps besides
+        twin.__dict__.update(self.__dict__)
         # the prior never changes
         twin._set(self.pattern, self._prior, self._counts.copy())
         return twin

@@ -186,9 +186,11 @@ class DisturbancePosterior(OnPattern, Stored):
             )
         return int(candidates[0])
 
-    def copy(self) -> DisturbancePosterior:
-        """An independent posterior with the same prior and counts."""
-        twin = DisturbancePosterior.__new__(DisturbancePosterior)
+    def copy(self) -> Self:
+        """An independent posterior with the same prior and counts, and of the same type."""
+        twin = type(self).__new__(type(self))
+        # what a subclass keeps besides
+        twin.__dict__.update(self.__dict__)
         twin._set(self.outcomes, self._prior.copy(), self._counts.copy())
         return twin
 

@@ -92,9 +92,11 @@ class ScenarioPosterior(OnPattern, Stored):
             weights = updated / total
         self.weights = weights
 
-    def copy(self) -> ScenarioPosterior:
-        """An independent posterior with the same kernels and weights."""
-        twin = ScenarioPosterior.__new__(ScenarioPosterior)
+    def copy(self) -> Self:
+        """An independent posterior with the same kernels and weights, and of the same type."""
+        twin = type(self).__new__(type(self))
+        # what a subclass keeps besides
+        twin.__dict__.update(self.__dict__)
         twin._set(self.pattern, self.scenario_entries, self.weights.copy())
         return twin
 

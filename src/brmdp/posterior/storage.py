@@ -57,10 +57,11 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
             for name, array in content.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+            archive.close()
         except BaseException:
-            archive.fp = None  # or closing it would fail in the middle of a member, and hide the reason
+            # the file is thrown away; closing the archive could fail over a member still open, and hide an interruption
+            archive.fp = None
             raise
-        archive.close()
 
     write_atomically(path, write)
 

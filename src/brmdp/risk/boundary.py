@@ -41,11 +41,18 @@ def require_risk(risk: Any) -> None:
 
 
 def bind_risk(risk: RiskMeasure, belief: Belief) -> BoundRisk:
-    """Apply a risk measure to a belief; one that is not the library's (a subclass is not) is checked from then on."""
+    """Apply a risk measure to a belief; if it, its method or what it binds to is not the library's, it is checked from then on.
+
+    A subclass is not the library's.
+    """
     require_risk(risk)
     bound = risk.bind(belief)
-    kind = type(risk)
-    return bound if kind.__module__.startswith("brmdp.") else CheckedRisk(bound, belief.pattern, kind.__name__)
+    method = getattr(risk, "method", "")
+    for part in (risk, bound) if isinstance(method, str) else (risk, method, bound):
+        kind = type(part)
+        if not kind.__module__.startswith("brmdp."):
+            return CheckedRisk(bound, belief.pattern, kind.__name__)
+    return bound
 
 
 class CheckedRisk:
