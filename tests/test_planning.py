@@ -487,15 +487,15 @@ def test_lowest_index_among_exact_ties():
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
-    """The second action is better by ``share`` of 2η + 32ε·max|V|/(1 − γ) = (4 · 8 + 32 · 2) ε·max|V| at γ = 1/2, η = 8ε·max|w|."""
-    width = 2 * (8 + 16 / 0.5) * np.finfo(float).eps * 2.0 * scale
+    """The second action is better by ``share`` of 2η + 32ε·max|V|/(1 − γ) at γ = 1/2; η = (1 + 8)ε·max|w| for rows of one successor."""
+    width = 2 * (9 + 16 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
     kernel[:, :, 1] = 1.0
     rewards = scale * np.array([[0.5, 0.5], [1.0, -1.0]])
     rewards[0, 1] += share * width
     mdp = brmdp.TabularMDP(kernel, rewards, 0.5)
     got = brmdp.solve(mdp, tolerance=None if tolerance is None else tolerance * scale)
-    assert got.tie_width == pytest.approx(width, rel=1e-12)
+    assert got.tie_width == pytest.approx(width, rel=1e-12, abs=0.0)
     assert got.tied.tolist() == [share < 1, False]
     assert got.policy[0] == (0 if share < 1 else 1)
     np.testing.assert_array_equal(got.tied_actions()[0], [share < 1, True])
