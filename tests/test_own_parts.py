@@ -206,7 +206,7 @@ def test_an_agent_names_what_its_belief_lacks():
         def copy(self):
             raise AttributeError
 
-    with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid has not"):
+    with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid does not"):
         agent_of(Rigid(PHI))
 
 

@@ -28,7 +28,7 @@ LARGEST_DENSE = 4_000_000
 """Most numbers in a dense array that was not asked for."""
 
 REWARD_TOLERANCE = 1e-6
-"""Rewards agree within this fraction of the model's largest: environments may compute in single precision."""
+"""Rewards agree within this fraction of the model's, or of its smallest: environments may compute in single precision."""
 
 
 class World:
@@ -63,8 +63,8 @@ class World:
     Notes
     -----
     :meth:`step` compares the reward received with the model's r(s, a, s') and raises :class:`brmdp.RewardMismatchError` if they
-    differ by more than a millionth of the model's largest reward. Where the table ``P`` lists several outcomes with the same next
-    state, one of which happened, any of their rewards will do.
+    differ by more than a millionth of it (or of the model's smallest reward above zero in size). Where the table ``P`` lists
+    several outcomes with the same next state, one of which happened, any of their rewards will do.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class World:
             raise InvalidInputError(
                 f"rewards must be given for {self.env}: it has no env.unwrapped.P to take them from"
             )
-        self._reward_tolerance: float = REWARD_TOLERANCE * _largest(self.rewards)
+        self._least_reward: float = _least(self.rewards)
 
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
@@ -197,7 +197,7 @@ class World:
             expected = self._paid[key] = self._model_rewards(*key)
         if reward in expected:
             return
-        if not any(abs(reward - one) <= self._reward_tolerance for one in expected):
+        if not any(abs(reward - one) <= REWARD_TOLERANCE * (abs(one) + self._least_reward) for one in expected):
             listed = " or ".join(f"{one:.10g}" for one in expected)
             end = f", where the episode ended with observation {observation}" if following != observation else ""
             raise RewardMismatchError(
@@ -262,7 +262,7 @@ class World:
             if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbancePosterior):
                 continue
             model = belief.gather_rewards(form)
-            off = compared & ~(np.abs(rewards - model) <= self._reward_tolerance)
+            off = compared & ~(np.abs(rewards - model) <= REWARD_TOLERANCE * (np.abs(model) + self._least_reward))
             if not off.any():
                 return
         first = int(np.argmax(off))
@@ -304,12 +304,13 @@ def _as_reward(reward: Any) -> float:
     return as_number(reward, "the environment's reward", "a number")
 
 
-def _largest(rewards: Any) -> float:
-    """The largest reward in absolute value."""
+def _least(rewards: Any) -> float:
+    """The smallest reward in size that is not zero; the largest would let one huge penalty excuse errors in all others."""
     if isinstance(rewards, DisturbanceRewards):
         rewards = rewards.rewards
     numbers = rewards.data if sparse.issparse(rewards) else rewards
-    return float(np.abs(numbers).max(initial=0.0))
+    sizes = np.abs(numbers[numbers != 0.0])
+    return float(sizes.min()) if sizes.size else 0.0
 
 
 def _given_ends(ends: Any, n_states: int) -> dict[int, int]:
