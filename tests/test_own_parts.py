@@ -93,7 +93,9 @@ def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
     with pytest.raises(INVALID, match="exact quantiles for a certificate; a Jittered offers only draws"):
         brmdp.certify(Jittered(PHI), *problem)
     for kind in (Boastful, Sure):
-        with pytest.raises(brmdp.ContradictionError, match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow"):
+        with pytest.raises(
+            brmdp.ContradictionError, match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow"
+        ):
             brmdp.certify(kind(PHI), *problem, rng=1)
         assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
 
