@@ -988,7 +988,7 @@ def test_a_belief_without_copy_is_refused_by_name():
         def observe(self, state, action, next_state):
             raise AssertionError
 
-    with pytest.raises(brmdp.InvalidInputError, match=r"belief must have copy, .*; NoCopy has not"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"belief must have copy, .*; NoCopy does not"):
         risk_agent(NoCopy(), RIVER.rewards, 0.9, brmdp.Mean())
 
 

@@ -451,5 +451,7 @@ def test_an_informative_prior_obeys_the_limits_of_concentrations():
 
 
 def test_a_missing_number_in_a_column_is_named():
-    with pytest.raises(brmdp.InvalidInputError, match="state must be integers in 0..2; got dtype object, such as None"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"state must be integers in 0\.\.2; got dtype object, such as None"
+    ):
         brmdp.DirichletPosterior.uniform(3, 2).observe(np.array([0, None], dtype=object), [0, 0], [1, 1])

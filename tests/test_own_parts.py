@@ -90,10 +90,12 @@ def test_only_a_belief_without_doubt_falls_back_on_the_mean():
 
 def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
     problem = (CASE.rewards, CASE.discount, 0.9)
-    with pytest.raises(INVALID, match="exact quantiles for a certificate; a Jittered offers draws"):
+    with pytest.raises(INVALID, match="exact quantiles for a certificate; a Jittered offers only draws"):
         brmdp.certify(Jittered(PHI), *problem)
     for kind in (Boastful, Sure):
-        with pytest.raises(brmdp.ContradictionError, match=rf"held in \d+ of 1000: the {kind.__name__} does not keep"):
+        with pytest.raises(
+            brmdp.ContradictionError, match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow"
+        ):
             brmdp.certify(kind(PHI), *problem, rng=1)
         assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
 
@@ -206,7 +208,7 @@ def test_an_agent_names_what_its_belief_lacks():
         def copy(self):
             raise AttributeError
 
-    with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid has not"):
+    with pytest.raises(INVALID, match="belief must have copy to plan and learn; Rigid does not"):
         agent_of(Rigid(PHI))
 
 

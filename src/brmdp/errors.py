@@ -39,7 +39,7 @@ class RiskMeasureError(InvalidInputError):
 
 
 class ContradictionError(BrmdpError, RuntimeError):
-    """A guarantee failed its own check: the belief does not keep what the guarantee rests on."""
+    """A guarantee failed its own check: the belief breaks an assumption that the guarantee rests on."""
 
 
 class RewardMismatchError(BrmdpError, ValueError):

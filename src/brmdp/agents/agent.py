@@ -534,7 +534,7 @@ def _require_members(belief: Any, names: tuple[str, ...], purpose: str) -> None:
     """Name what a belief of one's own lacks."""
     missing = [name for name in names if not hasattr(belief, name)]
     if missing:
-        raise InvalidInputError(f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} has not")
+        raise InvalidInputError(f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} does not")
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:

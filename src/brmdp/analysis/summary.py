@@ -247,11 +247,11 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
     are = "claim is" if count == 1 else "claims are"
     expected = "" if count == 1 else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts must be expected"
     return (
-        f"{count} {are} judged by numbers that chance has a part in. The intervals of one claim hold jointly with "
+        f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold jointly with "
         f"probability {1.0 - CLAIM_ERROR:g}: each of m has confidence 1 − {CLAIM_ERROR:g}/m, given where it is not 95 %. So a "
-        f"verdict is wrong with probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small group of "
-        "runs, of which none was seen, changes the means; where it need not lie beyond the runs seen to undo a verdict, that is "
-        "said."
+        f"verdict is wrong with probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small group "
+        "of runs went unseen that would change the means; where such a group could undo a verdict without lying beyond the runs "
+        "seen, the verdict says so."
     )
 
 

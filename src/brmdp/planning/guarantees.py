@@ -188,7 +188,7 @@ def certify(
     Raises
     ------
     InvalidInputError
-        Also if the belief has no exact quantiles: what is nested from draws is an estimate, not a bound.
+        Also if the belief has no exact quantiles: values nested from draws are estimates, not bounds.
     ContradictionError
         If the check contradicts the certificate: so few draws within the bounds have a probability below 1e-6.
 
@@ -230,8 +230,8 @@ def certificate_of(
     check_start(posterior, start)
     if not has_exact_quantiles(posterior):
         raise InvalidInputError(
-            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers draws, and what is "
-            "nested from draws is no bound. Give it concentration_entries and concentration_offsets if its rows are Dirichlet, "
+            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers only draws, and "
+            "values nested from draws are estimates, not bounds. Give it concentration_entries and concentration_offsets if its rows are Dirichlet, "
             "make a ScenarioPosterior, or ask posterior_quantile_value for the sampled value of one policy"
         )
     level_wanted = as_level(confidence, "confidence")
@@ -270,8 +270,8 @@ def certificate_of(
         if bdtr(held, samples, level_wanted) < CONTRADICTION:
             raise ContradictionError(
                 f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior draws, and held in {held} of "
-                f"{samples}: the {type(posterior).__name__} does not keep what the certificate rests on (draws that follow the "
-                f"law its quantiles are taken from; rows_independent = {bool(independent)})"
+                f"{samples}: the draws of the {type(posterior).__name__} do not follow the law that its quantiles are taken "
+                f"from, or its rows are not what it says (rows_independent = {bool(independent)})"
             )
     return Certificate(
         confidence=level_wanted,
