@@ -294,7 +294,8 @@ class Problem:
     ) -> Solution:
         """Run the solver and certify the result."""
         bound = bind_risk(risk, belief)
-        values = np.zeros(self.pattern.n_states) if initial is None else initial
+        # a copy: those of a solution are read-only, for which kernels would be compiled once more
+        values = np.zeros(self.pattern.n_states) if initial is None else initial.copy()
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
