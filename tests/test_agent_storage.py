@@ -134,11 +134,11 @@ def test_interruptions_at_random_moments_change_nothing(name, restart, tmp_path)
 @pytest.mark.parametrize("name", ["aq-brmdp/exact", "aq-brmdp/monte-carlo-reused", "continuing-psrl"])
 def test_an_interruption_at_every_single_moment_changes_nothing(name, moment, tmp_path):
     """Each step of a run is the place of the only interruption of another run."""
-    steps = 20
+    steps = 30
     whole, agent, _ = interact(preset(name, RIVER), *started(RIVER), steps)
     assert agent.episode > 2
     path = tmp_path / "agent.npz"
-    for place in range(0, steps, 2):
+    for place in range(0, steps, 3):
         moments = iter(range(3 * steps))
 
         def once(agent, moments=moments, wanted=2 * place + (moment != "before acting")):

@@ -3,11 +3,13 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -265,3 +267,15 @@ def test_dask_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ExperimentError, match=r"pip install 'brmdp\[cluster\]'"), cluster_executor("tcp://127.0.0.1:9"):
         pass
+
+
+@pytest.mark.parametrize(("reason", "said"), [(OSError(), "connection .* is lost"), (None, "cancelled our runs")])
+def test_lost_runs_may_be_known_before_the_lost_connection(reason, said):
+    def sync(*_, **__):
+        if reason is not None:
+            raise reason
+
+    scheduler = SimpleNamespace(ncores=None)
+    client = SimpleNamespace(status="running", sync=sync, scheduler=scheduler, get_executor=lambda **_: None)
+    error = cluster.ClusterExecutor(client, "tcp://somewhere", 1.0).loss()
+    assert re.search(said, str(error))

@@ -2,11 +2,9 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +27,7 @@ from brmdp.experiments.lake import AGENTS, LAKE
 from brmdp.experiments.one_run import extra_of, validate
 from brmdp.experiments.store import extra_versions
 from brmdp.figures.report import write_report
+from tiny_experiments import with_tests_on_the_path
 from tiny_lake import FITTING, FULL, tiny_lake
 
 NAMES = ("aq-brmdp", "continuing-psrl", "posterior-mean", "brmdp-0.2", "brmdp-0.5", "portrait", "epsilon")
@@ -151,7 +150,7 @@ def peaceful(tmp_path_factory):
 def started(folder, workers):
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SCRIPT, str(folder), str(workers), *SOME],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=with_tests_on_the_path(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

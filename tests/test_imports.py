@@ -1,7 +1,6 @@
 """Importing is light, and the names that users rely on exist with their documented signatures."""
 
 import inspect
-import os
 import pickle
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from importlib.metadata import version
 import pytest
 
 import brmdp
+from tiny_experiments import with_tests_on_the_path
 
 HEAVY = (
     "scipy.stats",
@@ -98,10 +98,7 @@ def test_workers_do_not_load_matplotlib():
         text=True,
         check=True,
         timeout=300,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, (os.path.dirname(__file__), os.environ.get("PYTHONPATH")))),
-        },
+        env=with_tests_on_the_path(),
     )
     assert done.stdout.split() == ["False"]
 

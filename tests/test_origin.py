@@ -172,6 +172,34 @@ def test_an_environment_that_acts_otherwise_is_another_world():
     assert len(digests) == 3
 
 
+SLIPPERY = """
+from brmdp.envs.tabular_env import TabularEnv
+SLIP = 0.5
+def slips(rng):
+    return rng.random() < SLIP
+class Slippery(TabularEnv):
+    def step(self, action):
+        return super().step(1 - action if slips(self.np_random) else action)
+"""
+
+
+def test_what_stands_beside_an_environment_counts_too(tmp_path):
+    digests = set()
+    for number, text in enumerate((SLIPPERY, SLIPPERY, SLIPPERY.replace("0.5", "0.9"))):
+        (tmp_path / str(number)).mkdir()
+        path = tmp_path / str(number) / "slippery.py"
+        path.write_text(text)
+        specification = importlib.util.spec_from_file_location("slippery", path)
+        module = importlib.util.module_from_spec(specification)
+        sys.modules["slippery"] = module
+        try:
+            specification.loader.exec_module(module)
+            digests.add(digest_of(tables(), module.Slippery))
+        finally:
+            del sys.modules["slippery"]
+    assert len(digests) == 2
+
+
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
     assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world

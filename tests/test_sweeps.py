@@ -274,3 +274,15 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(InvalidInputError, match="is not text in UTF-8"):
         load_sweep(tmp_path / "latin.toml")
+
+
+def test_a_file_without_end_is_refused(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_bytes(b"#" * (2**20 + 1))
+    with pytest.raises(InvalidInputError, match="it must have at most 1,048,576 bytes"):
+        load_sweep(path)
+
+
+def test_a_number_of_very_many_digits_is_refused(sweep):
+    with pytest.raises(InvalidInputError, match=r"sweep.toml cannot be read: .*digits"):
+        sweep(f"seed = {'9' * 5000}\n{COMMON}{RIVER}{PSRL}")

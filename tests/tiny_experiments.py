@@ -12,9 +12,9 @@ from brmdp.experiments import Case, Experiment
 
 
 def with_tests_on_the_path():
-    """Environment variables for a process that imports this module."""
-    folders = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    """Environment variables for a process, in whatever folder, that imports this module, and the library from where it is here."""
+    folders = Path(__file__).parent, Path(brmdp.__file__).parents[1]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
 
 
 def tiny(runs=3, steps=60, seed=11, name="tiny"):

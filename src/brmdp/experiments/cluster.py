@@ -6,6 +6,7 @@ that joins later is asked by the first run it gets. Thread limits hold while a r
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -186,13 +187,21 @@ class ClusterExecutor(Executor):
 
     def loss(self) -> ExperimentError:
         """What to say when the cluster has dropped our runs."""
-        gone = self._client.status != "running"
+        gone = self._client.status != "running" or not self._answers()
         what = (
             "the connection to the Dask scheduler at {} is lost"
             if gone
             else "the Dask cluster at {} cancelled our runs"
         )
         return ExperimentError(f"{what.format(self._address)}. Finished runs are kept; run again")
+
+    def _answers(self) -> bool:
+        """Whether the scheduler is there; that our runs are lost may be known before the connection is known to be."""
+        try:
+            self._client.sync(self._client.scheduler.ncores, callback_timeout=LOOKING)
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            return False
+        return bool(self._client.status == "running")
 
     def _workers(self) -> int:
         if self._client.status != "running":

@@ -7,9 +7,11 @@ too: nobody can tell in general which edit changes a result.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import itertools
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -123,10 +125,10 @@ CODE, ANALYSIS = package_digests(resources.files("brmdp"))
 
 
 def world_digest(world: World) -> str:
-    """Digest of what a world is: its kernel, rewards, discount and start; and of its class, where that is not the library's.
+    """Digest of what a world is: its kernel, rewards, discount and start; and of its file, where that is not the library's.
 
-    The class counts, since an environment of your own may act otherwise than its table says. Numbers count to about twelve
-    digits.
+    The file of the class counts, since an environment of your own may act otherwise than its table says. Numbers count to about
+    twelve digits.
     """
     result = hashlib.sha256(f"{world.n_states}|{world.n_actions}|{world.discount!r}".encode())
     truth = world.truth
@@ -168,10 +170,14 @@ def _rounded(numbers: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _own_source(kind: type) -> str:
-    """The text of a class that belongs to neither the library, nor Gymnasium, nor Python; empty if it cannot be had."""
+    """A class that belongs to neither the library, nor Gymnasium, nor Python, and its file; empty as far as they cannot be had.
+
+    The file, too: a class may use constants and functions beside it.
+    """
     if kind.__module__.partition(".")[0] in ("brmdp", "gymnasium", "builtins", "abc", "typing"):
         return ""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):
-        return ""
+    texts = []
+    for place in (kind, sys.modules.get(kind.__module__)):
+        with contextlib.suppress(OSError, TypeError):
+            texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
+    return "|".join(texts)

@@ -208,7 +208,7 @@ class _Engine:
     in_flight : int or None
         How many runs to hand out at a time; None for all.
     local : bool
-        Whether it computes on this machine, where numba's cache is shared.
+        Whether it computes on this machine, where compiled kernels are shared.
     replaceable : bool
         Whether another can take the place of one whose workers died.
     """
@@ -291,7 +291,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _warm(tasks: Iterable[Task]) -> None:
-    """Compile here what runs will need, so that workers find it in numba's cache instead of all compiling it."""
+    """Compile here what runs will need, so that workers find it compiled instead of all compiling it."""
     kinds: dict[tuple[str, str, Any], Task] = {}
     for task in tasks:
         case = task.case

@@ -66,6 +66,9 @@ DEFAULTS: dict[str, Any] = {
     "agent": REQUIRED,
 }
 
+LARGEST = 2**20
+"""Most bytes of a file."""
+
 LONGEST_WORD = 60
 """Most letters of a value in the name of a case."""
 
@@ -82,8 +85,11 @@ def load_sweep(path: Any) -> Experiment:
         If the file cannot be read, is not TOML (with line and column), or describes something impossible (with the key).
     """
     try:
-        text = Path(path).read_bytes().decode()
-        return _experiment(tomllib.loads(text))
+        with Path(path).open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise InvalidInputError(f"it must have at most {LARGEST:,} bytes")
+        return _experiment(tomllib.loads(content.decode()))
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -94,6 +100,8 @@ def load_sweep(path: Any) -> Experiment:
         raise InvalidInputError(f"{path} is nested too deeply") from None
     except BrmdpError as error:
         raise InvalidInputError(f"{path}: {error}") from error
+    except ValueError as error:  # such as a number of very many digits
+        raise InvalidInputError(f"{path} cannot be read: {error}") from error
 
 
 def _experiment(content: dict[str, Any]) -> Experiment:

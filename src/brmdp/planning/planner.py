@@ -301,7 +301,9 @@ class Problem:
         """Run the solver and certify the result."""
         bound = bind_risk(risk, belief)
         # without rewards the values are zero, and a start elsewhere would only shrink towards it
-        values = np.zeros(self.pattern.n_states) if initial is None or self.largest == 0.0 else initial
+        cold = initial is None or self.largest == 0.0
+        # a copy: those of a solution are read-only, for which kernels would be compiled once more
+        values = np.zeros(self.pattern.n_states) if cold else np.array(initial)
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
