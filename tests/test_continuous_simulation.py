@@ -17,7 +17,7 @@ from brmdp.continuous import (
 )
 from oracles import continuous_lake
 
-DISCOUNT, STEPS = 0.8, 60
+DISCOUNT, STEPS = 0.8, 90
 SMALL = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_rounds=2, draws=48)
 
 

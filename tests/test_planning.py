@@ -487,7 +487,7 @@ def test_lowest_index_among_exact_ties():
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
-    """The second action is better by ``share`` of 2η + 32ε·max|V|/(1 − γ) at γ = 1/2; η = (1 + 8)ε·max|w| for rows of one successor."""
+    """The second action is better by a share of 2η + 32ε·max|V|/(1 − γ), with η = (1 + 8)ε·max|w| for a single successor."""
     width = 2 * (9 + 16 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
     kernel[:, :, 1] = 1.0
