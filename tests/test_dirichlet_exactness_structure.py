@@ -204,7 +204,7 @@ def evaluated(measure, phi, values, level):
 def test_cvar_at_a_quantile_between_values_of_neighbouring_numbers():
     """The point is moved off the values that it meets, as often as it meets one; CVaR of the mirrored problem is the other half."""
     phi = np.full(6, 1.5)
-    values = np.array([0.0, 1.0, 0.0, 1.0 + 2.0**-51, 2.0 + 2.0**-51, 2.0]) + 2.0**-50
+    values = np.array([2.0**-50, 1.0, 2.0**-50, 1.0 + 2.0**-51, 2.0 + 2.0**-50, 2.0])
     exact = 1 - 5 / 24  # as Dir(3, 3, 3) on 0, 1, 2: E|X − 1| = E[Beta(6, 3)] E|2 Beta(3, 3) − 1| = (2/3) (5/16)
     for order in itertools.permutations(range(1, 6), 5):
         arranged = values[[0, *order]]
