@@ -742,9 +742,7 @@ def tail_at(phi, values, n, z, scratch):
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
     split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, rounding, step, count = tail_on_line(
-        m, split, line, 1, bias, total, FIRST_HALVINGS, scratch
-    )
+    tail, integral, error, rounding, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
