@@ -8,6 +8,7 @@ import itertools
 from fractions import Fraction
 from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -188,3 +189,60 @@ def test_constant_values_have_an_error_bound():
     for measure in (dirichlet.EXACT, dirichlet.CVAR):
         rows = dirichlet.Rows.of(np.array([0, 2]), np.array([0]), np.ones(2), np.array([0.3]), 2)
         assert dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.full(2, 0.7), 1e-12, np.empty(1)) >= 1e-16
+
+
+def evaluated(measure, phi, values, level):
+    """(value, error bound) of one row, as a plan sees them."""
+    n = len(phi)
+    rows = dirichlet.Rows.of(np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n)
+    out = np.empty(1)
+    error = dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.asarray(values, float), 1e-12, out)
+    return float(out[0]), float(error)
+
+
+def test_cvar_at_a_quantile_between_values_of_neighbouring_numbers():
+    """The point is moved off the values that it meets, as often as it meets one; CVaR of the mirrored problem is the other half."""
+    phi = np.full(6, 1.5)
+    values = np.array([2.0**-50, 1.0, 2.0**-50, 1.0 + 2.0**-51, 2.0 + 2.0**-50, 2.0])
+    exact = 1 - 5 / 24  # as Dir(3, 3, 3) on 0, 1, 2: E|X − 1| = E[Beta(6, 3)] E|2 Beta(3, 3) − 1| = (2/3) (5/16)
+    for order in itertools.permutations(range(1, 6), 5):
+        arranged = values[[0, *order]]
+        for sign in (1, -1):
+            found, error = evaluated(dirichlet.CVAR, phi, sign * arranged, 0.5)
+            assert abs(found - sign + (1 - exact)) <= error + 1e-14
+
+
+@pytest.mark.parametrize("light", [1e-16, 1e-20, 1e-27, 1e-30])
+@pytest.mark.parametrize("level", [1e-6, 0.3, 1 - 2.0**-25])
+def test_cvar_of_an_unresolved_quantile_says_so(light, level):
+    """So light a row is one of its values, with probabilities φ/Φ, up to a few hundred times Φ."""
+    phi, values = light * np.array([3.0, 5.0]), np.array([0.25, 2.25])
+    found, error = evaluated(dirichlet.CVAR, phi, values, level)
+    below = min(3 / 8, level)
+    exact = (0.25 * below + 2.25 * (level - below)) / level
+    assert abs(found - exact) <= error + 1e3 * light
+
+
+@pytest.mark.parametrize(
+    ("phi", "level"),
+    [
+        ([0.0001638696174707797, 0.016419370369634057], 0.010443854948609952),
+        ([0.0715426749174365, 8.152480499419361e-06], 0.9999252739565845),
+        ([1.4931129118621747e-07, 0.10931589268389024], 2.153844325840599e-06),
+        ([1e-6, 4.0], 2.0**-26),
+        ([1e-6, 4.0], 2.0**-22),
+        ([9e-4, 0.5], 1e-4),
+    ],
+)
+def test_the_error_bound_of_quantiles_beside_a_light_successor(phi, level):
+    """Terms cancel there, and the density is not resolved. Two values: Pr(X ≤ z) in multiple precision from its own series."""
+    phi = np.array(phi)
+    q, error = evaluated(dirichlet.EXACT, phi, [0.0, 1.0], level)
+    with mpmath.workdps(40):
+        a, b = mpmath.mpf(phi[1]), mpmath.mpf(phi[0])
+
+        def below(z):
+            return mpmath.betainc(a, b, 0, mpmath.mpf(z), regularized=True)
+
+        assert below(q - error) <= level <= below(q + error)
+    assert error <= 1e-8

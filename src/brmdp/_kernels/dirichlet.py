@@ -56,6 +56,8 @@ MAX_STEP = 0.3
 COARSE_TOLERANCE = 2e-8
 # Reported is its power 1.5: the difference can be small by accident, and in 20,000 cases of every kind that covered it.
 ROW_TOLERANCE = 1e-6
+# Rounding in a sum, in units of EPS times the sum of its terms' moduli: it shows where they cancel, beside very light successors.
+ROUNDING = 16.0
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
@@ -631,8 +633,9 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
     The estimate is 1 plus the last difference of the two rules where they could not be brought to agree on tail and density,
     and 2 where the path is wrong altogether.
 
-    Returns (tail, integral, relative error, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when they did not fit.
+    Returns (tail, integral, relative error, rounding, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
+    exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when they did not fit. ``rounding`` is what cancelling terms
+    may add to the relative error.
     """
     work, order, nodes, bends, lanes, _, sums = scratch
     phi = work[0]
@@ -643,14 +646,17 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
     tail = 0.0
     integral = 0.0
     moment = 0.0
+    modulus = 0.0
     error = 1.0
     count = 0
     room = nodes.shape[1]
+    plain_rounding = 1e-14 * (20.0 + math.sqrt(total))
     for stage in range(halvings):
         # stage 0: nodes at k·step; later stages add the midpoints
         new_tail = 0.0
         new_integral = 0.0
         new_moment = 0.0
+        new_modulus = 0.0
         offset = 0.0 if stage == 0 else 0.5
         last = 0.0j
         turned = False
@@ -681,6 +687,7 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
                 nodes[1, count] = ratio
             count += 1
             size = abs(ratio.real) + abs(ratio.imag)
+            new_modulus += size
             if size <= TAIL_CUT * abs(new_tail):
                 break
             if bias <= 1:
@@ -689,16 +696,18 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
                     turned = True
                 last = ratio
             if not growth < MAX_GROWTH:
-                return tail, integral, 2.0, step, 0
+                return tail, integral, 2.0, 0.0, step, 0
         new_tail *= step
         new_integral *= step
         new_moment *= step
+        new_modulus *= step
         if stage > 0 and turned and halvings < MAX_HALVINGS:
-            return tail, integral, 1.0, step, 0
+            return tail, integral, 1.0, 0.0, step, 0
         if stage == 0:
             tail = without_pole(new_tail, 1.0, pole, step, False)
             integral = new_integral
             moment = new_moment
+            modulus = new_modulus
             continue
         new_tail = without_pole(new_tail, 1.0, pole, step, True)
         apart = abs(tail - new_tail) / (abs(tail) + 1e-300)
@@ -710,20 +719,22 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
         moment = 0.5 * (moment + new_moment)
+        modulus = 0.5 * (modulus + new_modulus)
         step *= 0.5
         if difference <= COARSE_TOLERANCE and not turned:
-            error = difference * math.sqrt(difference) + 1e-14 * (20.0 + math.sqrt(total))
+            error = difference * math.sqrt(difference) + plain_rounding
             break
         # beside a value the density may be out of reach, and the tail resolved all the same
         error = 1.0 + (difference if turned else apart)
     if count > room or bias == 1:
         count = 0
-    return tail, integral, error, step, count
+    rounding = max(ROUNDING * EPS * modulus / (abs(tail) + SUBNORMAL) - plain_rounding, 0.0)
+    return tail, integral, error, rounding, step, count
 
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, error, mirrored, unit, Σφ + bias, step, count) for min w < z < max w; see ``tail_on_line``."""
+    """(tail, density, error, rounding, mirrored, unit, Σφ + bias, step, count) for min w < z < max w; see ``tail_on_line``."""
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, unit, total, everything, least = compact(phi, values, n, z, work[0], work[1])
     bias = 0
@@ -731,13 +742,13 @@ def tail_at(phi, values, n, z, scratch):
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
     split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
+    tail, integral, error, rounding, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, step, count = tail_on_line(
+        tail, integral, error, rounding, step, count = tail_on_line(
             m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch
         )
     if error >= 1.0:
@@ -747,7 +758,7 @@ def tail_at(phi, values, n, z, scratch):
         # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
         count = 0
         density = density * (everything - 1.0) / (total - 1.0) if total > 1.0 else np.inf
-    return tail, density, error, mirrored, unit, everything + bias, step, count
+    return tail, density, error, rounding, mirrored, unit, everything + bias, step, count
 
 
 @kernel
@@ -773,7 +784,7 @@ def cdf_row(phi, values, n, z, scratch):
         # nearer than this the square of a difference, in units of the spread, would vanish
         if phi[i] > 0.0 and abs(values[i] - z) < CLOSEST * (high - low):
             z = values[i]
-    tail, density, error, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
+    tail, density, error, _, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     raw = tail
     tail = min(max(tail, 0.0), 1.0)
     # (an infinite relative error stays one, whatever the tail)
@@ -1233,6 +1244,33 @@ def beta_row(phi, values, n, low, high, alpha, z):
 
 
 @kernel
+def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch):
+    """``error``, made larger until the distribution function at z ± error encloses the ``target``, its own errors included.
+
+    Beside concentrations below LEAST_BIASED the density may be far too large where the tail is right: its integral ends too soon.
+    """
+    for _ in range(20):
+        enclosed = True
+        for side in (-1.0, 1.0):
+            end = z + side * error
+            if not low < end < high:
+                continue
+            tail, _, doubt, rounding, mirrored, _, _, _, _ = tail_at(phi, values, n, end, scratch)
+            probability = tail if mirrored == lower else 1.0 - tail
+            doubt += rounding
+            if mirrored != lower:
+                doubt *= tail / max(probability, EPS)
+            miss = math.log(probability / target) if probability > 0.0 else -np.inf
+            if (side > 0.0) != lower:
+                miss = -miss
+            enclosed = enclosed and miss > doubt
+        if enclosed:
+            return error
+        error *= 8.0
+    return high - low
+
+
+@kernel
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error); see ``saddlepoint_row``, from which it starts."""
     size = max(abs(low), abs(high))
@@ -1253,11 +1291,12 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     doubtful = False
     previous = np.inf
     for _ in range(200):
-        tail, density, error, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
+        tail, density, error, rounding, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
         same = mirrored == lower
         probability = tail if same else 1.0 - tail
         if not same:
             error *= tail / max(probability, EPS)
+            rounding *= tail / max(probability, EPS)
         miss = math.log(probability / target) if probability > 0.0 else -np.inf
         too_high = (miss > 0.0) == lower
         if too_high:
@@ -1267,7 +1306,9 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         resolved = error <= MAX_ERROR
         # an evaluation that cannot tell on which side of the target it is makes the bracket worthless
         doubtful = doubtful or not (resolved or error < 0.1 * abs(miss))
-        z_error = (error + abs(miss)) * probability / density + 4.0 * resolution if density > 0.0 else top - bottom
+        z_error = top - bottom
+        if density > 0.0:
+            z_error = (error + rounding + abs(miss)) * probability / density + 4.0 * resolution
         if abs(miss) <= 1e-12:
             doubtful = not resolved
             break
@@ -1278,7 +1319,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             if gradient < 0.0:
                 move = -inside * unit if mirrored else inside * unit
                 if cut <= SERIES_TOLERANCE and bottom <= z + move <= top:
-                    return z + move, (error + cut) * target * unit / -gradient + 4.0 * resolution
+                    return z + move, (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
         creeping = not abs(miss) < 0.5 * previous
@@ -1293,13 +1334,26 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         if top - bottom <= 2.0 * resolution or not (bottom < z < top):
             z = 0.5 * (bottom + top)
             z_error = top - bottom + resolution
+            if rounding > 0.0:
+                z_error += rounding * probability / density if density > 0.0 else high - low
             break
-    return z, high - low if doubtful else min(z_error, high - low)
+    if doubtful:
+        return z, high - low
+    least = np.inf
+    for i in range(n):
+        if phi[i] > 0.0:
+            least = min(least, phi[i])
+    if least < LEAST_BIASED:
+        z_error = confirmed_error(phi, values, n, low, high, target, lower, z, z_error, scratch)
+    return z, min(z_error, high - low)
 
 
 @kernel
 def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch):
-    """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j. False: not resolved."""
+    """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j.
+
+    Returns the error of Σ φ_j work[4, j], infinite if not resolved.
+    """
     work, order, _, bends, lanes, inverses, _ = scratch
     phi = work[0]
     e = work[2]
@@ -1313,11 +1367,13 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
         # a gradient: half the digits of a value are plenty
         step *= 1.3
         tolerance = ROW_TOLERANCE
+    moduli = 0.0
     for stage in range(halvings):
         offset = 0.0 if stage == 0 else 0.5
         for j in range(m):
             new[j] = 0.0
         summed = 0.0
+        new_moduli = 0.0
         last = 0.0j
         turned = False
         lane = LANES
@@ -1345,6 +1401,7 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
                 summed += phi[j] * term
                 modulus += phi[j] * (abs(x) + abs(y))
             modulus *= abs(value.real) + abs(value.imag)
+            new_moduli += modulus
             lane += 1
             if modulus <= TAIL_CUT * abs(summed):
                 break
@@ -1352,9 +1409,10 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
                 turned = True
             last = value
             if not growth < MAX_GROWTH:
-                return False
+                return np.inf
         if stage > 0 and turned and halvings < MAX_HALVINGS:
-            return False
+            return np.inf
+        new_moduli *= step
         for j in range(m):
             new[j] *= step
             if of_tail:
@@ -1362,6 +1420,7 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
         if stage == 0:
             for j in range(m):
                 old[j] = new[j]
+            moduli = new_moduli
             continue
         difference = 0.0
         size = 0.0
@@ -1369,23 +1428,29 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
             difference += phi[j] * abs(old[j] - new[j])
             size += phi[j] * abs(old[j])
             old[j] = 0.5 * (old[j] + new[j])
+        moduli = 0.5 * (moduli + new_moduli)
         step *= 0.5
         if difference <= tolerance * size and not turned:
-            return True
-    return False
+            return difference * math.sqrt(difference / size) + ROUNDING * EPS * moduli
+    return np.inf
 
 
 @kernel
 def row_at(phi, values, n, z, of_tail, scratch, out):
-    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z], which sums to the returned F(z)."""
+    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z]; returns its sum, 1 or F(z), and its error."""
     low, high = value_range(phi, values, n)
     total = 0.0
     for i in range(n):
         total += phi[i]
-    nudge = EPS * max(abs(low), abs(high))
-    for i in range(n):
-        if low < z < high and values[i] == z and phi[i] > 0.0:
-            z += nudge
+    nudge = max(EPS * max(abs(low), abs(high)), SUBNORMAL)
+    beside = False
+    while not beside:
+        # once is not enough where another value lies a nudge away
+        beside = True
+        for i in range(n):
+            if low < z < high and values[i] == z and phi[i] > 0.0:
+                z += nudge
+                beside = False
     if z <= low or z >= high:
         # at an extreme all mass is on the coordinates that attain it
         end = low if z <= low else high
@@ -1396,20 +1461,21 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
         below = 0.0 if of_tail and z <= low else 1.0
         for i in range(n):
             out[i] *= below / summed
-        return below
+        return below, 0.0
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
-    if not shares_on_line(m, split, line, 1, total, of_tail, FIRST_HALVINGS, scratch):
+    error = shares_on_line(m, split, line, 1, total, of_tail, FIRST_HALVINGS, scratch)
+    if not error < np.inf:
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        resolved = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
-        if not (resolved or of_tail):
+        error = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
+        if not (error < np.inf or of_tail):
             # successors so unlikely that the integral cancels to nothing
             tilted_row(phi, values, n, z, scratch, out)
-            return 1.0
+            return 1.0, error
     old = work[4]
     summed = 0.0
     j = 0
@@ -1425,32 +1491,35 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     if of_tail:
         for i in range(n):
             out[i] /= total
-        return summed / total
+        return summed / total, error / total
     if not summed < np.inf or not summed > 0.0:
         tilted_row(phi, values, n, z, scratch, out)
-        return 1.0
+        return 1.0, np.inf
     for i in range(n):
         out[i] /= summed
-    return 1.0
+    return 1.0, error / summed
 
 
 @kernel
 def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
-    """Lower-tail CVaR into the return value, its row into ``out``.
+    """(lower-tail CVaR, bound on its numerical error); its row into ``out``.
 
     CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error enters squared. Where the
-    distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q.
+    distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q. The error bound is
+    never below what covered the rounding of every row tried.
     """
     low, high = value_range(phi, values, n)
-    z, _ = quantile_row(phi, values, n, low, high, level, score, start, scratch)
-    below = row_at(phi, values, n, z, True, scratch, out)
+    size = max(abs(low), abs(high))
+    z, z_error = quantile_row(phi, values, n, low, high, level, score, start, scratch)
+    below, error = row_at(phi, values, n, z, True, scratch, out)
     for _ in range(4):
         if below <= level * (1.0 + 1e-10) or z <= low:
             break
-        z -= EPS * max(abs(low), abs(high))
-        below = row_at(phi, values, n, z, True, scratch, out) if z > low else 0.0
+        z -= EPS * size
+        if z > low:
+            below, error = row_at(phi, values, n, z, True, scratch, out)
     if z <= low:
-        below = 0.0
+        below = error = 0.0
         z = low
         for i in range(n):
             out[i] = 0.0
@@ -1465,7 +1534,10 @@ def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
         total += out[i]
     for i in range(n):
         out[i] /= total
-    return min(max(value, low), z)
+    spread = high - low
+    error /= level
+    error = max(error * spread + z_error * (abs(missing) + error), (1e-11 + n * EPS) * spread) + 4.0 * EPS * size
+    return min(max(value, low), z), error if error < spread else spread
 
 
 @kernel
@@ -1556,8 +1628,7 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
             out[pair] = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
             error = 0.0
         elif measure == CVAR:
-            out[pair] = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
-            error = (1e-11 + n * EPS) * (high - low) + 4.0 * EPS * size
+            out[pair], error = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
         else:
             out[pair], error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
         worst = max(worst, error)

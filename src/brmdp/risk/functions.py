@@ -46,8 +46,8 @@ def dirichlet_cdf(concentration: Any, values: Any, z: Any, *, complement: bool =
     float or array
         Signature (n),(n),()→(), with NumPy broadcasting; relative error at most 1e-9 in min(F, 1 − F) for concentrations from
         0.01 to 1e10. Beyond, rounding grows like 1e-14 times the root of their sum (1e-8 at 1e12), which the error bounds of
-        quantiles include. Beside concentrations below 0.01 a small tail may be known to about 1e-15 absolutely only, and the
-        error bound of quantiles does not show it.
+        quantiles include. Beside concentrations below 0.01 a small tail may be known to about 1e-15 absolutely only, which they
+        include too.
 
     Raises
     ------
