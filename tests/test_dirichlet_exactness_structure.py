@@ -426,7 +426,8 @@ def test_the_mean_over_many_successors_errs_within_its_bound():
             concentration = np.ones(n) if seed % 2 else rng.random(n) + 1e-3
             targets = 1.0 + (seed // 2) * 1e-3 * rng.random(n)
             kernel = FixedKernel(
-                SimpleNamespace(indptr=np.array([0, n]), widest=n), concentration / np.add.reduce(concentration)
+                SimpleNamespace(indptr=np.array([0, n]), widest=n, n_transitions=n),
+                concentration / np.add.reduce(concentration),
             )
             out = np.empty(1)
             bound = kernel.evaluate(targets, np.array([0]), out)
