@@ -9,7 +9,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import baseline, growth, micro, online, risk_neutral
+from benchmarks import baseline, growth, micro, online, risk_neutral, shapes
 
 
 def _continuous(quick: bool) -> dict:
@@ -26,6 +26,7 @@ SECTIONS = {
     "sparse": growth.run_sparse,
     "chains": growth.run_chains,
     "micro": micro.run,
+    "shapes": shapes.run,
     "online": online.run,
     "continuous": _continuous,
 }

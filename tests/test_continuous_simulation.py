@@ -17,7 +17,7 @@ from brmdp.continuous import (
 )
 from oracles import continuous_lake
 
-DISCOUNT, STEPS = 0.8, 90
+DISCOUNT, STEPS = 0.8, 60
 SMALL = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_rounds=2, draws=48)
 
 
@@ -29,7 +29,7 @@ def agent(**options):
 
 @pytest.fixture(scope="module")
 def recorded():
-    return simulate_lake(agent(), STEPS, seed=9)
+    return simulate_lake(agent(), STEPS, seed=11)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def policies():
     """Of the same interaction: states, and every plan's first step and policy."""
     follower, plans = agent(), []
     states = follow_lake(
-        follower, STEPS, seed=9, on_episode=lambda t: plans.append((t, follower.policy_preferences(), follower.episode))
+        follower, STEPS, seed=11, on_episode=lambda t: plans.append((t, follower.policy_preferences(), follower.episode))
     )
     return states, plans
 
@@ -45,7 +45,7 @@ def policies():
 def test_what_is_recorded_happened(recorded):
     """The environment, driven by hand with the recorded actions, goes the same way."""
     env = ContinuousFrozenLakeEnv()
-    state, _ = env.reset(seed=9)
+    state, _ = env.reset(seed=11)
     history = recorded.history
     for t in range(STEPS):
         np.testing.assert_array_equal(recorded.position[t], state)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
+from scipy import special
 
 import brmdp
 from brmdp._kernels import dirichlet
@@ -37,6 +38,15 @@ def quantile_faults(phi, values, levels):
         if text := oracle.quantile_fault(oracle.spline_tails, phi, values, float(q), alpha):
             found.append(f"phi={phi.tolist()} values={values.tolist()} alpha={alpha!r}: {float(q)!r}: {text}")
     return found
+
+
+def evaluated(measure, phi, values, level):
+    """(value, error bound) of one row, as a plan sees them."""
+    n = len(phi)
+    rows = dirichlet.Rows.of(np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n)
+    out = np.empty(1)
+    error = dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.asarray(values, float), 1e-12, out)
+    return float(out[0]), float(error)
 
 
 def levels_beside_values(phi, values, distances):
@@ -151,6 +161,246 @@ def test_concentrations_beside_the_least_that_are_biased(light):
             assert oracle.quantile_fault(oracle.mp_tails, phi, values, q, alpha) == ""
 
 
+# Of the kernel's other constants
+# - MAX_BIAS cannot be passed: ⌈8 − Φ⌉ ≤ 8 (Φ just above 0 is tried below);
+# - MAX_NODES cannot be reached: a tail's integrand falls at least like exp(−x), and is dead after some 40/step nodes;
+# - TAIL_CUT, TURN_MATTERS, MAX_GROWTH, COARSE_TOLERANCE and the numbers of halvings decide on a quadrature's own estimates: their
+#   effect, whether the first path is kept, is approached below;
+# - START_SHARPNESS, the ends of the saddlepoint's search and of ``saddle`` move only the start or the path, not what is integrated;
+# - MAX_ERROR decides only between a bound and none; ROW_TOLERANCE concerns gradients, which are held against finite differences.
+
+
+def line_at(phi, values, z):
+    """What the kernel decides at z: (mirrored, τ, 1 − τ, s, step, pole, width, bias, first path kept, nodes kept)."""
+    n = len(phi)
+    scratch = dirichlet.workspace(n)
+    work, order, _, bends, _, _, sums = scratch
+    m, mirrored, _, total, _, least = dirichlet.compact(phi, values, n, z, work[0], work[1])
+    bias = 0
+    if total < dirichlet.FAST_DECAY:
+        bias = int(np.ceil(dirichlet.BIASED_DECAY - total)) if least >= dirichlet.LEAST_BIASED else 1
+    split = dirichlet.split_powers(work[0], work[1], m, order)
+    saddle, rest = dirichlet.saddle(work[0], work[1], m)
+    line = dirichlet.choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
+    first = dirichlet.tail_on_line(m, split, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch)
+    return SimpleNamespace(
+        mirrored=mirrored,
+        saddle_beyond_half=saddle > rest,
+        pushed=line[0] > saddle * 1.01,
+        capped_step=line[2] == dirichlet.MAX_STEP,
+        pole_taken_out=line[4] != 0.0,
+        first_path_kept=first[2] < 1.0,
+        nodes_kept=first[5] > 0,
+        bias=bias,
+    )
+
+
+def sides_of(decision, problem, start, end):
+    """Neighbouring numbers between which a decision changes, found by bisection between two at which it differs."""
+    first = getattr(line_at(*problem(start)), decision)
+    assert getattr(line_at(*problem(end)), decision) != first, "this stretch does not meet the constant"
+    while np.nextafter(start, end) != end:
+        middle = 0.5 * (start + end)
+        if middle in (start, end):
+            break
+        if getattr(line_at(*problem(middle)), decision) == first:
+            start = middle
+        else:
+            end = middle
+    return start, end
+
+
+PHI, VALUES = np.array([1.3, 4.2, 2.9]), np.array([0.0, 0.4, 1.0])
+LIGHT = np.array([0.4, 1.2, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("decision", "problem", "start", "end"),
+    [
+        ("mirrored", lambda z: (PHI, VALUES, z), 0.5, 0.6),
+        ("mirrored", lambda z: (LIGHT, VALUES, z), 0.3, 0.7),
+        ("saddle_beyond_half", lambda z: (PHI, VALUES, z), 0.56, 0.99),
+        ("pushed", lambda z: (PHI, VALUES, z), 0.56, 0.9),
+        ("pushed", lambda z: (PHI, VALUES, z), 0.5, 0.1),
+        ("pushed", lambda z: (LIGHT, VALUES, z), 0.55, 0.999),
+        ("capped_step", lambda scale: (scale * PHI, VALUES, 0.62), 0.3, 300.0),
+        ("pole_taken_out", lambda z: (PHI, VALUES, z), 0.56, 0.95),
+        ("pole_taken_out", lambda z: (LIGHT, VALUES, z), 0.55, 0.95),
+        ("first_path_kept", lambda z: (np.array([3.0, 1e4, 4.0]), VALUES, z), 0.4 + 1e-6, 0.4 + 1e-5),
+        ("first_path_kept", lambda z: (np.array([1.3, 1e5, 2.9]), VALUES, z), 0.401, 0.403),
+        ("nodes_kept", lambda s: (np.array([0.3 * s, 900.0, 0.2 * s]), VALUES, 0.4 + 1e-12), 1.0, 20.0),
+        ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 6.5, 5.5),
+        ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 1.5, 0.5),
+        ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 0.5, 2.5),
+    ],
+)
+def test_both_sides_of_what_the_kernel_decides(decision, problem, start, end):
+    """The distribution function just before and just behind, and at its own level the quantile, by stick-breaking."""
+    tails = oracle.merged(oracle.three_value_tails)
+    for parameter in sides_of(decision, problem, start, end):
+        for point in (parameter, parameter * (1 - 1e-9), parameter * (1 + 1e-9)):
+            phi, values, z = problem(point)
+            exact = tails(phi, values, z)
+            ours = [float(brmdp.dirichlet_cdf(phi, values, z, complement=side)) for side in (False, True)]
+            assert oracle.cdf_fault(*ours, *exact) <= oracle.TOLERANCE
+            if min(exact) > 1e-12:
+                q = float(brmdp.dirichlet_quantile(phi, values, ours[0]))
+                assert oracle.quantile_fault(tails, phi, values, q, ours[0]) == ""
+
+
+@pytest.mark.parametrize("total", [1e-2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+def test_totals_that_are_integers_or_their_neighbours(total):
+    """FAST_DECAY and BIASED_DECAY; binary shares, so that the sum is what it should be."""
+    tails = oracle.merged(oracle.three_value_tails)
+    for beside in (np.nextafter(total, 0), total, np.nextafter(total, 9)):
+        phi = np.array([0.25, 0.5, 0.25]) * beside
+        assert phi.sum() == beside
+        for alpha in (0.01, 0.4, 0.5, 0.97):
+            q = float(brmdp.dirichlet_quantile(phi, [0.0, 0.3, 1.0], alpha))
+            assert oracle.quantile_fault(tails, phi, np.array([0.0, 0.3, 1.0]), q, alpha) == ""
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("factor", [1 - 1e-9, 1.0, 1 + 1e-9])
+def test_points_beside_the_closest_that_are_told_from_a_value(sign, factor):
+    """CLOSEST: at the value itself, and so near to it, the distribution function is a Beta probability."""
+    for phi in ([1.0, 3.0, 2.0], [0.5, 100.0, 1.5], [0.02, 0.01, 0.03]):
+        found = float(brmdp.dirichlet_cdf(phi, [-1.0, 0.0, 2.0], sign * factor * 3 * dirichlet.CLOSEST))
+        expected = float(special.betainc(phi[2], phi[0], 1 / 3))
+        # F has moved by (distance)^(φ₁ + φ₃) where that is less than 1
+        assert abs(found - expected) <= 1e-9 * expected + 50 * (3 * dirichlet.CLOSEST) ** min(1.0, phi[0] + phi[2])
+
+
+@pytest.mark.parametrize("phi", [(1.0, 1.0), (1.0, 4.5), (2.5, 2.5), (3.0, 3.0), (1.0, 5.0), (4.999, 1.0)])
+def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
+    """Concentrations of 1 and a total of FAST_DECAY, levels beside ½, quantiles beside the middle and beside the clip at 1e-10."""
+    tails = oracle.merged(oracle.beta_tails)
+    values = np.array([0.0, 1.0])
+    for below in (np.nextafter(phi[0], 0), phi[0], np.nextafter(phi[0], 9)):
+        for above in (np.nextafter(phi[1], 0), phi[1], np.nextafter(phi[1], 9)):
+            row = np.array([below, above])
+            middle = float(oracle.beta_tails(row, values, 0.5)[0])
+            clip = float(oracle.beta_tails(row, values, 1e-10)[0])
+            levels = [0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), middle * (1 - 1e-9), middle, 0.999999]
+            for alpha in [*levels, max(clip, 1e-90) * 0.999, max(clip, 1e-90), max(clip, 1e-90) * 1.001]:
+                q, error = evaluated(dirichlet.EXACT, row, values, alpha)
+                assert oracle.quantile_fault(tails, row, values, q, alpha) == ""
+                assert error <= 1e-9
+
+
+@pytest.mark.parametrize("count", [20, 30, 40, 60, 120, 200])
+@pytest.mark.parametrize("each", [1.0, 1.5, 2.0, 4.0, 40.0])
+def test_products_beside_the_largest_that_are_kept(count, each):
+    """Powers and products of many factors are taken in parts before they overflow (1e60, and e^200 for one power)."""
+    tails = oracle.merged(oracle.three_value_tails)
+    phi = np.full(count, each)
+    values = np.array([0.0, 0.3, 1.0])[np.arange(count) % 3]
+    for alpha in (1e-6, 0.2, 0.999):
+        q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+        assert oracle.quantile_fault(tails, phi, values, q, alpha) == ""
+
+
+@pytest.mark.parametrize("phi", [[1.0, 2, 1, 2], [2.0, 1, 3, 1], [3.0, 2, 1, 3]])
+def test_levels_in_small_steps(phi):
+    """SERIES_REACH and SERIES_TOLERANCE: the last step of the search, which they allow or forbid, takes every length."""
+    assert quantile_faults(np.array(phi), np.array([0.0, 1.0, 1.7, 4.0]), np.linspace(0.005, 0.995, 67).tolist()) == []
+
+
+@pytest.mark.parametrize("gap", [1, 2, 3, 4])
+def test_values_a_few_roundings_apart(gap):
+    """Constant up to a rounding error or not: the quantile is one of the numbers between, and its error bound reaches all."""
+    values = np.array([1.0, 1.0 + gap * 2.0**-52])
+    for alpha in (0.01, 0.5, 0.99):
+        q, error = evaluated(dirichlet.EXACT, [2.0, 3.0], values, alpha)
+        x = float(special.betaincinv(3.0, 2.0, alpha))
+        assert values[0] <= q <= values[1]
+        assert abs((q - 1.0) - x * gap * 2.0**-52) <= error
+
+
+# --- structure: problems that must agree ------------------------------------------------------------------------------------
+
+STRUCTURED_PHI = np.array([0.01, 0.5, 1, 1, 1.5, 2, 2.5, 3, 5, 5.5, 6, 7, 8, 100.5, 1024, 1025, 1e6, 1e10])
+STRUCTURED_LEVELS = np.array([2.0**-26, 2.0**-10, 0.125, 0.5, 0.75, 1 - 2.0**-10, 1 - 2.0**-26])
+
+
+def structured_values(rng, n):
+    """Ties, values a few roundings apart, mixed magnitudes and the spreads above."""
+    kind = rng.integers(6)
+    whole = rng.integers(0, 3, n).astype(float)
+    if kind == 0:
+        return whole
+    if kind == 1:
+        return whole + rng.integers(-2, 3, n) * 2.0 ** -float(rng.integers(20, 53))
+    if kind == 2:
+        return rng.choice([-1.0, 1.0], n) * 10.0 ** -rng.integers(0, 40, n).astype(float)
+    if kind == 3:
+        return whole + 10 ** rng.uniform(-15, -6, n)
+    if kind == 4:
+        return rng.normal(size=n)
+    return rng.permutation(list(oracle.spreads(n).values())[rng.integers(12)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_problems_that_must_agree_do_within_their_error_bounds(seed):
+    rng = np.random.default_rng([40, seed])
+    for _ in range(400):
+        n = int(rng.integers(2, 7))
+        phi = rng.choice(STRUCTURED_PHI, n) if rng.random() < 0.6 else np.full(n, rng.choice(STRUCTURED_PHI))
+        values, alpha = structured_values(rng, n), float(rng.choice(STRUCTURED_LEVELS))
+        low, high = values.min(), values.max()
+        if low == high:
+            continue
+        ulp, order, j = np.spacing(np.abs(values).max()), rng.permutation(n), int(rng.integers(n))
+        scale, where = 2.0 ** float(rng.integers(-60, 60)), f"{phi.tolist()} {values.tolist()} {alpha!r}"
+        split = np.append(phi, 0.25 * phi[j])
+        split[j] *= 0.75
+        raised = values.copy()
+        raised[j] += 10 ** rng.uniform(-14, 0) * (high - low)
+        for measure in (dirichlet.EXACT, dirichlet.CVAR):
+            value, error = evaluated(measure, phi, values, alpha)
+            for same in (
+                evaluated(measure, phi[order], values[order], alpha),
+                tuple(x / scale for x in evaluated(measure, phi, values * scale, alpha)),
+                evaluated(measure, split, np.append(values, values[j]), alpha),
+            ):
+                assert abs(value - same[0]) <= error + same[1], where
+            shifted = values + 3.0
+            moved, moved_error = evaluated(measure, phi, shifted, alpha)
+            rounded = np.abs((shifted - 3.0) - values).max() + 2 * np.spacing(np.abs(shifted).max())
+            assert abs(moved - 3.0 - value) <= error + moved_error + rounded, where
+            up, up_error = evaluated(measure, phi, raised, alpha)
+            slack = error + up_error
+            assert value - slack <= up <= value + (raised[j] - values[j]) + slack, where
+            less, less_error = evaluated(measure, phi, values, alpha * (1 - 10 ** rng.uniform(-12, -1)))
+            assert less <= value + error + less_error, where
+            assert low - error <= value <= high + error, where
+        q, q_error = evaluated(dirichlet.EXACT, phi, values, alpha)
+        mirrored, mirrored_error = evaluated(dirichlet.EXACT, phi, -values, 1 - alpha)
+        assert abs(q + mirrored) <= q_error + mirrored_error, where
+        cvar, cvar_error = evaluated(dirichlet.CVAR, phi, values, alpha)
+        other, other_error = evaluated(dirichlet.CVAR, phi, -values, 1 - alpha)
+        assert cvar <= q + q_error + cvar_error, where
+        # the two halves make the mean
+        mean = low + phi / phi.sum() @ (values - low)
+        slack = alpha * cvar_error + (1 - alpha) * other_error + 4 * ulp
+        assert abs(alpha * cvar - (1 - alpha) * other - mean) <= slack, where
+
+
+@pytest.mark.parametrize("total", [1e10, 1e11, 1e12])
+def test_the_error_bound_beyond_the_range_of_the_promise(total):
+    """Above 1e10 rounding grows, and the quantile's own bound with it."""
+    rng = np.random.default_rng(int(np.log10(total)))
+    for alpha in (1e-6, 0.3, 0.999):
+        phi, values = total * rng.dirichlet(np.ones(3)), rng.normal(size=3)
+        q, error = evaluated(dirichlet.EXACT, phi, values, alpha)
+        below, above = (oracle.mp_tails(phi, values, z)[0] for z in (q - error, q + error))
+        assert below <= alpha <= above
+        lower, upper, doubt = oracle.mp_tails(phi, values, q)
+        assert doubt <= 1e-12 * min(lower, upper)
+        ours = [float(brmdp.dirichlet_cdf(phi, values, q, complement=side)) for side in (False, True)]
+        assert oracle.cdf_fault(*ours, lower, upper) <= 1e-14 * np.sqrt(total) + 1e-12
+
+
 # --- no false confidence ----------------------------------------------------------------------------------------------------
 
 
@@ -175,8 +425,15 @@ def test_the_mean_over_many_successors_errs_within_its_bound():
             rng = np.random.default_rng(seed)
             concentration = np.ones(n) if seed % 2 else rng.random(n) + 1e-3
             targets = 1.0 + (seed // 2) * 1e-3 * rng.random(n)
+<<<<<<< HEAD
             pattern = SimpleNamespace(indptr=np.array([0, n]), widest=n, n_transitions=n)
             kernel = FixedKernel(pattern, concentration / np.add.reduce(concentration))
+=======
+            kernel = FixedKernel(
+                SimpleNamespace(indptr=np.array([0, n]), widest=n, n_transitions=n),
+                concentration / np.add.reduce(concentration),
+            )
+>>>>>>> wt-kernel2
             out = np.empty(1)
             bound = kernel.evaluate(targets, np.array([0]), out)
             weights = [Fraction(x) for x in concentration.tolist()]
@@ -189,15 +446,6 @@ def test_constant_values_have_an_error_bound():
     for measure in (dirichlet.EXACT, dirichlet.CVAR):
         rows = dirichlet.Rows.of(np.array([0, 2]), np.array([0]), np.ones(2), np.array([0.3]), 2)
         assert dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.full(2, 0.7), 1e-12, np.empty(1)) >= 1e-16
-
-
-def evaluated(measure, phi, values, level):
-    """(value, error bound) of one row, as a plan sees them."""
-    n = len(phi)
-    rows = dirichlet.Rows.of(np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n)
-    out = np.empty(1)
-    error = dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.asarray(values, float), 1e-12, out)
-    return float(out[0]), float(error)
 
 
 def test_cvar_at_a_quantile_between_values_of_neighbouring_numbers():

@@ -491,7 +491,7 @@ def test_true_regret_needs_the_truth():
     agent = agents.brmdp(world.prior(), world.rewards, 0.9, alpha=0.2, rng=0)
     with pytest.raises(brmdp.InvalidInputError, match="true_regret=True needs a world that knows the truth"):
         simulate(agent, world, 10, diagnostics=Diagnostics())
-    world = World(Blind(RIVER), 0.9, rewards=world.rewards, random_rewards=True)
+    world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)), random_rewards=True)
     assert simulate(agent, world, 10, seed=1).true_regret is None
 
 
