@@ -425,15 +425,10 @@ def test_the_mean_over_many_successors_errs_within_its_bound():
             rng = np.random.default_rng(seed)
             concentration = np.ones(n) if seed % 2 else rng.random(n) + 1e-3
             targets = 1.0 + (seed // 2) * 1e-3 * rng.random(n)
-<<<<<<< HEAD
-            pattern = SimpleNamespace(indptr=np.array([0, n]), widest=n, n_transitions=n)
-            kernel = FixedKernel(pattern, concentration / np.add.reduce(concentration))
-=======
             kernel = FixedKernel(
                 SimpleNamespace(indptr=np.array([0, n]), widest=n, n_transitions=n),
                 concentration / np.add.reduce(concentration),
             )
->>>>>>> wt-kernel2
             out = np.empty(1)
             bound = kernel.evaluate(targets, np.array([0]), out)
             weights = [Fraction(x) for x in concentration.tolist()]
