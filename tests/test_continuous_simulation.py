@@ -37,7 +37,10 @@ def policies():
     """Of the same interaction: states, and every plan's first step and policy."""
     follower, plans = agent(), []
     states = follow_lake(
-        follower, STEPS, seed=11, on_episode=lambda t: plans.append((t, follower.policy_preferences(), follower.episode))
+        follower,
+        STEPS,
+        seed=11,
+        on_episode=lambda t: plans.append((t, follower.policy_preferences(), follower.episode)),
     )
     return states, plans
 

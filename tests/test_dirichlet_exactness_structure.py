@@ -489,3 +489,21 @@ def test_the_error_bound_of_quantiles_beside_a_light_successor(phi, level):
 
         assert below(q - error) <= level <= below(q + error)
     assert error <= 1e-8
+
+
+@pytest.mark.parametrize("own", [0.01, 0.3, 1.0, 7.0])
+@pytest.mark.parametrize("other", [0.01, 0.3, 2.5])
+def test_distribution_function_at_no_distance_from_an_end(own, other):
+    """Where squares of differences vanish the tail is a power of the distance."""
+    for distance in (3e-150, 1e-150, 0.999e-150, 1e-151, 1.18e-188, 1e-250, 2.2e-311):
+        expected = float(mpmath.betainc(other, own, 0, mpmath.mpf(distance), regularized=True))
+        assert brmdp.dirichlet_cdf([own, other], [0.0, 1.0], distance) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    with pytest.raises(brmdp.ConvergenceError, match="is resolved only to an error of"):
+        brmdp.dirichlet_cdf([1.0, 0.5, 0.02], [0.0, 1e-200, 1.0], 1e-180)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e-16, 1e-14, 1e-12])
+def test_vanishing_totals_choose_a_corner(size):
+    phi, values = size * np.array([3.0, 1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_allclose(brmdp.dirichlet_cdf(phi, values, [0.5, 1.5, 2.5]), [0.3, 0.4, 0.6], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(brmdp.dirichlet_quantile(phi, values, [0.2, 0.35, 0.5, 0.7]), values, rtol=0, atol=1e-9)

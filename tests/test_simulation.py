@@ -205,7 +205,9 @@ def test_episodes_are_recorded(name):
     assert history.episode[-1] == len(starts)
     for record in (episodes.levels, episodes.iterations, episodes.residual, episodes.error_bound, episodes.status):
         assert len(record) == len(starts)
-    assert max(episodes.error_bound) <= 1e-8 * 1.0 / (1.0 - 0.9)  # relative to values, which no reward above 1 can exceed
+    assert max(episodes.error_bound) <= 1e-8 * 1.0 / (
+        1.0 - 0.9
+    )  # relative to values, which no reward above 1 can exceed
     assert min(episodes.iterations) >= 1
     assert set(episodes.status) == {"sampled" if name == "continuing-psrl" else "converged"}
     if name == "continuing-psrl":

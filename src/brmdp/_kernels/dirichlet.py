@@ -588,7 +588,7 @@ def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
         r0 = r1 = r2 = r3 = 0.0
         i0 = i1 = i2 = i3 = 0.0
         # everything divided by h_k(0) = Φ (Φ + 1) ⋯ (Φ + k − 1)/k!
-        weight = 1.0 / (total + k - 1.0)
+        weight = 1.0 / (total + (k - 1.0))
         for j in range(1, k + 1):
             r0 += weight * (p_re[j, 0] * h_re[k - j, 0] - p_im[j, 0] * h_im[k - j, 0])
             r1 += weight * (p_re[j, 1] * h_re[k - j, 1] - p_im[j, 1] * h_im[k - j, 1])
@@ -599,7 +599,7 @@ def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
             i2 += weight * (p_re[j, 2] * h_im[k - j, 2] + p_im[j, 2] * h_re[k - j, 2])
             i3 += weight * (p_re[j, 3] * h_im[k - j, 3] + p_im[j, 3] * h_re[k - j, 3])
             if j < k:
-                weight *= (k - j) / (total + k - j - 1.0)
+                weight *= (k - j) / (total + (k - j - 1.0))
         h_re[k, 0], h_re[k, 1], h_re[k, 2], h_re[k, 3] = r0, r1, r2, r3
         h_im[k, 0], h_im[k, 1], h_im[k, 2], h_im[k, 3] = i0, i1, i2, i3
     for lane in range(LANES):
@@ -780,10 +780,50 @@ def cdf_row(phi, values, n, z, scratch):
         return 1.0, 0.0, 0.0, 0.0
     if z <= low:
         return 0.0, 1.0, 0.0, 0.0
+    closest = CLOSEST * (high - low)
+    if z - low < closest:
+        return beside_end(phi, values, n, low, z - low, low + 2.0 * closest, scratch)
+    if high - z < closest:
+        return beside_end(phi, values, n, high, high - z, high - 2.0 * closest, scratch)
     for i in range(n):
         # nearer than this the square of a difference, in units of the spread, would vanish
-        if phi[i] > 0.0 and abs(values[i] - z) < CLOSEST * (high - low):
+        if phi[i] > 0.0 and abs(values[i] - z) < closest:
             z = values[i]
+    return cdf_between(phi, values, n, z, scratch)
+
+
+@kernel
+def beside_end(phi, values, n, end, distance, anchor, scratch):
+    """``cdf_row`` at this distance from the lowest or highest value, from what it is at ``anchor``, a little farther off.
+
+    There the tail is proportional to distance^ψ, ψ the sum of all other φ, up to a fraction anchor/(distance of the next value).
+    """
+    away = abs(anchor - end)
+    power = 0.0
+    nearest = np.inf
+    for i in range(n):
+        if phi[i] > 0.0 and values[i] != end:
+            power += phi[i]
+            nearest = min(nearest, abs(values[i] - end))
+    below, above, density, error = cdf_between(phi, values, n, anchor, scratch)
+    lower = anchor > end
+    tail = below if lower else above
+    part = math.pow(distance / away, power)
+    if nearest < 1e12 * away:
+        # another value as near: the tail is at most that at the anchor, and nothing else is known
+        error += tail
+    else:
+        error = (error + 1e-12 * tail) * part
+    tail *= part
+    density *= part * away / distance
+    if lower:
+        return tail, 1.0 - tail, density, error
+    return 1.0 - tail, tail, density, error
+
+
+@kernel
+def cdf_between(phi, values, n, z, scratch):
+    """``cdf_row`` for z between the lowest and the highest value, and not too close to them."""
     tail, density, error, _, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     raw = tail
     tail = min(max(tail, 0.0), 1.0)

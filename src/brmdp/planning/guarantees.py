@@ -232,7 +232,7 @@ def certificate_of(
         raise InvalidInputError(
             f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers only draws, and "
             "values nested from draws are estimates, not bounds. Give it concentration_entries and concentration_offsets "
-            "if its rows are Dirichlet, make a ScenarioPosterior, or ask posterior_quantile_value for the sampled value of one policy"
+            "if its rows are Dirichlet, make a ScenarioPosterior, or ask posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
