@@ -97,7 +97,7 @@ def test_regret_against_rollouts(recorded, policies):
         state = recorded.position[t]
         policy = next(policy for first, policy, _ in reversed(plans) if first <= t)
         mean, error = continuous_lake.rollouts(
-            policy.actions, state, DISCOUNT, agents=40_000, horizon=50, rng=np.random.default_rng(t)
+            policy.actions, state, DISCOUNT, agents=60_000, horizon=50, rng=np.random.default_rng(t)
         )
         regret = float(best.at(state[None])[0]) - mean
         assert recorded.history.true_regret[t] == pytest.approx(regret, rel=0, abs=4.0 * error + 1e-3)
