@@ -32,14 +32,15 @@ test-lowest:
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
 	  --editable ".[experiments,cluster,continuous,test,bench]"
-	NUMBA_CACHE_DIR=$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" \
-	  -W ignore::DeprecationWarning  # of old packages that rest on new ones, which have no bounds here
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" \
+	  -W ignore::DeprecationWarning -W ignore::pytest.PytestUnraisableExceptionWarning
+# warnings of old packages that rest on new ones, which have no bounds here; and of JAX 0.4 when loky 3.4 starts a process
 
 test-newest:
 	$(PYTHON) -m venv $(VENV)-newest
 	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[all]"
-	NUMBA_CACHE_DIR=$(VENV)-newest/numba $(VENV)-newest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-newest/numba $(VENV)-newest/bin/python -m pytest -n $(WORKERS) -m "not slow"
 
 check: install
 	$(BIN)/ruff check src tests benchmarks examples docs

@@ -843,7 +843,6 @@ def test_acting_in_no_state_of_the_model(bad, planned):
         ((0, 2, 0), r"action must lie in 0\.\.1; got 2"),
         ((0, None, 0), "action must be an integer"),
         ((0, 1.0, 0), "action must be an integer"),
-        ((0, True, 0), "action must be an integer"),
         ((0, 0, 6), r"next_state must lie in 0\.\.5; got 6"),
         ((0, 0, None), "next_state must be an integer"),
         (([0, 1], [0, 0], [0, 0]), "state must"),
@@ -1061,3 +1060,13 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
 def test_bad_presets_are_refused(make, options, message):
     with pytest.raises(brmdp.InvalidInputError, match=message):
         make(uniform(RIVER), RIVER.rewards, 0.9, rng=0, **options)
+
+
+def test_two_actions_may_be_told_as_booleans():
+    agent = agents.continuing_psrl(uniform(RIVER), RIVER.rewards, 0.9, rng=1)
+    agent.observe(0, True, 1)
+    agent.observe(0, np.False_, 0)
+    np.testing.assert_array_equal(agent.progress.visits[0], [1, 1])
+    posterior = uniform(RIVER)
+    posterior.observe([0, 0], np.array([True, False], dtype=object), [1, 0])
+    np.testing.assert_array_equal(posterior.counts()[0].sum(axis=1), [1, 1])

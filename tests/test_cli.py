@@ -218,6 +218,7 @@ def test_one_clear_line(arguments, message, capsys):
         (("delta = 5", "delta = 5\nfloor = 1"), "floor must lie strictly between 0 and 1; got 1"),
         (("runs = 3", "runs = 3\ntitle = 2026-11-17"), "title must be text; got datetime.date(2026, 11, 17)"),
         (("runs = 3", "runs = 3\ntitle = 0"), "title must be text; got 0"),
+        (("runs = 3", 'runs = 3\ntitle = "\\u001b[2J"'), "title must have no control characters; got '\\x1b[2J'"),
         (("runs = 3", "runs = 1.9"), "runs must be a positive integer; got 1.9"),
         (("runs = 3", "runs = 1000000000"), "runs must be at most 100,000"),
         (("runs = 3", f"runs = 3\nseed = {'[' * 5000}1{']' * 5000}"), "sweep.toml is nested too deeply"),

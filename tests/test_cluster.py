@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -279,3 +280,14 @@ def test_lost_runs_may_be_known_before_the_lost_connection(reason, said):
     client = SimpleNamespace(status="running", sync=sync, scheduler=scheduler, get_executor=lambda **_: None)
     error = cluster.ClusterExecutor(client, "tcp://somewhere", 1.0).loss()
     assert re.search(said, str(error))
+
+
+def test_a_scheduler_that_never_speaks_is_given_up(monkeypatch):
+    monkeypatch.setattr("brmdp.experiments.cluster.SPEAKING", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        with (
+            pytest.raises(ExperimentError, match=r"no Dask scheduler answers .* within 2 s"),
+            cluster_executor(address),
+        ):
+            pass

@@ -65,10 +65,11 @@ class Installation:
 
     def use(self, prepare="", **environment):
         """Lines printed and logged by a process that uses a kernel."""
+        inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
         own = {"PYTHONPATH": self.folder, "XDG_CACHE_HOME": self.cache, "TMPDIR": self.temporary}
         done = subprocess.run(
             [sys.executable, "-B", "-c", USE_A_KERNEL.format(prepare=prepare)],
-            env={**os.environ, **{name: str(value) for name, value in {**own, **environment}.items()}},
+            env={**inherited, **{name: str(value) for name, value in {**own, **environment}.items()}},
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -507,3 +507,16 @@ def test_vanishing_totals_choose_a_corner(size):
     phi, values = size * np.array([3.0, 1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0, 3.0])
     np.testing.assert_allclose(brmdp.dirichlet_cdf(phi, values, [0.5, 1.5, 2.5]), [0.3, 0.4, 0.6], rtol=0, atol=1e-9)
     np.testing.assert_allclose(brmdp.dirichlet_quantile(phi, values, [0.2, 0.35, 0.5, 0.7]), values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("light", [1e-29, 1e-25, 1e-19, 8e-18, 1e-17, 1e-15, 1e-12])
+@pytest.mark.parametrize("times", [1e-1, 1e-4, 1e-11, 1e-30])
+@pytest.mark.parametrize("others", [(0.0025, 0.0025), (0.34, 1.28), (0.5,)])
+def test_a_tail_that_is_lost_beside_a_light_successor_is_in_the_bound(light, times, others):
+    """Pr(P₀ > ½) ≥ φ₀·2^−b/b·0.9, b the others' sum, and then X < 0.55: so is every quantile of a level below that."""
+    rest = sum(others)
+    level = times * light
+    assert level < 0.9 * light * 0.5**rest / rest / (1.0 + light / rest)
+    for measure in (dirichlet.EXACT, dirichlet.CVAR):
+        q, error = evaluated(measure, [light, *others], [0.0, *np.linspace(1.0, 1.1, len(others))], level)
+        assert q - error <= 0.55

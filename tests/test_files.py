@@ -4,6 +4,9 @@ import errno
 import hashlib
 import os
 import stat
+import subprocess
+import sys
+import textwrap
 import threading
 from pathlib import Path
 
@@ -290,3 +293,39 @@ def test_a_folder_that_cannot_be_read_can_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", refused)
     write_atomically(path, lambda stream: stream.write(b"new") and None)
     assert path.read_bytes() == b"new"
+
+
+def test_interruptions_leave_no_file_behind(tmp_path):
+    """At any moment of many saves; what is left now and then is gone after the next one."""
+    script = textwrap.dedent(
+        """
+        import os, signal, sys, time, brmdp
+        posterior = brmdp.DirichletPosterior.uniform(3, 2)
+        armed = False
+
+        def interrupt(*_):
+            if armed:
+                raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        before, interrupted, end = len(os.listdir("/proc/self/fd")), 0, time.time() + 4
+        signal.setitimer(signal.ITIMER_REAL, 0.003, 0.0031)
+        while time.time() < end:
+            try:
+                armed = True
+                while time.time() < end:
+                    posterior.save("p.npz")
+                armed = False
+            except KeyboardInterrupt:
+                armed = False
+                interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        posterior.save("p.npz")
+        print(interrupted, len(os.listdir("/proc/self/fd")) - before)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    interrupted, leaked = map(int, done.stdout.split())
+    assert interrupted > 50
+    assert leaked <= 0.02 * interrupted
+    assert names(tmp_path) == ["p.npz"]

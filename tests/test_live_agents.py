@@ -164,6 +164,8 @@ def test_a_file_saved_after_any_interruption_can_be_read(tmp_path):
         assert moment > 100
 
 
+# a stream that an interruption loses closes itself, and Python says so
+@pytest.mark.filterwarnings("ignore:unclosed file", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupted_save_leaves_a_file_that_can_be_read(tmp_path):
     path = tmp_path / "agent.npz"
     agent = lived("quantile")

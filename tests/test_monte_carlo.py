@@ -289,3 +289,9 @@ def test_a_sampled_plan_says_so_and_what_its_bound_bounds(options):
 def test_repr():
     assert repr(brmdp.MonteCarlo()) == "MonteCarlo(coefficient=250, cap=2048)"
     assert repr(brmdp.MonteCarlo(samples=40, reuse=True)) == "MonteCarlo(samples=40, reuse=True)"
+
+
+@pytest.mark.parametrize("name", ["samples", "cap"])
+def test_more_draws_than_a_machine_holds_are_refused(name):
+    with pytest.raises(brmdp.InvalidInputError, match=f"{name} must be at most 10,000,000; got 1,000,000,000,000"):
+        brmdp.MonteCarlo(**{name: 10**12})

@@ -409,3 +409,56 @@ class Careless(brmdp.MonteCarlo):
 def test_a_method_of_ones_own_is_checked_inside_the_librarys_measure():
     with pytest.raises(brmdp.RiskMeasureError, match=r"Careless\.rows must hold one number per possible transition"):
         CASE.plan(brmdp.Quantile(0.2, method=Careless(samples=50, rng=0)))
+
+
+def seesaw(reach):
+    """The mean, and three times the difference of two targets, up to ``reach``: no contraction, though its rows look fine."""
+
+    def leaning(bound):
+        def evaluate(targets, pairs, out):
+            error = bound.evaluate(targets, pairs, out)
+            indptr = CASE.belief.pattern.indptr
+            for pair in pairs:
+                row = targets[indptr[pair] : indptr[pair + 1]]
+                out[pair] += 3.0 * np.clip(row[1] - row[2], -reach, reach)
+            return error
+
+        return evaluate
+
+    return Altered(brmdp.Mean(), evaluate=leaning, fixed_entries=lambda _: lambda: None)
+
+
+@pytest.mark.parametrize("reach", [10.0, 0.2])
+def test_no_target_moves_a_value_against_or_further_than_itself(reach):
+    """Beyond the reach nothing small shows it: there the rise by the whole range does."""
+    with pytest.raises(brmdp.RiskMeasureError, match="must grow by 0 to"):
+        CASE.plan(seesaw(reach), raise_on_failure=False)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-11, 1e-13, 1e-30])
+def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
+    class Overconfident(brmdp.DirichletPosterior):
+        """Says Dir(φ), and draws from Dir(φ/1000)."""
+
+        def sample_entries(self, n, rng, pairs=None):
+            wide = brmdp.DirichletPosterior(self.concentration() / 1000)
+            return wide.sample_entries(n, rng, pairs=pairs)
+
+    belief = Overconfident(1000.0 * PHI)
+    with pytest.raises(brmdp.ContradictionError):
+        brmdp.certify(belief, scale * np.asarray(CASE.rewards), CASE.discount, rng=0)
+
+
+def test_concentrations_in_a_list_are_taken():
+    class Listed(brmdp.DirichletPosterior):
+        @property
+        def concentration_entries(self):
+            return PHI.reshape(-1).tolist()
+
+        @concentration_entries.setter
+        def concentration_entries(self, value):
+            pass
+
+    np.testing.assert_array_equal(
+        plan_of(Listed(PHI), brmdp.Quantile(0.2)).values, CASE.plan(brmdp.Quantile(0.2)).values
+    )

@@ -17,6 +17,7 @@ def test_the_tested_lowest_versions_are_the_allowed_ones():
     lines = (ROOT / "constraints-lowest.txt").read_text().split()
     assert all(re.fullmatch(r"[a-z-]+==[0-9.]+", line) for line in lines)
     pinned = dict(line.split("==") for line in lines)
+    del pinned["pyparsing"]  # a dependency of matplotlib, whose lowest version warns with the newest of it
     assert pinned.keys() == allowed.keys()
     for name, version in allowed.items():
         assert (pinned[name] + ".0.0").startswith(version + "."), f"{name} {pinned[name]} is not the lowest, {version}"

@@ -2,6 +2,7 @@
 
 import pytest
 
+import brmdp
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import load_sweep, run_experiment
 from brmdp.experiments.one_run import build
@@ -286,3 +287,45 @@ def test_a_file_without_end_is_refused(tmp_path):
 def test_a_number_of_very_many_digits_is_refused(sweep):
     with pytest.raises(InvalidInputError, match=r"sweep.toml cannot be read: .*digits"):
         sweep(f"seed = {'9' * 5000}\n{COMMON}{RIVER}{PSRL}")
+
+
+FAILING = """
+import gymnasium
+from brmdp.envs import TabularEnv, riverswim
+
+class Broken(TabularEnv):
+    def __init__(self, render_mode=None, at="step"):
+        super().__init__(riverswim(3))
+        self.at = at
+        if at == "start":
+            raise FileNotFoundError(2, "No such file or directory", "map.csv")
+
+    def step(self, action):
+        raise RuntimeError("sensor broke")
+
+gymnasium.register(f"{__name__}-v0", entry_point=Broken)
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [("step", r"run 0 of .* failed: RuntimeError\('sensor broke'\)"), ("start", r"FileNotFoundError: .*map\.csv")],
+)
+def test_errors_of_an_environment_are_named_as_its_own(at, message, tmp_path, monkeypatch):
+    (tmp_path / f"broken_{at}.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        f'''
+        name = "broken"
+        runs = 1
+        steps = 5
+        [[environment]]
+        name = "broken_{at}:broken_{at}-v0"
+        at = "{at}"
+        [[agent]]
+        name = "continuing-psrl"
+        '''
+    )
+    with pytest.raises(brmdp.BrmdpError, match=message):
+        run_experiment(load_sweep(path), tmp_path / "results", workers=1)

@@ -10,14 +10,16 @@ import brmdp
 from brmdp import World, agents, simulate
 from brmdp.envs import TabularEnv, riverswim
 
+TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
+
 TABLES = {
     "FrozenLake-v1": {},
     "FrozenLake8x8-v1": {},
     "FrozenLake-dry": {"id": "FrozenLake-v1", "is_slippery": False},
     "CliffWalking-v1": {},
     "CliffWalking-slippery": {"id": "CliffWalking-v1", "is_slippery": True},
-    "Taxi-v4": {},
-    "Taxi-rainy": {"id": "Taxi-v4", "is_rainy": True},
+    TAXI: {},
+    "Taxi-rainy": {"id": TAXI, "is_rainy": True},
 }
 """Gymnasium's own environments with a table P."""
 
@@ -736,7 +738,7 @@ def test_agents_keep_off_the_cliff(agent):
     assert rewards[:, 500:].mean() > -1.5
 
 
-@pytest.mark.parametrize("name", ["CliffWalking-v1", "FrozenLake-dry", "Taxi-v4"])
+@pytest.mark.parametrize("name", ["CliffWalking-v1", "FrozenLake-dry", TAXI])
 def test_with_known_successors_a_deterministic_world_is_solved_at_once(name):
     world = World(made(name), 0.95)
     history = simulate(learner(world), world, 200, seed=3)
@@ -815,3 +817,39 @@ def test_bad_discounts_are_refused(bad):
 def test_bad_concentrations_are_refused(bad):
     with pytest.raises(brmdp.InvalidInputError, match="concentration must"):
         World(TabularEnv(riverswim(6)), 0.9).prior(bad)
+
+
+# --- what the environment may do behind the world's back -----------------------------------------------------------------
+
+
+class Generous(TabularEnv):
+    """Raises the rewards of its own table when it is first used."""
+
+    def __init__(self):
+        super().__init__(riverswim(3))
+        self.P = {s: {a: [(1.0, (s + a) % 3, 1.0, False)] for a in range(2)} for s in range(3)}
+        self.mdp = None
+
+    def reset(self, *, seed=None, options=None):
+        for row in self.P.values():
+            for a, outcomes in row.items():
+                row[a] = [(p, t, 1.5, end) for p, t, _, end in outcomes]
+        self.place = 0
+        return 0, {}
+
+    def step(self, action):
+        _, self.place, reward, _ = self.P[self.place][int(action)][0]
+        return self.place, reward, False, False, {}
+
+
+def test_a_table_that_changes_later_is_compared_as_it_was():
+    world = World(Generous(), 0.9)
+    agent = agents.continuing_psrl(world.prior(), world.rewards, 0.9, rng=0)
+    with pytest.raises(brmdp.RewardMismatchError, match=r"paid 1\.5 .* where the model has 1"):
+        simulate(agent, world, 5, seed=0)
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_random_rewards_are_declared_by_a_truth_value(value):
+    with pytest.raises(brmdp.InvalidInputError, match="random_rewards must be True or False"):
+        World("FrozenLake-v1", 0.9, random_rewards=value)

@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +34,6 @@ PLACES = 8
 _LOCKS = fcntl is not None
 _LONGEST_NAME = 200
 _PRIVATE, _USUAL = 0o600, 0o666
-_BINARY = getattr(os, "O_BINARY", 0)
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _NO_FLUSHING = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}
 
@@ -74,8 +74,8 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
         replaced = target.stat()
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):
         raise InvalidInputError(f"path must be a file or a free name; {target} is neither")
-    descriptor, temporary = _create_beside(target, _USUAL if replaced is None else _PRIVATE)
-    with os.fdopen(descriptor, "w+b") as stream:  # closing it releases the lock
+    created, temporary = _create_beside(target, _USUAL if replaced is None else _PRIVATE)
+    with created as stream:  # closing it releases the lock
         try:
             if replaced is not None:
                 _like(replaced, stream.fileno())
@@ -92,40 +92,56 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
     _flush_folder(target.parent)
 
 
-def _create_beside(target: Path, mode: int) -> tuple[int, Path]:
-    """A new file in the same folder that this process holds, after removal of those that nobody holds."""
+def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
+    """A new file in the same folder that this process holds, after removal of those that nobody holds.
+
+    A stream, not a descriptor: one that an interruption loses closes itself, and the next writer removes its file.
+    """
     if not _LOCKS:  # pragma: no cover - not a Unix
         return _create_anywhere(target, mode)
-    found: tuple[int, Path] | None = None
+    found: tuple[BinaryIO, Path] | None = None
     try:
         for place in range(PLACES):
             name = _hidden(target, place)
             taken = os.path.lexists(name) and _held(name)
             if found is None and not taken:
-                descriptor = _create_held(name, mode)
-                found = None if descriptor is None else (descriptor, name)
+                stream = _create_held(name, mode)
+                found = None if stream is None else (stream, name)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
+    except BaseException:
+        if found is not None:
+            _discard(*found)
+        raise
     return _create_anywhere(target, mode) if found is None else found
 
 
-def _create_held(name: Path, mode: int) -> int | None:
+def _create_held(name: Path, mode: int) -> BinaryIO | None:
     """A new file under ``name``, locked; None if another process was faster."""
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        stream = _new(name, mode)
     except FileExistsError:
         return None
     try:
-        if _lock(descriptor) and _is(name, descriptor):
-            return descriptor
+        if _lock(stream.fileno()) and _is(name, stream.fileno()):
+            return stream
     except BaseException:
-        os.close(descriptor)
-        with contextlib.suppress(OSError):
-            name.unlink()
+        _discard(stream, name)
         raise
-    os.close(descriptor)
+    stream.close()
     return None
+
+
+def _discard(stream: BinaryIO, name: Path) -> None:
+    stream.close()
+    with contextlib.suppress(OSError):
+        name.unlink()
+
+
+def _new(name: Path, mode: int) -> BinaryIO:
+    # no function of Python in between, in which an interruption could lose the descriptor
+    return open(name, "x+b", opener=partial(os.open, mode=mode))
 
 
 def _held(name: Path) -> bool:
@@ -164,10 +180,10 @@ def _is(name: Path, descriptor: int) -> bool:
         return False
 
 
-def _create_anywhere(target: Path, mode: int) -> tuple[int, Path]:
+def _create_anywhere(target: Path, mode: int) -> tuple[BinaryIO, Path]:
     """A new file under a random name, where files cannot be locked (some network disks)."""
     name = _hidden(target, f"{os.getpid()}-{secrets.token_hex(8)}")
-    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, mode), name
+    return _new(name, mode), name
 
 
 def _hidden(target: Path, place: int | str) -> Path:

@@ -82,6 +82,8 @@ BIASED_DECAY = 8.0
 MAX_BIAS = 8
 # Beside a smaller φ only one: more would put all their weight on its branch point.
 LEAST_BIASED = 1e-3
+# ... and a tail may be wrong by this much, whatever its error estimate says: the light successor's share of it can be lost.
+LOST_TAIL = 2e-16
 # An evaluation whose relative error may be larger than this cannot end the search for a quantile.
 MAX_ERROR = 1e-7
 # What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ| times the largest |t| of the
@@ -1284,10 +1286,20 @@ def beta_row(phi, values, n, low, high, alpha, z):
 
 
 @kernel
+def has_light(phi, n):
+    """Whether a concentration lies below LEAST_BIASED."""
+    found = False
+    for i in range(n):
+        found = found or 0.0 < phi[i] < LEAST_BIASED
+    return found
+
+
+@kernel
 def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch):
     """``error``, made larger until the distribution function at z ± error encloses the ``target``, its own errors included.
 
     Beside concentrations below LEAST_BIASED the density may be far too large where the tail is right: its integral ends too soon.
+    A probability counts as below the target, or above it, only if it is so by more than LOST_TAIL.
     """
     for _ in range(20):
         enclosed = True
@@ -1300,10 +1312,11 @@ def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch)
             doubt += rounding
             if mirrored != lower:
                 doubt *= tail / max(probability, EPS)
-            miss = math.log(probability / target) if probability > 0.0 else -np.inf
-            if (side > 0.0) != lower:
-                miss = -miss
-            enclosed = enclosed and miss > doubt
+            doubt = doubt * abs(probability) + LOST_TAIL
+            if (side > 0.0) == lower:
+                enclosed = enclosed and probability - doubt > target
+            else:
+                enclosed = enclosed and probability + doubt < target
         if enclosed:
             return error
         error *= 8.0
@@ -1328,6 +1341,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     if not (bottom < z < top):
         z = 0.5 * (bottom + top)
     z_error = top - bottom
+    light = has_light(phi, n)
     doubtful = False
     previous = np.inf
     for _ in range(200):
@@ -1348,7 +1362,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         doubtful = doubtful or not (resolved or error < 0.1 * abs(miss))
         z_error = top - bottom
         if density > 0.0:
-            z_error = (error + rounding + abs(miss)) * probability / density + 4.0 * resolution
+            z_error = (error + rounding + abs(miss)) * abs(probability) / density + 4.0 * resolution
         if abs(miss) <= 1e-12:
             doubtful = not resolved
             break
@@ -1359,7 +1373,12 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             if gradient < 0.0:
                 move = -inside * unit if mirrored else inside * unit
                 if cut <= SERIES_TOLERANCE and bottom <= z + move <= top:
-                    return z + move, (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
+                    z += move
+                    z_error = (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
+                    if not light or target > 1e6 * LOST_TAIL:
+                        return z, z_error
+                    doubtful = False
+                    break
         candidate = z + move
         # a distribution function that hardly grows and then jumps lets Newton creep
         creeping = not abs(miss) < 0.5 * previous
@@ -1375,15 +1394,11 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
             z = 0.5 * (bottom + top)
             z_error = top - bottom + resolution
             if rounding > 0.0:
-                z_error += rounding * probability / density if density > 0.0 else high - low
+                z_error += rounding * abs(probability) / density if density > 0.0 else high - low
             break
     if doubtful:
         return z, high - low
-    least = np.inf
-    for i in range(n):
-        if phi[i] > 0.0:
-            least = min(least, phi[i])
-    if least < LEAST_BIASED:
+    if light:
         z_error = confirmed_error(phi, values, n, low, high, target, lower, z, z_error, scratch)
     return z, min(z_error, high - low)
 
@@ -1575,6 +1590,8 @@ def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     for i in range(n):
         out[i] /= total
     spread = high - low
+    if has_light(phi, n):
+        error += LOST_TAIL
     error /= level
     error = max(error * spread + z_error * (abs(missing) + error), (1e-11 + n * EPS) * spread) + 4.0 * EPS * size
     return min(max(value, low), z), error if error < spread else spread

@@ -240,6 +240,7 @@ class Agent(EpisodicAgent):
         Parameters
         ----------
         state, action, next_state : int
+            Where there are two actions, the action may be a boolean.
         disturbance : int, optional
             What drove it, for a :class:`DisturbancePosterior` whose next state does not reveal it.
 
@@ -251,6 +252,8 @@ class Agent(EpisodicAgent):
         belief = self._record.base
         pattern = belief.pattern
         state = as_index(state, pattern.n_states, "state")
+        if isinstance(action, bool | np.bool_) and pattern.n_actions == 2:
+            action = int(action)
         action = as_index(action, pattern.n_actions, "action")
         next_state = as_index(next_state, pattern.n_states, "next_state")
         if disturbance is None:
@@ -468,6 +471,10 @@ class Agent(EpisodicAgent):
         kept = arrays.get("risk.phi")
         if kept is not None and kept.shape != (working.latest.pattern.n_transitions,):
             raise InvalidInputError(f"risk.phi must be one per possible transition; got shape {kept.shape}")
+        if type(working.latest) is DirichletPosterior:
+            _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
+            if (observed < working.progress.visits.ravel()).any():
+                raise InvalidInputError("latest.counts must not be less than visits")
         plan = self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
         self._record = recorded(belief, plan, working, working.latest.copy())
 

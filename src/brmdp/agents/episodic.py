@@ -287,6 +287,8 @@ class EpisodicAgent(Stored):
                 f"counters must be possible numbers of steps, and the last 0 or 1; got {counters!r}"
             )
         progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = counters.tolist()
+        if progress.episode > progress.steps + 1 or (progress.episode == 0 and not stale):
+            raise InvalidInputError(f"counters must have a plan that can have been made by then; got {counters!r}")
         if (state, action) != (-1, -1):
             progress.last_pair = as_index(state, shape[0], "state"), as_index(action, shape[1], "action")
         for name in ("visits", "visits_at_start"):

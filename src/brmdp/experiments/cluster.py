@@ -12,6 +12,7 @@ import logging
 import os
 import pickle
 import platform
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +33,9 @@ __all__ = ["ClusterExecutor", "cluster_executor", "identity"]
 
 CONNECTING = "10s"
 """How long to try to reach a scheduler, which may be starting."""
+
+SPEAKING = 30.0
+"""Seconds for it to greet us, once reached."""
 
 ANSWERING = 60.0
 """Seconds for a scheduler or its workers to answer a question; importing brmdp may be part of the answer."""
@@ -95,7 +99,7 @@ def _connected(address: str) -> Iterator[Any]:
     distributed = optional("distributed", "cluster")
     client, reason = None, ""
     try:
-        client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
+        client = _within(SPEAKING, lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False))
     except (OSError, ValueError, TypeError) as error:
         reason = str(error)
     if client is None:
@@ -103,6 +107,25 @@ def _connected(address: str) -> Iterator[Any]:
         raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")
     with client:
         yield client
+
+
+def _within(seconds: float, call: Callable[[], Any]) -> Any:
+    """What ``call`` gives, if it does in time: Dask waits forever for something that takes a connection and says nothing."""
+    result: Future[Any] = Future()
+
+    def answer() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=answer, daemon=True).start()
+    try:
+        return result.result(seconds)
+    except TimeoutError:
+        if result.done():
+            raise
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
 
 
 class ClusterExecutor(Executor):

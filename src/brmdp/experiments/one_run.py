@@ -269,8 +269,10 @@ def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
         require_known(name, [*ENVIRONMENTS, "or the id of a Gymnasium environment"], "environment", gymnasium.registry)
     try:
         return gymnasium.make(name, disable_env_checker=True, **parameters)
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
-        raise InvalidInputError(f"Gymnasium cannot make {name!r} with {parameters}: {error}") from error
+    except Exception as error:  # whatever a module or an environment of somebody else may raise
+        raise InvalidInputError(
+            f"Gymnasium cannot make {name!r} with {parameters}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _agent(case: Case, belief: Any, rewards: Any, rng: Any) -> Agent:

@@ -16,7 +16,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from typing import Any
@@ -303,7 +303,8 @@ def _warm(tasks: Iterable[Task]) -> None:
         else:
             kinds.setdefault((case.program, "", None), task)
     for task in kinds.values():
-        with _interrupts_late():
+        # what fails here will fail in its run, which says so
+        with _interrupts_late(), suppress(Exception):
             execute(task.case, task.seed, task.run)
 
 

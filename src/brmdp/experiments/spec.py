@@ -220,6 +220,8 @@ class Experiment:
         _require_short(self.name, "an experiment")
         if not isinstance(self.title, str):
             raise InvalidInputError(f"title must be text; got {self.title!r}")
+        if not self.title.isprintable():
+            raise InvalidInputError(f"title must have no control characters; got {self.title!r}")
         object.__setattr__(self, "runs", _at_most(self.runs, MOST_RUNS, "runs"))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")

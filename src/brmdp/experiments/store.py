@@ -715,6 +715,8 @@ def _described(experiment: Experiment, origin: Origin | None) -> bytes:
 
 def _read_description(path: Path) -> _Described:
     with _explained(path):
+        if not path.is_file():
+            raise InvalidInputError("it is not a regular file")
         size = path.stat().st_size
         data = path.read_bytes() if size <= LARGEST_DESCRIPTION else b""
     try:

@@ -89,7 +89,7 @@ def load_sweep(path: Any) -> Experiment:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise InvalidInputError(f"it must have at most {LARGEST:,} bytes")
-        return _experiment(tomllib.loads(content.decode()))
+        described = tomllib.loads(content.decode())
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -98,10 +98,14 @@ def load_sweep(path: Any) -> Experiment:
         raise InvalidInputError(f"{path} is not valid TOML: {error}") from error
     except RecursionError:
         raise InvalidInputError(f"{path} is nested too deeply") from None
-    except BrmdpError as error:
-        raise InvalidInputError(f"{path}: {error}") from error
     except ValueError as error:  # such as a number of very many digits
         raise InvalidInputError(f"{path} cannot be read: {error}") from error
+    try:
+        return _experiment(described)
+    except RecursionError:
+        raise InvalidInputError(f"{path} is nested too deeply") from None
+    except BrmdpError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
 
 
 def _experiment(content: dict[str, Any]) -> Experiment:

@@ -263,7 +263,7 @@ def certificate_of(
             as_rng(rng),
         )
         # a draw that meets the bound exactly must not fail by rounding
-        slack = 1e-12 * max(1.0, float(np.abs(values).max()))
+        slack = 1e-12 * float(np.abs(values).max())
         held = int((drawn >= values - slack).all(axis=1).sum())
         coverage = held / samples
         interval = clopper_pearson(held, samples)

@@ -21,13 +21,13 @@ from brmdp.posterior.gammas import as_concentrations
 from brmdp.posterior.scenarios import ScenarioPosterior
 
 __all__ = [
+    "dirichlet_rows_of",
     "draws_of",
     "has_no_doubt",
     "is_own",
     "mean_of",
     "method_of",
     "require_belief",
-    "require_dirichlet_rows",
     "rewards_of",
 ]
 
@@ -79,10 +79,10 @@ def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
     return found
 
 
-def require_dirichlet_rows(belief: Any) -> None:
-    """Refuse concentrations that do not fit the pattern."""
+def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
+    """Concentrations, a copy, and where each pair's begin; refused if they do not fit the pattern."""
     if is_own(belief):
-        return
+        return belief.concentration_entries.copy(), belief.concentration_offsets
     pattern, name = belief.pattern, type(belief).__name__
     if not hasattr(belief, "concentration_offsets"):
         raise InvalidInputError(
@@ -102,6 +102,7 @@ def require_dirichlet_rows(belief: Any) -> None:
             f"got {entries.size}"
         )
     as_concentrations(entries)
+    return entries.copy(), offsets
 
 
 def mean_of(belief: Belief) -> FloatArray:

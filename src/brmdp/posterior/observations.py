@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brmdp._validation import IntArray, as_array, as_index, as_index_array
 from brmdp.errors import InvalidInputError
@@ -22,11 +23,18 @@ def as_observed(value: Any, size: int, name: str) -> IntArray:
     Booleans are taken for the actions 0 and 1 where there are just these two; elsewhere they are more likely a mask.
     """
     array = as_array(value, name, "integers")
-    if array.dtype == np.bool_ and name == "action" and size == 2:
+    if name == "action" and size == 2 and _are_truths(array):
         return array.astype(np.int64)
     if array.ndim == 0:
         return np.array(as_index(array.item(), size, name))
     return as_index_array(array, size, name)
+
+
+def _are_truths(array: NDArray[Any]) -> bool:
+    """Whether all are booleans, which some tables keep as objects."""
+    if array.dtype.kind == "O":
+        return array.size > 0 and all(isinstance(item, bool | np.bool_) for item in array.flat)
+    return array.dtype.kind == "b"
 
 
 def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tuple[IntArray, ...]:

@@ -76,7 +76,10 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
     FileNotFoundError
         If there is no such file.
     """
-    target = Path(path)
+    try:
+        target = Path(path)
+    except TypeError:
+        raise InvalidInputError(f"path must be the name of a file; got {path!r}") from None
     if not target.exists():
         raise FileNotFoundError(f"no such file: {target}")
     if not stat.S_ISREG(target.stat().st_mode):

@@ -136,9 +136,10 @@ class CheckedRisk:
     def require_contraction(self, targets: FloatArray) -> None:
         """Look for evidence, at ``targets``, against what an error bound rests on.
 
-        The rows of all pairs must be probability vectors, a constant added to all targets must be added to all values, and no
-        value may fall when the lowest targets of every pair rise, or the highest, by a thousandth of the range of all. A measure
-        that passes may still break the properties elsewhere; one that fails has no contraction, and its plan no bound.
+        The rows of all pairs must be probability vectors, a constant added to all targets must be added to all values, and where
+        some targets rise, no value may fall, nor rise by more. Raised are, by a thousandth of the range of all targets and by the
+        whole of it, the lowest of every pair, the highest, and halves of its successors such that any two are told apart. A
+        measure that passes may still break the properties elsewhere; one that fails has no contraction, and its plan no bound.
         """
         if self.basis == APPROXIMATE:
             return
@@ -146,24 +147,31 @@ class CheckedRisk:
         pairs = pattern.pairs
         spread = float(targets.max() - targets.min()) or 1.0
         begins, widths = pattern.indptr[pairs], pattern.row_widths
-        lowest = targets == np.repeat(np.minimum.reduceat(targets, begins), widths)
-        highest = targets == np.repeat(np.maximum.reduceat(targets, begins), widths)
-        fall = "must not fall when targets rise"
         here, error = self._values(targets)
         self.rows(targets, here, pairs)
-        for changed, added, what in (
-            (targets + spread, spread, f"must grow by {spread:.3g} when all targets do"),
-            (targets + 1e-3 * spread * lowest, None, fall),
-            (targets + 1e-3 * spread * highest, None, fall),
-        ):
+        everywhere = np.ones(targets.size, dtype=bool)
+        position = np.arange(targets.size) - np.repeat(begins, widths)
+        some = [
+            targets == np.repeat(np.minimum.reduceat(targets, begins), widths),
+            targets == np.repeat(np.maximum.reduceat(targets, begins), widths),
+            *((position >> bit & 1) == side for bit in range((pattern.widest - 1).bit_length()) for side in (0, 1)),
+        ]
+        for raised, step in ((everywhere, spread), *((half, size * spread) for half in some for size in (1e-3, 1.0))):
+            changed = targets + step * raised
             there, more = self._values(changed)
             allowed = error + more + PROBE_TOLERANCE * float(np.abs(changed).max())
             change = there[pairs] - here[pairs]
-            wrong = change < -allowed if added is None else np.abs(change - added) > allowed
+            least = step if raised is everywhere else 0.0
+            wrong = (change < least - allowed) | (change > step + allowed)
             if wrong.any():
                 k = int(np.argmax(wrong))
+                what = (
+                    f"by {step:.3g} when all targets do"
+                    if least
+                    else f"by 0 to {step:.3g} when some targets grow by that"
+                )
                 raise RiskMeasureError(
-                    f"the values of {self._name} {what}, or no error bound holds; "
+                    f"the values of {self._name} must grow {what}, or no error bound holds; "
                     f"got a change of {change[k]:.6g} at {self._where(int(pairs[k]))}"
                 )
 

@@ -9,7 +9,7 @@ import numpy as np
 from brmdp._kernels import dirichlet, linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import require_dirichlet_rows
+from brmdp.posterior.checked import dirichlet_rows_of
 from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, FixedKernel
 from brmdp.risk.threads import for_chunks
 
@@ -39,14 +39,14 @@ class DirichletMeasure:
     """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
 
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
-        require_dirichlet_rows(belief)
+        entries, offsets = dirichlet_rows_of(belief)
         self.pattern = belief.pattern
         self.measure = measure
         self.basis = APPROXIMATE if measure == dirichlet.SADDLEPOINT else EXACT
         self._rows = dirichlet.Rows.of(
             self.pattern.indptr,
-            belief.concentration_offsets,
-            belief.concentration_entries.copy(),
+            offsets,
+            entries,
             levels,
             self.pattern.widest,
         )

@@ -51,6 +51,17 @@ def order_statistic_rank(n: Any, alpha: Any) -> Any:
     return np.maximum(np.ceil(np.asarray(n) * np.asarray(alpha) - RANK_TOLERANCE), 1).astype(np.int64)
 
 
+MOST_DRAWS = 10_000_000
+"""Draws of a row: more than any plan can use."""
+
+
+def _as_draws(value: Any, name: str) -> int:
+    number = as_positive_int(value, name)
+    if number > MOST_DRAWS:
+        raise InvalidInputError(f"{name} must be at most {MOST_DRAWS:,}; got {number:,}")
+    return number
+
+
 class MonteCarlo:
     """How to estimate quantiles by posterior draws.
 
@@ -79,8 +90,8 @@ class MonteCarlo:
         rng: Any = None,
     ) -> None:
         self.coefficient = as_positive_number(coefficient, "coefficient")
-        self.cap = as_positive_int(cap, "cap")
-        self.samples = None if samples is None else as_positive_int(samples, "samples")
+        self.cap = _as_draws(cap, "cap")
+        self.samples = None if samples is None else _as_draws(samples, "samples")
         self.reuse = bool(reuse)
         self.rng = as_rng(rng)
         self._kept: _KeptDraws | None = None

@@ -80,6 +80,8 @@ class World:
         self._ends: dict[int, int] = {}
         self._outcomes: IntArray | None = None
         self._table: dict[int, Any] = {}
+        if not isinstance(random_rewards, bool | np.bool_):
+            raise InvalidInputError(f"random_rewards must be True or False; got {random_rewards!r}")
         self.random_rewards: bool = bool(random_rewards)
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
@@ -103,9 +105,13 @@ class World:
                     known.kernel("csr"), known.rewards, self.discount, known.start, admissible=known.admissible
                 )
         elif isinstance(getattr(unwrapped, "P", None), dict):
-            self._table = unwrapped.P
-            self._ends = _ends(unwrapped.P, self._observed)
-            self.truth = _with_absorbing_ends(unwrapped, self._ends, self._observed, self.discount)
+            # a copy: the environment may change its own
+            self._table = {
+                s: {a: tuple(map(tuple, outcomes)) for a, outcomes in row.items()} for s, row in unwrapped.P.items()
+            }
+            self._ends = _ends(self._table, self._observed)
+            start = getattr(unwrapped, "initial_state_distrib", None)
+            self.truth = _with_absorbing_ends(self._table, start, self._ends, self._observed, self.discount)
             self.n_states = self.truth.n_states
             self.rewards = _beyond_the_table(self.truth)
         else:
@@ -361,15 +367,14 @@ def _ends(table: Any, n: int) -> dict[int, int]:
     return {s: n + (position if several else 0) for position, s in enumerate(last)}
 
 
-def _with_absorbing_ends(unwrapped: Any, ends: dict[int, int], n: int, discount: float) -> TabularMDP:
+def _with_absorbing_ends(known: Any, start: Any, ends: dict[int, int], n: int, discount: float) -> TabularMDP:
     table: dict[int, Any] = {
         s: {a: [(p, ends[int(t)] if end else t, r, False) for p, t, r, end in outcomes] for a, outcomes in row.items()}
-        for s, row in unwrapped.P.items()
+        for s, row in known.items()
     }
     actions = range(max(len(row) for row in table.values()))
     for end in set(ends.values()):
         table[end] = {a: [(1.0, end, 0.0, False)] for a in actions}
-    start = getattr(unwrapped, "initial_state_distrib", None)
     if start is not None:
         start = np.append(np.asarray(start, dtype=float), np.zeros(len(table) - n))
     return TabularMDP.from_gymnasium(table, discount, start)

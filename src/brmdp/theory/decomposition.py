@@ -157,7 +157,7 @@ def _checked(truth: Any, posterior: Any, policy: Any) -> IntArray:
 def _nested(truth: TabularMDP, posterior: Belief, policy: IntArray, alpha: Any) -> tuple[FloatArray, FloatArray]:
     """V^π_{φ,α} and the discrepancy of its backup."""
     risk = Quantile(alpha)
-    scale = max(1.0, float(np.abs(truth.transition_rewards).max()) / (1.0 - truth.discount))
+    scale = float(np.abs(truth.transition_rewards).max()) / (1.0 - truth.discount) or 1.0
     problem = (truth.rewards, truth.discount)
     values = solution_of(
         posterior, *problem, risk, policy=policy, tolerance=TOLERANCE * scale, all_actions=False

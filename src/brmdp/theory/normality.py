@@ -342,7 +342,7 @@ def replicate_normality(
     concentration[np.arange(mdp.n_states), chosen] += transition_counts(mdp, chosen, steps, as_rng(rng))
     posterior = DirichletPosterior(concentration)
     rewards = posterior.gather_rewards(mdp.rewards)
-    scale = max(1.0, float(np.abs(rewards).max()) / (1.0 - mdp.discount))
+    scale = float(np.abs(rewards).max()) / (1.0 - mdp.discount) or 1.0
     found = np.empty((levels.size, mdp.n_states))
     nearest: Any = None
     # neighbouring levels have neighbouring values
