@@ -52,9 +52,13 @@ def no_report(monkeypatch):
 
 
 def command(*arguments, **options):
-    """The command in its own process."""
+    """The installed command in its own process.
+
+    Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough) would end that by the
+    signal itself, after all is said and done. A shell sees 130 either way.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "brmdp.cli", *arguments],
+        [sys.executable, Path(sys.executable).with_name("brmdp"), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
