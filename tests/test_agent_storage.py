@@ -851,3 +851,59 @@ def test_a_stream_of_another_make_is_refused_when_saving():
 
     with pytest.raises(brmdp.InvalidInputError, match=r"rng must use one of NumPy's bit generators.*got Xoshiro"):
         stream_state(Foreign())
+
+
+# --- what fits no agent, and what is no damage ----------------------------------------------------------------------------
+
+
+def with_other(path, **changes):
+    content = {name.replace("__", "."): value for name, value in changes.items()}
+    save_arrays(path, "Agent", load_arrays(path, "Agent") | content)
+
+
+def test_beliefs_of_plan_and_present_must_belong_together(tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    smaller = brmdp.DirichletPosterior.uniform(5, 2).arrays()
+    with_other(path, **{f"belief__{name}": array for name, array in smaller.items()})
+    with pytest.raises(brmdp.CorruptFileError, match="belief must have the same possible transitions as latest"):
+        agents.Agent.load(path)
+
+
+def test_steps_of_the_episode_must_be_those_visited(tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    visits = load_arrays(path, "Agent")["visits"]
+    with_other(path, visits_at_start=np.zeros_like(visits))
+    with pytest.raises(brmdp.CorruptFileError, match="must sum to the number of steps in the pseudo-episode"):
+        agents.Agent.load(path)
+
+
+def test_a_plan_that_converged_has_a_bound(tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    with_other(path, accuracy=np.array([0.0, np.inf, 0.0, 0.0]))
+    with pytest.raises(brmdp.CorruptFileError, match="accuracy must be finite where the status is 'converged'"):
+        agents.Agent.load(path)
+
+
+def test_an_error_is_told_once(tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    with_other(path, visits=np.zeros((6, 2), dtype=np.int64))
+    with pytest.raises(brmdp.CorruptFileError) as caught:
+        agents.Agent.load(path)
+    assert "Error(" not in str(caught.value)
+
+
+def test_a_file_that_may_not_be_opened_is_not_corrupt(tmp_path, monkeypatch):
+    """Whoever discards corrupt files must not discard good ones."""
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+
+    def refused(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(type(path), "open", refused)
+    with pytest.raises(PermissionError):
+        agents.Agent.load(path)

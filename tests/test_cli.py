@@ -51,14 +51,15 @@ def no_report(monkeypatch):
     monkeypatch.setattr(report, "write_report", write)
 
 
-def command(*arguments, **options):
-    """The installed command in its own process.
+COMMAND = (sys.executable, Path(sys.executable).with_name("brmdp"))
+"""As installed. Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough) would end that
+by the signal itself, after all is said and done. A shell sees 130 either way."""
 
-    Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough) would end that by the
-    signal itself, after all is said and done. A shell sees 130 either way.
-    """
+
+def command(*arguments, **options):
+    """The command in its own process."""
     return subprocess.Popen(
-        [sys.executable, Path(sys.executable).with_name("brmdp"), *arguments],
+        [*COMMAND, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -326,6 +327,19 @@ def test_a_reader_that_leaves_is_no_error():
         done.stdout.close()
         assert done.stderr.read() == ""
     assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "brmdp: [Errno 28] No space left on device\n"
+
+
+def test_output_may_be_closed():
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *COMMAND, "list"], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.filterwarnings("ignore:os.fork.. was called")  # by preexec_fn, just before an exec: not what JAX fears

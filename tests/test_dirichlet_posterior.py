@@ -451,7 +451,29 @@ def test_an_informative_prior_obeys_the_limits_of_concentrations():
 
 
 def test_a_missing_number_in_a_column_is_named():
-    with pytest.raises(
-        brmdp.InvalidInputError, match=r"state must be integers in 0\.\.2; got dtype object, such as None"
-    ):
-        brmdp.DirichletPosterior.uniform(3, 2).observe(np.array([0, None], dtype=object), [0, 0], [1, 1])
+    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    for column in (np.array([0, None], dtype=object), [0, np.nan]):
+        with pytest.raises(
+            brmdp.InvalidInputError,
+            match=r"state must be integers in 0\.\.2; got a missing value, the first at index 1",
+        ):
+            posterior.observe(column, [0, 0], [1, 1])
+    with pytest.raises(brmdp.InvalidInputError, match=r"action must be integers in .*; got a missing value"):
+        posterior.observe([0, 0], np.array([True, None], dtype=object), [1, 1])
+
+
+def test_what_is_no_integer_is_shown_as_it_is():
+    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    with pytest.raises(brmdp.InvalidInputError, match=r"state must be integers in 0\.\.2; got dtype <U1, such as '0'"):
+        posterior.observe(["0", "1"], [0, 0], [1, 1])
+    ragged = np.empty(2, dtype=object)
+    ragged[:] = [np.array([0, 1]), np.array([2])]
+    with pytest.raises(brmdp.InvalidInputError, match=r"state must be integers in .* got dtype object, such as array"):
+        posterior.observe(ragged, [0, 0], [1, 1])
+
+
+def test_an_integer_beside_columns_stands_for_all_rows():
+    posterior, twin = (brmdp.DirichletPosterior.uniform(3, 2) for _ in range(2))
+    posterior.observe([0, 1, 2], 1, [1, 1, 0])
+    twin.observe([0, 1, 2], [1, 1, 1], [1, 1, 0])
+    assert state_of(posterior) == state_of(twin)

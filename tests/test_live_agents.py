@@ -433,3 +433,25 @@ def test_copies_are_agents_of_their_own(kind, duplicate):
         agent.observe(1, 1, 2)
     agent.act(1)
     assert contents(agent) == contents(twin)
+
+
+def test_an_interrupt_inside_a_compiled_call_is_an_interrupt(monkeypatch):
+    """Python turns one that comes at the end of such a call into a SystemError."""
+    agent = lived("quantile")
+    before = contents(agent)
+
+    def interrupted(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("CPUDispatcher(…) returned a result with an exception set") from error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "_make_plan", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            agent.act(0)
+        patch.setattr(agent, "_make_plan", lambda *_: exec("raise SystemError('another')"))
+        with pytest.raises(SystemError, match="another"):
+            agent.act(0)
+    assert contents(agent) == before
+    agent.act(0)

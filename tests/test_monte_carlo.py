@@ -295,3 +295,14 @@ def test_repr():
 def test_more_draws_than_a_machine_holds_are_refused(name):
     with pytest.raises(brmdp.InvalidInputError, match=f"{name} must be at most 10,000,000; got 1,000,000,000,000"):
         brmdp.MonteCarlo(**{name: 10**12})
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_draws_that_do_not_fit_the_problem_are_refused_before_they_are_made(reuse):
+    """A small file or a slip of the pen must not fill the memory."""
+    posterior = brmdp.DirichletPosterior.uniform(4, 2)
+    method = brmdp.MonteCarlo(samples=10**7, reuse=reuse, rng=0)
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"at most 250,000,000; got 320,000,000 from up to 10,000,000 draws of 32"
+    ):
+        brmdp.plan(posterior, np.zeros((4, 2)), 0.9, risk=brmdp.Quantile(0.5, method=method))

@@ -200,6 +200,25 @@ def test_what_stands_beside_an_environment_counts_too(tmp_path):
     assert len(digests) == 2
 
 
+@pytest.mark.parametrize("edit", [("1 - action", "action"), ("def slips", "\n\ndef slips"), ("class", "klass")])
+def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
+    """What runs is the old one, and its file says something else."""
+    path = tmp_path / "slippery_edited.py"
+    path.write_text(SLIPPERY)
+    specification = importlib.util.spec_from_file_location("slippery_edited", path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["slippery_edited"] = module
+    try:
+        specification.loader.exec_module(module)
+        path.write_text(SLIPPERY.replace(*edit))
+        with pytest.raises(OtherOriginError, match=r"slippery_edited\.py was edited after it was loaded.*Slippery"):
+            digest_of(tables(), module.Slippery)
+        path.write_text(SLIPPERY)
+        assert digest_of(tables(), module.Slippery)
+    finally:
+        del sys.modules["slippery_edited"]
+
+
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
     assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world

@@ -462,3 +462,126 @@ def test_concentrations_in_a_list_are_taken():
     np.testing.assert_array_equal(
         plan_of(Listed(PHI), brmdp.Quantile(0.2)).values, CASE.plan(brmdp.Quantile(0.2)).values
     )
+
+
+class Scenarios(brmdp.ScenarioPosterior):
+    """Kernels or weights that are not those it was made with."""
+
+    entries_now = weights_now = None
+
+    @property
+    def scenario_entries(self):
+        return self._entries if self.entries_now is None else self.entries_now(self._entries)
+
+    @scenario_entries.setter
+    def scenario_entries(self, value):
+        self._entries = value
+
+    @property
+    def weights(self):
+        return self._weights if self.weights_now is None else self.weights_now(self._weights)
+
+    @weights.setter
+    def weights(self, value):
+        self._weights = value
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"entries_now": lambda e: 1.2 * e}, r"Scenarios\.scenario_entries must sum to one over s'; got 1\.2"),
+        ({"entries_now": lambda e: 1.5 * e - 0.25}, r"Scenarios\.scenario_entries must not be negative"),
+        ({"entries_now": lambda e: np.full((1, 1), np.nan)}, r"Scenarios\.scenario_entries must be finite"),
+        ({"entries_now": lambda e: e[:, :-1]}, r"Scenarios\.scenario_entries must have shape \(2, 48\); got \(2, 47\)"),
+        ({"weights_now": lambda w: w[:1] * 2}, r"Scenarios\.scenario_entries must have shape \(1, 48\); got \(2, 48\)"),
+        ({"weights_now": lambda w: w / 2}, "weights must sum to one; got 0.5"),
+        ({"weights_now": lambda w: w - [1, -1]}, "weights must not be negative"),
+    ],
+)
+@pytest.mark.parametrize("risk", [brmdp.Quantile(0.1), brmdp.CVaR(0.9)])
+def test_scenarios_of_a_subclass_are_checked_before_compiled_loops_read_them(change, message, risk):
+    kernels = brmdp.DirichletPosterior(PHI).sample(2, rng=0)
+    belief = Scenarios(kernels, [0.5, 0.5])
+    plain = brmdp.ScenarioPosterior(kernels, [0.5, 0.5])
+    np.testing.assert_allclose(plan_of(belief, risk).values, plan_of(plain, risk).values, rtol=1e-12)
+    vars(belief).update(change)
+    with pytest.raises(INVALID, match=message):
+        plan_of(belief, risk)
+    with pytest.raises(INVALID, match=message):
+        brmdp.theory.downside_exposure(belief, CASE.rewards, CASE.discount, np.zeros(4, dtype=int), 0.5)
+
+
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 2, 48 - 3, -1])
+def test_offsets_beyond_the_concentrations_are_refused(offset):
+    class Astray(brmdp.DirichletPosterior):
+        @property
+        def concentration_offsets(self):
+            return np.full(12, offset)
+
+    with pytest.raises(INVALID, match=r"Astray\.concentration_entries must hold as many numbers"):
+        plan_of(Astray(PHI), brmdp.Quantile(0.1))
+
+
+@pytest.mark.parametrize("penalty", [0.0, -1e6, -1e12, -1e13])
+def test_a_state_of_huge_value_hides_no_contradiction(penalty):
+    class Liar(brmdp.DirichletPosterior):
+        """All draws stay where they are, which its concentrations make most unlikely."""
+
+        def sample_entries(self, n, rng, pairs=None):
+            entries = super().sample_entries(n, rng, pairs)
+            entries[:, :2] = 1.0, 0.0
+            return entries
+
+    concentration = np.zeros((3, 1, 3))
+    concentration[0, 0, :2] = 1.0, 50.0
+    concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
+    rewards = np.array([[0.0], [1.0], [penalty]])
+    assert brmdp.certify(brmdp.DirichletPosterior(concentration), rewards, 0.9, 0.9, rng=0).coverage > 0.87
+    with pytest.raises(brmdp.ContradictionError):
+        brmdp.certify(Liar(concentration), rewards, 0.9, 0.9, rng=0)
+
+
+@pytest.mark.parametrize("discount", [0.9, 1 - 1e-5, 1 - 1e-9])
+@pytest.mark.parametrize("offset", [0.0, 1e10])
+@pytest.mark.parametrize("n", [3, 200])
+def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
+    """All draws of a known kernel are that kernel: each meets the bound up to rounding."""
+    ring = np.roll(np.eye(n), 1, axis=1)[:, None]
+    rewards = offset + np.random.default_rng(0).normal(size=(n, 1))
+    certificate = brmdp.certify(brmdp.DirichletPosterior(ring), rewards, discount, 0.9, rng=0, coverage_samples=100)
+    assert certificate.coverage == 1.0
+
+
+class Signed:
+    """q = c·w in every row, with a negative weight that no half of the successors shows; its rows are feigned."""
+
+    weights = np.array([-0.2, 0.5, 0.4, 0.3])
+
+    def __init__(self):
+        self.basis = "exact"
+
+    def bind(self, belief):
+        self.indptr = belief.pattern.indptr
+        return self
+
+    def evaluate(self, targets, pairs, out):
+        for pair in pairs:
+            out[pair] = self.weights @ targets[self.indptr[pair] : self.indptr[pair + 1]]
+        return np.int64(0)
+
+    def rows(self, targets, values, pairs, *, precise=True):
+        return np.full(4 * len(pairs), 0.25)
+
+    def fixed_entries(self):
+        return None
+
+    def approximation(self):
+        return None
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_no_linear_measure_with_a_negative_weight_passes(place):
+    measure = Signed()
+    measure.weights = np.roll(measure.weights, place)
+    with pytest.raises(brmdp.RiskMeasureError, match="must grow by 0 to"):
+        plan_of(brmdp.DirichletPosterior(PHI), measure, method="value-iteration", raise_on_failure=False)

@@ -487,8 +487,8 @@ def test_lowest_index_among_exact_ties():
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
-    """The second action is better by a share of 2η + 32ε·max|V|/(1 − γ), with η = (1 + 8)ε·max|w| for a single successor."""
-    width = 2 * (9 + 16 / 0.5) * np.finfo(float).eps * 2.0 * scale
+    """The second action is better by a share of 2η + 2γη/(1 − γ), with η = (1 + 8)ε·max|w| for a single successor."""
+    width = 2 * (9 + 0.5 * 9 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
     kernel[:, :, 1] = 1.0
     rewards = scale * np.array([[0.5, 0.5], [1.0, -1.0]])
@@ -512,6 +512,36 @@ def test_a_resolved_difference_is_no_tie(tolerance):
     assert not got.tied.any()
     assert brmdp.evaluate(mdp, got.policy)[0] == pytest.approx(1.00009e4, rel=1e-9)
     assert got.policy_gap < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_the_error_bound_resolves_is_no_tie(seed):
+    """Small differences on large values, discounts up to 0.999999: what is called a tie lies within twice the bound."""
+    rng = np.random.default_rng(seed)
+    n, discount = int(rng.integers(2, 6)), 1.0 - 10.0 ** rng.uniform(-6, -3)
+    kernel = rng.dirichlet(np.full(n, 0.3), (n, 2))
+    mdp = brmdp.TabularMDP(kernel, 10.0 ** rng.uniform(0, 5) + rng.random((n, 2)), discount)
+    got = brmdp.solve(mdp)
+    assert got.tie_width <= 2.0 * got.error_bound * (1.0 + 1e-12)
+    if not got.tied.any():
+        return
+    # wherever the lowest index was taken, no other action is better beyond doubt
+    lost = got.q_values.max(axis=1) - got.q_values[np.arange(n), got.policy]
+    assert lost.max() <= 2.0 * got.error_bound * (1.0 + 1e-12)
+
+
+def test_a_difference_resolved_on_huge_values_is_no_tie():
+    """Better by 0.499 a step, on values of 7e8 known to 0.16: the first action lost 49,350 in all."""
+    kernel = np.array(
+        [
+            [[0.9935386326822946, 0.006461367317705416], [0.005890747631776014, 0.9941092523682241]],
+            [[0.3254914523656319, 0.6745085476343682], [0.9923075219190665, 0.007692478080933583]],
+        ]
+    )
+    rewards = np.array([[6909.006605185631, 6909.345682588618], [6909.559298196325, 6909.11905361437]])
+    got = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.9999900863283832))
+    assert got.policy.tolist() == [1, 0]
+    assert not got.tied.any()
 
 
 def problem_with_ties(seed):

@@ -329,3 +329,22 @@ def test_errors_of_an_environment_are_named_as_its_own(at, message, tmp_path, mo
     )
     with pytest.raises(brmdp.BrmdpError, match=message):
         run_experiment(load_sweep(path), tmp_path / "results", workers=1)
+
+
+@pytest.mark.parametrize("place", ["seed = {}\n", "runs = {}\n", "title = [{}]\n"])
+@pytest.mark.parametrize("number", ["0x" + 6000 * "f", "0o1" + 900 * "7", "0b1" + 2000 * "0"])
+def test_huge_integers_are_refused_in_any_notation(sweep, place, number):
+    line = place.format(number)
+    common = COMMON.replace("runs = ", "# ") if line.startswith("runs") else COMMON
+    with pytest.raises(InvalidInputError, match=r"integers must have at most 1,024 bits; got one of [\d,]+$"):
+        sweep(f"{line}{common}{RIVER}{PSRL}")
+
+
+def test_a_byte_order_mark_is_no_content(sweep):
+    assert sweep(f"\ufeff{COMMON}{RIVER}{PSRL}").cases
+
+
+def test_close_values_have_names_of_their_own(sweep):
+    agent = '[[agent]]\nname = "aq-brmdp"\ndelta = [0.12345671, 0.12345672, 10.0]\n'
+    names = [case.name for case in sweep(f"{COMMON}{RIVER}{agent}").cases]
+    assert names == ["aq-brmdp-delta0.12345671", "aq-brmdp-delta0.12345672", "aq-brmdp-delta10"]

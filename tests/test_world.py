@@ -853,3 +853,28 @@ def test_a_table_that_changes_later_is_compared_as_it_was():
 def test_random_rewards_are_declared_by_a_truth_value(value):
     with pytest.raises(brmdp.InvalidInputError, match="random_rewards must be True or False"):
         World("FrozenLake-v1", 0.9, random_rewards=value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, "must map every state to a non-empty dictionary of actions"),
+        ({0: [[(1.0, 0, 0.0, False)]], 1: [[(1.0, 1, 0.0, False)]]}, "must map every state to a non-empty dictionary"),
+        (
+            {0: {0: None}, 1: {0: []}},
+            r"P\[0\]\[0\] must list \(probability, next state, reward, terminated\); got None",
+        ),
+        ({0: {0: [(1.0, 0, 0.0)]}, 1: {0: []}}, r"P\[0\]\[0\] must list"),
+        ({0: {0: [(1.0, None, 0.0, True)]}, 1: {0: []}}, r"next state in P\[0\]\[0\] must be an integer in 0\.\.1"),
+        ({0: {0: [(1.0, 7, 0.0, True)]}, 1: {0: []}}, r"next state in P\[0\]\[0\] must lie in 0\.\.1; got 7"),
+        ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: []}}, r"reward in P\[0\]\[0\] must be finite"),
+    ],
+)
+def test_tables_that_make_no_sense_are_refused(table, message):
+    class Tabled(gymnasium.Env):
+        observation_space = gymnasium.spaces.Discrete(2)
+        action_space = gymnasium.spaces.Discrete(1)
+        P = table
+
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        World(Tabled(), 0.9)

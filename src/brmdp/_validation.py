@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from typing import Any
 
@@ -198,9 +199,15 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
     if array.dtype.kind == "O":
         array = _as_integers(array)
     if array.dtype.kind not in "iu":
+        missing = next((k for k, item in enumerate(array.flat) if _is_missing(item)), None)
+        if missing is not None:
+            raise InvalidInputError(
+                f"{name} must be integers in 0..{size - 1}; got a missing value, the first at index {missing}"
+            )
         first = next((item for item in array.flat if not _is_integer(item)), array.flat[0])
+        example = repr(first.item() if isinstance(first, np.generic) else first)
         raise InvalidInputError(
-            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {first!s:.40}"
+            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {example:.40}"
         )
     bad = (array < 0) | (array >= size)
     if bad.any():
@@ -218,7 +225,14 @@ def _as_integers(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_integer(item: Any) -> bool:
-    return hasattr(item, "__index__") and not isinstance(item, bool | np.bool_)
+    return hasattr(item, "__index__") and not isinstance(item, bool | np.bool_ | np.ndarray)
+
+
+def _is_missing(item: Any) -> bool:
+    """Whether an entry of a table is not there: None, a NaN, or what pandas has for it."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float | np.floating) and math.isnan(item)
 
 
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:

@@ -58,15 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
         except cyclopts.CycloptsError as error:
             raise InvalidInputError(f"{error} (see brmdp --help)") from error
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed from the start
+            sys.stdout.flush()
     except BrmdpError as error:
         return _fail(" ".join(str(error).split()), 1)
     except KeyboardInterrupt:
         return _fail("stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED)
     except BrokenPipeError:
-        # whoever read our output has seen enough, as `| head` has; nor can what is still buffered be written
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read our output has seen enough, as `| head` has
+        _drop_output()
         return BROKEN_PIPE
+    except OSError as error:
+        # such as a full disk behind standard output
+        _drop_output()
+        return _fail(" ".join(str(error).split()), 1)
     return 0
 
 
@@ -319,6 +324,12 @@ def _ranges(runs: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere; Python would try once more to write it."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(message: str) -> None:

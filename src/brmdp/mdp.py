@@ -144,7 +144,7 @@ class TabularMDP(OnPattern):
                 mass: dict[int, float] = {}
                 paid: dict[int, float] = {}
                 for entry in table[s].get(a, ()):
-                    probability, next_state, reward, terminated = _gymnasium_entry(entry, f"P[{s}][{a}]")
+                    probability, next_state, reward, terminated = gymnasium_entry(entry, f"P[{s}][{a}]")
                     target = terminal if terminated else as_index(next_state, n, f"next state in P[{s}][{a}]")
                     ends = ends or terminated
                     mass[target] = mass.get(target, 0.0) + probability
@@ -174,7 +174,8 @@ class TabularMDP(OnPattern):
         return cls(transitions, rewards, discount, start, admissible=admissible, state_names=names)
 
 
-def _gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
+def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
+    """An outcome of Gymnasium's ``P[s][a]``, checked: probability, next state, reward, terminated."""
     try:
         probability, next_state, reward, terminated = entry
     except (TypeError, ValueError):

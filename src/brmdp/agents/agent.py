@@ -502,6 +502,8 @@ class Agent(EpisodicAgent):
         status = str(arrays["status"])
         if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
             raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
+        if status == CONVERGED and not np.isfinite(accuracy).all():
+            raise InvalidInputError(f"accuracy must be finite where the status is {status!r}; got {accuracy}")
         sampled = isinstance(self.risk, PosteriorSample) or isinstance(getattr(self.risk, "method", None), MonteCarlo)
         if sampled and status == CONVERGED:
             # files of before plans from draws had a word of their own

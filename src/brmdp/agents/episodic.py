@@ -25,7 +25,7 @@ from brmdp._streams import stream_from_state, stream_state
 from brmdp._validation import as_index, as_index_array
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
-from brmdp.errors import CorruptFileError, InvalidInputError
+from brmdp.errors import BrmdpError, CorruptFileError, InvalidInputError
 from brmdp.posterior.storage import Stored
 
 __all__ = ["EpisodicAgent", "Record", "Working", "check_restart", "meaningless_is_corrupt", "recorded", "stored_below"]
@@ -224,7 +224,13 @@ class EpisodicAgent(Stored):
         working.undo = undo
         working.applied = UNSETTLED
         belief = working.latest.copy()
-        plan, drawn = self._make_plan(belief, record, working)
+        try:
+            plan, drawn = self._make_plan(belief, record, working)
+        except SystemError as error:
+            # what Python makes of an interrupt between the instructions of a compiled call
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            raise
         progress, streams = working.progress, working.streams
         progress.begin_episode()
         states = record.states.copy()
@@ -288,7 +294,9 @@ class EpisodicAgent(Stored):
             )
         progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = counters.tolist()
         if progress.episode > progress.steps + 1 or (progress.episode == 0 and not stale):
-            raise InvalidInputError(f"counters must have a plan that can have been made by then; got {counters!r}")
+            raise InvalidInputError(
+                f"counters must not have more plans than steps allow, nor a current plan before the first; got {counters!r}"
+            )
         if (state, action) != (-1, -1):
             progress.last_pair = as_index(state, shape[0], "state"), as_index(action, shape[1], "action")
         for name in ("visits", "visits_at_start"):
@@ -299,10 +307,16 @@ class EpisodicAgent(Stored):
         # as floating-point numbers, which do not wrap around
         if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(dtype=float) != progress.steps:
             raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
+        if (progress.visits - progress.visits_at_start).sum(dtype=float) != progress.steps_in_episode:
+            raise InvalidInputError(
+                "visits since visits_at_start must sum to the number of steps in the pseudo-episode"
+            )
         streams = {"restart": stream_from_state(arrays["restart_stream"])} | streams
         belief = self._record.belief
         if progress.episode > 0:
             belief = type(working.latest).from_arrays(stored_below(arrays, "belief."), source)
+            if hasattr(belief, "pattern") and not belief.pattern.same_as(working.latest.pattern):
+                raise InvalidInputError("belief must have the same possible transitions as latest")
         if hasattr(self.risk, "restore"):
             self.risk.restore(stored_below(arrays, "risk."))
         return belief, Working(working.latest, progress, streams, bool(stale))
@@ -343,7 +357,7 @@ def meaningless_is_corrupt(source: Any) -> Iterator[None]:
     """Report arrays of which no agent can be made as a corrupt file."""
     try:
         yield
-    except InvalidInputError:
+    except BrmdpError:
         raise
     except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error

@@ -1,7 +1,7 @@
 """Computing on a Dask cluster that others may use, too: nothing is left behind on it, and it is said what is going on.
 
-Workers are asked who they are before anything runs, and those that would compute something else are refused by name. A worker
-that joins later is asked by the first run it gets. Thread limits hold while a run is computed and not longer.
+Workers are asked who they are before anything runs, and again when a run fails, since others may have joined; those that would
+compute something else are refused by name. Thread limits hold while a run is computed and not longer.
 """
 
 from __future__ import annotations
@@ -171,10 +171,16 @@ class ClusterExecutor(Executor):
             time.sleep(min(0.5, self._patience))
 
     def ask_workers(self, say: Callable[[str], None]) -> None:
-        """Refuse workers that would not compute what this process would, by name."""
+        """Refuse workers that would not compute what this process would, by name; tell of other differences."""
+        for worker, answer in self.require_fit_workers().items():
+            if other := _difference(answer, tuple(answer)):
+                say(f"worker {worker} {other}: last digits may differ")
+
+    def require_fit_workers(self) -> Mapping[str, Mapping[str, str]]:
+        """What the workers are, if each would compute what this process would."""
         try:
             # an argument of Client.sync, which run passes it to
-            answers = self._client.run(eval, WHO_ARE_YOU, on_error="return", callback_timeout=ANSWERING)
+            answers: dict[str, Any] = self._client.run(eval, WHO_ARE_YOU, on_error="return", callback_timeout=ANSWERING)
         except TimeoutError:
             raise ExperimentError(f"not all workers of {self._address} answered within {ANSWERING:.0f} s") from None
         except OSError as error:
@@ -187,9 +193,7 @@ class ClusterExecutor(Executor):
                 f"workers of the Dask scheduler at {self._address} would not compute what this machine does: "
                 f"{'; '.join(named[:5])}{more}. Install the same brmdp there"
             )
-        for worker, answer in answers.items():
-            if other := _difference(answer, tuple(answer)):
-                say(f"worker {worker} {other}: last digits may differ")
+        return answers
 
     def watch(self, say: Callable[[str], None]) -> None:
         """Look at the cluster while runs are under way; raises when nothing will come of them any more."""

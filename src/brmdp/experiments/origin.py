@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from importlib.machinery import SourceFileLoader
 from importlib.resources.abc import Traversable
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import gymnasium
@@ -173,11 +175,44 @@ def _own_source(kind: type) -> str:
     """A class that belongs to neither the library, nor Gymnasium, nor Python, and its file; empty as far as they cannot be had.
 
     The file, too: a class may use constants and functions beside it.
+
+    Raises
+    ------
+    OtherOriginError
+        If the file is no longer what the class was loaded from.
     """
     if kind.__module__.partition(".")[0] in ("brmdp", "gymnasium", "builtins", "abc", "typing"):
         return ""
     texts = []
-    for place in (kind, sys.modules.get(kind.__module__)):
-        with contextlib.suppress(OSError, TypeError):
+    module = sys.modules.get(kind.__module__)
+    for place in (kind, module):
+        with contextlib.suppress(OSError, TypeError, SyntaxError):
             texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
+    if module is not None and _edited_since(module, kind):
+        raise OtherOriginError(
+            f"{module.__file__} was edited after it was loaded, so it does not say what {kind.__name__} does: start Python anew"
+        )
     return "|".join(texts)
+
+
+def _edited_since(module: ModuleType, kind: type) -> bool:
+    """Whether the module's file lacks code that the class runs; only where Python's own loader compiled it."""
+    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
+        return False  # others may have changed what they loaded, as pytest does
+    try:
+        compiled = compile(inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True)
+    except (OSError, TypeError):
+        return False
+    except SyntaxError:
+        return True
+    written = set(_codes(compiled))
+    functions = (inspect.unwrap(getattr(member, "__func__", member)) for member in vars(kind).values())
+    running = {function.__code__ for function in functions if isinstance(function, FunctionType)}
+    return any(code.co_filename == module.__file__ and code not in written for code in running)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

@@ -390,6 +390,7 @@ def _work_through(
         cluster = executor if isinstance(executor, ClusterExecutor) else None
         finished = wait(running, timeout=None if cluster is None else LOOKING, return_when=FIRST_COMPLETED).done
         cancelled: list[Task] = []
+        failed = len(failures)
         for future in finished:
             task = running.pop(future)
             try:
@@ -403,13 +404,14 @@ def _work_through(
             except ExperimentError as error:
                 failures.append(error)
             except Exception as error:
-                where = " on a worker without it" if isinstance(error, ModuleNotFoundError) and cluster else ""
-                failures.append(ExperimentError(f"{task} failed{where}: {error!r}"))
+                failures.append(ExperimentError(f"{task} failed: {error!r}"))
             else:
                 keep(task, data)
         if cluster is not None:
             if cancelled:
                 raise cluster.loss()
+            if len(failures) > failed:
+                cluster.require_fit_workers()  # a worker that joined late may have failed, not the run
             cluster.watch(say)
         failures += [ExperimentError(f"{task} was cancelled by the executor") for task in cancelled]
     return [*lost, *running.values()] if lost else []

@@ -69,6 +69,9 @@ DEFAULTS: dict[str, Any] = {
 LARGEST = 2**20
 """Most bytes of a file."""
 
+MOST_BITS = 1024
+"""Of an integer. Only decimal ones are limited by Python, and only as long as nobody prints them."""
+
 LONGEST_WORD = 60
 """Most letters of a value in the name of a case."""
 
@@ -89,7 +92,7 @@ def load_sweep(path: Any) -> Experiment:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise InvalidInputError(f"it must have at most {LARGEST:,} bytes")
-        described = tomllib.loads(content.decode())
+        described = tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -101,11 +104,20 @@ def load_sweep(path: Any) -> Experiment:
     except ValueError as error:  # such as a number of very many digits
         raise InvalidInputError(f"{path} cannot be read: {error}") from error
     try:
+        _require_short_integers(described)
         return _experiment(described)
     except RecursionError:
         raise InvalidInputError(f"{path} is nested too deeply") from None
     except BrmdpError as error:
         raise InvalidInputError(f"{path}: {error}") from error
+
+
+def _require_short_integers(value: Any) -> None:
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise InvalidInputError(f"integers must have at most {MOST_BITS:,} bits; got one of {value.bit_length():,}")
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _require_short_integers(item)
 
 
 def _experiment(content: dict[str, Any]) -> Experiment:
@@ -202,5 +214,7 @@ def _require_few(number: int, what: str) -> None:
 
 def _word(value: Any) -> str:
     """A value in the name of a case: long ones by their beginning and a digest."""
-    word = format(value, "g") if isinstance(value, float) else str(value)
+    word = str(value)
+    if isinstance(value, float) and float(format(value, "g")) == value:
+        word = format(value, "g")  # 10 instead of 10.0
     return word if len(word) <= LONGEST_WORD else f"{word[:30]}~{hashlib.sha256(word.encode()).hexdigest()[:8]}"

@@ -88,13 +88,16 @@ class Accuracy:
 
 
 def tie_width(bellman: Bellman, sweep: Sweep) -> float:
-    """Differences of q up to this are not resolved: 2η + 2 × FLOOR × max|V|/(1 − γ).
+    """Differences of q up to this are not resolved: 2η + 2γ × min(η, FLOOR × max|V|)/(1 − γ).
 
     Two equal actions may be computed with errors of η each, and rounding leaves V itself uncertain by the second term: along
-    any path of the iteration the same operator is computed, so η is no part of that. An approximate measure states no η.
+    any path of the iteration the same operator is computed, so no more of η is part of that. The width is at most twice what
+    any error bound is, so a difference that a bound resolves is never a tie. An approximate measure states no η.
     """
-    noise = UNSTATED if bellman.risk.basis == APPROXIMATE else FLOOR
-    return 2.0 * (sweep.numerical_error + noise * float(np.abs(sweep.best).max()) / (1.0 - bellman.discount))
+    largest = float(np.abs(sweep.best).max())
+    approximate = bellman.risk.basis == APPROXIMATE
+    noise = UNSTATED * largest if approximate else min(FLOOR * largest, sweep.numerical_error)
+    return 2.0 * (sweep.numerical_error + bellman.discount * noise / (1.0 - bellman.discount))
 
 
 @dataclass(slots=True)

@@ -262,8 +262,9 @@ def certificate_of(
             as_positive_int(samples, "coverage_samples"),
             as_rng(rng),
         )
-        # a draw that meets the bound exactly must not fail by rounding
-        slack = 1e-12 * float(np.abs(values).max())
+        # a draw that meets the bound exactly must not fail by rounding; a state of huge value must not excuse the others
+        size = np.abs(values)
+        slack = 1e-12 * size + 64.0 * np.finfo(np.float64).eps * float(size.max())
         held = int((drawn >= values - slack).all(axis=1).sum())
         coverage = held / samples
         interval = clopper_pearson(held, samples)

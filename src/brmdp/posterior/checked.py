@@ -18,7 +18,7 @@ from brmdp.posterior.base import Belief
 from brmdp.posterior.dirichlet import DirichletPosterior
 from brmdp.posterior.disturbance import DisturbancePosterior
 from brmdp.posterior.gammas import as_concentrations
-from brmdp.posterior.scenarios import ScenarioPosterior
+from brmdp.posterior.scenarios import ScenarioPosterior, as_weights
 
 __all__ = [
     "dirichlet_rows_of",
@@ -29,6 +29,7 @@ __all__ = [
     "method_of",
     "require_belief",
     "rewards_of",
+    "scenarios_of",
 ]
 
 _OWN = (DirichletPosterior, DisturbancePosterior, ScenarioPosterior, TabularMDP)
@@ -96,13 +97,21 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
             f"{offsets.shape}"
         )
     begins = offsets[pattern.pairs]
-    if (begins < 0).any() or (begins + pattern.row_widths > entries.size).any():
+    if (begins < 0).any() or (begins > entries.size - pattern.row_widths).any():
         raise InvalidInputError(
             f"{name}.concentration_entries must hold as many numbers from each pair's offset on as it has successors; "
             f"got {entries.size}"
         )
     as_concentrations(entries)
     return entries.copy(), offsets
+
+
+def scenarios_of(belief: ScenarioPosterior) -> tuple[FloatArray, FloatArray]:
+    """Kernels (K, transitions) and weights (K,) of scenarios; a subclass's are copied and refused if they do not fit."""
+    if is_own(belief):
+        return belief.scenario_entries, belief.weights
+    weights = np.array(as_weights(belief.weights, np.size(belief.weights)))
+    return _kernels(belief, belief.scenario_entries, weights.size, None, "scenario_entries"), weights
 
 
 def mean_of(belief: Belief) -> FloatArray:
@@ -143,8 +152,8 @@ def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name:
     owners = pattern.pairs if pairs is None else pairs
     widths = pattern.widths[owners]
     if given.shape != (n, int(widths.sum())):
-        got = given.shape if name == "sample_entries" else given.shape[1:]
-        wanted = (n, int(widths.sum())) if name == "sample_entries" else (int(widths.sum()),)
+        got = given.shape[1:] if name == "mean_entries" else given.shape
+        wanted = (int(widths.sum()),) if name == "mean_entries" else (n, int(widths.sum()))
         raise InvalidInputError(f"{source} must have shape {wanted}; got {got}")
     if (given < 0.0).any():
         where = first_bad(given < 0.0)

@@ -23,7 +23,7 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, pattern_and_probabilities
 from brmdp.pattern import OnPattern, TransitionPattern, full_pattern, pattern_and_entries, pattern_from_arrays
 from brmdp.posterior.gammas import LARGEST, as_concentrations, dirichlet_rows
-from brmdp.posterior.observations import as_observed
+from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
 __all__ = ["DirichletPosterior"]
@@ -129,10 +129,10 @@ class DirichletPosterior(OnPattern, Stored):
     # --- data --------------------------------------------------------------------------------------------------
 
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
-        """Add observed transitions, in place: three integers, or three arrays of the same shape (all or none are added).
+        """Add observed transitions, in place: three integers, or arrays (all or none are added).
 
-        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. Where there are two actions, they may be
-        booleans.
+        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. An integer beside them
+        stands for all rows. Where there are two actions, they may be booleans.
 
         Raises
         ------
@@ -142,11 +142,9 @@ class DirichletPosterior(OnPattern, Stored):
             If the prior gives an observed transition probability zero.
         """
         if not (type(state) is int and type(action) is int and type(next_state) is int):
-            pattern = self.pattern
-            states = as_observed(state, pattern.n_states, "state")
-            actions = as_observed(action, pattern.n_actions, "action")
-            next_states = as_observed(next_state, pattern.n_states, "next_state")
-            if states.ndim or actions.ndim or next_states.ndim:
+            sizes = (self.n_states, self.n_actions, self.n_states)
+            states, actions, next_states = broadcast_observations((state, action, next_state), sizes)
+            if states.ndim:
                 entries = self._locate_many(states, actions, next_states)
                 np.add.at(self._counts, entries, 1)
                 self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
@@ -159,11 +157,6 @@ class DirichletPosterior(OnPattern, Stored):
 
     def _locate_many(self, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
         pattern = self.pattern
-        if not states.shape == actions.shape == next_states.shape:
-            raise InvalidInputError(
-                "state, action and next_state must have the same shape; "
-                f"got {states.shape}, {actions.shape} and {next_states.shape}"
-            )
         pairs = (states * pattern.n_actions + actions).ravel()
         keys = pattern.pair_of_transition * pattern.n_states + pattern.next_states
         wanted = pairs * pattern.n_states + next_states.ravel()

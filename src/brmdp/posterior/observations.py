@@ -43,5 +43,5 @@ def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tupl
     try:
         return tuple(np.broadcast_arrays(*arrays))
     except ValueError:
-        shapes = ", ".join(str(a.shape) for a in arrays)
+        shapes = ", ".join(str(array.shape) for array in arrays)
         raise InvalidInputError(f"state, action and next_state must have the same shape; got {shapes}") from None

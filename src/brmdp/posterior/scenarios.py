@@ -28,7 +28,7 @@ from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries, pat
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
 
-__all__ = ["ScenarioPosterior"]
+__all__ = ["ScenarioPosterior", "as_weights"]
 
 _ARRAYS = ("shape", "indptr", "next_states", "probabilities", "weights")
 
@@ -60,7 +60,7 @@ class ScenarioPosterior(OnPattern, Stored):
             raise InvalidInputError(f"kernels must all have the same states and actions; got {sorted(shapes)}")
         union = _union([pattern for pattern, _ in parsed])
         probabilities = np.stack([union.gather(pattern.csr(entries)) for pattern, entries in parsed])
-        mass = _as_weights(weights, len(parsed))
+        mass = as_weights(weights, len(parsed))
         self._set(union, probabilities, mass / mass.sum())
 
     def _set(self, pattern: TransitionPattern, probabilities: FloatArray, weights: FloatArray) -> None:
@@ -128,7 +128,7 @@ class ScenarioPosterior(OnPattern, Stored):
         posterior = cls.__new__(cls)
         with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
-            weights = _as_weights(as_float_array(arrays["weights"], "weights"), arrays["weights"].size)
+            weights = as_weights(as_float_array(arrays["weights"], "weights"), arrays["weights"].size)
             probabilities = as_float_array(arrays["probabilities"], "probabilities")
             if probabilities.shape != (weights.size, pattern.n_transitions) or (probabilities < 0).any():
                 raise InvalidInputError("probabilities must not be negative, one row per kernel")
@@ -141,7 +141,8 @@ class ScenarioPosterior(OnPattern, Stored):
         return f"ScenarioPosterior({self.n_scenarios} kernels, {self.n_states} states, {self.n_actions} actions)"
 
 
-def _as_weights(weights: Any, n: int) -> FloatArray:
+def as_weights(weights: Any, n: int) -> FloatArray:
+    """Weights of ``n`` kernels: not negative, summing to one."""
     given = as_array(weights, "weights", "numbers")
     mass = as_float_array(given, "weights")
     if mass.shape != (n,):

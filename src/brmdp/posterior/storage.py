@@ -73,8 +73,8 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
     ------
     CorruptFileError
         If the file is truncated or altered, of another kind, of an unknown version, or not of the size that it claims.
-    FileNotFoundError
-        If there is no such file.
+    OSError
+        If there is no such file (FileNotFoundError), or it cannot be opened.
     """
     try:
         target = Path(path)
@@ -84,8 +84,10 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
         raise FileNotFoundError(f"no such file: {target}")
     if not stat.S_ISREG(target.stat().st_mode):
         raise CorruptFileError(f"{target} is not a file")
+    # a file that may not be opened, or not now, is not a corrupt one
+    opened = target.open("rb")
     try:
-        with target.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+        with opened as stream, zipfile.ZipFile(stream) as archive:
             content = _read(archive, os.fstat(stream.fileno()).st_size)
     except (InvalidInputError, OSError, ValueError, zipfile.BadZipFile) as error:
         raise CorruptFileError(f"{target} is not a readable brmdp file: {error}") from error

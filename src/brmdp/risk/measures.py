@@ -14,11 +14,11 @@ from brmdp._streams import stream_from_state, stream_state, way_back
 from brmdp._validation import FloatArray, as_levels, as_rng
 from brmdp.errors import InvalidInputError
 from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import draws_of, has_no_doubt, mean_of, require_belief
+from brmdp.posterior.checked import draws_of, has_no_doubt, mean_of, require_belief, scenarios_of
 from brmdp.posterior.scenarios import ScenarioPosterior
 from brmdp.risk.base import SAMPLED, BoundRisk, FixedKernel, levels_by_pair
 from brmdp.risk.dirichlet import DirichletMeasure, has_dirichlet_rows
-from brmdp.risk.monte_carlo import MonteCarlo
+from brmdp.risk.monte_carlo import LARGEST_SAMPLE, MonteCarlo
 from brmdp.risk.scenarios import ScenarioMeasure
 
 __all__ = ["DRAWS", "DRAW_SEED", "CVaR", "Mean", "PosteriorSample", "Quantile", "has_exact_quantiles"]
@@ -29,9 +29,6 @@ more, so that at least 20 are expected in the smaller tail. One and the same str
 every plan, so that a plan can be repeated; for other draws use ``Quantile(alpha, method=MonteCarlo(…, rng=…))``."""
 
 DRAW_SEED = 2048
-
-LARGEST_SAMPLE = 250_000_000
-"""Most numbers (2 GB) that such a sample may hold."""
 
 
 class Mean:
@@ -180,7 +177,7 @@ def _without_dirichlet_rows(belief: Belief, levels: FloatArray, *, lower_tail: b
     """Quantile or lower-tail mean over scenarios, of a known kernel, or over draws."""
     pattern = belief.pattern
     if isinstance(belief, ScenarioPosterior):
-        return ScenarioMeasure(pattern, belief.scenario_entries, belief.weights, levels, lower_tail=lower_tail)
+        return ScenarioMeasure(pattern, *scenarios_of(belief), levels, lower_tail=lower_tail)
     if has_no_doubt(belief):
         return FixedKernel(pattern, mean_of(belief).copy())
     used = levels[pattern.pairs]

@@ -51,6 +51,9 @@ def order_statistic_rank(n: Any, alpha: Any) -> Any:
     return np.maximum(np.ceil(np.asarray(n) * np.asarray(alpha) - RANK_TOLERANCE), 1).astype(np.int64)
 
 
+LARGEST_SAMPLE = 250_000_000
+"""Most numbers (2 GB) that a sample of kernels may hold."""
+
 MOST_DRAWS = 10_000_000
 """Draws of a row: more than any plan can use."""
 
@@ -151,6 +154,13 @@ class MonteCarlo:
         """Draw for every pair and fix the draws."""
         pattern = belief.pattern
         budgets = self.budget(levels)
+        used = np.full(budgets.shape, self.samples or self.cap) if self.reuse else budgets
+        numbers = float((used[pattern.pairs] * pattern.row_widths.astype(np.float64)).sum())
+        if numbers > LARGEST_SAMPLE:
+            raise InvalidInputError(
+                f"samples (or cap) must be such that draws × transitions are at most {LARGEST_SAMPLE:,}; got {numbers:,.0f} "
+                f"from up to {int(used[pattern.pairs].max()):,} draws of {pattern.n_transitions:,} transitions"
+            )
         if self.reuse:
             if not isinstance(belief, DirichletPosterior):
                 raise InvalidInputError(f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}")

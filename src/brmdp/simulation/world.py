@@ -11,7 +11,7 @@ outcome that happened.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -20,7 +20,7 @@ from scipy import sparse
 
 from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index, as_number, as_positive_number
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
-from brmdp.mdp import TabularMDP
+from brmdp.mdp import TabularMDP, gymnasium_entry
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards
 
 __all__ = ["World"]
@@ -105,10 +105,7 @@ class World:
                     known.kernel("csr"), known.rewards, self.discount, known.start, admissible=known.admissible
                 )
         elif isinstance(getattr(unwrapped, "P", None), dict):
-            # a copy: the environment may change its own
-            self._table = {
-                s: {a: tuple(map(tuple, outcomes)) for a, outcomes in row.items()} for s, row in unwrapped.P.items()
-            }
+            self._table = _checked_copy(unwrapped.P, self._observed)
             self._ends = _ends(self._table, self._observed)
             start = getattr(unwrapped, "initial_state_distrib", None)
             self.truth = _with_absorbing_ends(self._table, start, self._ends, self._observed, self.discount)
@@ -354,6 +351,28 @@ def _with_ends(rewards: Any, n_states: int, n_actions: int, n_ends: int) -> Any:
         f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states + n_ends}), the last "
         f"{ending} of an episode; got {array.shape}"
     )
+
+
+Outcome = tuple[float, int, float, bool]
+"""Probability, next state, reward, terminated."""
+
+
+def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]]]:
+    """A table ``P`` of Gymnasium's; the environment may change its own."""
+    if not table or not all(isinstance(row, Mapping) and row for row in table.values()):
+        raise InvalidInputError("env.unwrapped.P must map every state to a non-empty dictionary of actions")
+    copied: dict[int, dict[int, tuple[Outcome, ...]]] = {}
+    for s, row in table.items():
+        copied[s] = {}
+        for a, listed in row.items():
+            name = f"P[{s}][{a}]"
+            if not isinstance(listed, Sequence):
+                raise InvalidInputError(
+                    f"{name} must list (probability, next state, reward, terminated); got {listed!r}"
+                )
+            outcomes = (gymnasium_entry(entry, name) for entry in listed)
+            copied[s][a] = tuple((p, as_index(t, n, f"next state in {name}"), r, end) for p, t, r, end in outcomes)
+    return copied
 
 
 def _ends(table: Any, n: int) -> dict[int, int]:

@@ -30,7 +30,7 @@ from brmdp.planning import Problem
 from brmdp.planning.guarantees import clopper_pearson
 from brmdp.posterior import ScenarioPosterior
 from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import require_belief
+from brmdp.posterior.checked import draws_of, require_belief, scenarios_of
 from brmdp.risk.base import BoundRisk, FixedKernel
 
 __all__ = ["RESOLUTION", "Exposure", "downside_exposure"]
@@ -126,10 +126,11 @@ class _OneKernel:
 def _kernels(posterior: Belief, samples: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Kernels (K, transitions) that stand for the posterior, and their weights (K,)."""
     if isinstance(posterior, ScenarioPosterior):
-        alive = posterior.weights > 0.0
-        return posterior.scenario_entries[alive], posterior.weights[alive]
+        entries, weights = scenarios_of(posterior)
+        alive = weights > 0.0
+        return entries[alive], weights[alive]
     count = 1 if isinstance(posterior, TabularMDP) else samples
-    return posterior.sample_entries(count, rng), np.full(count, 1.0 / count)
+    return draws_of(posterior, count, rng), np.full(count, 1.0 / count)
 
 
 def _regret(problem: Problem, belief: Belief, entries: FloatArray, policy: IntArray) -> FloatArray:
