@@ -783,3 +783,15 @@ def test_masked_arrays_that_hide_nothing_are_plain_arrays():
     plain, dressed = mdp(), mdp(np.ma.array(KERNEL), np.ma.array(REWARDS))
     np.testing.assert_array_equal(plain.probabilities, dressed.probabilities)
     assert type(dressed.rewards) is np.ndarray
+
+
+def test_more_than_memory_holds_is_refused_before_it_is_made():
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions"
+    ):
+        brmdp.DirichletPosterior.uniform(30_000, 2)
+    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000"
+    ):
+        brmdp.posterior_quantile_value(posterior, np.zeros((3, 2)), 0.9, [0, 0, 0], samples=10**12)

@@ -291,3 +291,31 @@ def test_a_scheduler_that_never_speaks_is_given_up(monkeypatch):
             cluster_executor(address),
         ):
             pass
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_greeting_among_other_news_is_asked_for_again(failures, monkeypatch):
+    """Dask's client fails an assertion when a worker comes or goes at the moment it connects."""
+    import distributed
+
+    asked = []
+
+    class Client:
+        def __init__(self, *_, **__):
+            asked.append(self)
+            assert len(asked) > failures
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    if failures < cluster.GREETINGS:
+        with cluster._connected("tcp://127.0.0.1:1") as client:
+            assert client is asked[-1]
+    else:
+        with pytest.raises(ExperimentError, match="greeting"), cluster._connected("tcp://127.0.0.1:1"):
+            pass
+    assert len(asked) == 3

@@ -1,6 +1,7 @@
 """Plans and certificates say where they rest on the prior instead of data."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,3 +299,10 @@ def test_a_value_warns_too_and_agents_do_not():
         theory.exact_caution_cost(bare, world.rewards, 0.9, [1] * 6, 0.1)
     assert agent.report.solution.prior is None
     assert brmdp.prior_reliance(agent.belief, agent.policy, 0.9).outweighs
+
+
+@pytest.mark.parametrize(("accuracy", "outweighs"), [(1e-9, False), (0.1, True)])
+def test_shares_that_are_not_known_well_do_not_reassure(accuracy, outweighs):
+    found = brmdp.prior_reliance(brmdp.DirichletPosterior.uniform(2, 2), [0, 0], 0.9)
+    known = replace(found, share=0.02, outweighed=0.0, accuracy=accuracy)
+    assert known.outweighs == outweighs

@@ -38,6 +38,9 @@ DENSE_LIMIT = 50_000_000
 DENSE_REWARDS = 4_000_000
 """Worlds of the library list the rewards of all transitions, possible or not, in an array of at most this size."""
 
+LARGEST_FULL = 500_000_000
+"""Most transitions (some 12 GB) of a pattern that nobody has written out."""
+
 
 @dataclass(frozen=True, eq=False)
 class TransitionPattern:
@@ -306,6 +309,12 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
 def full_pattern(n_states: int, n_actions: int, admissible: Any = None) -> TransitionPattern:
     """Every state may follow every admissible pair (all by default)."""
     mask = _as_mask(admissible, n_states, n_actions).ravel()
+    entries = int(np.count_nonzero(mask)) * n_states
+    if entries > LARGEST_FULL:
+        raise InvalidInputError(
+            f"possible must be given where {n_states:,} states and {n_actions:,} actions have {entries:,} transitions if all are "
+            f"possible: at most {LARGEST_FULL:,} are taken so"
+        )
     return TransitionPattern(
         n_states,
         n_actions,

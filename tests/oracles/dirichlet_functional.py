@@ -209,7 +209,8 @@ class _Stick:
 
 
 def three_value_tails(phi, values, z):
-    """Three distinct values w1 < w2 < w3 (rows of (k, 3) arrays), any φ > 0, w1 < z < w3."""
+    """Three distinct values w1 < w2 < w3 (rows of (k, 3) arrays), φ ≥ 1e-9 (the grid ends at ±6,700 in logits), w1 < z < w3."""
+    assert np.min(phi) >= 1e-9
     stick = _Stick(phi, values, z)
     lower = stick.integrate("lower")
     upper = 1 - lower

@@ -37,6 +37,9 @@ CONNECTING = "10s"
 SPEAKING = 30.0
 """Seconds for it to greet us, once reached."""
 
+GREETINGS = 3
+"""How often to be greeted before giving up."""
+
 ANSWERING = 60.0
 """Seconds for a scheduler or its workers to answer a question; importing brmdp may be part of the answer."""
 
@@ -98,10 +101,16 @@ def cluster_executor(
 def _connected(address: str) -> Iterator[Any]:
     distributed = optional("distributed", "cluster")
     client, reason = None, ""
-    try:
-        client = _within(SPEAKING, lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False))
-    except (OSError, ValueError, TypeError) as error:
-        reason = str(error)
+    for _ in range(GREETINGS):
+        try:
+            client = _within(SPEAKING, lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False))
+        except AssertionError:
+            # the scheduler had news for all clients just then, and Dask takes nothing but a greeting
+            reason = "its greeting was not understood"
+            continue
+        except (OSError, ValueError, TypeError) as error:
+            reason = str(error)
+        break
     if client is None:
         gc.collect()  # a client that failed closes itself when collected: here, not in a thread of the next one, which hangs
         raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")

@@ -40,7 +40,7 @@ from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_of_p
 from brmdp.posterior.base import Belief
 from brmdp.posterior.checked import draws_of, require_belief, rewards_of
 from brmdp.risk.measures import Quantile, has_exact_quantiles
-from brmdp.risk.monte_carlo import order_statistic_rank
+from brmdp.risk.monte_carlo import LARGEST_SAMPLE, order_statistic_rank
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
 
 __all__ = [
@@ -341,6 +341,10 @@ def sampled_policy_values(
     n_states = pattern.n_states
     if n_states > 10 * LARGE:
         raise InvalidInputError(f"sampling policy values solves dense systems; {n_states} states are too many")
+    if n * n_states > LARGEST_SAMPLE:
+        raise InvalidInputError(
+            f"samples × states must be at most {LARGEST_SAMPLE:,}; got {n:,} samples of {n_states} states"
+        )
     flat_rewards = rewards_of(posterior, rewards)
     pairs = np.arange(n_states) * pattern.n_actions + policy
     next_states = pattern.take(pattern.next_states, pairs)

@@ -97,8 +97,9 @@ class PriorReliance:
 
     @property
     def outweighs(self) -> bool:
-        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`."""
-        return self.outweighed > MOST_OUTWEIGHED or self.share > MOST_PRIOR
+        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`, or may, as far as is known."""
+        doubt = self.accuracy if self.accuracy > _ACCURACY else 0.0
+        return self.outweighed + doubt > MOST_OUTWEIGHED or self.share + doubt > MOST_PRIOR
 
     def __str__(self) -> str:
         text = (
