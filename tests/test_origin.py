@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,20 +184,26 @@ class Slippery(TabularEnv):
 """
 
 
+@contextmanager
+def loaded(path, text):
+    """A module of that text, until it is no longer needed."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    try:
+        specification.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[path.stem]
+
+
 def test_what_stands_beside_an_environment_counts_too(tmp_path):
     digests = set()
     for number, text in enumerate((SLIPPERY, SLIPPERY, SLIPPERY.replace("0.5", "0.9"))):
-        (tmp_path / str(number)).mkdir()
-        path = tmp_path / str(number) / "slippery.py"
-        path.write_text(text)
-        specification = importlib.util.spec_from_file_location("slippery", path)
-        module = importlib.util.module_from_spec(specification)
-        sys.modules["slippery"] = module
-        try:
-            specification.loader.exec_module(module)
+        with loaded(tmp_path / str(number) / "slippery.py", text) as module:
             digests.add(digest_of(tables(), module.Slippery))
-        finally:
-            del sys.modules["slippery"]
     assert len(digests) == 2
 
 
@@ -204,19 +211,12 @@ def test_what_stands_beside_an_environment_counts_too(tmp_path):
 def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
     """What runs is the old one, and its file says something else."""
     path = tmp_path / "slippery_edited.py"
-    path.write_text(SLIPPERY)
-    specification = importlib.util.spec_from_file_location("slippery_edited", path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["slippery_edited"] = module
-    try:
-        specification.loader.exec_module(module)
+    with loaded(path, SLIPPERY) as module:
         path.write_text(SLIPPERY.replace(*edit))
         with pytest.raises(OtherOriginError, match=r"slippery_edited\.py was edited after it was loaded.*Slippery"):
             digest_of(tables(), module.Slippery)
         path.write_text(SLIPPERY)
         assert digest_of(tables(), module.Slippery)
-    finally:
-        del sys.modules["slippery_edited"]
 
 
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
