@@ -337,6 +337,16 @@ def test_output_that_cannot_be_written_is_one_line():
     assert done.stderr == "brmdp: [Errno 28] No space left on device\n"
 
 
+def test_what_was_said_before_a_failure_is_kept(monkeypatch, capsys):
+    def broken(*_):
+        print("the first half")
+        raise OSError(5, "Input/output error", "somewhere")
+
+    monkeypatch.setattr(cli, "find_stores", broken)
+    assert cli.main(["status", "results"]) == 1
+    assert capsys.readouterr() == ("the first half\n", "brmdp: [Errno 5] Input/output error: 'somewhere'\n")
+
+
 def test_output_may_be_closed():
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *COMMAND, "list"], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")

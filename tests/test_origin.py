@@ -219,6 +219,19 @@ def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
         assert digest_of(tables(), module.Slippery)
 
 
+def test_members_of_any_kind_are_no_edits(tmp_path):
+    """Decorated methods, and attributes that pretend to wrap something without end."""
+    text = f"import functools\nfrom unittest.mock import call\n{SLIPPERY}" + (
+        "    endless = call\n"
+        "    @staticmethod\n    def one():\n        return 1\n"
+        "    @classmethod\n    def two(cls):\n        return 2\n"
+        "    @property\n    def three(self):\n        return 3\n"
+        "    @functools.cache\n    def four(self):\n        return [n for n in range(4)]\n"
+    )
+    with loaded(tmp_path / "slippery_members.py", text) as module:
+        assert digest_of(tables(), module.Slippery)
+
+
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
     assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world

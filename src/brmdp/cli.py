@@ -66,11 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED)
     except BrokenPipeError:
         # whoever read our output has seen enough, as `| head` has
-        _drop_output()
+        _settle_output()
         return BROKEN_PIPE
     except OSError as error:
         # such as a full disk behind standard output
-        _drop_output()
+        _settle_output()
         return _fail(" ".join(str(error).split()), 1)
     return 0
 
@@ -326,9 +326,13 @@ def _ranges(runs: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def _drop_output() -> None:
-    """Let what is still buffered go nowhere; Python would try once more to write it."""
-    if sys.stdout is not None:
+def _settle_output() -> None:
+    """Write what is still buffered, or let it go nowhere if that fails: Python would try once more on leaving."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -206,7 +206,8 @@ def _edited_since(module: ModuleType, kind: type) -> bool:
     except SyntaxError:
         return True
     written = set(_codes(compiled))
-    functions = (inspect.unwrap(getattr(member, "__func__", member)) for member in vars(kind).values())
+    members = (m.__func__ if isinstance(m, classmethod | staticmethod) else m for m in vars(kind).values())
+    functions = [inspect.unwrap(member) for member in members if isinstance(member, FunctionType)]
     running = {function.__code__ for function in functions if isinstance(function, FunctionType)}
     return any(code.co_filename == module.__file__ and code not in written for code in running)
 

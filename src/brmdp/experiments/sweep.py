@@ -70,7 +70,7 @@ LARGEST = 2**20
 """Most bytes of a file."""
 
 MOST_BITS = 1024
-"""Of an integer. Only decimal ones are limited by Python, and only as long as nobody prints them."""
+"""Longest integer. Python limits decimal literals only; a longer hexadecimal one fails later, when it is printed."""
 
 LONGEST_WORD = 60
 """Most letters of a value in the name of a case."""
