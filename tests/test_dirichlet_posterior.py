@@ -477,3 +477,17 @@ def test_an_integer_beside_columns_stands_for_all_rows():
     posterior.observe([0, 1, 2], 1, [1, 1, 0])
     twin.observe([0, 1, 2], [1, 1, 1], [1, 1, 0])
     assert state_of(posterior) == state_of(twin)
+
+
+@pytest.mark.parametrize("shapes", [((4, 1), (4,), (4,)), ((4, 1), (1, 4), ()), ((0, 1), (4,), (4,)), ((1,), (4,), ())])
+def test_columns_are_never_multiplied(shapes):
+    """A table of one column beside a plain column: NumPy would make n² rows of it, or none."""
+    kernel = np.full((3, 2, 3), 1 / 3)
+    beliefs = (
+        brmdp.DirichletPosterior.uniform(3, 2),
+        brmdp.ScenarioPosterior([kernel, kernel], [0.5, 0.5]),
+        brmdp.DisturbancePosterior(np.zeros((3, 2, 2), dtype=int)),
+    )
+    for belief in beliefs:
+        with pytest.raises(brmdp.InvalidInputError, match="must have the same shape"):
+            belief.observe(*(np.zeros(shape, dtype=int) for shape in shapes))

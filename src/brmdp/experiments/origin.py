@@ -179,7 +179,7 @@ def _own_source(kind: type) -> str:
     Raises
     ------
     OtherOriginError
-        If the file is no longer what the class was loaded from.
+        If a method of the class is no longer what the file says; constants and functions beside it are not compared.
     """
     if kind.__module__.partition(".")[0] in ("brmdp", "gymnasium", "builtins", "abc", "typing"):
         return ""

@@ -38,10 +38,12 @@ def _are_truths(array: NDArray[Any]) -> bool:
 
 
 def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tuple[IntArray, ...]:
-    """State, action, next state (and disturbance) broadcast together, each below its size."""
+    """State, action, next state (and disturbance) as arrays of one shape, each below its size; a single one is repeated.
+
+    Nothing else is: a column of shape (n, 1) beside one of shape (n,) would count n² transitions.
+    """
     arrays = [as_observed(*item) for item in zip(columns, sizes, NAMES, strict=False)]
-    try:
-        return tuple(np.broadcast_arrays(*arrays))
-    except ValueError:
+    if len({array.shape for array in arrays if array.ndim}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise InvalidInputError(f"state, action and next_state must have the same shape; got {shapes}") from None
+        raise InvalidInputError(f"state, action and next_state must have the same shape; got {shapes}")
+    return tuple(np.broadcast_arrays(*arrays))
