@@ -1,7 +1,8 @@
 """What pyproject.toml cannot say: the version, and where to build.
 
-The version comes from git where a tag such as v1.2.0 is in reach: 1.2.0 at the tag, 1.2.0+5.g1a2b3c4 five commits later. Without
-tags, git or .git it is the plain one below; a source archive keeps the one it was made with.
+The version comes from git where a tag such as v1.2.0 is in reach: 1.2.0 at the tag,
+1.2.0+5.g1a2b3c4 five commits later. Without tags, git or .git it is the plain one below; a source
+archive keeps the one it was made with.
 """
 
 from __future__ import annotations
@@ -27,16 +28,21 @@ def version() -> str:
         return PLAIN  # git might find the repository of something around us
     command = ["git", "-C", str(HERE), "describe", "--tags", "--long", "--match", "v[0-9]*"]
     try:
-        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        described = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return PLAIN
-    found = re.fullmatch(r"v(\d+(?:\.\d+)*(?:(?:a|b|rc|\.dev)\d+)?)-(\d+)-(g[0-9a-f]+)", described.strip())
+    found = re.fullmatch(
+        r"v(\d+(?:\.\d+)*(?:(?:a|b|rc|\.dev)\d+)?)-(\d+)-(g[0-9a-f]+)", described.strip()
+    )
     if found is None:
         return PLAIN
     return found[1] if found[2] == "0" else f"{found[1]}+{found[2]}.{found[3]}"
 
 
 if __name__ == "__main__":
-    # a folder build/ in the checkout would stay there, and what was removed since would be installed from it
+    # a folder build/ in the checkout would stay there, and what was removed since would be
+    # installed from it
     with tempfile.TemporaryDirectory(prefix="brmdp-build-") as folder:
         setup(version=version(), options={"build": {"build_base": folder}})

@@ -1,4 +1,7 @@
-"""Run the benchmarks: ``python -m benchmarks [--quick] [section ...]``; writes results/bench.json."""
+"""Run the benchmarks: ``python -m benchmarks [--quick] [section ...]``.
+
+Writes results/bench.json.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,27 @@ RESULTS = Path("results") / "bench.json"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all")
+    parser.add_argument(
+        "sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller problems")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):
-        parser.error(f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
+        parser.error(
+            f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}"
+        )
 
     report = {
-        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
+        "machine": {
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+        },
         "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("brmdp", "numpy", "scipy", "numba", "quantecon", "jax", "optax")},
+        | {
+            name: version(name)
+            for name in ("brmdp", "numpy", "scipy", "numba", "quantecon", "jax", "optax")
+        },
         "quick": arguments.quick,
         "sections": {},
     }
@@ -55,7 +69,10 @@ def main() -> None:
 
 
 def _write(report: dict) -> None:
-    """Replace the file in one move, after every section, so that a stopped run keeps what it measured."""
+    """Replace the file in one move, after every section.
+
+    So that a stopped run keeps what it measured.
+    """
     RESULTS.parent.mkdir(exist_ok=True)
     partial = RESULTS.with_name(f".{RESULTS.name}")
     partial.write_text(json.dumps(report, indent=2) + "\n")

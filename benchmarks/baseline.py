@@ -18,14 +18,18 @@ TARGETS = {"saddlepoint, cold": 100, "exact, cold": 25, "exact, warm": 60}
 
 def run(quick: bool) -> dict:
     """Time every method on both worlds; return medians, ratios and disagreements."""
-    return {scenario.name: _measure(scenario, rounds=3 if quick else 15) for scenario in scenarios()}
+    return {
+        scenario.name: _measure(scenario, rounds=3 if quick else 15) for scenario in scenarios()
+    }
 
 
 def _measure(scenario: Scenario, rounds: int) -> dict:
     history = moments(scenario, rounds + 1)
     cases = _cases(scenario, history)
     seconds = interleave(cases, rounds)
-    results = {name: cases[name].run(cases[name].prepare(rounds)) for name in cases if "reused" not in name}
+    results = {
+        name: cases[name].run(cases[name].prepare(rounds)) for name in cases if "reused" not in name
+    }
     exact = results["exact, cold"]
 
     rows, report = [], {}
@@ -78,7 +82,9 @@ def _cases(scenario: Scenario, history: tuple[Moment, ...]) -> dict[str, Case]:
 
     def plan(posterior, levels, method="exact", initial=None):
         risk = brmdp.Quantile(levels, method=method)
-        return brmdp.plan(posterior, scenario.rewards, scenario.discount, risk=risk, initial=initial)
+        return brmdp.plan(
+            posterior, scenario.rewards, scenario.discount, risk=risk, initial=initial
+        )
 
     def cold(method):
         return Case(
@@ -88,7 +94,9 @@ def _cases(scenario: Scenario, history: tuple[Moment, ...]) -> dict[str, Case]:
 
     solutions = [plan(moment.posterior, moment.levels) for moment in history]
     fresh = brmdp.MonteCarlo(coefficient=scenario.coefficient, rng=np.random.default_rng(2))
-    reused = brmdp.MonteCarlo(coefficient=scenario.coefficient, reuse=True, rng=np.random.default_rng(3))
+    reused = brmdp.MonteCarlo(
+        coefficient=scenario.coefficient, reuse=True, rng=np.random.default_rng(3)
+    )
     growing = history[0].posterior.copy()
 
     def observe(number: int):

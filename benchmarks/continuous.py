@@ -1,4 +1,7 @@
-"""The continuous lake on one thread: targets against plain Monte Carlo, where the time goes, AQ-BRMDP against PSRL, growth."""
+"""The continuous lake on one thread.
+
+Targets against plain Monte Carlo, where the time goes, AQ-BRMDP against PSRL, growth.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,14 @@ from jax import lax
 
 from benchmarks.timing import Case, Ratio, interleave, milliseconds, print_table, verdict
 from brmdp.agents import FixedLength
-from brmdp.continuous import ContinuousAgent, FittedQ, LakeModel, LakeParameters, policy_values, simulate_lake
+from brmdp.continuous import (
+    ContinuousAgent,
+    FittedQ,
+    LakeModel,
+    LakeParameters,
+    policy_values,
+    simulate_lake,
+)
 from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, targets, uncertainty
 from brmdp.continuous.lake import DIRECTIONS, MODES, ORDINARY, SHORTEST, SIDE
 from brmdp.continuous.lake_model import NODES
@@ -50,7 +60,7 @@ def run(quick: bool) -> dict:
     }
 
 
-# --- whole runs -------------------------------------------------------------------------------------------------------
+# --- whole runs -----------------------------------------------------------------------------------
 
 
 class _Followed(NamedTuple):
@@ -79,14 +89,21 @@ def _long_runs() -> dict:
     """One run of each agent at the length of the experiment."""
     steps = CASES["AQ-BRMDP"].steps
     timed = {name: _run(name, steps, seed=1)[1:] for name in AGENTS}
-    report = _run_report(steps, *({name: [pair[i]] for name, pair in timed.items()} for i in (0, 1)))
+    report = _run_report(
+        steps, *({name: [pair[i]] for name, pair in timed.items()} for i in (0, 1))
+    )
     elapsed, _ = timed["AQ-BRMDP"]
-    print(f"AQ-BRMDP, {steps} steps: {elapsed:.1f} s, asked {verdict(elapsed, at_most=LONGEST_RUN)}")
+    print(
+        f"AQ-BRMDP, {steps} steps: {elapsed:.1f} s, asked {verdict(elapsed, at_most=LONGEST_RUN)}"
+    )
     return report | {"longest_run": LONGEST_RUN}
 
 
 def _run(name: str, steps: int, seed: int) -> tuple[_Followed, float, float]:
-    """A new agent's run, its seconds and the processor's; the two agree on a machine that does nothing else."""
+    """A new agent's run, its seconds and the processor's.
+
+    The two agree on a machine that does nothing else.
+    """
     agent = lake_agent(CASES[name], seed)
     begin, begin_used = perf_counter(), process_time()
     history = simulate_lake(agent, steps, seed=seed)
@@ -94,18 +111,29 @@ def _run(name: str, steps: int, seed: int) -> tuple[_Followed, float, float]:
     return _Followed(agent, history.position), elapsed, used
 
 
-def _run_report(steps: int, seconds: dict[str, list[float]], processor: dict[str, list[float]]) -> dict:
-    """Judged by processor time, which other work on the machine disturbs less during runs of minutes."""
-    longer, elapsed_longer = (Ratio.of(*(times[name] for name in AGENTS)) for times in (processor, seconds))
+def _run_report(
+    steps: int, seconds: dict[str, list[float]], processor: dict[str, list[float]]
+) -> dict:
+    """Judged by processor time.
+
+    Which other work on the machine disturbs less during runs of minutes.
+    """
+    longer, elapsed_longer = (
+        Ratio.of(*(times[name] for name in AGENTS)) for times in (processor, seconds)
+    )
     print_table(
         f"One run of {steps} steps in the continuous lake, true regret included, one thread, "
         f"alternating rounds: {len(seconds['AQ-BRMDP'])}",
         ("agent", "s", "processor s"),
-        [(name, *(f"{statistics.median(times[name]):.3g}" for times in (seconds, processor))) for name in AGENTS],
+        [
+            (name, *(f"{statistics.median(times[name]):.3g}" for times in (seconds, processor)))
+            for name in AGENTS
+        ],
     )
     print(
         f"AQ-BRMDP takes {longer} times the processor time of Continuing PSRL, asked "
-        f"{verdict(longer.median, at_most=LONGEST_RATIO)}, {PAPERS_RATIO:.1f} in the paper; elapsed time: {elapsed_longer}"
+        f"{verdict(longer.median, at_most=LONGEST_RATIO)}, {PAPERS_RATIO:.1f} in the paper; "
+        f"elapsed time: {elapsed_longer}"
     )
     return {
         "steps": steps,
@@ -117,7 +145,7 @@ def _run_report(steps: int, seconds: dict[str, list[float]], processor: dict[str
     }
 
 
-# --- one pseudo-episode of an agent, as a function of arrays ----------------------------------------------------------
+# --- one pseudo-episode of an agent, as a function of arrays --------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +174,9 @@ class _Episode:
             ranks = Ranks(*(part.reshape(*states.shape[:2], -1).astype(np.int32) for part in order))
         draws = agent.belief.sample(1 if ranks is None else fitting.draws, rng=rng)
         single = jax.tree.map(lambda part: part.astype(np.float32), draws)
-        return cls(initial_learner(fitting, agent.policy_preferences().network), states, single, ranks)
+        return cls(
+            initial_learner(fitting, agent.policy_preferences().network), states, single, ranks
+        )
 
     def plan(self, model: Any, fitting: FittedQ = FITTING) -> None:
         """u_k of the training states, and the fit."""
@@ -155,16 +185,25 @@ class _Episode:
 
     def uncertainty(self, model: Any, states: np.ndarray) -> None:
         """u_k of any states."""
-        jax.block_until_ready(uncertainty(model, self.learner.network, states, self.draws, DISCOUNT))
+        jax.block_until_ready(
+            uncertainty(model, self.learner.network, states, self.draws, DISCOUNT)
+        )
 
     def fit(self, model: Any, fitting: FittedQ = FITTING) -> None:
         """All fitted Q iterations."""
-        jax.block_until_ready(fit(model, fitting, self.learner, self.states, self.draws, self.ranks, DISCOUNT))
+        jax.block_until_ready(
+            fit(model, fitting, self.learner, self.states, self.draws, self.ranks, DISCOUNT)
+        )
 
     def quantiles(self, model: Any, stride: int = 1) -> np.ndarray:
-        """(n, A) targets of every ``stride``-th state of the first iteration, before clipping, by sorting."""
+        """(n, A) targets of every ``stride``-th state of the first iteration, before clipping.
+
+        By sorting.
+        """
         chosen = (0, slice(None, None, stride))
-        sampled = np.asarray(targets(model, self.learner.network, self.states[chosen], self.draws, DISCOUNT))
+        sampled = np.asarray(
+            targets(model, self.learner.network, self.states[chosen], self.draws, DISCOUNT)
+        )
         assert self.ranks is not None
         rank, count = (part[chosen][..., None] for part in self.ranks)
         used = np.where(np.arange(sampled.shape[-1]) < count, sampled, np.inf)
@@ -184,36 +223,51 @@ class _OtherTargets:
         return LAKE.features(states)
 
 
-# --- plain Monte Carlo ------------------------------------------------------------------------------------------------
+# --- plain Monte Carlo ----------------------------------------------------------------------------
 
 
 class _Simulation(NamedTuple):
-    """Posterior draws, the number M of next states for each, and where their randomness comes from."""
+    """Posterior draws, the number M of next states for each.
+
+    And where their randomness comes from.
+    """
 
     parameters: LakeParameters
     samples: Any
     key: jax.Array
 
 
-def _simulated_targets(value: Value, states: jax.Array, draws: _Simulation, discount: float) -> jax.Array:
-    """(n, 4, B) means of R + γ max Q over M next states, drawn afresh for every state, action and posterior draw.
+def _simulated_targets(
+    value: Value, states: jax.Array, draws: _Simulation, discount: float
+) -> jax.Array:
+    """(n, 4, B) means of R + γ max Q over M next states, drawn afresh for every state.
 
-    A loop over pairs and samples, B next states at a time: the network then computes in the processor's cache, which is
-    faster than longer arrays, and than NumPy.
+    Action and posterior draw.
+
+    A loop over pairs and samples, B next states at a time: the network then computes in the
+    processor's cache, which is faster than longer arrays, and than NumPy.
     """
     (slip, mobility, spread), samples, key = draws
     up_to_mode = jnp.cumsum(slip, axis=1)[:, :-1]
 
     def mean(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
         state, action = pair
-        own = jax.random.fold_in(jax.random.fold_in(key, lax.bitcast_convert_type(state, jnp.int32).sum()), action)
+        own = jax.random.fold_in(
+            jax.random.fold_in(key, lax.bitcast_convert_type(state, jnp.int32).sum()), action
+        )
         in_hole, in_goal = LAKE.features(state[None])[0, -2:] > 0
 
         def add(sample: Any, total: jax.Array) -> jax.Array:
-            first, second, third = jax.random.uniform(jax.random.fold_in(own, sample), (3, len(mobility)))
+            first, second, third = jax.random.uniform(
+                jax.random.fold_in(own, sample), (3, len(mobility))
+            )
             mode = jnp.where(in_hole, 0, (first[:, None] >= up_to_mode).sum(axis=1))
             length = SHORTEST + spread * second
-            candidate = state + length[:, None] * jnp.asarray(DIRECTIONS, jnp.float32)[jnp.asarray(MODES)[action, mode]]
+            candidate = (
+                state
+                + length[:, None]
+                * jnp.asarray(DIRECTIONS, jnp.float32)[jnp.asarray(MODES)[action, mode]]
+            )
             inside = ((candidate >= 0.0) & (candidate <= SIDE)).all(axis=1)
             moves = inside & (~in_hole | (first < mobility))
             cell = jnp.asarray(ORDINARY)[(third * len(ORDINARY)).astype(jnp.int32)]
@@ -232,15 +286,16 @@ def _simulated_targets(value: Value, states: jax.Array, draws: _Simulation, disc
 SIMULATED = _OtherTargets(_simulated_targets)
 
 
-# --- targets ----------------------------------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 
 def _targets(followed: _Followed, quick: bool) -> dict:
     """Time and error of a pseudo-episode's targets, integrated and simulated.
 
-    The time of simulation is proportional to the number of training states, one of which is treated after the other; so an
-    iteration with a quarter of them is timed (their u_k, targets and quantiles; the gradient steps hardly count) and
-    multiplied. Errors are those of one iteration's quantile targets; simulation is judged at every ``stride``-th of its states.
+    The time of simulation is proportional to the number of training states, one of which is treated
+    after the other; so an iteration with a quarter of them is timed (their u_k, targets and
+    quantiles; the gradient steps hardly count) and multiplied. Errors are those of one iteration's
+    quantile targets; simulation is judged at every ``stride``-th of its states.
     """
     timed, judged, stride = ((3, 10), (3, 10, 30), 8) if quick else ((30, 100), (30, 100, 300), 4)
     iteration = replace(FITTING, iterations=1)
@@ -254,14 +309,19 @@ def _targets(followed: _Followed, quick: bool) -> dict:
     for samples in timed:
         cases[str(samples)] = Case(
             run=lambda simulated: simulated.plan(SIMULATED, quarter),
-            # one function is compiled for any number of samples, so that one sample is enough to warm up
-            prepare=lambda number, samples=samples: simulation(part, samples if number else 1, number),
+            # one function is compiled for any number of samples, so that one sample is enough to
+            # warm up
+            prepare=lambda number, samples=samples: simulation(
+                part, samples if number else 1, number
+            ),
             seconds=0.0,
         )
     seconds = interleave(cases, rounds=1 if quick else 3)
     pieces = 4 * FITTING.iterations
     simulated = {samples: [pieces * piece for piece in seconds[str(samples)]] for samples in timed}
-    longer = {samples: Ratio.of(found, seconds["integrals"]) for samples, found in simulated.items()}
+    longer = {
+        samples: Ratio.of(found, seconds["integrals"]) for samples, found in simulated.items()
+    }
     ours, few, many = map(statistics.median, (seconds["integrals"], *simulated.values()))
 
     def extrapolated(samples: float) -> float:
@@ -270,7 +330,9 @@ def _targets(followed: _Followed, quick: bool) -> dict:
     exact = one.quantiles(FINE_LAKE)
     our_error = _root_mean_square(one.quantiles(LAKE) - exact)
     errors = {
-        samples: _root_mean_square(simulation(one, samples, samples).quantiles(SIMULATED, stride) - exact[::stride])
+        samples: _root_mean_square(
+            simulation(one, samples, samples).quantiles(SIMULATED, stride) - exact[::stride]
+        )
         for samples in judged
     }
     order = float(np.log(errors[judged[0]] / errors[judged[-1]]) / np.log(judged[-1] / judged[0]))
@@ -287,8 +349,8 @@ def _targets(followed: _Followed, quick: bool) -> dict:
         return *cells, f"{extrapolated(samples) / ours:.3g}", "extrapolated", f"{error:.2g}"
 
     print_table(
-        f"Planning one pseudo-episode of AQ-BRMDP after {followed.agent.progress.steps} steps, {FITTING.draws} posterior "
-        f"draws; quantile targets range over {np.ptp(exact):.2g}",
+        f"Planning one pseudo-episode of AQ-BRMDP after {followed.agent.progress.steps} steps, "
+        f"{FITTING.draws} posterior draws; quantile targets range over {np.ptp(exact):.2g}",
         ("targets", "s", "times as long (range)", "time is", "rms error"),
         [
             ("integrals (brmdp)", f"{ours:.3g}", 1, "measured", f"{our_error:.2g}"),
@@ -297,13 +359,16 @@ def _targets(followed: _Followed, quick: bool) -> dict:
         ],
     )
     print(
-        f"Extrapolated linearly in M; the error of simulation falls like M^-{order:.2f}. Targets are computed for all draws, "
-        f"as u_k needs them; the quantiles use {100 * used:.0f} % of them, by the budget rule"
+        f"Extrapolated linearly in M; the error of simulation falls like M^-{order:.2f}. Targets "
+        f"are computed for all draws, as u_k needs them; the quantiles use {100 * used:.0f} % of "
+        "them, by the budget rule"
     )
     return {
-        "seconds": {"integrals": seconds["integrals"]} | {str(samples): found for samples, found in simulated.items()},
+        "seconds": {"integrals": seconds["integrals"]}
+        | {str(samples): found for samples, found in simulated.items()},
         "times_as_long": {str(samples): asdict(ratio) for samples, ratio in longer.items()},
-        "rms_error": {"integrals": our_error} | {str(samples): error for samples, error in errors.items()},
+        "rms_error": {"integrals": our_error}
+        | {str(samples): error for samples, error in errors.items()},
         "order_of_simulation": order,
         "part_of_draws_in_quantiles": used,
         "equal_accuracy_extrapolated": {
@@ -318,7 +383,7 @@ def _root_mean_square(difference: np.ndarray) -> float:
     return float(np.sqrt(np.mean(difference.astype(np.float64) ** 2)))
 
 
-# --- growth -----------------------------------------------------------------------------------------------------------
+# --- growth ---------------------------------------------------------------------------------------
 
 DRAWS, STATES, NODES_PER_SIDE = "posterior draws", "training states", "nodes per cell side"
 SIZES = {DRAWS: (400, 800, 3200), STATES: (32, 128, 512), NODES_PER_SIDE: (4, 8, 16)}
@@ -341,10 +406,16 @@ def _growth(followed: _Followed, rounds: int) -> dict:
     seconds = interleave(cases, rounds)
     longer = {label: Ratio.of(times, seconds[usual[label]]) for label, times in seconds.items()}
     print_table(
-        "Planning a pseudo-episode of AQ-BRMDP when one size changes (the second of each is the usual one)",
+        "Planning a pseudo-episode of AQ-BRMDP when one size changes (the second of each is the "
+        "usual one)",
         ("size", "ms (range)", "times as long (range)", "rms error of quantile targets"),
         [
-            (label, milliseconds(times), longer[label], f"{errors[label]:.2g}" if label in errors else "")
+            (
+                label,
+                milliseconds(times),
+                longer[label],
+                f"{errors[label]:.2g}" if label in errors else "",
+            )
             for label, times in seconds.items()
         ],
     )
@@ -367,7 +438,7 @@ def _sized(name: str, size: int) -> tuple[FittedQ, LakeModel]:
     return FITTING, LakeModel(panels=size // NODES)
 
 
-# --- where the time goes ----------------------------------------------------------------------------------------------
+# --- where the time goes --------------------------------------------------------------------------
 
 FREE = _OtherTargets(lambda value, states, draws, discount: jnp.zeros((len(states), len(MODES), 1)))
 """Targets that cost nothing."""
@@ -377,24 +448,35 @@ BLOCK = 10
 
 
 def _shares(followed: dict[str, _Followed], rounds: int) -> dict:
-    """Parts of the time of a pseudo-episode of mean length; what remains of the whole is the rest."""
+    """Parts of the time of a pseudo-episode of mean length.
+
+    What remains of the whole is the rest.
+    """
     parts = {name: _parts(one, rounds) for name, one in followed.items()}
     rows = []
     for part in parts["AQ-BRMDP"]:
-        cells = ((1e3 * found[part], 100 * found[part] / found["whole"]) for found in parts.values())
-        rows.append((part, *(cell for ms, share in cells for cell in (f"{ms:.3g}", f"{share:.0f} %"))))
+        cells = (
+            (1e3 * found[part], 100 * found[part] / found["whole"]) for found in parts.values()
+        )
+        rows.append(
+            (part, *(cell for ms, share in cells for cell in (f"{ms:.3g}", f"{share:.0f} %")))
+        )
     print_table(
-        f"Where the time of a pseudo-episode of {LENGTH} steps goes late in a run, medians of {rounds} alternating rounds",
+        f"Where the time of a pseudo-episode of {LENGTH} steps goes late in a run, medians of "
+        f"{rounds} alternating rounds",
         ("part", *(header for name in parts for header in (f"{name}: ms", "share"))),
         rows,
     )
     acting, sampling = (found["whole"] - found["true regret"] for found in parts.values())
     print(
-        f"Without the measurement of true regret, a pseudo-episode of AQ-BRMDP takes {acting / sampling:.2f} times one of "
-        f"Continuing PSRL, asked {verdict(acting / sampling, at_most=LONGEST_RATIO)}"
+        "Without the measurement of true regret, a pseudo-episode of AQ-BRMDP takes "
+        f"{acting / sampling:.2f} times one of Continuing PSRL, asked "
+        f"{verdict(acting / sampling, at_most=LONGEST_RATIO)}"
     )
     shares: dict = {
-        name: {part: {"seconds": time, "share": time / found["whole"]} for part, time in found.items()}
+        name: {
+            part: {"seconds": time, "share": time / found["whole"]} for part, time in found.items()
+        }
         for name, found in parts.items()
     }
     return shares | {"times_as_long_as_psrl_without_regret": acting / sampling}
@@ -403,8 +485,9 @@ def _shares(followed: dict[str, _Followed], rounds: int) -> dict:
 def _parts(followed: _Followed, rounds: int) -> dict[str, float]:
     """Median seconds of each part.
 
-    Fits of three kinds are timed: with targets that cost nothing, with their mean over the draws, and with their quantiles;
-    the differences are the cost of targets and of quantiles inside the compiled loop.
+    Fits of three kinds are timed: with targets that cost nothing, with their mean over the draws,
+    and with their quantiles; the differences are the cost of targets and of quantiles inside the
+    compiled loop.
     """
     agent, visited = followed
     agent.restart = FixedLength(LENGTH)
@@ -441,4 +524,7 @@ def _parts(followed: _Followed, rounds: int) -> dict[str, float]:
         "true regret": median["regret"],
     }
     whole = median["whole"] / BLOCK
-    return found | {"rest (draws, levels, acting, environment)": whole - sum(found.values()), "whole": whole}
+    return found | {
+        "rest (draws, levels, acting, environment)": whole - sum(found.values()),
+        "whole": whole,
+    }

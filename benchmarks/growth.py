@@ -23,7 +23,10 @@ SUCCESSORS = 8
 
 
 def successors(n_states: int, graph: str, rng: np.random.Generator) -> np.ndarray:
-    """Distinct successors of every pair, (S·A, 8): anywhere ("random") or near the state itself ("local")."""
+    """Distinct successors of every pair, (S·A, 8).
+
+    Anywhere ("random") or near the state itself ("local").
+    """
     reach = n_states // SUCCESSORS if graph == "random" else 4
     gaps = rng.integers(1, reach + 1, size=(n_states * ACTIONS, SUCCESSORS))
     origin = np.repeat(np.arange(n_states), ACTIONS) - reach * SUCCESSORS // 2
@@ -41,7 +44,7 @@ def random_levels(n_states: int, rng: np.random.Generator) -> np.ndarray:
     return rng.uniform(0.2, 0.95, size=(n_states, ACTIONS))
 
 
-# --- dense: prior Dir(1, ..., 1) over all successors, as in the paper ---------------------------------
+# --- dense: prior Dir(1, ..., 1) over all successors, as in the paper -----------------------------
 
 
 def run_dense(quick: bool) -> dict:
@@ -80,17 +83,22 @@ def run_dense(quick: bool) -> dict:
     return report
 
 
-# --- sparse: 8 possible successors per pair -----------------------------------------------------------
+# --- sparse: 8 possible successors per pair -------------------------------------------------------
 
 
 def run_sparse(quick: bool) -> dict:
-    """Exact plans for up to 10⁵ states on two threads, each size in its own process for its peak memory."""
+    """Exact plans for up to 10⁵ states on two threads.
+
+    Each size in its own process for its peak memory.
+    """
     rows, report = [], {}
     environment = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     for graph in ("random", "local"):
         for n_states in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
             command = [sys.executable, "-m", "benchmarks.growth", str(n_states), graph]
-            output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+            output = subprocess.run(
+                command, check=True, capture_output=True, text=True, env=environment
+            )
             result = json.loads(output.stdout)
             report[f"{n_states} {graph}"] = result
             largest = n_states == 100_000
@@ -108,8 +116,19 @@ def run_sparse(quick: bool) -> dict:
                 )
             )
     print_table(
-        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, exact to 1e-6, two threads",
-        ("states", "graph", "seconds", "target", "peak GB", "target", "sweeps", "error bound", "µs per row"),
+        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, exact to "
+        "1e-6, two threads",
+        (
+            "states",
+            "graph",
+            "seconds",
+            "target",
+            "peak GB",
+            "target",
+            "sweeps",
+            "error bound",
+            "µs per row",
+        ),
         rows,
     )
     return report
@@ -122,7 +141,9 @@ def plan_sparse(n_states: int, graph: str) -> dict:
     shape, pointers = (n_rows, n_states), np.arange(0, n_rows * SUCCESSORS + 1, SUCCESSORS)
     columns = successors(n_states, graph, rng).ravel()
     counts = 0.5 + visit_counts(n_rows, rng)
-    posterior = brmdp.DirichletPosterior(sparse.csr_array((counts.ravel(), columns, pointers), shape=shape))
+    posterior = brmdp.DirichletPosterior(
+        sparse.csr_array((counts.ravel(), columns, pointers), shape=shape)
+    )
     rewards = sparse.csr_array((rng.random(columns.size), columns, pointers), shape=shape)
     risk = brmdp.Quantile(random_levels(n_states, rng))
     begin = perf_counter()
@@ -138,13 +159,18 @@ def plan_sparse(n_states: int, graph: str) -> dict:
     }
 
 
-# --- chains: news has to travel from one end to the other ---------------------------------------------
+# --- chains: news has to travel from one end to the other -----------------------------------------
 
 
 def chain(n_states: int, visits: float = 20.0) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """RiverSwim of any length, without a dense array: concentrations of 1 + visits · p, and rewards."""
+    """RiverSwim of any length, without a dense array.
+
+    Concentrations of 1 + visits · p, and rewards.
+    """
     states = np.arange(n_states)
-    steps = np.stack([states - 1, states - 1, states, states + 1], axis=1)  # left; right: falls back, stays, moves on
+    steps = np.stack(
+        [states - 1, states - 1, states, states + 1], axis=1
+    )  # left; right: falls back, stays, moves on
     shares = np.tile([1.0, 0.05, 0.6, 0.35], (n_states, 1))
     shares[0, 1:], shares[-1, 1:] = (0.0, 0.4, 0.6), (0.4, 0.6, 0.0)
     rows = 2 * states[:, None] + [0, 1, 1, 1]
@@ -160,21 +186,41 @@ def chain(n_states: int, visits: float = 20.0) -> tuple[sparse.csr_array, sparse
 
 
 def run_chains(quick: bool) -> dict:
-    """Cautious plans of chains: sweeps and time per state should not grow with their length or the discount."""
+    """Cautious plans of chains.
+
+    Sweeps and time per state should not grow with their length or the discount.
+    """
     rows, report = [], {}
-    brmdp.plan(brmdp.DirichletPosterior(chain(6)[0]), chain(6)[1], 0.9, risk=brmdp.Quantile(0.1))  # compile
+    brmdp.plan(
+        brmdp.DirichletPosterior(chain(6)[0]), chain(6)[1], 0.9, risk=brmdp.Quantile(0.1)
+    )  # compile
     for n_states in (100, 500, 2_000) if quick else (100, 500, 2_000, 10_000):
         for discount in (0.99, 0.999, 0.9999):
             concentration, rewards = chain(n_states)
             posterior = brmdp.DirichletPosterior(concentration)
             begin = perf_counter()
             solution = brmdp.plan(
-                posterior, rewards, discount, risk=brmdp.Quantile(0.1), tolerance=1e-9 / (1.0 - discount)
+                posterior,
+                rewards,
+                discount,
+                risk=brmdp.Quantile(0.1),
+                tolerance=1e-9 / (1.0 - discount),
             )
             seconds = perf_counter() - begin
             per_state = seconds / n_states
-            report[f"{n_states} {discount}"] = {"seconds": seconds, "iterations": solution.iterations}
-            rows.append((n_states, discount, f"{seconds:.2f}", solution.iterations, f"{1e6 * per_state:.0f}"))
+            report[f"{n_states} {discount}"] = {
+                "seconds": seconds,
+                "iterations": solution.iterations,
+            }
+            rows.append(
+                (
+                    n_states,
+                    discount,
+                    f"{seconds:.2f}",
+                    solution.iterations,
+                    f"{1e6 * per_state:.0f}",
+                )
+            )
     print_table(
         "Chains (RiverSwim), Quantile(0.1), relative accuracy 1e-9",
         ("states", "discount", "seconds", "sweeps", "µs per state"),

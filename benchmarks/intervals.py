@@ -1,4 +1,7 @@
-"""How often intervals of 95 % cover the mean; ``python -m benchmarks.intervals 20000`` prints the table of docs/intervals.md."""
+"""How often intervals of 95 % cover the mean.
+
+``python -m benchmarks.intervals 20000`` prints the table of docs/intervals.md.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ Law = tuple[Callable[[np.random.Generator, tuple[int, int]], np.ndarray], float,
 
 
 def _two_groups(share: float, blur: float) -> Law:
-    """Runs at 1 with probability ``share``, else at 0; with a blur they are kept within [0, 1] by reflection."""
+    """Runs at 1 with probability ``share``, else at 0.
+
+    With a blur they are kept within [0, 1] by reflection.
+    """
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
         far = rng.random(shape) < share
@@ -60,7 +66,10 @@ def main(samples: int) -> None:
                 bounded = f"{coverage(within.low, within.high, mean):.3f}"
             seen = 1.0 - (1.0 - share) ** runs - share**runs if share < 1.0 else 1.0
             cells = f"{student:.3f} | {coverage(ours.low, ours.high, mean):.3f} | {bounded}"
-            print(f"| {name} | {runs} | {cells} | {np.isnan(ours.low).mean():.3f} | {seen:.3f} |", flush=True)
+            print(
+                f"| {name} | {runs} | {cells} | {np.isnan(ours.low).mean():.3f} | {seen:.3f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

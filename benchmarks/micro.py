@@ -20,7 +20,9 @@ def _heavy(shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
 
 REGIMES: dict[str, Callable[[tuple[int, int], np.random.Generator], np.ndarray]] = {
     "prior: all 1": lambda shape, rng: np.ones(shape),
-    "counts: 1 + a few visits": lambda shape, rng: 1.0 + rng.poisson(rng.exponential(3, size=shape)),
+    "counts: 1 + a few visits": lambda shape, rng: (
+        1.0 + rng.poisson(rng.exponential(3, size=shape))
+    ),
     "tiny: all 0.01": lambda shape, rng: np.full(shape, 0.01),
     "large: all 1000": lambda shape, rng: np.full(shape, 1e3),
     "one of 1e6, others 1": _heavy,
@@ -51,6 +53,10 @@ def _seconds_per_row(concentrations: Callable, n: int, rounds: int) -> dict[str,
     cases = {
         "cdf": Case(lambda _: brmdp.dirichlet_cdf(concentration, values, points)),
         "exact": Case(lambda _: brmdp.dirichlet_quantile(concentration, values, levels)),
-        "saddlepoint": Case(lambda _: brmdp.dirichlet_quantile(concentration, values, levels, method="saddlepoint")),
+        "saddlepoint": Case(
+            lambda _: brmdp.dirichlet_quantile(concentration, values, levels, method="saddlepoint")
+        ),
     }
-    return {name: float(np.median(times)) / ROWS for name, times in interleave(cases, rounds).items()}
+    return {
+        name: float(np.median(times)) / ROWS for name, times in interleave(cases, rounds).items()
+    }

@@ -9,7 +9,10 @@ from benchmarks import paper_planner
 
 
 class NumpyRun:
-    """One run in a known world; regret is measured as in the library, by a linear solve per pseudo-episode."""
+    """One run in a known world.
+
+    Regret is measured as in the library, by a linear solve per pseudo-episode.
+    """
 
     def __init__(self, mdp: brmdp.TabularMDP, steps: int, seed: int) -> None:
         self.kernel = mdp.kernel()
@@ -22,12 +25,20 @@ class NumpyRun:
     def aq_brmdp(self, delta: float, floor: float, coefficient: float) -> float:
         """Cumulative true regret of AQ-BRMDP with the paper's Monte Carlo budgets."""
 
-        def plan(counts: np.ndarray, episode: int, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def plan(
+            counts: np.ndarray, episode: int, values: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray]:
             visits = np.maximum(counts.sum(axis=2), 1)
             scale = np.log(2 * episode) / np.sqrt(episode)
             levels = np.maximum(1 - delta * visits / visits.mean() * scale, floor)
             values, q_values, _ = paper_planner.plan(
-                1 + counts, self.rewards, self.discount, levels, coefficient, self.rng, initial=values
+                1 + counts,
+                self.rewards,
+                self.discount,
+                levels,
+                coefficient,
+                self.rng,
+                initial=values,
             )
             return values, q_values.argmax(axis=1)
 
@@ -36,7 +47,9 @@ class NumpyRun:
     def continuing_psrl(self) -> float:
         """Cumulative true regret of Continuing PSRL with plain value iteration."""
 
-        def plan(counts: np.ndarray, episode: int, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def plan(
+            counts: np.ndarray, episode: int, values: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray]:
             gammas = self.rng.standard_gamma(1 + counts)
             sampled = gammas / gammas.sum(axis=2, keepdims=True)
             expected = (sampled * self.rewards).sum(axis=2)

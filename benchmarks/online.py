@@ -1,4 +1,7 @@
-"""Whole runs against straightforward NumPy, where the time of a run goes, and how two workers scale."""
+"""Whole runs against straightforward NumPy, where the time of a run goes.
+
+And how two workers scale.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,13 @@ def _library_run(kind: str, steps: int, seed: int = 1) -> brmdp.History:
     else:
         method = kind.removeprefix("AQ-BRMDP, ")
         agent = brmdp.agents.aq_brmdp(
-            world.prior(), world.rewards, mdp.discount, delta=DELTA, floor=FLOOR, method=method, rng=seed
+            world.prior(),
+            world.rewards,
+            mdp.discount,
+            delta=DELTA,
+            floor=FLOOR,
+            method=method,
+            rng=seed,
         )
     return brmdp.simulate(agent, world, steps, seed=seed)
 
@@ -54,13 +63,25 @@ def _runs(steps: int, rounds: int) -> dict:
         seconds.setdefault(name, []).append(time.perf_counter() - begin)
 
     for number in range(rounds):
-        clock("NumPy AQ-BRMDP", lambda n=number: NumpyRun(mdp, steps, n).aq_brmdp(DELTA, FLOOR, COEFFICIENT))
+        clock(
+            "NumPy AQ-BRMDP",
+            lambda n=number: NumpyRun(mdp, steps, n).aq_brmdp(DELTA, FLOOR, COEFFICIENT),
+        )
         clock("AQ-BRMDP, exact", lambda n=number: _library_run("AQ-BRMDP, exact", steps, n))
-        clock("AQ-BRMDP, saddlepoint", lambda n=number: _library_run("AQ-BRMDP, saddlepoint", steps, n))
+        clock(
+            "AQ-BRMDP, saddlepoint",
+            lambda n=number: _library_run("AQ-BRMDP, saddlepoint", steps, n),
+        )
         # the short ones alternate several times within a round
         for again in range(5):
-            clock("NumPy Continuing PSRL", lambda n=number, a=again: NumpyRun(mdp, steps, 10 * n + a).continuing_psrl())
-            clock("Continuing PSRL", lambda n=number, a=again: _library_run("Continuing PSRL", steps, 10 * n + a))
+            clock(
+                "NumPy Continuing PSRL",
+                lambda n=number, a=again: NumpyRun(mdp, steps, 10 * n + a).continuing_psrl(),
+            )
+            clock(
+                "Continuing PSRL",
+                lambda n=number, a=again: _library_run("Continuing PSRL", steps, 10 * n + a),
+            )
 
     rows, report = [], {}
     for name, target in TARGETS.items():
@@ -89,7 +110,7 @@ def _runs(steps: int, rounds: int) -> dict:
     return report
 
 
-# --- where the time goes ------------------------------------------------------------------------------
+# --- where the time goes --------------------------------------------------------------------------
 
 PARTS = {
     "quantiles and their rows": ("_kernels/dirichlet.py",),
@@ -122,7 +143,7 @@ def _profile(steps: int) -> dict:
     return shares
 
 
-# --- two workers --------------------------------------------------------------------------------------
+# --- two workers ----------------------------------------------------------------------------------
 
 
 def _spin(_: int) -> int:
@@ -166,7 +187,12 @@ def _workers(steps: int) -> dict:
         ("task", "speed-up", "of the control's", "target"),
         [
             ("pure computation", f"{np.median(control):.2f}", "", ""),
-            ("AQ-BRMDP runs", f"{np.median(runs):.2f}", f"{100 * efficiency:.0f} %", verdict(efficiency, at_least=0.9)),
+            (
+                "AQ-BRMDP runs",
+                f"{np.median(runs):.2f}",
+                f"{100 * efficiency:.0f} %",
+                verdict(efficiency, at_least=0.9),
+            ),
         ],
     )
     return {"control": control, "runs": runs, "efficiency": efficiency}

@@ -25,7 +25,9 @@ TARGETS = {
 
 def run(quick: bool) -> dict:
     """Time both libraries on the posterior means of both worlds."""
-    return {scenario.name: _measure(scenario, rounds=5 if quick else 25) for scenario in scenarios()}
+    return {
+        scenario.name: _measure(scenario, rounds=5 if quick else 25) for scenario in scenarios()
+    }
 
 
 def _measure(scenario: Scenario, rounds: int) -> dict:
@@ -59,7 +61,9 @@ def _cases(scenario: Scenario, before: Moment, now: Moment) -> tuple[dict[str, C
     rewards = np.einsum("sap,sap->sa", mean, scenario.rewards)
     quantecon, mdp = DiscreteDP(rewards, mean, discount), brmdp.TabularMDP(mean, rewards, discount)
     exact, neutral = brmdp.Quantile(now.levels), brmdp.Mean()
-    previous = brmdp.plan(before.posterior, scenario.rewards, discount, risk=brmdp.Quantile(before.levels))
+    previous = brmdp.plan(
+        before.posterior, scenario.rewards, discount, risk=brmdp.Quantile(before.levels)
+    )
 
     def plan(risk, initial=None):
         return brmdp.plan(now.posterior, scenario.rewards, discount, risk=risk, initial=initial)
@@ -75,6 +79,10 @@ def _cases(scenario: Scenario, before: Moment, now: Moment) -> tuple[dict[str, C
         "brmdp.plan, posterior mean": Case(lambda _: plan(neutral)),
         "brmdp exact quantile, cold": Case(lambda _: plan(exact)),
         "brmdp exact quantile, warm": Case(lambda _: plan(exact, previous)),
-        WITH_CONSTRUCTION: Case(lambda _: DiscreteDP(rewards, mean, discount).solve(method="policy_iteration")),
-        "brmdp.solve, with construction": Case(lambda _: brmdp.solve(brmdp.TabularMDP(mean, rewards, discount))),
+        WITH_CONSTRUCTION: Case(
+            lambda _: DiscreteDP(rewards, mean, discount).solve(method="policy_iteration")
+        ),
+        "brmdp.solve, with construction": Case(
+            lambda _: brmdp.solve(brmdp.TabularMDP(mean, rewards, discount))
+        ),
     }, difference

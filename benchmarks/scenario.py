@@ -1,4 +1,7 @@
-"""Posteriors and levels that the paper's agent meets: a small AQ-BRMDP loop on the paper's worlds."""
+"""Posteriors and levels that the paper's agent meets.
+
+A small AQ-BRMDP loop on the paper's worlds.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A world with the paper's settings: budget coefficient c, sensitivity δ and floor of the levels."""
+    """A world with the paper's settings.
+
+    Budget coefficient c, sensitivity δ and floor of the levels.
+    """
 
     name: str
     mdp: brmdp.TabularMDP
@@ -42,7 +48,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Moment:
-    """The start of one pseudo-episode: what is believed, which levels apply, what was seen since the last."""
+    """The start of one pseudo-episode.
+
+    What is believed, which levels apply, what was seen since the last.
+    """
 
     step: int
     posterior: brmdp.DirichletPosterior
@@ -57,12 +66,17 @@ def scenarios() -> tuple[Scenario, ...]:
     frozenlake = brmdp.envs.frozenlake(shortcut_risk=0.7)
     return (
         Scenario("risky FrozenLake", frozenlake, discount=0.8, coefficient=250, sensitivity=10),
-        Scenario("RiverSwim-6", brmdp.envs.riverswim(6), discount=0.9, coefficient=150, sensitivity=5),
+        Scenario(
+            "RiverSwim-6", brmdp.envs.riverswim(6), discount=0.9, coefficient=150, sensitivity=5
+        ),
     )
 
 
 def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
-    """AQ-BRMDP with exact quantiles and random tie-breaking, one moment per pseudo-episode, without end."""
+    """AQ-BRMDP with exact quantiles and random tie-breaking, one moment per pseudo-episode.
+
+    Without end.
+    """
     rng = np.random.default_rng(seed)
     kernel = scenario.mdp.kernel()
     n_states, n_actions, _ = kernel.shape
@@ -96,7 +110,12 @@ def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
 
 
 @cache
-def moments(scenario: Scenario, count: int, after: int = 2000, seed: int = 20250) -> tuple[Moment, ...]:
-    """Return ``count`` consecutive pseudo-episodes, from the first that begins after ``after`` steps."""
+def moments(
+    scenario: Scenario, count: int, after: int = 2000, seed: int = 20250
+) -> tuple[Moment, ...]:
+    """Return ``count`` consecutive pseudo-episodes.
+
+    From the first that begins after ``after`` steps.
+    """
     later = (moment for moment in interact(scenario, seed) if moment.step >= after)
     return tuple(islice(later, count))

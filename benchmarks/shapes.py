@@ -1,4 +1,7 @@
-"""Plans whose rows once took far longer than others: two successors of a grid, and hundreds of very light ones."""
+"""Plans whose rows once took far longer than others.
+
+Two successors of a grid, and hundreds of very light ones.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ LIGHT = 0.01
 
 
 def grid() -> tuple[np.ndarray, np.ndarray]:
-    """Concentrations and rewards of a 5 × 5 grid: every move may fail, and the far corner pays 10 and leads back to the start."""
+    """Concentrations and rewards of a 5 × 5 grid.
+
+    Every move may fail, and the far corner pays 10 and leads back to the start.
+    """
     n_states = SIDE * SIDE
     concentration = np.zeros((n_states, len(MOVES), n_states))
     rewards = np.zeros_like(concentration)
@@ -31,11 +37,19 @@ def grid() -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(quick: bool) -> dict:
-    """Exact against saddlepoint plans of the grid; very light against ordinary priors over many successors."""
-    return {"grid": _grid(rounds=5 if quick else 25), "light": _light(200 if quick else 716, rounds=1 if quick else 3)}
+    """Exact against saddlepoint plans of the grid.
+
+    Very light against ordinary priors over many successors.
+    """
+    return {
+        "grid": _grid(rounds=5 if quick else 25),
+        "light": _light(200 if quick else 716, rounds=1 if quick else 3),
+    }
 
 
-def _planning(posterior: brmdp.DirichletPosterior, rewards: np.ndarray, risk: brmdp.Quantile) -> Case:
+def _planning(
+    posterior: brmdp.DirichletPosterior, rewards: np.ndarray, risk: brmdp.Quantile
+) -> Case:
     return Case(lambda _: brmdp.plan(posterior, rewards, 0.95, risk=risk))
 
 
@@ -44,7 +58,8 @@ def _grid(rounds: int) -> dict:
     rng = np.random.default_rng(25)
     beliefs = {
         "prior": concentration,
-        "20 visits per pair": concentration + (concentration > 0) * rng.integers(0, 20, concentration.shape),
+        "20 visits per pair": concentration
+        + (concentration > 0) * rng.integers(0, 20, concentration.shape),
     }
     rows, report = [], {}
     for name, counts in beliefs.items():
@@ -56,15 +71,24 @@ def _grid(rounds: int) -> dict:
         seconds = interleave(cases, rounds)
         slower = Ratio.of(seconds["exact"], seconds["saddlepoint"])
         report[name] = {
-            "median_seconds": {method: statistics.median(times) for method, times in seconds.items()},
+            "median_seconds": {
+                method: statistics.median(times) for method, times in seconds.items()
+            },
             "exact_as_long_as_saddlepoint": asdict(slower),
             "target": 3,
         }
         times = (milliseconds(seconds[method]) for method in cases)
         rows.append((name, *times, slower, verdict(slower.median, at_most=3)))
     print_table(
-        f"A {SIDE} × {SIDE} grid, two successors per pair, Quantile(0.1), discount 0.95, {rounds} alternating rounds",
-        ("belief", "exact, ms (range)", "saddlepoint, ms (range)", "times as long (range)", "target"),
+        f"A {SIDE} × {SIDE} grid, two successors per pair, Quantile(0.1), discount 0.95, {rounds} "
+        "alternating rounds",
+        (
+            "belief",
+            "exact, ms (range)",
+            "saddlepoint, ms (range)",
+            "times as long (range)",
+            "target",
+        ),
         rows,
     )
     return report
@@ -75,13 +99,16 @@ def _light(n_states: int, rounds: int) -> dict:
     rewards = rng.random((n_states, 2))
     visits = rng.poisson(0.02, size=(n_states, 2, n_states))
     cases = {
-        f"concentration {each:g}": _planning(brmdp.DirichletPosterior(visits + each), rewards, brmdp.Quantile(0.1))
+        f"concentration {each:g}": _planning(
+            brmdp.DirichletPosterior(visits + each), rewards, brmdp.Quantile(0.1)
+        )
         for each in (1.0, LIGHT)
     }
     seconds = interleave(cases, rounds)
     ordinary, light = seconds.values()
     print_table(
-        f"{n_states} states, 2 actions, every state a possible successor, Quantile(0.1), discount 0.95, {rounds} rounds",
+        f"{n_states} states, 2 actions, every state a possible successor, Quantile(0.1), discount "
+        f"0.95, {rounds} rounds",
         ("prior", "ms (range)", "times as long (range)"),
         [(name, milliseconds(times), Ratio.of(times, ordinary)) for name, times in seconds.items()],
     )

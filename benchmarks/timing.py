@@ -13,8 +13,8 @@ from typing import Any
 class Case:
     """One competitor: ``run(prepare(round))`` with only ``run`` on the clock.
 
-    Within a round the call is repeated until ``seconds`` have been measured; zero means once, for cases
-    that carry state from one call to the next.
+    Within a round the call is repeated until ``seconds`` have been measured; zero means once, for
+    cases that carry state from one call to the next.
     """
 
     run: Callable[[Any], object]
@@ -73,7 +73,10 @@ class Ratio:
 
 def milliseconds(seconds: Sequence[float]) -> str:
     """Median and range in milliseconds."""
-    return f"{1e3 * statistics.median(seconds):.3g} ({1e3 * min(seconds):.3g} to {1e3 * max(seconds):.3g})"
+    return (
+        f"{1e3 * statistics.median(seconds):.3g} ({1e3 * min(seconds):.3g} to "
+        f"{1e3 * max(seconds):.3g})"
+    )
 
 
 def verdict(ratio: float, at_least: float | None = None, at_most: float | None = None) -> str:
@@ -92,7 +95,8 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
     print(f"\n{title}")
     for index, row in enumerate(cells):
         first, *others = (
-            cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if c == 0 else cell.rjust(w)
+            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join((first, *others)).rstrip())
         if index == 0:

@@ -1,10 +1,14 @@
-"""Put fresh results into the pages of docs/: ``make reproduction``, ``theory`` and ``continuous`` run experiments and then this.
+"""Put fresh results into the pages of docs/.
 
-Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables that the experiments wrote, and
-copies the figures that the pages show to docs/figures/. What the folder of results does not hold stays as it is.
+``make reproduction``, ``theory`` and ``continuous`` run experiments and then this.
 
-Below every table stands what code made its runs and what code made the table of them. ``python docs/refresh.py --check`` (``make
-docs-status``) says which tables are older than the code of today, and ends with 1 if one is.
+Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables
+that the experiments wrote, and copies the figures that the pages show to docs/figures/. What the
+folder of results does not hold stays as it is.
+
+Below every table stands what code made its runs and what code made the table of them. ``python
+docs/refresh.py --check`` (``make docs-status``) says which tables are older than the code of today,
+and ends with 1 if one is.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from brmdp.experiments.origin import ANALYSIS, CODE, short
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
-MADE_BY = re.compile(r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE)
+MADE_BY = re.compile(
+    r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
+)
 
 
 def refresh(page: Path, results: Path) -> None:
@@ -32,7 +38,10 @@ def refresh(page: Path, results: Path) -> None:
             return block[0]
         content = table.read_text().strip()
         if not MADE_BY.search(content):
-            raise SystemExit(f"{table} does not say what made it: write it anew with `brmdp report {table.parent}`")
+            raise SystemExit(
+                f"{table} does not say what made it: write it anew with `brmdp report "
+                f"{table.parent}`"
+            )
         return f"{block[1]}\n{content}\n\n{block[4]}"
 
     text = BLOCK.sub(filled, page.read_text())
@@ -43,7 +52,9 @@ def refresh(page: Path, results: Path) -> None:
 
 
 def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
-    """Of every table of a page: its name, the digests of the code that made its runs, and that of its analysis.
+    """Of every table of a page.
+
+    Its name, the digests of the code that made its runs, and that of its analysis.
 
     Raises
     ------
@@ -66,7 +77,10 @@ def stale(page: Path) -> Iterator[str]:
         return
     for name, runs, analysis in tables:
         if runs != {short(CODE)}:
-            yield f"{page.name}: {name}: runs made by code {', '.join(sorted(runs))}, now {short(CODE)}"
+            yield (
+                f"{page.name}: {name}: runs made by code {', '.join(sorted(runs))}, now "
+                f"{short(CODE)}"
+            )
         elif analysis != short(ANALYSIS):
             yield f"{page.name}: {name}: made by analysis {analysis}, now {short(ANALYSIS)}"
 
@@ -76,7 +90,9 @@ def check() -> int:
     pages = sorted(DOCS.glob("*.md"))
     older = [line for page in pages for line in stale(page)]
     tables = sum(len(BLOCK.findall(page.read_text())) for page in pages)
-    print("\n".join([*older, f"{len(older)} of {tables} tables are older than the code they rest on"]))
+    print(
+        "\n".join([*older, f"{len(older)} of {tables} tables are older than the code they rest on"])
+    )
     return 1 if older else 0
 
 

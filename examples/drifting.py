@@ -1,10 +1,11 @@
 """Bring your own continuous model: a boat in a current that it does not know.
 
-The boat is at x in [−1, 1] and pushes left or right by 0.15; the current θ drifts it, with some noise, and the walls hold it. It
-is paid 1 − x² for where it comes to lie. What is believed about θ is a normal distribution, which a transition updates in closed
-form; transitions that end at a wall say little and are passed over, a small approximation. A belief and a model of some fifty
-lines are all that :mod:`brmdp.continuous` needs. Run it with ``python examples/drifting.py`` (needs
-``pip install 'brmdp[continuous]'``).
+The boat is at x in [−1, 1] and pushes left or right by 0.15; the current θ drifts it, with some
+noise, and the walls hold it. It is paid 1 − x² for where it comes to lie. What is believed about θ
+is a normal distribution, which a transition updates in closed form; transitions that end at a wall
+say little and are passed over, a small approximation. A belief and a model of some fifty lines are
+all that :mod:`brmdp.continuous` needs. Run it with ``python examples/drifting.py`` (needs ``pip
+install 'brmdp[continuous]'``).
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class DriftBelief(Stored):
         """One more noisy look at θ, unless a wall was in the way."""
         if abs(next_state[0]) < 1.0:
             seen, weight = next_state[0] - state[0] - PUSHES[action], 1.0 / NOISE**2
-            self.mean = float((self.precision * self.mean + weight * seen) / (self.precision + weight))
+            self.mean = float(
+                (self.precision * self.mean + weight * seen) / (self.precision + weight)
+            )
             self.precision += weight
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Drift:
@@ -78,7 +81,9 @@ class DriftModel:
         """Places (n, 1)."""
         states = np.asarray(value, dtype=np.float64)
         if states.ndim != 2 or states.shape[1] != 1 or not (abs(states) <= 1.0).all():
-            raise InvalidInputError(f"{name} must have shape (n, 1) and lie in [-1, 1]; got {value!r}")
+            raise InvalidInputError(
+                f"{name} must have shape (n, 1) and lie in [-1, 1]; got {value!r}"
+            )
         return states
 
     def known(self, states: np.ndarray) -> np.ndarray:
@@ -99,32 +104,43 @@ class DriftModel:
 
     def targets(self, value: Any, states: jax.Array, draws: Drift, discount: float) -> jax.Array:
         """(n, 2, B): Gauss–Hermite quadrature over the noise."""
-        drift = states[:, :, None, None] + jnp.asarray(PUSHES)[:, None, None] + draws.current[:, None]
+        drift = (
+            states[:, :, None, None] + jnp.asarray(PUSHES)[:, None, None] + draws.current[:, None]
+        )
         following = jnp.clip(drift + NOISE * jnp.asarray(NODES, states.dtype), -1.0, 1.0)
-        paid = 1.0 - following**2 + discount * value(following.reshape(-1, 1)).reshape(following.shape)
+        paid = (
+            1.0 - following**2 + discount * value(following.reshape(-1, 1)).reshape(following.shape)
+        )
         return paid @ jnp.asarray(WEIGHTS / WEIGHTS.sum(), states.dtype)
 
 
 def main() -> None:
     """Two agents learn to hold the boat in the middle."""
     fitting = continuous.FittedQ(hidden=(32, 32), states=64, draws=200)
-    for name, preset in (("AQ-BRMDP", continuous.aq_brmdp), ("Continuing PSRL", continuous.continuing_psrl)):
+    for name, preset in (
+        ("AQ-BRMDP", continuous.aq_brmdp),
+        ("Continuing PSRL", continuous.continuing_psrl),
+    ):
         agent = preset(DriftBelief(), DriftModel(), DISCOUNT, fitting=fitting, rng=0)
         rng, state, paid = np.random.default_rng(2), np.array([-0.9]), 0.0
         for _ in range(200):
             action = agent.act(state)
-            following = np.clip(state + PUSHES[action] + CURRENT + NOISE * rng.normal(size=1), -1.0, 1.0)
+            following = np.clip(
+                state + PUSHES[action] + CURRENT + NOISE * rng.normal(size=1), -1.0, 1.0
+            )
             agent.observe(state, action, following)
             paid += 1.0 - following[0] ** 2
             state = following
         print(f"\n{name}: mean reward {paid / 200:.3f}, {agent.episode} pseudo-episodes")
         print(
-            f"  believes the current is {agent.belief.mean:.3f} ± {agent.belief.precision**-0.5:.3f} (it is {CURRENT})"
+            f"  believes the current is {agent.belief.mean:.3f} ± "
+            f"{agent.belief.precision**-0.5:.3f} (it is {CURRENT})"
         )
         for report in agent.explain([0.5]):
             level = "" if report.level is None else f" (quantile at level {report.level:.2f})"
             print(
-                f"  at 0.5, push {PUSHES[report.action]:+.2f}: value {report.value:.3f}{level}{'  *' * report.chosen}"
+                f"  at 0.5, push {PUSHES[report.action]:+.2f}: value "
+                f"{report.value:.3f}{level}{'  *' * report.chosen}"
             )
 
 

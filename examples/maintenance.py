@@ -1,7 +1,8 @@
 """Plan a small problem you do not fully know, and see what can be promised.
 
-A machine wears from state 0 (new) to state 4 (broken). Each day you *run* it, *service* it or *replace* it. You have
-sixty days of records and no faith in the exact wear rates. Run it with ``python examples/maintenance.py``.
+A machine wears from state 0 (new) to state 4 (broken). Each day you *run* it, *service* it or
+*replace* it. You have sixty days of records and no faith in the exact wear rates. Run it with
+``python examples/maintenance.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def true_kernel() -> np.ndarray:
 
 
 def rewards() -> np.ndarray:
-    """Daily profit: running earns less as the machine wears, a broken one loses; service and replacement cost."""
+    """Daily profit: running earns less as the machine wears, a broken one loses.
+
+    Service and replacement cost.
+    """
     profit = np.array([1.0, 0.95, 0.85, 0.7, -1.5])
     return np.stack([profit, profit - 0.35, profit - 1.6], axis=1)
 
@@ -39,17 +43,25 @@ def rewards() -> np.ndarray:
 def records(days: int, rng: np.random.Generator) -> brmdp.DirichletPosterior:
     """What sixty days with a sensible but random operator teach.
 
-    What is known without data goes into the prior: replacement gives a new machine, a machine that runs never recovers and loses
-    at most two steps a day, service changes one step at most.
+    What is known without data goes into the prior: replacement gives a new machine, a machine that
+    runs never recovers and loses at most two steps a day, service changes one step at most.
     """
     kernel = true_kernel()
     now, then = np.arange(5)[:, None], np.arange(5)
-    wear, service, new = (then >= now) & (then <= now + 2), abs(then - now) <= 1, np.broadcast_to(then == 0, (5, 5))
+    wear, service, new = (
+        (then >= now) & (then <= now + 2),
+        abs(then - now) <= 1,
+        np.broadcast_to(then == 0, (5, 5)),
+    )
     possible = np.stack([wear, service, new], axis=1)
     posterior = brmdp.DirichletPosterior.uniform(5, 3, 0.5, possible=possible)
     state = 0
     for _ in range(days):
-        action = int(rng.choice(3, p=(0.2, 0.3, 0.5))) if state == 4 else int(rng.choice(3, p=(0.7, 0.25, 0.05)))
+        action = (
+            int(rng.choice(3, p=(0.2, 0.3, 0.5)))
+            if state == 4
+            else int(rng.choice(3, p=(0.7, 0.25, 0.05)))
+        )
         following = int(rng.choice(5, p=kernel[state, action]))
         posterior.observe(state, action, following)
         state = following
@@ -75,7 +87,10 @@ def main() -> None:
         clock[level] = 1e3 * (time.perf_counter() - started)
 
     print(f"{posterior}\n")
-    print("Policy and value at three quantile levels of the posterior (low: cautious, high: curious)\n")
+    print(
+        "Policy and value at three quantile levels of the posterior (low: cautious, high: "
+        "curious)\n"
+    )
     print("  state   days seen  " + "".join(f"   level {level:<4}         " for level in LEVELS))
     seen = posterior.counts().sum(axis=(1, 2))
     for s, name in enumerate(STATES):
@@ -84,7 +99,10 @@ def main() -> None:
             for plan in plans.values()
         )
         print(f"  {name:<7} {seen[s]:>9}  {cells}")
-    print("  error bound        " + "".join(f"   {plan.error_bound:>18.1e}" for plan in plans.values()))
+    print(
+        "  error bound        "
+        + "".join(f"   {plan.error_bound:>18.1e}" for plan in plans.values())
+    )
     print("  planned in         " + "".join(f"   {clock[level]:>15.2f} ms" for level in LEVELS))
     if any(plan.tied.any() for plan in plans.values()):
         print("  (* several actions are equally good)")
@@ -99,7 +117,10 @@ def main() -> None:
     print("  state     action     certified   its true value   best possible")
     for s, name in enumerate(STATES):
         action = ACTIONS[certificate.policy[s]]
-        print(f"  {name:<8}  {action:<9} {certificate.values[s]:10.4f} {truth[s]:16.4f} {best.values[s]:15.4f}")
+        print(
+            f"  {name:<8}  {action:<9} {certificate.values[s]:10.4f} {truth[s]:16.4f} "
+            f"{best.values[s]:15.4f}"
+        )
     print(f"\n{certificate}")
 
 

@@ -1,4 +1,7 @@
-"""Beliefs and risk measures as a user would write them, from the protocols alone; good ones and bad ones."""
+"""Beliefs and risk measures as a user would write them, from the protocols alone.
+
+Good ones and bad ones.
+"""
 
 from __future__ import annotations
 
@@ -75,14 +78,19 @@ class Sure(Jittered):
 
 
 class MeanPlus:
-    """Mean plus ``weight`` standard deviations under the posterior mean kernel: translation invariant, not monotone."""
+    """Mean plus ``weight`` standard deviations under the posterior mean kernel.
+
+    Translation invariant, not monotone.
+    """
 
     def __init__(self, weight, honest=True):
         self.weight = weight
         self.honest = honest
 
     def bind(self, belief):
-        return _BoundMeanPlus(belief.pattern, belief.mean_entries().copy(), self.weight, self.honest)
+        return _BoundMeanPlus(
+            belief.pattern, belief.mean_entries().copy(), self.weight, self.honest
+        )
 
 
 class _BoundMeanPlus:

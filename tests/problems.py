@@ -1,4 +1,7 @@
-"""Problems and measures that several test modules share: every kind of belief, and the paper's worlds after data."""
+"""Problems and measures that several test modules share.
+
+Every kind of belief, and the paper's worlds after data.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +42,17 @@ class Problem:
         return brmdp.plan(self.belief, self.rewards, self.discount, risk=risk, **options)
 
     def evaluate(self, policy: Any, risk: Any, **options: Any) -> brmdp.Solution:
-        return brmdp.evaluate_policy(self.belief, self.rewards, self.discount, policy, risk=risk, **options)
+        return brmdp.evaluate_policy(
+            self.belief, self.rewards, self.discount, policy, risk=risk, **options
+        )
 
 
-# --- beliefs ----------------------------------------------------------------------------------------------------------
+# --- beliefs --------------------------------------------------------------------------------------
 
 
-def random_kernel(rng: np.random.Generator, n_states: int, n_actions: int, keep: float = 1.0) -> np.ndarray:
+def random_kernel(
+    rng: np.random.Generator, n_states: int, n_actions: int, keep: float = 1.0
+) -> np.ndarray:
     kernel = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
     mask = rng.random(kernel.shape) < keep
     mask[..., 0] |= ~mask.any(axis=-1)
@@ -61,23 +68,31 @@ def dense(seed: int, n_states: int = 4, n_actions: int = 3, discount: float = 0.
 
 def sparse_rows(seed: int, n_states: int = 6, n_actions: int = 2, discount: float = 0.8) -> Problem:
     rng = np.random.default_rng(seed)
-    phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states)) * (rng.random((n_states, n_actions, n_states)) < 0.5)
+    phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states)) * (
+        rng.random((n_states, n_actions, n_states)) < 0.5
+    )
     phi[..., 0] += 1.0
     phi[0, 0] = 0.0
     phi[0, 0, 2] = 3.0  # a row with a single successor is known
     return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=phi.shape), discount)
 
 
-def inadmissible(seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.8) -> Problem:
+def inadmissible(
+    seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.8
+) -> Problem:
     rng = np.random.default_rng(seed)
     mask = rng.random((n_states, n_actions)) < 0.6
     mask[np.arange(n_states), rng.integers(0, n_actions, n_states)] = True
     mask[0] = (False, True, False)
     phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states))
-    return Problem(brmdp.DirichletPosterior(phi, admissible=mask), rng.normal(size=phi.shape), discount)
+    return Problem(
+        brmdp.DirichletPosterior(phi, admissible=mask), rng.normal(size=phi.shape), discount
+    )
 
 
-def disturbance(seed: int, n_states: int = 5, n_actions: int = 2, n_disturbances: int = 4) -> Problem:
+def disturbance(
+    seed: int, n_states: int = 5, n_actions: int = 2, n_disturbances: int = 4
+) -> Problem:
     rng = np.random.default_rng(seed)
     outcomes = rng.integers(0, n_states, (n_states, n_actions, n_disturbances))
     outcomes[1, 0] = -1
@@ -138,7 +153,7 @@ def problem(name: str) -> Problem:
     return RANDOM[kind](int(seed))
 
 
-# --- measures ---------------------------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 def level_array(shape: tuple[int, int], low: float = 0.05, high: float = 0.95) -> np.ndarray:
@@ -151,10 +166,15 @@ MEASURES: dict[str, Callable[[tuple[int, int]], Any]] = {
     "quantile-array": lambda shape: brmdp.Quantile(level_array(shape)),
     "cvar": lambda shape: brmdp.CVaR(0.3),
     "cvar-array": lambda shape: brmdp.CVaR(level_array(shape)),
-    "sampled-quantile": lambda shape: brmdp.Quantile(level_array(shape), brmdp.MonteCarlo(samples=30, rng=11)),
+    "sampled-quantile": lambda shape: brmdp.Quantile(
+        level_array(shape), brmdp.MonteCarlo(samples=30, rng=11)
+    ),
     "posterior-sample": lambda shape: brmdp.PosteriorSample(rng=12),
 }
-"""Every measure with an error bound. Each call makes a new object, so the sampled ones take the same draws again."""
+"""Every measure with an error bound.
+
+Each call makes a new object, so the sampled ones take the same draws again.
+"""
 
 
 def solved(name: str) -> str:
@@ -166,11 +186,16 @@ def measure(name: str, shape: tuple[int, int]) -> Any:
     return MEASURES[name](shape)
 
 
-# --- references by plain value iteration with the package's own backup ------------------------------------------------
+# --- references by plain value iteration with the package's own backup ----------------------------
 
 
-def iterate_backup(case: Problem, name: str, policy: np.ndarray | None = None, accuracy: float = 1e-12) -> np.ndarray:
-    """V ← max_a q(s,a; V), or q(s,π(s); V), from zero until the contraction bound is ``accuracy``."""
+def iterate_backup(
+    case: Problem, name: str, policy: np.ndarray | None = None, accuracy: float = 1e-12
+) -> np.ndarray:
+    """V ← max_a q(s,a.
+
+    V), or q(s,π(s); V), from zero until the contraction bound is ``accuracy``.
+    """
     states, gamma = np.arange(case.n_states), case.discount
     risk = Frozen(measure(name, case.shape), case.belief)
     values = np.zeros(case.n_states)
@@ -185,7 +210,10 @@ def iterate_backup(case: Problem, name: str, policy: np.ndarray | None = None, a
 
 
 class Frozen:
-    """A risk measure bound once, so that a loop over ``brmdp.backup`` does not draw again at every sweep."""
+    """A risk measure bound once.
+
+    So that a loop over ``brmdp.backup`` does not draw again at every sweep.
+    """
 
     def __init__(self, risk: Any, belief: Any) -> None:
         self.bound = risk.bind(belief)

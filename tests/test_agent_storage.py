@@ -1,4 +1,7 @@
-"""Saved agents: N steps, save, load and N more are 2N steps, bit for bit; any damage is a CorruptFileError."""
+"""Saved agents: N steps, save, load and N more are 2N steps, bit for bit.
+
+Any damage is a CorruptFileError.
+"""
 
 import json
 import os
@@ -27,11 +30,15 @@ METHODS = {
 
 PRESETS = {
     **{
-        f"aq-brmdp/{name}": partial(lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make)
+        f"aq-brmdp/{name}": partial(
+            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     **{
-        f"brmdp/{name}": partial(lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make)
+        f"brmdp/{name}": partial(
+            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     "continuing-psrl": agents.continuing_psrl,
@@ -46,7 +53,13 @@ RESTARTS = {
 
 
 def preset(name, mdp, *, rng=5, restart=None):
-    options = {"delta": 5.0} if name.startswith("aq-brmdp") else {"alpha": 0.3} if name.startswith("brmdp") else {}
+    options = (
+        {"delta": 5.0}
+        if name.startswith("aq-brmdp")
+        else {"alpha": 0.3}
+        if name.startswith("brmdp")
+        else {}
+    )
     belief = brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
     return PRESETS[name](belief, mdp.rewards, mdp.discount, rng=rng, restart=restart, **options)
 
@@ -60,7 +73,9 @@ def contents(agent):
 
 
 def interact(agent, env, state, steps, interrupt=None):
-    """Transitions, pseudo-episodes, policies and levels; ``interrupt(agent)`` gives the agent to go on with.
+    """Transitions, pseudo-episodes, policies and levels.
+
+    ``interrupt(agent)`` gives the agent to go on with.
 
     The environment's state lives outside the agent and is not touched.
     """
@@ -74,7 +89,9 @@ def interact(agent, env, state, steps, interrupt=None):
         assert agent.act(state) == action
         levels = None if agent.levels is None else agent.levels.tobytes()
         agent.observe(state, action, following, disturbance=info.get("disturbance"))
-        record.append((state, action, following, agent.episode, agent.belief.mean_entries().tobytes(), levels))
+        record.append(
+            (state, action, following, agent.episode, agent.belief.mean_entries().tobytes(), levels)
+        )
         state = following
     agent = interrupt(agent)
     return record, agent, state
@@ -87,7 +104,10 @@ def started(mdp, seed=8):
 
 
 class Interruptions:
-    """At random moments the agent is written to a file, forgotten and read again, or passed on through its arrays."""
+    """At random moments the agent is written to a file, forgotten and read again.
+
+    Or passed on through its arrays.
+    """
 
     def __init__(self, folder, seed, often=0.15, **parts):
         self.path = folder / "agent.npz"
@@ -112,13 +132,16 @@ class Interruptions:
         return agent
 
 
-# --- N + N = 2N ---------------------------------------------------------------------------------------------------------
+# --- N + N = 2N -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("restart", RESTARTS)
 @pytest.mark.parametrize("name", PRESETS)
 def test_interruptions_at_random_moments_change_nothing(name, restart, tmp_path):
-    """Also before the first action, between acting and observing, and right after a restart was decided."""
+    """Also before the first action, between acting and observing.
+
+    And right after a restart was decided.
+    """
     rule = RESTARTS[restart]
     whole, agent, _ = interact(preset(name, RIVER, restart=rule), *started(RIVER), 25)
     interruptions = Interruptions(tmp_path, seed=len(name))
@@ -131,7 +154,9 @@ def test_interruptions_at_random_moments_change_nothing(name, restart, tmp_path)
 
 
 @pytest.mark.parametrize("moment", ["before acting", "between acting and observing"])
-@pytest.mark.parametrize("name", ["aq-brmdp/exact", "aq-brmdp/monte-carlo-reused", "continuing-psrl"])
+@pytest.mark.parametrize(
+    "name", ["aq-brmdp/exact", "aq-brmdp/monte-carlo-reused", "continuing-psrl"]
+)
 def test_an_interruption_at_every_single_moment_changes_nothing(name, moment, tmp_path):
     """Each step of a run is the place of the only interruption of another run."""
     steps = 30
@@ -174,17 +199,25 @@ def test_n_steps_and_n_more_are_2n_steps(name, tmp_path):
         lambda: {"risk": brmdp.CVaR(0.3)},
         lambda: {"risk": brmdp.CVaR(0.3), "schedule": agents.AdaptiveLevel(1.0, 0.1)},
         lambda: {"risk": brmdp.PosteriorSample(rng=1)},
-        lambda: {"risk": brmdp.Quantile(0.5, brmdp.MonteCarlo(samples=7, rng=1)), "schedule": agents.FixedLevel(0.4)},
+        lambda: {
+            "risk": brmdp.Quantile(0.5, brmdp.MonteCarlo(samples=7, rng=1)),
+            "schedule": agents.FixedLevel(0.4),
+        },
     ],
     ids=["mean", "cvar", "cvar-adaptive", "psrl", "monte-carlo"],
 )
 def test_any_belief_and_measure_can_be_interrupted(name, make, tmp_path):
     case = problems.problem(name)
-    truth = brmdp.TabularMDP(case.belief.sample(1, rng=3)[0], case.rewards, case.discount, admissible=case.admissible)
+    truth = brmdp.TabularMDP(
+        case.belief.sample(1, rng=3)[0], case.rewards, case.discount, admissible=case.admissible
+    )
 
     def run(interruptions):
         agent = agents.Agent(
-            *(case.belief, case.rewards, case.discount), restart=agents.GeometricLength(0.6), rng=4, **make()
+            *(case.belief, case.rewards, case.discount),
+            restart=agents.GeometricLength(0.6),
+            rng=4,
+            **make(),
         )
         return interact(agent, *started(truth), 25, interruptions)
 
@@ -203,7 +236,9 @@ def test_an_agent_that_learns_a_disturbance_can_be_interrupted(reward, tmp_path)
         rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
 
     def run(interruptions):
-        agent = agents.aq_brmdp(brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.9, delta=5.0, rng=4)
+        agent = agents.aq_brmdp(
+            brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.9, delta=5.0, rng=4
+        )
         state, _ = env.reset(seed=1)
         return interact(agent, env, state, 40, interruptions)
 
@@ -218,7 +253,9 @@ def test_an_agent_that_learns_a_disturbance_can_be_interrupted(reward, tmp_path)
 def test_any_random_generator_can_be_interrupted(generator, tmp_path):
     def run(interruptions):
         rng = np.random.Generator(getattr(np.random, generator)(9))
-        return interact(preset("continuing-psrl", RIVER, rng=rng), *started(RIVER), 40, interruptions)
+        return interact(
+            preset("continuing-psrl", RIVER, rng=rng), *started(RIVER), 40, interruptions
+        )
 
     whole, agent, _ = run(None)
     parts, twin, _ = run(Interruptions(tmp_path, seed=6))
@@ -264,7 +301,9 @@ def test_tolerance_and_ties_survive(tmp_path, tolerance):
 
 def test_a_file_that_does_not_say_how_wide_a_tie_is(tmp_path):
     """As written before: ten times the tolerance."""
-    agent = agents.brmdp(brmdp.DirichletPosterior.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8)
+    agent = agents.brmdp(
+        brmdp.DirichletPosterior.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8
+    )
     agent.act(0)
     arrays = agent.arrays()
     before = agents.Agent.from_arrays(arrays | {"accuracy": arrays["accuracy"][:3]}, "file")
@@ -292,7 +331,15 @@ def test_a_loaded_agent_explains_itself_like_the_original(tmp_path):
     assert [twin.explain(s) for s in range(6)] == [agent.explain(s) for s in range(6)]
     assert repr(twin) == repr(agent)
     np.testing.assert_array_equal(twin.policy, agent.policy)
-    for name in ("episode", "first_step", "iterations", "residual", "error_bound", "policy_gap", "status"):
+    for name in (
+        "episode",
+        "first_step",
+        "iterations",
+        "residual",
+        "error_bound",
+        "policy_gap",
+        "status",
+    ):
         assert getattr(twin.report, name) == getattr(agent.report, name)
     assert twin.report.solution is None
 
@@ -306,7 +353,7 @@ def test_copies_go_separate_ways(tmp_path):
     assert contents(agent) == before
 
 
-# --- parts of the user's own --------------------------------------------------------------------------------------------
+# --- parts of the user's own ----------------------------------------------------------------------
 
 
 class Bold:
@@ -358,7 +405,11 @@ class Unlevelled:
 
 
 FOREIGN = {
-    "schedule": lambda: {"risk": brmdp.Quantile(0.5), "schedule": Bold(), "restart": agents.EveryStep()},
+    "schedule": lambda: {
+        "risk": brmdp.Quantile(0.5),
+        "schedule": Bold(),
+        "restart": agents.EveryStep(),
+    },
     "restart": lambda: {"risk": brmdp.CVaR(0.5), "restart": Sometimes()},
     "risk": lambda: {"risk": Alternating(), "restart": agents.EveryStep()},
     "derived risk": lambda: {
@@ -372,12 +423,16 @@ FOREIGN = {
 
 
 def foreign_agent(which):
-    return agents.Agent(brmdp.DirichletPosterior.uniform(6, 2), RIVER.rewards, 0.9, rng=2, **FOREIGN[which]())
+    return agents.Agent(
+        brmdp.DirichletPosterior.uniform(6, 2), RIVER.rewards, 0.9, rng=2, **FOREIGN[which]()
+    )
 
 
 def own_parts(which):
     """The parts that a file cannot hold, made anew."""
-    return {role: part for role, part in FOREIGN[which]().items() if type(part).__module__ == __name__}
+    return {
+        role: part for role, part in FOREIGN[which]().items() if type(part).__module__ == __name__
+    }
 
 
 @pytest.mark.parametrize("which", FOREIGN)
@@ -404,7 +459,9 @@ def test_parts_of_the_users_own_are_missed_by_name(which, tmp_path):
     given = own_parts(which)
     for role, part in given.items():
         others = {other: value for other, value in given.items() if other != role}
-        with pytest.raises(brmdp.InvalidInputError, match=f"{role} was a {type(part).__name__}.*{role}=") as caught:
+        with pytest.raises(
+            brmdp.InvalidInputError, match=f"{role} was a {type(part).__name__}.*{role}="
+        ) as caught:
             agents.Agent.load(path, **others)
         assert not isinstance(caught.value, brmdp.CorruptFileError)
 
@@ -420,14 +477,18 @@ def test_a_sampler_of_the_users_own_makes_the_measure_the_users_own(tmp_path):
     belief = brmdp.DirichletPosterior.uniform(6, 2)
 
     def agent():
-        return agents.Agent(belief, RIVER.rewards, 0.9, risk=risk(), restart=agents.EveryStep(), rng=0)
+        return agents.Agent(
+            belief, RIVER.rewards, 0.9, risk=risk(), restart=agents.EveryStep(), rng=0
+        )
 
     path = tmp_path / "agent.npz"
     agent().save(path)
     with pytest.raises(brmdp.InvalidInputError, match="risk was a"):
         agents.Agent.load(path)
     whole, _, _ = interact(agent(), *started(RIVER), 10)
-    interrupted, _, _ = interact(agent(), *started(RIVER), 10, Interruptions(tmp_path, 1, risk=risk()))
+    interrupted, _, _ = interact(
+        agent(), *started(RIVER), 10, Interruptions(tmp_path, 1, risk=risk())
+    )
     assert interrupted == whole
 
 
@@ -440,7 +501,7 @@ def test_a_part_of_the_wrong_kind_is_no_corrupt_file(tmp_path):
             agents.Agent.load(path, **wrong)
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def a_saved_agent(path, name="aq-brmdp/exact"):
@@ -523,10 +584,14 @@ def test_flipped_bytes_never_give_another_agent(saved):
 def test_another_kind_is_refused_by_name(tmp_path):
     path = tmp_path / "file.npz"
     brmdp.DirichletPosterior.uniform(2, 2).save(path)
-    with pytest.raises(brmdp.CorruptFileError, match=r"file\.npz holds a 'DirichletPosterior', not a 'Agent'"):
+    with pytest.raises(
+        brmdp.CorruptFileError, match=r"file\.npz holds a 'DirichletPosterior', not a 'Agent'"
+    ):
         agents.Agent.load(path)
     a_saved_agent(path)
-    with pytest.raises(brmdp.CorruptFileError, match=r"file\.npz holds a 'Agent', not a 'DirichletPosterior'"):
+    with pytest.raises(
+        brmdp.CorruptFileError, match=r"file\.npz holds a 'Agent', not a 'DirichletPosterior'"
+    ):
         brmdp.DirichletPosterior.load(path)
 
 
@@ -588,7 +653,16 @@ def nested(depth):
 
 
 ALL = (
-    *("parts", "rewards", "numbers", "counters", "visits", "visits_at_start", "tie_stream", "restart_stream"),
+    *(
+        "parts",
+        "rewards",
+        "numbers",
+        "counters",
+        "visits",
+        "visits_at_start",
+        "tie_stream",
+        "restart_stream",
+    ),
     *("latest.counts", "latest.prior", "values", "q_values", "policy", "belief.counts", "levels"),
     *("plan", "accuracy", "status"),
 )
@@ -603,7 +677,9 @@ def test_a_missing_array_is_refused(name, tmp_path):
         agents.Agent.load(path)
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("continuing-psrl", "sampled"), ("aq-brmdp/exact", "converged")])
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("continuing-psrl", "sampled"), ("aq-brmdp/exact", "converged")]
+)
 def test_plans_from_draws_in_older_files_say_so(name, wanted, tmp_path):
     """Before the word "sampled" every successful plan was saved as "converged"."""
     path = tmp_path / "agent.npz"
@@ -737,13 +813,17 @@ def test_fewer_draws_than_transitions_are_refused(tmp_path):
     save_arrays(
         path,
         "Agent",
-        arrays | {"risk.phi": arrays["risk.phi"][:-1].copy(), "risk.logs": arrays["risk.logs"][:, :-1].copy()},
+        arrays
+        | {
+            "risk.phi": arrays["risk.phi"][:-1].copy(),
+            "risk.logs": arrays["risk.logs"][:, :-1].copy(),
+        },
     )
     with pytest.raises(brmdp.CorruptFileError, match=r"risk\.phi"):
         agents.Agent.load(path)
 
 
-# --- random streams ---------------------------------------------------------------------------------------------------
+# --- random streams -------------------------------------------------------------------------------
 
 
 GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
@@ -786,7 +866,10 @@ def with_field(kind, path, value):
 
 
 WILD_STATES = {
-    **{f"bit_generator {name}": {"bit_generator": name} for name in ("test", "seed", "Generator", "bytes", "__name__")},
+    **{
+        f"bit_generator {name}": {"bit_generator": name}
+        for name in ("test", "seed", "Generator", "bytes", "__name__")
+    },
     **{f"bit_generator {value!r}": {"bit_generator": value} for value in (None, 3, ["PCG64"], {})},
     "another generator's state": state_of("PCG64") | {"bit_generator": "MT19937"},
     "an unknown field": state_of("PCG64") | {"extra": 1},
@@ -829,14 +912,18 @@ def test_a_wild_state_is_refused_before_it_is_used(case, monkeypatch):
         stream_from_state(np.array(json.dumps(WILD_STATES[case])))
 
 
-@pytest.mark.parametrize("text", ["", "nothing", "[" * 10_000, "9" * 15_000, " " * 20_001, "NaN", '{"a": ' * 2000])
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "[" * 10_000, "9" * 15_000, " " * 20_001, "NaN", '{"a": ' * 2000]
+)
 def test_a_state_that_is_no_description_is_refused(text):
     with pytest.raises(brmdp.InvalidInputError, match="random stream"):
         stream_from_state(np.array(text))
 
 
 @pytest.mark.parametrize("name", ["tie_stream", "restart_stream"])
-@pytest.mark.parametrize("case", ["bit_generator test", "MT19937 pos 1000000", "Philox buffer_pos 1000000000"])
+@pytest.mark.parametrize(
+    "case", ["bit_generator test", "MT19937 pos 1000000", "Philox buffer_pos 1000000000"]
+)
 def test_a_wild_state_in_a_file_is_refused(tmp_path, case, name):
     path = tmp_path / "agent.npz"
     a_saved_agent(path)
@@ -849,11 +936,13 @@ def test_a_stream_of_another_make_is_refused_when_saving():
     class Foreign:
         bit_generator = type("Xoshiro", (), {"state": {"bit_generator": "Xoshiro", "state": 1}})()
 
-    with pytest.raises(brmdp.InvalidInputError, match=r"rng must use one of NumPy's bit generators.*got Xoshiro"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"rng must use one of NumPy's bit generators.*got Xoshiro"
+    ):
         stream_state(Foreign())
 
 
-# --- what fits no agent, and what is no damage ----------------------------------------------------------------------------
+# --- what fits no agent, and what is no damage ----------------------------------------------------
 
 
 def with_other(path, **changes):
@@ -866,7 +955,9 @@ def test_beliefs_of_plan_and_present_must_belong_together(tmp_path):
     a_saved_agent(path)
     smaller = brmdp.DirichletPosterior.uniform(5, 2).arrays()
     with_other(path, **{f"belief__{name}": array for name, array in smaller.items()})
-    with pytest.raises(brmdp.CorruptFileError, match="belief must have the same possible transitions as latest"):
+    with pytest.raises(
+        brmdp.CorruptFileError, match="belief must have the same possible transitions as latest"
+    ):
         agents.Agent.load(path)
 
 
@@ -875,7 +966,9 @@ def test_steps_of_the_episode_must_be_those_visited(tmp_path):
     a_saved_agent(path)
     visits = load_arrays(path, "Agent")["visits"]
     with_other(path, visits_at_start=np.zeros_like(visits))
-    with pytest.raises(brmdp.CorruptFileError, match="must sum to the number of steps in the pseudo-episode"):
+    with pytest.raises(
+        brmdp.CorruptFileError, match="must sum to the number of steps in the pseudo-episode"
+    ):
         agents.Agent.load(path)
 
 
@@ -883,7 +976,9 @@ def test_a_plan_that_converged_has_a_bound(tmp_path):
     path = tmp_path / "agent.npz"
     a_saved_agent(path)
     with_other(path, accuracy=np.array([0.0, np.inf, 0.0, 0.0]))
-    with pytest.raises(brmdp.CorruptFileError, match="accuracy must be finite where the status is 'converged'"):
+    with pytest.raises(
+        brmdp.CorruptFileError, match="accuracy must be finite where the status is 'converged'"
+    ):
         agents.Agent.load(path)
 
 

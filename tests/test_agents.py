@@ -1,4 +1,7 @@
-"""The agent against second implementations along common trajectories, its ties, what it says of itself, and bad input."""
+"""The agent against second implementations along common trajectories, its ties.
+
+What it says of itself, and bad input.
+"""
 
 import copy
 import dataclasses
@@ -38,11 +41,15 @@ METHODS = {
 
 PRESETS = {
     **{
-        f"aq-brmdp/{name}": partial(lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make)
+        f"aq-brmdp/{name}": partial(
+            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     **{
-        f"brmdp/{name}": partial(lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make)
+        f"brmdp/{name}": partial(
+            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     "continuing-psrl": agents.continuing_psrl,
@@ -60,7 +67,9 @@ def preset(name, belief, rewards, discount, *, rng, delta=5.0, alpha=0.3, **opti
 
 def risk_agent(belief, rewards, discount, risk, **options):
     """An agent that plans again after every step, unless told otherwise."""
-    return agents.Agent(belief, rewards, discount, **({"risk": risk, "restart": agents.EveryStep()} | options))
+    return agents.Agent(
+        belief, rewards, discount, **({"risk": risk, "restart": agents.EveryStep()} | options)
+    )
 
 
 def walk_on(agent, env, state, steps):
@@ -89,7 +98,7 @@ def contents(agent):
     }
 
 
-# --- the quantile of the oracle itself ----------------------------------------------------------------------------------
+# --- the quantile of the oracle itself ------------------------------------------------------------
 
 
 def test_the_oracles_quantile_agrees_with_the_other_oracles():
@@ -105,12 +114,19 @@ def test_the_oracles_quantile_agrees_with_the_other_oracles():
         below, density = online.gil_pelaez(phi[None], values[None], q)
         assert abs(below[0] - alpha) < 1e-12
         near = 1e-4 * (q - values.min())
-        slope = np.subtract(*(online.gil_pelaez(phi[None], values[None], q + d)[0] for d in (near, -near))) / (2 * near)
+        slope = np.subtract(
+            *(online.gil_pelaez(phi[None], values[None], q + d)[0] for d in (near, -near))
+        ) / (2 * near)
         assert density == pytest.approx(slope, rel=1e-3)
         if n == 2:
-            worst["beta"] = max(worst["beta"], abs(dirichlet_functional.beta_tails(phi, values, q[0])[0] - alpha))
+            worst["beta"] = max(
+                worst["beta"], abs(dirichlet_functional.beta_tails(phi, values, q[0])[0] - alpha)
+            )
         else:
-            worst["ray"] = max(worst["ray"], abs(float(dirichlet_functional.ray_tails(phi, values, q[0])[0]) - alpha))
+            worst["ray"] = max(
+                worst["ray"],
+                abs(float(dirichlet_functional.ray_tails(phi, values, q[0])[0]) - alpha),
+            )
         if phi.sum() <= 30 and n > 2:
             exact = float(dirichlet_functional.spline_tails(phi, values, q[0])[0])
             worst["spline"] = max(worst["spline"], abs(exact - alpha))
@@ -121,11 +137,13 @@ def test_the_oracles_policy_iteration_agrees_with_value_iteration():
     for mdp in (RIVER, LAKE):
         kernel, rewards = mdp.kernel(), np.array(mdp.rewards)
         values, _ = online.policy_iteration(kernel, rewards, mdp.discount)
-        expected = planning.value_iteration(planning.mean_risk(kernel), rewards, mdp.discount, 1e-11)
+        expected = planning.value_iteration(
+            planning.mean_risk(kernel), rewards, mdp.discount, 1e-11
+        )
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)
 
 
-# --- fidelity: one trajectory, two implementations ----------------------------------------------------------------------
+# --- fidelity: one trajectory, two implementations ------------------------------------------------
 
 
 class Noted:
@@ -189,7 +207,9 @@ def oracle_episodes(world, name, method=None):
     walk, _ = recorded(world, name, method)
     prior = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
     if name == "aq-brmdp":
-        return online.replay(walk, prior, lambda visits, k: online.adaptive_levels(visits, k, delta, 0.2))
+        return online.replay(
+            walk, prior, lambda visits, k: online.adaptive_levels(visits, k, delta, 0.2)
+        )
     return online.replay(walk, prior, lambda visits, k: np.full(visits.shape, 0.3))
 
 
@@ -199,12 +219,19 @@ def spread_out(plans, wanted):
 
 
 def assert_same_q_values(world, name, checked, method=None):
-    """Q-values of the library against plain value iteration from zero, and its policy among the best actions."""
+    """Q-values of the library against plain value iteration from zero.
+
+    And its policy among the best actions.
+    """
     mdp, _, _ = WORLDS[world]
     _, plans = recorded(world, name, method)
     episodes = oracle_episodes(world, name, method)
-    phi, levels = (np.stack([getattr(episodes[k], part) for k in checked]) for part in ("phi", "levels"))
-    values, q_values = online.quantile_value_iteration(phi, np.array(mdp.rewards), mdp.discount, levels)
+    phi, levels = (
+        np.stack([getattr(episodes[k], part) for k in checked]) for part in ("phi", "levels")
+    )
+    values, q_values = online.quantile_value_iteration(
+        phi, np.array(mdp.rewards), mdp.discount, levels
+    )
     for position, k in enumerate(checked):
         solution = plans[k].report.solution
         np.testing.assert_allclose(solution.q_values, q_values[position], rtol=0, atol=1e-8)
@@ -213,7 +240,10 @@ def assert_same_q_values(world, name, checked, method=None):
 
 
 def assert_best(policy, q_values):
-    """The policy takes actions within 10 × 1e-8 of the best, up to the accuracy of the comparison."""
+    """The policy takes actions within 10 × 1e-8 of the best.
+
+    Up to the accuracy of the comparison.
+    """
     chosen = q_values[np.arange(len(policy)), policy]
     assert (chosen >= q_values.max(axis=1) - 1e-7 - 2e-8).all()
 
@@ -235,7 +265,9 @@ def test_pseudo_episodes_posteriors_and_levels_agree_with_the_algorithm(world, n
         else:
             np.testing.assert_allclose(plan.report.levels, episode.levels, rtol=0, atol=1e-14)
     if name == "aq-brmdp":
-        assert (np.ptp(plans[-1].report.levels) > 0.1) or world == "frozenlake", "an uninteresting trajectory"
+        assert (np.ptp(plans[-1].report.levels) > 0.1) or world == "frozenlake", (
+            "an uninteresting trajectory"
+        )
     for step, episode in enumerate(online.episode_of_step(walk)):
         assert walk.actions[step] == plans[episode - 1].policy[walk.states[step]]
 
@@ -256,10 +288,16 @@ def test_every_plan_solves_the_bellman_equation_of_the_oracle(world, name):
         solution = plan.report.solution
         targets = np.array(mdp.rewards) + mdp.discount * solution.values
         flat = online.dirichlet_quantiles(
-            episode.phi.reshape(-1, mdp.n_states), targets.reshape(-1, mdp.n_states), episode.levels.ravel()
+            episode.phi.reshape(-1, mdp.n_states),
+            targets.reshape(-1, mdp.n_states),
+            episode.levels.ravel(),
         )
-        np.testing.assert_allclose(solution.q_values, flat.reshape(mdp.n_states, -1), rtol=0, atol=1e-8)
-        np.testing.assert_allclose(solution.values, solution.q_values.max(axis=1), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(
+            solution.q_values, flat.reshape(mdp.n_states, -1), rtol=0, atol=1e-8
+        )
+        np.testing.assert_allclose(
+            solution.values, solution.q_values.max(axis=1), rtol=0, atol=1e-15
+        )
         assert solution.error_bound <= 1e-8
         assert_best(plan.policy, solution.q_values)
 
@@ -281,7 +319,10 @@ def test_continuing_psrl_is_optimal_for_its_draw(world):
 
 
 def test_draws_of_continuing_psrl_follow_the_posterior():
-    """Probability-integral transforms of one entry of the draw, over many agents with the same data."""
+    """Probability-integral transforms of one entry of the draw.
+
+    Over many agents with the same data.
+    """
     belief = brmdp.DirichletPosterior(np.random.default_rng(2).uniform(0.5, 4.0, (2, 2, 2)))
     belief.observe([0, 0, 1, 1, 1], [0, 1, 0, 1, 1], [0, 1, 1, 0, 0])
     rewards = np.array([[[0.0, 0.0], [0.3, 0.3]], [[0.0, 1.0], [0.2, 0.2]]])
@@ -303,7 +344,11 @@ def test_monte_carlo_agent_sorts_its_draws():
     episodes = oracle_episodes("riverswim", "aq-brmdp", "monte-carlo")
     for k in spread_out(plans, 3):
         plan, episode = plans[k], episodes[k]
-        again = brmdp.Quantile(episode.levels, brmdp.MonteCarlo(coefficient, rng=plan.stream)).bind(plan.belief).draws
+        again = (
+            brmdp.Quantile(episode.levels, brmdp.MonteCarlo(coefficient, rng=plan.stream))
+            .bind(plan.belief)
+            .draws
+        )
         for (s, a), level in np.ndenumerate(episode.levels):
             assert again[2 * s + a].shape == (planning.budget(level, coefficient), 6)
         risk = planning.sampled_quantile_risk(lambda s, a: again[2 * s + a], episode.levels)  # noqa: B023
@@ -315,7 +360,7 @@ def test_monte_carlo_agent_sorts_its_draws():
         assert_best(plan.policy, q_values)
 
 
-# --- what is frozen, and when --------------------------------------------------------------------------------------------
+# --- what is frozen, and when ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -353,7 +398,9 @@ def test_the_callers_belief_is_left_alone():
 
 def test_transitions_chosen_by_others_are_learned():
     """Data given before the first action and actions that the agent would not have taken count alike."""
-    agent = agents.aq_brmdp(uniform(RIVER), RIVER.rewards, 0.9, delta=5.0, restart=agents.FixedLength(10), rng=0)
+    agent = agents.aq_brmdp(
+        uniform(RIVER), RIVER.rewards, 0.9, delta=5.0, restart=agents.FixedLength(10), rng=0
+    )
     rng = np.random.default_rng(3)
     seen, visits = np.zeros((6, 2, 6)), np.zeros((6, 2), dtype=int)
     for t in range(60):
@@ -365,12 +412,16 @@ def test_transitions_chosen_by_others_are_learned():
             assert agent.episode == 0, "nothing is planned before somebody asks for an action"
             agent.act(0)
             np.testing.assert_array_equal(agent.belief.counts(), seen)
-            np.testing.assert_allclose(agent.levels, online.adaptive_levels(visits, 1, 5.0, 0.2), rtol=1e-14)
+            np.testing.assert_allclose(
+                agent.levels, online.adaptive_levels(visits, 1, 5.0, 0.2), rtol=1e-14
+            )
     agent.act(0)
     assert agent.episode == 2
     np.testing.assert_array_equal(agent.belief.counts(), seen)
     np.testing.assert_array_equal(agent.progress.visits_at_start, visits)
-    np.testing.assert_allclose(agent.levels, online.adaptive_levels(visits, 2, 5.0, 0.2), rtol=1e-14)
+    np.testing.assert_allclose(
+        agent.levels, online.adaptive_levels(visits, 2, 5.0, 0.2), rtol=1e-14
+    )
 
 
 def test_visits_belong_to_the_agent_and_not_to_the_prior():
@@ -410,7 +461,7 @@ def test_looking_changes_nothing():
     assert run(True) == run(False)
 
 
-# --- ties ----------------------------------------------------------------------------------------------------------------
+# --- ties -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -428,7 +479,9 @@ def test_ties_are_broken_uniformly_under_the_uniform_prior(name):
     assert 1e-3 < stats.chi2.sf(statistic, 48) < 1 - 1e-3
 
 
-@pytest.mark.parametrize("make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.brmdp, alpha=0.3)])
+@pytest.mark.parametrize(
+    "make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.brmdp, alpha=0.3)]
+)
 def test_the_lowest_of_tied_actions_on_request(make, tmp_path):
     agent = make(uniform(LAKE), LAKE.rewards, 0.8, ties="lowest", rng=1, restart=agents.EveryStep())
     np.testing.assert_array_equal(agent.policy, 0)
@@ -459,7 +512,9 @@ def test_choices_are_independent_over_states_and_plans():
 
 
 def test_a_choice_holds_for_the_whole_pseudo_episode():
-    agent = agents.brmdp(uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, restart=agents.FixedLength(50), rng=1)
+    agent = agents.brmdp(
+        uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, restart=agents.FixedLength(50), rng=1
+    )
     first = [agent.act(s) for s in range(16)]
     for _ in range(49):
         agent.observe(15, 0, 3)
@@ -497,7 +552,10 @@ def test_the_choice_comes_from_the_agents_own_stream():
 
 
 def test_restarts_do_not_depend_on_ties():
-    """Agents with the same seed share their pseudo-episodes, whatever they draw for ties or plans."""
+    """Agents with the same seed share their pseudo-episodes.
+
+    Whatever they draw for ties or plans.
+    """
     episodes = []
     for name in PRESETS:
         agent = preset(name, uniform(LAKE), LAKE.rewards, 0.8, delta=10.0, rng=21)
@@ -506,10 +564,12 @@ def test_restarts_do_not_depend_on_ties():
     assert episodes[0][-1] > 5
 
 
-# --- the four parts ------------------------------------------------------------------------------------------------------
+# --- the four parts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dense-1", "sparse-2", "inadmissible-3", "disturbance-4", "scenarios-5"])
+@pytest.mark.parametrize(
+    "name", ["dense-1", "sparse-2", "inadmissible-3", "disturbance-4", "scenarios-5"]
+)
 @pytest.mark.parametrize(
     "make",
     [
@@ -519,7 +579,10 @@ def test_restarts_do_not_depend_on_ties():
         lambda: {"risk": brmdp.Quantile(0.3)},
         lambda: {"risk": brmdp.Quantile(0.5), "schedule": agents.AdaptiveLevel(2.0, 0.1)},
         lambda: {"risk": brmdp.PosteriorSample(rng=1)},
-        lambda: {"risk": brmdp.Quantile(0.5, monte_carlo(samples=20, rng=1)), "schedule": agents.FixedLevel(0.4)},
+        lambda: {
+            "risk": brmdp.Quantile(0.5, monte_carlo(samples=20, rng=1)),
+            "schedule": agents.FixedLevel(0.4),
+        },
     ],
     ids=["mean", "cvar", "cvar-adaptive", "quantile", "quantile-adaptive", "psrl", "monte-carlo"],
 )
@@ -538,7 +601,9 @@ def test_every_belief_works_with_every_measure(name, make):
             rule = parts["schedule"]
             levels = 0.4
             if isinstance(rule, agents.AdaptiveLevel):
-                levels = online.adaptive_levels(visits, step + 1, rule.delta, rule.floor, case.admissible)
+                levels = online.adaptive_levels(
+                    visits, step + 1, rule.delta, rule.floor, case.admissible
+                )
             np.testing.assert_allclose(
                 agent.levels[case.admissible], np.broadcast_to(levels, case.shape)[case.admissible]
             )
@@ -565,7 +630,9 @@ def test_every_belief_works_with_every_measure(name, make):
 def test_a_disturbance_that_the_transition_hides_must_be_told():
     problem = brmdp.envs.inventory()
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
-    agent = agents.aq_brmdp(brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.95, delta=5.0, rng=0)
+    agent = agents.aq_brmdp(
+        brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.95, delta=5.0, rng=0
+    )
     agent.act(0)
     before = contents(agent)
     with pytest.raises(brmdp.InvalidInputError, match="does not reveal the disturbance"):
@@ -598,7 +665,11 @@ class Countdown:
     """A user's schedule: bolder with every pseudo-episode."""
 
     def levels(self, progress):
-        return 1.0 - 0.9 / progress.episode if progress.episode < 5 else np.full(progress.visits.shape, 0.9)
+        return (
+            1.0 - 0.9 / progress.episode
+            if progress.episode < 5
+            else np.full(progress.visits.shape, 0.9)
+        )
 
 
 class AfterEvenStates:
@@ -663,8 +734,12 @@ def test_a_plan_that_fails_does_not_count():
             self.failures -= 1
             return 1.5 if self.failures == 0 else 0.25
 
-    agent = risk_agent(uniform(RIVER), RIVER.rewards, 0.9, brmdp.Quantile(0.5), schedule=Hesitant(), rng=0)
-    with pytest.raises(brmdp.InvalidInputError, match=r"alpha must lie strictly between 0 and 1; got 1\.5"):
+    agent = risk_agent(
+        uniform(RIVER), RIVER.rewards, 0.9, brmdp.Quantile(0.5), schedule=Hesitant(), rng=0
+    )
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"alpha must lie strictly between 0 and 1; got 1\.5"
+    ):
         agent.act(0)
     assert agent.episode == 0
     agent.act(0)
@@ -672,7 +747,7 @@ def test_a_plan_that_fails_does_not_count():
     assert (agent.levels == 0.25).all()
 
 
-# --- what it says of itself ----------------------------------------------------------------------------------------------
+# --- what it says of itself -----------------------------------------------------------------------
 
 
 def explained(name="aq-brmdp/exact", steps=200, **options):
@@ -690,7 +765,9 @@ def test_explanations_agree_with_direct_backups(name):
     targets = np.array(RIVER.rewards) + 0.9 * solution.values
     mean = ((phi / phi.sum(axis=2, keepdims=True)) * targets).sum(axis=2)
     levels = agent.levels if agent.levels is not None else np.full((6, 2), 0.1)
-    quantile = online.dirichlet_quantiles(phi.reshape(12, 6), targets.reshape(12, 6), levels.ravel()).reshape(6, 2)
+    quantile = online.dirichlet_quantiles(
+        phi.reshape(12, 6), targets.reshape(12, 6), levels.ravel()
+    ).reshape(6, 2)
     np.testing.assert_array_equal(visits, agent.belief.counts().sum(axis=2))
     assert visits.sum() > 100
     for s in range(6):
@@ -735,7 +812,9 @@ def test_explanations_list_the_admissible_actions():
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_acting_needs_no_tolerance_for_the_scale(discount, scale):
     """At a discount of 0.999999 ``act`` used to raise."""
-    agent = agents.aq_brmdp(uniform(RIVER), scale * np.array(RIVER.rewards), discount, delta=5.0, rng=0)
+    agent = agents.aq_brmdp(
+        uniform(RIVER), scale * np.array(RIVER.rewards), discount, delta=5.0, rng=0
+    )
     rng = np.random.default_rng(0)
     state = 0
     for _ in range(30):
@@ -745,7 +824,11 @@ def test_acting_needs_no_tolerance_for_the_scale(discount, scale):
         state = following
     assert agent.tolerance is None
     assert agent.report.status == "converged"
-    assert agent.report.error_bound <= agent.report.solution.tolerance <= 1e-3 * agent.report.solution.values.max()
+    assert (
+        agent.report.error_bound
+        <= agent.report.solution.tolerance
+        <= 1e-3 * agent.report.solution.values.max()
+    )
 
 
 def test_explanations_of_ties():
@@ -795,7 +878,9 @@ def test_explanations_count_what_the_belief_came_with():
     problem = brmdp.envs.inventory()
     demand = brmdp.DisturbancePosterior(problem.outcomes)
     demand.observe_disturbance([2, 0, 3])
-    agent = agents.brmdp(demand, brmdp.DisturbanceRewards(problem.disturbance_rewards), 0.9, alpha=0.2, rng=0)
+    agent = agents.brmdp(
+        demand, brmdp.DisturbanceRewards(problem.disturbance_rewards), 0.9, alpha=0.2, rng=0
+    )
     assert {r.observations for r in agent.explain(4)} == {3}
     scenarios = brmdp.ScenarioPosterior([RIVER], [1.0])
     agent = agents.brmdp(scenarios, RIVER.rewards, 0.9, alpha=0.2, rng=0)
@@ -807,7 +892,7 @@ def test_a_sole_best_action_is_not_tied():
     assert not any(tied)
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def river_agent(**options):
@@ -815,16 +900,22 @@ def river_agent(**options):
     return agents.Agent(uniform(RIVER), RIVER.rewards, 0.9, **given)
 
 
-@pytest.mark.parametrize("bad", [6, -1, 2**70, None, "3", 2.0, True, np.nan, [0], np.array([0, 1]), np.bool_(True)])
+@pytest.mark.parametrize(
+    "bad", [6, -1, 2**70, None, "3", 2.0, True, np.nan, [0], np.array([0, 1]), np.bool_(True)]
+)
 @pytest.mark.parametrize("planned", [True, False])
 def test_acting_in_no_state_of_the_model(bad, planned):
     def rest(agent, spoilt):
         if planned:
             walk_on(agent, *started(RIVER, 3), 5)
         if spoilt:
-            with pytest.raises(brmdp.InvalidInputError, match=r"state must (lie|be an integer) in 0\.\.5; got"):
+            with pytest.raises(
+                brmdp.InvalidInputError, match=r"state must (lie|be an integer) in 0\.\.5; got"
+            ):
                 agent.act(bad)
-            with pytest.raises(brmdp.InvalidInputError, match=r"state must (lie|be an integer) in 0\.\.5; got"):
+            with pytest.raises(
+                brmdp.InvalidInputError, match=r"state must (lie|be an integer) in 0\.\.5; got"
+            ):
                 agent.explain(bad)
         return walk_on(agent, *started(RIVER, 4), 30)
 
@@ -875,10 +966,14 @@ def test_observing_the_impossible_or_inadmissible():
     assert contents(agent) == before
 
 
-@pytest.mark.parametrize("bad", [[0, 1, 1, 1], (1,), np.array([1]), 1.0, True, "1", 6, -1, np.array([[1]])])
+@pytest.mark.parametrize(
+    "bad", [[0, 1, 1, 1], (1,), np.array([1]), 1.0, True, "1", 6, -1, np.array([[1]])]
+)
 def test_a_disturbance_is_a_single_integer(bad):
     problem = brmdp.envs.inventory()
-    agent = agents.brmdp(brmdp.DisturbancePosterior(problem.outcomes), problem.mdp.rewards, 0.9, alpha=0.2, rng=0)
+    agent = agents.brmdp(
+        brmdp.DisturbancePosterior(problem.outcomes), problem.mdp.rewards, 0.9, alpha=0.2, rng=0
+    )
     agent.act(0)
     before = contents(agent)
     with pytest.raises(brmdp.InvalidInputError, match="disturbance must"):
@@ -901,7 +996,9 @@ def assembled(name, seed):
         level = {"aq-brmdp": 0.2, "brmdp": 0.3}[kind]
         schedule = agents.AdaptiveLevel(5.0) if kind == "aq-brmdp" else agents.FixedLevel(level)
         parts = {"risk": brmdp.Quantile(level, method), "schedule": schedule}
-    return agents.Agent(uniform(RIVER), RIVER.rewards, 0.9, restart=agents.GeometricLength(0.9), rng=seed, **parts)
+    return agents.Agent(
+        uniform(RIVER), RIVER.rewards, 0.9, restart=agents.GeometricLength(0.9), rng=seed, **parts
+    )
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -964,14 +1061,17 @@ def test_a_belief_of_ones_own_can_be_saved_if_it_says_how(tmp_path):
     agent = risk_agent(Bare(), RIVER.rewards, 0.9, brmdp.Mean(), rng=0)
     walk_on(agent, *started(RIVER, 3), 5)
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"belief is a Bare cannot be saved.*missing: arrays, from_arrays"
+        brmdp.InvalidInputError,
+        match=r"belief is a Bare cannot be saved.*missing: arrays, from_arrays",
     ):
         agent.save(path)
     assert not path.exists()
     agent = risk_agent(Written(), RIVER.rewards, 0.9, brmdp.Mean(), rng=0)
     walk_on(agent, *started(RIVER, 3), 5)
     agent.save(path)
-    with pytest.raises(brmdp.InvalidInputError, match=r"belief was a Written.*pass it as load\(path, belief=…\)"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"belief was a Written.*pass it as load\(path, belief=…\)"
+    ):
         brmdp.Agent.load(path)
     twin = brmdp.Agent.load(path, belief=Written)
     assert contents(twin) == contents(agent)
@@ -987,15 +1087,23 @@ def test_a_belief_without_copy_is_refused_by_name():
         def observe(self, state, action, next_state):
             raise AssertionError
 
-    with pytest.raises(brmdp.InvalidInputError, match=r"belief must have copy, .*; NoCopy does not"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"belief must have copy, .*; NoCopy does not"
+    ):
         risk_agent(NoCopy(), RIVER.rewards, 0.9, brmdp.Mean())
 
 
 @pytest.mark.parametrize("bad", [np.array([0]), np.array([[0]]), np.array(True), [0], (0,)])
 def test_an_array_with_one_entry_is_no_state(bad):
     agent = river_agent(rng=0)
-    for call in (lambda: agent.act(bad), lambda: agent.explain(bad), lambda: agent.observe(bad, 0, 0)):
-        with pytest.raises(brmdp.InvalidInputError, match=r"state must be an integer in 0\.\.5; got"):
+    for call in (
+        lambda: agent.act(bad),
+        lambda: agent.explain(bad),
+        lambda: agent.observe(bad, 0, 0),
+    ):
+        with pytest.raises(
+            brmdp.InvalidInputError, match=r"state must be an integer in 0\.\.5; got"
+        ):
             call()
 
 
@@ -1008,8 +1116,14 @@ def test_an_array_with_one_entry_is_no_state(bad):
         ({"restart": 10}, r"restart must have a method ends\(progress, rng\); got 10"),
         ({"schedule": 0.3}, r"schedule must have a method levels\(progress\); got 0\.3"),
         ({"schedule": agents.AdaptiveLevel}, r"schedule must have a method levels\(progress\)"),
-        ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.Mean()}, r"risk must have a level .*got Mean\(\)"),
-        ({"schedule": agents.FixedLevel(0.2), "risk": brmdp.PosteriorSample(rng=0)}, "risk must have a level"),
+        (
+            {"schedule": agents.FixedLevel(0.2), "risk": brmdp.Mean()},
+            r"risk must have a level .*got Mean\(\)",
+        ),
+        (
+            {"schedule": agents.FixedLevel(0.2), "risk": brmdp.PosteriorSample(rng=0)},
+            "risk must have a level",
+        ),
         ({"tolerance": 0.0}, r"tolerance must be a positive finite number; got 0\.0"),
         ({"tolerance": "small"}, "tolerance must be a positive finite number; got 'small'"),
         ({"rng": "seed"}, "rng must be a numpy.random.Generator or a seed; got 'seed'"),
@@ -1024,12 +1138,15 @@ def test_bad_parts_are_refused(options, message):
 def test_bad_beliefs_rewards_and_discounts_are_refused():
     parts = {"risk": brmdp.Mean(), "restart": agents.EveryStep()}
     with pytest.raises(
-        brmdp.InvalidInputError, match="belief must be a brmdp posterior that can observe; got TabularMDP"
+        brmdp.InvalidInputError,
+        match="belief must be a brmdp posterior that can observe; got TabularMDP",
     ):
         agents.Agent(RIVER, RIVER.rewards, 0.9, **parts)
     with pytest.raises(brmdp.InvalidInputError, match="belief must be"):
         agents.Agent(brmdp.DirichletPosterior, RIVER.rewards, 0.9, **parts)
-    with pytest.raises(brmdp.InvalidInputError, match=r"rewards must have shape .*got \(16, 4, 16\)"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"rewards must have shape .*got \(16, 4, 16\)"
+    ):
         agents.Agent(uniform(RIVER), LAKE.rewards, 0.9, **parts)
     for bad in (1.0, -0.1, None, "0.9"):
         with pytest.raises(brmdp.InvalidInputError, match="discount must"):
@@ -1045,12 +1162,32 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
         (agents.aq_brmdp, {"delta": -5.0}, r"delta must be a positive finite number; got -5\.0"),
         (agents.aq_brmdp, {"delta": np.inf}, "delta must be a positive finite number; got inf"),
         (agents.aq_brmdp, {"delta": "5"}, "delta must be a positive finite number; got '5'"),
-        (agents.aq_brmdp, {"delta": 5, "floor": 0.0}, r"floor must lie strictly between 0 and 1; got 0\.0"),
-        (agents.aq_brmdp, {"delta": 5, "floor": 1.0}, r"floor must lie strictly between 0 and 1; got 1\.0"),
-        (agents.aq_brmdp, {"delta": 5, "floor": np.nan}, "floor must lie strictly between 0 and 1; got nan"),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "floor": 0.0},
+            r"floor must lie strictly between 0 and 1; got 0\.0",
+        ),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "floor": 1.0},
+            r"floor must lie strictly between 0 and 1; got 1\.0",
+        ),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "floor": np.nan},
+            "floor must lie strictly between 0 and 1; got nan",
+        ),
         (agents.aq_brmdp, {"delta": 5, "floor": None}, "floor must be a number"),
-        (agents.aq_brmdp, {"delta": 5, "method": "montecarlo"}, "method must be 'exact', 'saddlepoint' or"),
-        (agents.aq_brmdp, {"delta": 5, "method": brmdp.MonteCarlo}, "method must be 'exact', 'saddlepoint' or"),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "method": "montecarlo"},
+            "method must be 'exact', 'saddlepoint' or",
+        ),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "method": brmdp.MonteCarlo},
+            "method must be 'exact', 'saddlepoint' or",
+        ),
         (agents.aq_brmdp, {"delta": 5, "restart": "geometric"}, "restart must have a method ends"),
         (agents.brmdp, {"alpha": 0.0}, r"alpha must lie strictly between 0 and 1; got 0\.0"),
         (agents.brmdp, {"alpha": 1.2}, r"alpha must lie strictly between 0 and 1; got 1\.2"),

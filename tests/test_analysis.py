@@ -1,4 +1,7 @@
-"""Curves, estimates and summaries against slow second implementations, and against known truths by simulation."""
+"""Curves, estimates and summaries against slow second implementations.
+
+And against known truths by simulation.
+"""
 
 import json
 import subprocess
@@ -35,7 +38,9 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
     rng = np.random.default_rng(seed)
     environment = changes.pop("environment", "riverswim")
     content = {
-        "case": Case(name, environment, "aq-brmdp", 0.9, steps, {"n": n_states}, {}, shown, 0.2, 0.1),
+        "case": Case(
+            name, environment, "aq-brmdp", 0.9, steps, {"n": n_states}, {}, shown, 0.2, 0.1
+        ),
         "run": np.arange(runs) if numbers is None else np.asarray(numbers),
         "state": rng.integers(n_states, size=(runs, steps)),
         "action": rng.integers(4, size=(runs, steps)),
@@ -51,7 +56,7 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
     return CaseRecords(**(content | changes))
 
 
-# --- estimates ---------------------------------------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("runs", [3, 4, 5, 10, 100])
@@ -62,7 +67,10 @@ def test_estimate_agrees_with_the_oracle(runs):
     for column in range(7):
         wanted = oracle.interval(samples[:, column])
         np.testing.assert_allclose(
-            [found.mean[column], found.low[column], found.high[column]], wanted, rtol=1e-9, atol=1e-10
+            [found.mean[column], found.low[column], found.high[column]],
+            wanted,
+            rtol=1e-9,
+            atol=1e-10,
         )
         one = estimate(samples[:, column])
         assert float(one.low) == pytest.approx(float(found.at(column).low), rel=1e-12)
@@ -86,12 +94,17 @@ def test_known_bounds_agree_with_the_oracle_and_with_binomial_intervals(runs):
     for column in range(3):
         wanted = oracle.interval(samples[:, column], 0.99, (0.0, 1.0))
         np.testing.assert_allclose(
-            [found.mean[column], found.low[column], found.high[column]], wanted, rtol=1e-9, atol=1e-10
+            [found.mean[column], found.low[column], found.high[column]],
+            wanted,
+            rtol=1e-9,
+            atol=1e-10,
         )
     for successes in (0, 1, runs // 2, runs):
         counted = estimate(np.arange(runs) < successes, bounds=(0.0, 1.0))
         exact = stats.binomtest(successes, runs).proportion_ci(0.95, method="exact")
-        assert (float(counted.low), float(counted.high)) == pytest.approx((exact.low, exact.high), abs=1e-9)
+        assert (float(counted.low), float(counted.high)) == pytest.approx(
+            (exact.low, exact.high), abs=1e-9
+        )
 
 
 COVERED = 4 * np.sqrt(0.95 * 0.05 / 4_000)
@@ -111,10 +124,14 @@ def test_interval_covers_the_mean_of_normal_numbers(runs):
 
 
 @pytest.mark.parametrize(
-    ("share", "runs"), [(0.01, 16), (0.01, 100), (0.05, 16), (0.05, 100), (0.2, 16), (0.2, 24), (0.2, 100)]
+    ("share", "runs"),
+    [(0.01, 16), (0.01, 100), (0.05, 16), (0.05, 100), (0.2, 16), (0.2, 24), (0.2, 100)],
 )
 def test_interval_covers_the_mean_of_two_groups_of_runs(share, runs):
-    """Groups without spread of their own: no interval unless both are seen, and then it covers. Student's t: 63 % of 1 %."""
+    """Groups without spread of their own.
+
+    No interval unless both are seen, and then it covers. Student's t: 63 % of 1 %.
+    """
     covered, given = coverage(lambda rng, shape: (rng.random(shape) < share) * 1.0, share, runs)
     assert covered > 0.95 - COVERED
     assert given == pytest.approx(1.0 - (1.0 - share) ** runs - share**runs, abs=0.03)
@@ -133,7 +150,10 @@ def blurred(share):
 @pytest.mark.parametrize("runs", [16, 24, 100])
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
 def test_known_range_covers_where_no_runs_alone_can(share, runs):
-    """A rare group that is not seen is missed without a range, as often as it is unseen; never with one."""
+    """A rare group that is not seen is missed without a range, as often as it is unseen.
+
+    Never with one.
+    """
     draw, mean = blurred(share)
     covered, _ = coverage(draw, mean, runs, bounds=(0.0, 1.0))
     assert covered > 0.95 - COVERED
@@ -141,7 +161,9 @@ def test_known_range_covers_where_no_runs_alone_can(share, runs):
     seen = 1.0 - (1.0 - share) ** runs
     assert blind > min(0.95, seen) - COVERED
     if unseen_share(runs) > share:
-        assert blind < seen + COVERED, "no interval from the runs alone can know of what they do not show"
+        assert blind < seen + COVERED, (
+            "no interval from the runs alone can know of what they do not show"
+        )
 
 
 def test_skewed_numbers_are_covered_at_100_runs():
@@ -160,7 +182,9 @@ def test_unseen_share_is_what_the_runs_miss_with_5_percent():
 def test_intervals_do_not_depend_on_unit_or_origin(factor):
     samples = np.random.default_rng(6).gamma(0.5, size=20)
     one, other = estimate(samples), estimate(factor * samples)
-    assert [float(other.low), float(other.high)] == pytest.approx([factor * float(one.low), factor * float(one.high)])
+    assert [float(other.low), float(other.high)] == pytest.approx(
+        [factor * float(one.low), factor * float(one.high)]
+    )
     moved = estimate(samples + 1e6)
     assert [float(moved.low) - 1e6, float(moved.high) - 1e6] == pytest.approx(
         [float(one.low), float(one.high)], abs=1e-8
@@ -177,12 +201,18 @@ def test_odd_samples_have_no_interval():
     assert found.at(2).all_equal
     assert not found.at(0).all_equal
     alone = estimate(samples[:, 3])
-    assert found.at(3).at_confidence(0.99).low == pytest.approx(float(alone.at_confidence(0.99).low))
+    assert found.at(3).at_confidence(0.99).low == pytest.approx(
+        float(alone.at_confidence(0.99).low)
+    )
     np.testing.assert_array_equal(found.reach[:, :3], 0.0)
     for words, call in {
         "samples must have one entry per run": lambda: estimate(3.0),
-        "samples must lie within their bounds": lambda: estimate([0.5, 1.5, 0.2], bounds=(0.0, 1.0)),
-        "bounds must be two increasing numbers": lambda: estimate([0.5, 0.5, 0.2], bounds=(1.0, 0.0)),
+        "samples must lie within their bounds": lambda: estimate(
+            [0.5, 1.5, 0.2], bounds=(0.0, 1.0)
+        ),
+        "bounds must be two increasing numbers": lambda: estimate(
+            [0.5, 0.5, 0.2], bounds=(1.0, 0.0)
+        ),
     }.items():
         with pytest.raises(InvalidInputError, match=words):
             call()
@@ -194,7 +224,9 @@ def test_ratio_agrees_with_the_delta_method():
     numerator = 0.7 * denominator + rng.normal(size=40)
     found = estimate(ratio_samples(numerator, denominator))
     np.testing.assert_allclose(
-        [found.mean, found.low, found.high], oracle.ratio_interval(list(numerator), list(denominator)), rtol=1e-9
+        [found.mean, found.low, found.high],
+        oracle.ratio_interval(list(numerator), list(denominator)),
+        rtol=1e-9,
     )
     assert float(found.standard_error) == pytest.approx(
         oracle.ratio_error(list(numerator), list(denominator)), rel=1e-10
@@ -206,7 +238,9 @@ def test_ratio_interval_covers_the_truth():
     covered = 0
     for _ in range(2000):
         common = rng.gamma(9.0, size=50)
-        found = estimate(ratio_samples(common * rng.uniform(0.5, 1.5, 50), common * rng.uniform(1.5, 2.5, 50)))
+        found = estimate(
+            ratio_samples(common * rng.uniform(0.5, 1.5, 50), common * rng.uniform(1.5, 2.5, 50))
+        )
         covered += bool(found.low < 0.5 < found.high)
     assert 0.94 < covered / 2000 < 0.985
 
@@ -234,7 +268,10 @@ def test_estimate_as_text(samples, text):
 
 
 def test_what_is_not_known_is_not_counted_as_held():
-    """NaN is neither success nor failure of a share; no trial shows nothing; only 0 and 1 are truth values."""
+    """NaN is neither success nor failure of a share.
+
+    No trial shows nothing; only 0 and 1 are truth values.
+    """
     assert str(proportion([1.0, np.nan, 1.0, 1.0])) == str(proportion([])) == "unknown"
     assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
     with pytest.raises(InvalidInputError, match="happened must be truth values"):
@@ -243,7 +280,10 @@ def test_what_is_not_known_is_not_counted_as_held():
 
 
 def test_unknown_regret_does_not_grow_linearly():
-    """Nor does a report fail where all regret is rounding, and its second half more than the whole."""
+    """Nor does a report fail where all regret is rounding.
+
+    And its second half more than the whole.
+    """
     regret = np.zeros((3, 700))
     regret[0, 5] = np.nan
     regret[1, 10], regret[1, 200] = -1e-12, 3e-12
@@ -252,7 +292,7 @@ def test_unknown_regret_does_not_grow_linearly():
     assert str(estimate(share, bounds=(0.0, 1.0))) == "unknown"
 
 
-# --- curves ------------------------------------------------------------------------------------------------------------
+# --- curves ---------------------------------------------------------------------------------------
 
 
 def test_cumulative_curves_agree_with_running_sums():
@@ -265,7 +305,9 @@ def test_cumulative_curves_agree_with_running_sums():
         assert curve.step[0] == 1
         assert curve.step[-1] == 700
         for run in range(5):
-            np.testing.assert_allclose(curve.values[run], oracle.running_sum(per_step[run]), rtol=1e-12)
+            np.testing.assert_allclose(
+                curve.values[run], oracle.running_sum(per_step[run]), rtol=1e-12
+            )
         np.testing.assert_array_equal(curve.after(300), curve.values[:, 299])
 
 
@@ -290,13 +332,17 @@ def test_occupancy_agrees_with_counting():
     records = records_of()
     found = occupancy(records)
     for run in range(5):
-        np.testing.assert_allclose(found[run], oracle.occupancy(list(records.state[run]), 6, 300), rtol=1e-15)
+        np.testing.assert_allclose(
+            found[run], oracle.occupancy(list(records.state[run]), 6, 300), rtol=1e-15
+        )
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     np.testing.assert_allclose(occupancy(records, 10_000).sum(axis=1), 1.0)
 
 
 def test_what_was_not_recorded_is_none():
-    records = records_of(robust_regret=None, quantile_value=np.empty((5, 0)), quantile_step=np.empty(0, dtype=int))
+    records = records_of(
+        robust_regret=None, quantile_value=np.empty((5, 0)), quantile_step=np.empty(0, dtype=int)
+    )
     assert cumulative_robust_regret(records) is None
     assert quantile_value(records) is None
     assert measured.ROBUST_REGRET.samples(records) is None
@@ -332,18 +378,23 @@ def test_differences_pair_runs_by_number_not_by_position():
 
 def test_pairing_removes_what_runs_share():
     luck = np.random.default_rng(4).normal(scale=100.0, size=(30, 1))
-    one, other = Curve(np.arange(30), np.array([1]), luck + 1.0), Curve(np.arange(30), np.array([1]), luck)
+    one, other = (
+        Curve(np.arange(30), np.array([1]), luck + 1.0),
+        Curve(np.arange(30), np.array([1]), luck),
+    )
     assert float((one - other).estimate().standard_error[0]) < 1e-10
     np.testing.assert_allclose((one - other).estimate().mean, 1.0)
 
 
-# --- measures ----------------------------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 def test_measures_agree_with_counting():
     records = records_of(n_states=16, shown=450)
     steps, runs = 450, range(5)
-    states, actions, rewards = (part.tolist() for part in (records.state, records.action, records.reward))
+    states, actions, rewards = (
+        part.tolist() for part in (records.state, records.action, records.reward)
+    )
     regret = records.true_regret
     wanted = {
         "TRUE_REGRET": [sum(regret[i, :steps]) for i in runs],
@@ -354,19 +405,27 @@ def test_measures_agree_with_counting():
         "RIGHT_SHARE": [sum(s >= 11 for s in states[i][:steps]) / steps for i in runs],
         "HOLE_SHARE": [sum(s in (5, 7, 11, 12) for s in states[i][:steps]) / steps for i in runs],
         "SHORTCUT_USES": [
-            sum(s == 2 and a == 3 for s, a in zip(states[i][:steps], actions[i][:steps], strict=True)) for i in runs
+            sum(
+                s == 2 and a == 3
+                for s, a in zip(states[i][:steps], actions[i][:steps], strict=True)
+            )
+            for i in runs
         ],
         "SECOND_HALF_SHARE": [sum(regret[i, 225:steps]) / sum(regret[i, :steps]) for i in runs],
         "QUANTILE_VALUE": [sum(records.quantile_value[i, :3]) / 3 for i in runs],
         "SECONDS": records.seconds,
     }
     for name, values in wanted.items():
-        np.testing.assert_allclose(getattr(measured, name).samples(records), values, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(measured, name).samples(records), values, rtol=1e-12, err_msg=name
+        )
 
 
 def test_rise_time_agrees_with_looking():
     rng = np.random.default_rng(5)
-    rewards = np.where(np.arange(700) > rng.integers(50, 800, size=(40, 1)), rng.integers(2, size=(40, 700)), 0.0)
+    rewards = np.where(
+        np.arange(700) > rng.integers(50, 800, size=(40, 1)), rng.integers(2, size=(40, 700)), 0.0
+    )
     records = records_of(runs=40, shown=600, reward=rewards)
     wanted = [oracle.first_time(list(row), 100, measured.HALF_OF_RIGHT, 600) for row in rewards]
     assert measured.RISE_TIME.samples(records).tolist() == wanted
@@ -380,15 +439,22 @@ def test_rise_time_of_few_steps_is_the_end():
 
 
 def test_no_regret_grows_linearly():
-    assert measured.SECOND_HALF_SHARE.samples(records_of(true_regret=np.zeros((5, 700)))).tolist() == [0.5] * 5
+    assert (
+        measured.SECOND_HALF_SHARE.samples(records_of(true_regret=np.zeros((5, 700)))).tolist()
+        == [0.5] * 5
+    )
 
 
-# --- summary -----------------------------------------------------------------------------------------------------------
+# --- summary --------------------------------------------------------------------------------------
 
 
 def experiment_of(*names, **settings):
-    records = {name: records_of(name, seed=position, **settings) for position, name in enumerate(names)}
-    return Experiment("mine", "Mine", tuple(found.case for found in records.values()), runs=5), records
+    records = {
+        name: records_of(name, seed=position, **settings) for position, name in enumerate(names)
+    }
+    return Experiment(
+        "mine", "Mine", tuple(found.case for found in records.values()), runs=5
+    ), records
 
 
 def strict_json(content):
@@ -416,11 +482,19 @@ def test_summary_has_the_promised_shape():
                 assert content["ci95"] == pytest.approx([low, high])
         assert len(agent["occupancy"]["mean"]) == len(agent["occupancy"]["ci95"]) == 6
         assert agent["quantile_value"]["mean"] == pytest.approx(records[name].quantile_value.mean())
-        assert list(agent["quantile_value"]["checkpoints"]) == [str(step) for step in range(0, 1700, 200)]
+        assert list(agent["quantile_value"]["checkpoints"]) == [
+            str(step) for step in range(0, 1700, 200)
+        ]
     pairs = [(entry["first"], entry["second"]) for entry in summary["differences"]]
-    assert pairs == [("aq-brmdp", "brmdp-0.1"), ("aq-brmdp", "brmdp-0.5"), ("brmdp-0.1", "brmdp-0.5")]
+    assert pairs == [
+        ("aq-brmdp", "brmdp-0.1"),
+        ("aq-brmdp", "brmdp-0.5"),
+        ("brmdp-0.1", "brmdp-0.5"),
+    ]
     gaps = (records["aq-brmdp"].true_regret - records["brmdp-0.1"].true_regret).sum(axis=1)
-    assert summary["differences"][0]["true_regret"]["ci95"] == pytest.approx(list(oracle.interval(gaps)[1:]))
+    assert summary["differences"][0]["true_regret"]["ci95"] == pytest.approx(
+        list(oracle.interval(gaps)[1:])
+    )
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -468,8 +542,10 @@ def test_table_says_what_is_there():
 
 def test_analysis_needs_neither_matplotlib_nor_the_slow_part_of_scipy():
     code = (
-        "import sys, brmdp.analysis as a, numpy as np; a.estimate(np.arange(5.0)); "
-        "print(*[m for m in ('matplotlib', 'scipy.stats', 'pandas', 'pyarrow') if m in sys.modules])"
+        "import sys, brmdp.analysis as a, numpy as np; a.estimate(np.arange(5.0)); print(*[m for m "
+        "in ('matplotlib', 'scipy.stats', 'pandas', 'pyarrow') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split() == []

@@ -42,7 +42,9 @@ def scenario():
 
 def plan(posterior=None, rewards=REWARDS, discount=0.9, risk=None, **options):
     posterior = dirichlet() if posterior is None else posterior
-    return brmdp.plan(posterior, rewards, discount, risk=brmdp.Quantile(0.2) if risk is None else risk, **options)
+    return brmdp.plan(
+        posterior, rewards, discount, risk=brmdp.Quantile(0.2) if risk is None else risk, **options
+    )
 
 
 def evaluated(policy, **options):
@@ -52,7 +54,15 @@ def evaluated(policy, **options):
 def cases():
     """(id, call, error, message)."""
     # --- levels of 0, 1, NaN, wrong shape, wrong type
-    for level, text in ((0, "0"), (1, "1"), (0.0, "0.0"), (1.0, "1.0"), (-0.1, "-0.1"), (1.2, "1.2"), (np.nan, "nan")):
+    for level, text in (
+        (0, "0"),
+        (1, "1"),
+        (0.0, "0.0"),
+        (1.0, "1.0"),
+        (-0.1, "-0.1"),
+        (1.2, "1.2"),
+        (np.nan, "nan"),
+    ):
         pattern = rf"alpha must lie strictly between 0 and 1; got .*{text}"
         yield f"quantile level {text}", lambda level=level: brmdp.Quantile(level), INVALID, pattern
         call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
@@ -61,10 +71,17 @@ def cases():
         yield f"row level {text}", call, INVALID, pattern
         call = lambda level=level: brmdp.certified_level(level, 3)  # noqa: E731
         yield f"certified level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 0], level)  # noqa: E731
+        call = lambda level=level: brmdp.posterior_quantile_value(
+            dirichlet(), REWARDS, 0.9, [0, 0], level
+        )  # noqa: E731
         yield f"posterior quantile level {text}", call, INVALID, pattern
         call = lambda level=level: brmdp.certify(dirichlet(), REWARDS, 0.9, level)  # noqa: E731
-        yield f"confidence {text}", call, INVALID, rf"confidence must lie strictly between 0 and 1; got .*{text}"
+        yield (
+            f"confidence {text}",
+            call,
+            INVALID,
+            rf"confidence must lie strictly between 0 and 1; got .*{text}",
+        )
         call = lambda level=level: brmdp.MonteCarlo().budget(level)  # noqa: E731
         yield f"budget level {text}", call, INVALID, pattern
     for level in (0.0, -0.5, 1.0001, np.nan, np.inf):
@@ -77,7 +94,12 @@ def cases():
     for bad in (0.0, 1.0, np.nan):
         levels = changed(np.full((2, 2), 0.5), (1, 0), bad)
         pattern = rf"alpha must lie strictly.*got {bad} at \(s=1, a=0\)"
-        yield f"level array with {bad}", lambda levels=levels: brmdp.Quantile(levels), INVALID, pattern
+        yield (
+            f"level array with {bad}",
+            lambda levels=levels: brmdp.Quantile(levels),
+            INVALID,
+            pattern,
+        )
     for shape in ((2,), (3, 2), (2, 3), (1, 1), (2, 2, 2), (0,)):
         call = lambda shape=shape: plan(risk=brmdp.Quantile(np.full(shape, 0.5)))  # noqa: E731
         pattern = rf"alpha must .*shape \(2, 2\).*got \({', '.join(map(str, shape))},?\)"
@@ -110,7 +132,12 @@ def cases():
     half = changed(KERNEL, (1, 0, 0), 0.4)
     pattern = r"must sum to one over s'; got 0\.9 at \(s=1, a=0\)"
     yield "row sum dense", lambda: mdp(half), INVALID, "transitions " + pattern
-    yield "row sum sparse", lambda: mdp(sparse.csr_array(half.reshape(4, 2))), INVALID, "transitions " + pattern
+    yield (
+        "row sum sparse",
+        lambda: mdp(sparse.csr_array(half.reshape(4, 2))),
+        INVALID,
+        "transitions " + pattern,
+    )
     yield (
         "row sum scenario",
         lambda: brmdp.ScenarioPosterior([KERNEL, half], [0.5, 0.5]),
@@ -124,18 +151,43 @@ def cases():
         "kernel " + pattern,
     )
     yield "row sum too large", lambda: mdp(2 * KERNEL), INVALID, r"got 2 at \(s=0, a=0\)"
-    yield "row of zeros", lambda: mdp(changed(KERNEL, (0, 1), 0)), INVALID, r"all zero.*\(s=0, a=1\)"
+    yield (
+        "row of zeros",
+        lambda: mdp(changed(KERNEL, (0, 1), 0)),
+        INVALID,
+        r"all zero.*\(s=0, a=1\)",
+    )
     negative = changed(KERNEL, (0, 0), [-0.2, 1.2])
-    yield "negative probability", lambda: mdp(negative), INVALID, r"transitions.*negative.*-0\.2 at \(s=0, a=0, s'=0\)"
-    yield "weights off", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [0.5, 0.4]), INVALID, r"weights must sum.*0\.9"
+    yield (
+        "negative probability",
+        lambda: mdp(negative),
+        INVALID,
+        r"transitions.*negative.*-0\.2 at \(s=0, a=0, s'=0\)",
+    )
+    yield (
+        "weights off",
+        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [0.5, 0.4]),
+        INVALID,
+        r"weights must sum.*0\.9",
+    )
     yield (
         "weights negative",
         lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.5, -0.5]),
         INVALID,
         r"weights must not be negative; got -0\.5 at index 1",
     )
-    yield "weights shape", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.0]), INVALID, r"weights.*\(2,\).*\(1,\)"
-    yield "weights nan", lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [np.nan, 1.0]), INVALID, "weights.*nan"
+    yield (
+        "weights shape",
+        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.0]),
+        INVALID,
+        r"weights.*\(2,\).*\(1,\)",
+    )
+    yield (
+        "weights nan",
+        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [np.nan, 1.0]),
+        INVALID,
+        "weights.*nan",
+    )
     for start in ([0.5, 0.4], [1.5, -0.5], [1.0], [[1.0, 0.0]], [np.nan, 1.0]):
         yield f"start {start}", lambda start=start: mdp(start=start), INVALID, "start must"
 
@@ -143,16 +195,36 @@ def cases():
     ones = np.ones((2, 2, 2))
     for bad in (-1.0, -1e-300):
         call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
-        yield f"concentration {bad}", call, INVALID, rf"concentration.*negative; got {bad} at \(s=1, a=0, s'=1\)"
+        yield (
+            f"concentration {bad}",
+            call,
+            INVALID,
+            rf"concentration.*negative; got {bad} at \(s=1, a=0, s'=1\)",
+        )
         call = lambda bad=bad: brmdp.dirichlet_quantile([1.0, bad], [0, 1], 0.5)  # noqa: E731
-        yield f"function concentration {bad}", call, INVALID, rf"concentration.*negative; got {bad} at index \(1,\)"
+        yield (
+            f"function concentration {bad}",
+            call,
+            INVALID,
+            rf"concentration.*negative; got {bad} at index \(1,\)",
+        )
     for bad in (np.nan, np.inf, -np.inf):
         call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
         yield f"concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
         call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
-        yield f"function concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
+        yield (
+            f"function concentration {bad}",
+            call,
+            INVALID,
+            rf"concentration must be finite; got {bad}",
+        )
         call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, bad], 0.5)  # noqa: E731
-        yield f"function values {bad}", call, INVALID, rf"values must be finite; got {bad} at index \(1,\)"
+        yield (
+            f"function values {bad}",
+            call,
+            INVALID,
+            rf"values must be finite; got {bad} at index \(1,\)",
+        )
         call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
         yield f"function z {bad}", call, INVALID, rf"z must be finite; got {bad}"
     for bad in (0.0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]):
@@ -161,12 +233,32 @@ def cases():
         call = lambda bad=bad: brmdp.DirichletPosterior.informative(KERNEL, bad)  # noqa: E731
         yield f"informative strength {bad!r}", call, INVALID, "strength must be a positive"
     zeros = changed(ones, (1, 1), 0.0)
-    yield "zero row", lambda: brmdp.DirichletPosterior(zeros), INVALID, r"concentration.*all zero.*\(s=1, a=1\)"
-    yield "all zeros", lambda: brmdp.DirichletPosterior(0 * ones), INVALID, r"all zero.*\(s=0, a=0\)"
-    yield "function zeros", lambda: brmdp.dirichlet_quantile([0.0, 0.0], [0, 1], 0.5), INVALID, "concentration.*zero"
+    yield (
+        "zero row",
+        lambda: brmdp.DirichletPosterior(zeros),
+        INVALID,
+        r"concentration.*all zero.*\(s=1, a=1\)",
+    )
+    yield (
+        "all zeros",
+        lambda: brmdp.DirichletPosterior(0 * ones),
+        INVALID,
+        r"all zero.*\(s=0, a=0\)",
+    )
+    yield (
+        "function zeros",
+        lambda: brmdp.dirichlet_quantile([0.0, 0.0], [0, 1], 0.5),
+        INVALID,
+        "concentration.*zero",
+    )
     for shape in ((2, 2), (2, 2, 3), (3, 2, 2), (0, 2, 0), (2, 0, 2), ()):
         call = lambda shape=shape: brmdp.DirichletPosterior(np.ones(shape))  # noqa: E731
-        yield f"concentration of shape {shape}", call, INVALID, r"concentration must have shape \(S, A, S\)"
+        yield (
+            f"concentration of shape {shape}",
+            call,
+            INVALID,
+            r"concentration must have shape \(S, A, S\)",
+        )
     for bad in (0.0, -1.0, [1.0, 0.0], [1.0, -2.0], [1.0], [np.nan, 1.0], "1", None, [[1.0, 1.0]]):
         call = lambda bad=bad: brmdp.DisturbancePosterior(OUTCOMES, bad)  # noqa: E731
         yield f"disturbance concentration {bad!r}", call, INVALID, "concentration must"
@@ -175,7 +267,12 @@ def cases():
         yield f"function concentration {bad!r}", call, INVALID, "concentration"
         call = lambda bad=bad: brmdp.dirichlet_quantile([1, 1], bad, 0.5)  # noqa: E731
         yield f"function values {bad!r}", call, INVALID, "values"
-        yield f"posterior from {bad!r}", lambda bad=bad: brmdp.DirichletPosterior(bad), INVALID, "concentration"
+        yield (
+            f"posterior from {bad!r}",
+            lambda bad=bad: brmdp.DirichletPosterior(bad),
+            INVALID,
+            "concentration",
+        )
     call = lambda: brmdp.dirichlet_quantile([1, 1, 1], [0, 1], 0.5)  # noqa: E731
     yield "lengths differ", call, INVALID, "concentration and values.*3 and 2"
     call = lambda: brmdp.dirichlet_quantile(np.ones((2, 2)), np.zeros((3, 2)), 0.5)  # noqa: E731
@@ -207,7 +304,11 @@ def cases():
         yield f"quantile value discount {bad!r}", call, INVALID, pattern
 
     # --- states and actions out of range, wrong types
-    for name, make in (("dirichlet", dirichlet), ("disturbance", disturbance), ("scenario", scenario)):
+    for name, make in (
+        ("dirichlet", dirichlet),
+        ("disturbance", disturbance),
+        ("scenario", scenario),
+    ):
         for bad in (2, -1, 10**30, 0.0, "0", None, 1j, True, np.nan):
             for position, argument in enumerate(("state", "action", "next_state")):
                 if bad is True and argument == "action":  # one of two
@@ -232,11 +333,17 @@ def cases():
         yield f"outcome {bad}", call, INVALID, rf"outcomes.*got {bad} at \(s=0, a=0, d=1\)"
     partly = OUTCOMES.copy()
     partly[0, 1, 0] = -1
-    yield "outcome partly -1", lambda: brmdp.DisturbancePosterior(partly), INVALID, r"got -1 at \(s=0, a=1, d=0\)"
+    yield (
+        "outcome partly -1",
+        lambda: brmdp.DisturbancePosterior(partly),
+        INVALID,
+        r"got -1 at \(s=0, a=1, d=0\)",
+    )
     for bad in (OUTCOMES.astype(float), OUTCOMES[0], "x", None, OUTCOMES > 0, [[[0], [0, 1]]]):
         call = lambda bad=bad: brmdp.DisturbancePosterior(bad)  # noqa: E731
         yield (
-            f"outcomes {type(bad).__name__} {np.ndim(bad) if not isinstance(bad, list) else 'ragged'}",
+            f"outcomes {type(bad).__name__} "
+            f"{np.ndim(bad) if not isinstance(bad, list) else 'ragged'}",
             call,
             INVALID,
             ("outcomes must be integers"),
@@ -247,7 +354,9 @@ def cases():
     yield "function not an integer", call, INVALID, r"transition\(0, 0, 0\).*0\.5"
     call = lambda: brmdp.DisturbancePosterior.from_function("f", 2, 2, 2)  # noqa: E731
     yield "not a function", call, INVALID, "transition.*(str|'f')"
-    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 0, 2, 2, 2, admissible=[True])  # noqa: E731
+    call = lambda: brmdp.DisturbancePosterior.from_function(
+        lambda s, a, d: 0, 2, 2, 2, admissible=[True]
+    )  # noqa: E731
     yield "function admissible", call, INVALID, "admissible"
     for bad in (2, -1, "x", 0.5, None, [0, [1]]):
         yield (
@@ -264,8 +373,18 @@ def cases():
                 sizes[k] = bad
                 brmdp.DirichletPosterior.uniform(*sizes)
 
-            yield f"{name} {bad!r}", call, INVALID, rf"{name} must be a positive integer; got {bad!r}"
-        yield f"samples {bad!r}", lambda bad=bad: dirichlet().sample(bad), INVALID, "n must be a positive integer"
+            yield (
+                f"{name} {bad!r}",
+                call,
+                INVALID,
+                rf"{name} must be a positive integer; got {bad!r}",
+            )
+        yield (
+            f"samples {bad!r}",
+            lambda bad=bad: dirichlet().sample(bad),
+            INVALID,
+            "n must be a positive integer",
+        )
         yield f"riverswim {bad!r}", lambda bad=bad: brmdp.envs.riverswim(bad), INVALID, "n must be"
     for bad in (-0.1, 1.1, np.nan, "x", [0.5]):
         call = lambda bad=bad: brmdp.envs.frozenlake(bad)  # noqa: E731
@@ -280,13 +399,29 @@ def cases():
     )
     call = lambda: dirichlet().observe([0, 1], [0, 1], [0, 0])  # noqa: E731
     yield "inadmissible in a batch", call, INVALID, "action 1 is not admissible in state 1"
-    yield "inadmissible noise", lambda: disturbance().observe(1, 1, 0), INVALID, "action 1 is not admissible in state 1"
+    yield (
+        "inadmissible noise",
+        lambda: disturbance().observe(1, 1, 0),
+        INVALID,
+        "action 1 is not admissible in state 1",
+    )
     pattern = "policy takes action 1 in state 1, which is not admissible"
     yield "inadmissible policy", lambda: evaluated([0, 1]), INVALID, pattern
-    yield "inadmissible policy in an MDP", lambda: brmdp.evaluate(mdp(admissible=ADMISSIBLE), [0, 1]), INVALID, pattern
+    yield (
+        "inadmissible policy in an MDP",
+        lambda: brmdp.evaluate(mdp(admissible=ADMISSIBLE), [0, 1]),
+        INVALID,
+        pattern,
+    )
     call = lambda: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 1])  # noqa: E731
     yield "inadmissible policy sampled", call, INVALID, pattern
-    for bad in (np.ones((2, 3), dtype=bool), np.ones((2, 2)), [True, True], "yes", [[True], [True, False]]):
+    for bad in (
+        np.ones((2, 3), dtype=bool),
+        np.ones((2, 2)),
+        [True, True],
+        "yes",
+        [[True], [True, False]],
+    ):
         yield (
             f"admissible {np.shape(bad) if not isinstance(bad, list) else bad}",
             lambda bad=bad: mdp(admissible=bad),
@@ -294,7 +429,12 @@ def cases():
             "admissible must be booleans",
         )
     none = np.array([[True, True], [False, False]])
-    yield "no admissible action", lambda: mdp(admissible=none), INVALID, "state 1 has no admissible action"
+    yield (
+        "no admissible action",
+        lambda: mdp(admissible=none),
+        INVALID,
+        "state 1 has no admissible action",
+    )
     different = [mdp(), mdp(admissible=ADMISSIBLE)]
     call = lambda: brmdp.ScenarioPosterior(different, [0.5, 0.5])  # noqa: E731
     yield "scenarios with different actions", call, INVALID, "admissible"
@@ -322,8 +462,18 @@ def cases():
     call = lambda: plan(rewards=sparse.csr_array((3, 2)))  # noqa: E731
     yield "sparse rewards shape", call, INVALID, r"rewards must have shape.*sparse \(3, 2\)"
     for bad in ("rewards", None, REWARDS * 1j, [[0, 1], [2]], object()):
-        yield f"rewards {type(bad).__name__}", lambda bad=bad: plan(rewards=bad), INVALID, "rewards must"
-        yield f"mdp rewards {type(bad).__name__}", lambda bad=bad: mdp(rewards=bad), INVALID, "rewards must"
+        yield (
+            f"rewards {type(bad).__name__}",
+            lambda bad=bad: plan(rewards=bad),
+            INVALID,
+            "rewards must",
+        )
+        yield (
+            f"mdp rewards {type(bad).__name__}",
+            lambda bad=bad: mdp(rewards=bad),
+            INVALID,
+            "rewards must",
+        )
     yield "rewards too large", lambda: plan(rewards=REWARDS * 1e300), INVALID, r"rewards.*e\+30"
     call = lambda: brmdp.solve(mdp(rewards=REWARDS * 1e300))  # noqa: E731
     yield "mdp rewards too large", call, INVALID, r"rewards.*e\+30"
@@ -333,21 +483,37 @@ def cases():
     yield "disturbance rewards shape", call, INVALID, "rewards must have shape"
     for bad in ("kernel", None, KERNEL * 1j, KERNEL[0], np.zeros((0, 1, 0)), [[1.0], [1.0, 2.0]]):
         yield (
-            f"transitions {type(bad).__name__} {np.shape(bad) if not isinstance(bad, list) else bad}",
+            f"transitions {type(bad).__name__} "
+            f"{np.shape(bad) if not isinstance(bad, list) else bad}",
             (lambda bad=bad: mdp(transitions=bad)),
             INVALID,
             "transitions must",
         )
     call = lambda: mdp(transitions=sparse.csr_array((5, 2)))  # noqa: E731
     yield "sparse transitions shape", call, INVALID, r"transitions must be a sparse.*\(5, 2\)"
-    yield "state names", lambda: mdp(state_names=["a"]), INVALID, "state_names must hold 2 names; got 1"
-    yield "action names", lambda: mdp(action_names=list("abc")), INVALID, "action_names must hold 2 names; got 3"
+    yield (
+        "state names",
+        lambda: mdp(state_names=["a"]),
+        INVALID,
+        "state_names must hold 2 names; got 1",
+    )
+    yield (
+        "action names",
+        lambda: mdp(action_names=list("abc")),
+        INVALID,
+        "action_names must hold 2 names; got 3",
+    )
     yield "names of a wrong type", lambda: mdp(action_names=5), INVALID, "action_names.*5"
 
     # --- impossible transitions observed
     pattern = r"state=0, action=1, next_state=1\)? is impossible|state=0, action=1, next_state=1"
     yield "impossible", lambda: dirichlet().observe(0, 1, 1), IMPOSSIBLE, pattern
-    yield "impossible in a batch", lambda: dirichlet().observe([0, 0], [0, 1], [1, 1]), IMPOSSIBLE, pattern
+    yield (
+        "impossible in a batch",
+        lambda: dirichlet().observe([0, 0], [0, 1], [1, 1]),
+        IMPOSSIBLE,
+        pattern,
+    )
     yield "impossible scenario", lambda: scenario().observe(0, 1, 1), IMPOSSIBLE, pattern
     call = lambda: disturbance().observe(0, 1, 0)  # noqa: E731
     yield "impossible noise", call, IMPOSSIBLE, "state=0, action=1, next_state=0"
@@ -365,37 +531,99 @@ def cases():
         yield f"cap {bad!r}", call, INVALID, rf"cap must be a positive integer; got {bad!r}"
         call = lambda bad=bad: brmdp.MonteCarlo(samples=bad)  # noqa: E731
         yield f"budget {bad!r}", call, INVALID, rf"samples must be a positive integer; got {bad!r}"
-        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 0], samples=bad)  # noqa: E731
-        yield f"posterior samples {bad!r}", call, INVALID, rf"samples must be a positive integer; got {bad!r}"
+        call = lambda bad=bad: brmdp.posterior_quantile_value(
+            dirichlet(), REWARDS, 0.9, [0, 0], samples=bad
+        )  # noqa: E731
+        yield (
+            f"posterior samples {bad!r}",
+            call,
+            INVALID,
+            rf"samples must be a positive integer; got {bad!r}",
+        )
         if bad != 0:  # zero switches the check off
             call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, coverage_samples=bad)  # noqa: E731
-            yield f"coverage samples {bad!r}", call, INVALID, rf"coverage_samples must be .*got {bad!r}"
+            yield (
+                f"coverage samples {bad!r}",
+                call,
+                INVALID,
+                rf"coverage_samples must be .*got {bad!r}",
+            )
         call = lambda bad=bad: plan(max_iterations=bad)  # noqa: E731
-        yield f"max_iterations {bad!r}", call, INVALID, rf"max_iterations must be a positive integer; got {bad!r}"
+        yield (
+            f"max_iterations {bad!r}",
+            call,
+            INVALID,
+            rf"max_iterations must be a positive integer; got {bad!r}",
+        )
         call = lambda bad=bad: brmdp.solve(mdp(), max_iterations=bad)  # noqa: E731
-        yield f"solve max_iterations {bad!r}", call, INVALID, rf"max_iterations must be a positive integer; got {bad!r}"
-        yield f"certified states {bad!r}", lambda bad=bad: brmdp.certified_level(0.1, bad), INVALID, "n_states must"
+        yield (
+            f"solve max_iterations {bad!r}",
+            call,
+            INVALID,
+            rf"max_iterations must be a positive integer; got {bad!r}",
+        )
+        yield (
+            f"certified states {bad!r}",
+            lambda bad=bad: brmdp.certified_level(0.1, bad),
+            INVALID,
+            "n_states must",
+        )
 
     # --- tolerances, methods, measures, warm starts
     pattern = "tolerance must be a positive"
-    yield "evaluate tolerance None", lambda: brmdp.evaluate(mdp(), [0, 0], tolerance=None), INVALID, pattern
+    yield (
+        "evaluate tolerance None",
+        lambda: brmdp.evaluate(mdp(), [0, 0], tolerance=None),
+        INVALID,
+        pattern,
+    )
     for bad in (0, 0.0, -1e-8, np.nan, np.inf, "1e-8", 1j, [1e-8]):
         yield f"tolerance {bad!r}", lambda bad=bad: plan(tolerance=bad), INVALID, pattern
-        yield f"solve tolerance {bad!r}", lambda bad=bad: brmdp.solve(mdp(), tolerance=bad), INVALID, pattern
+        yield (
+            f"solve tolerance {bad!r}",
+            lambda bad=bad: brmdp.solve(mdp(), tolerance=bad),
+            INVALID,
+            pattern,
+        )
         call = lambda bad=bad: brmdp.evaluate(mdp(), [0, 0], tolerance=bad)  # noqa: E731
         yield f"evaluate tolerance {bad!r}", call, INVALID, pattern
-        yield f"evaluation tolerance {bad!r}", lambda bad=bad: evaluated([0, 0], tolerance=bad), INVALID, pattern
+        yield (
+            f"evaluation tolerance {bad!r}",
+            lambda bad=bad: evaluated([0, 0], tolerance=bad),
+            INVALID,
+            pattern,
+        )
         call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, tolerance=bad)  # noqa: E731
         yield f"certify tolerance {bad!r}", call, INVALID, pattern
     for bad in ("Newton", "", None, 3, ["newton"]):
-        yield f"solver {bad!r}", lambda bad=bad: plan(method=bad), INVALID, "method must be one of.*got"
-        yield f"solve with {bad!r}", lambda bad=bad: brmdp.solve(mdp(), method=bad), INVALID, "method must be one of"
-        yield f"quantile method {bad!r}", lambda bad=bad: brmdp.Quantile(0.5, bad), INVALID, "method must be 'exact'"
+        yield (
+            f"solver {bad!r}",
+            lambda bad=bad: plan(method=bad),
+            INVALID,
+            "method must be one of.*got",
+        )
+        yield (
+            f"solve with {bad!r}",
+            lambda bad=bad: brmdp.solve(mdp(), method=bad),
+            INVALID,
+            "method must be one of",
+        )
+        yield (
+            f"quantile method {bad!r}",
+            lambda bad=bad: brmdp.Quantile(0.5, bad),
+            INVALID,
+            "method must be 'exact'",
+        )
     yield "method class", lambda: brmdp.Quantile(0.5, brmdp.MonteCarlo), INVALID, "method must be"
     call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, "saddlepoint"))  # noqa: E731
     yield "saddlepoint of scenarios", call, INVALID, "saddlepoint"
     call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, brmdp.MonteCarlo(reuse=True, rng=0)))  # noqa: E731
-    yield "reuse of scenarios", call, INVALID, "reuse=True needs a DirichletPosterior; got ScenarioPosterior"
+    yield (
+        "reuse of scenarios",
+        call,
+        INVALID,
+        "reuse=True needs a DirichletPosterior; got ScenarioPosterior",
+    )
     for bad in ("quantile", 0.5, object(), brmdp.Mean, brmdp.Quantile):
         name = getattr(bad, "__name__", type(bad).__name__)
         yield f"risk {name}", lambda bad=bad: plan(risk=bad), INVALID, "risk must be"
@@ -403,14 +631,33 @@ def cases():
         yield f"evaluation risk {name}", call, INVALID, "risk must be"
         call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, [0.0, 0.0], risk=bad)  # noqa: E731
         yield f"backup risk {name}", call, INVALID, "risk must be"
-    for bad in ([0.0], [np.nan, 0.0], [np.inf, 0.0], "zero", [[0.0, 0.0]], 0.0, [0.0, 1e300], [1j, 0]):
+    for bad in (
+        [0.0],
+        [np.nan, 0.0],
+        [np.inf, 0.0],
+        "zero",
+        [[0.0, 0.0]],
+        0.0,
+        [0.0, 1e300],
+        [1j, 0],
+    ):
         yield f"initial {bad!r}", lambda bad=bad: plan(initial=bad), INVALID, "initial must"
         call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, bad, risk=brmdp.Mean())  # noqa: E731
         yield f"backup values {bad!r}", call, INVALID, "values|initial"
     for bad in ("seed", -1, 1.5, [0.5]):
         yield f"rng {bad!r}", lambda bad=bad: dirichlet().sample(1, rng=bad), INVALID, "rng must be"
-        yield f"draw rng {bad!r}", lambda bad=bad: brmdp.PosteriorSample(rng=bad), INVALID, "rng must be"
-        yield f"Monte Carlo rng {bad!r}", lambda bad=bad: brmdp.MonteCarlo(rng=bad), INVALID, "rng must be"
+        yield (
+            f"draw rng {bad!r}",
+            lambda bad=bad: brmdp.PosteriorSample(rng=bad),
+            INVALID,
+            "rng must be",
+        )
+        yield (
+            f"Monte Carlo rng {bad!r}",
+            lambda bad=bad: brmdp.MonteCarlo(rng=bad),
+            INVALID,
+            "rng must be",
+        )
 
     # --- policies
     for bad in ([0], [0, 0, 0], [[0, 0]], 0, [], None, "01"):
@@ -419,7 +666,16 @@ def cases():
         yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, pattern
         call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, bad)  # noqa: E731
         yield f"sampled policy {bad!r}", call, INVALID, pattern
-    for bad in ([0, 2], [0, -1], [0.0, 0.0], [True, False], ["a", "b"], [0, None], [0j, 0], [0, [0]]):
+    for bad in (
+        [0, 2],
+        [0, -1],
+        [0.0, 0.0],
+        [True, False],
+        ["a", "b"],
+        [0, None],
+        [0j, 0],
+        [0, [0]],
+    ):
         yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, "policy"
         yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, "policy"
 
@@ -430,17 +686,46 @@ def cases():
         options = {"risk": brmdp.Mean()}
         call = lambda bad=bad, options=options: brmdp.plan(bad, REWARDS, 0.9, **options)  # noqa: E731
         yield f"plan from {name}", call, INVALID, pattern
-        call = lambda bad=bad, options=options: brmdp.evaluate_policy(bad, REWARDS, 0.9, [0, 0], **options)  # noqa: E731
+        call = lambda bad=bad, options=options: brmdp.evaluate_policy(
+            bad, REWARDS, 0.9, [0, 0], **options
+        )  # noqa: E731
         yield f"evaluate_policy from {name}", call, INVALID, pattern
         yield f"certify {name}", lambda bad=bad: brmdp.certify(bad, REWARDS, 0.9), INVALID, pattern
         call = lambda bad=bad: brmdp.posterior_quantile_value(bad, REWARDS, 0.9, [0, 0])  # noqa: E731
         yield f"posterior_quantile_value of {name}", call, INVALID, pattern
-        call = lambda bad=bad, options=options: brmdp.backup(bad, REWARDS, 0.9, [0.0, 0.0], **options)  # noqa: E731
+        call = lambda bad=bad, options=options: brmdp.backup(
+            bad, REWARDS, 0.9, [0.0, 0.0], **options
+        )  # noqa: E731
         yield f"backup of {name}", call, INVALID, pattern
-        yield f"solve {name}", lambda bad=bad: brmdp.solve(bad), INVALID, f"mdp must be a brmdp.TabularMDP; got {name}"
-        yield f"evaluate {name}", lambda bad=bad: brmdp.evaluate(bad, [0, 0]), INVALID, "mdp must be a brmdp.TabularMDP"
-    yield "solve a posterior", lambda: brmdp.solve(dirichlet()), INVALID, "mdp must be.*DirichletPosterior"
-    for bad in ([], "abc", None, 3, np.array(3.0), KERNEL, [KERNEL, KERNEL[:1]], [None], {0: KERNEL}):
+        yield (
+            f"solve {name}",
+            lambda bad=bad: brmdp.solve(bad),
+            INVALID,
+            f"mdp must be a brmdp.TabularMDP; got {name}",
+        )
+        yield (
+            f"evaluate {name}",
+            lambda bad=bad: brmdp.evaluate(bad, [0, 0]),
+            INVALID,
+            "mdp must be a brmdp.TabularMDP",
+        )
+    yield (
+        "solve a posterior",
+        lambda: brmdp.solve(dirichlet()),
+        INVALID,
+        "mdp must be.*DirichletPosterior",
+    )
+    for bad in (
+        [],
+        "abc",
+        None,
+        3,
+        np.array(3.0),
+        KERNEL,
+        [KERNEL, KERNEL[:1]],
+        [None],
+        {0: KERNEL},
+    ):
         call = lambda bad=bad: brmdp.ScenarioPosterior(bad, [1.0])  # noqa: E731
         yield (
             f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}",
@@ -461,9 +746,19 @@ def cases():
         pattern = "format must be"
         yield f"kernel format {bad!r}", lambda bad=bad: mdp().kernel(bad), INVALID, pattern
         yield f"mean format {bad!r}", lambda bad=bad: dirichlet().mean(bad), INVALID, pattern
-        yield f"sample format {bad!r}", lambda bad=bad: dirichlet().sample(2, rng=0, format=bad), INVALID, pattern
+        yield (
+            f"sample format {bad!r}",
+            lambda bad=bad: dirichlet().sample(2, rng=0, format=bad),
+            INVALID,
+            pattern,
+        )
         yield f"solution format {bad!r}", lambda bad=bad: plan().kernel(bad), INVALID, pattern
-    yield "csr of many kernels", lambda: dirichlet().sample(2, rng=0, format="csr"), INVALID, "format must be"
+    yield (
+        "csr of many kernels",
+        lambda: dirichlet().sample(2, rng=0, format="csr"),
+        INVALID,
+        "format must be",
+    )
 
 
 def parameters():
@@ -485,7 +780,7 @@ def test_impossible_transitions_and_bad_input_are_told_apart():
     assert not isinstance(caught.value, brmdp.ImpossibleTransitionError)
 
 
-# --- non-convergence ---------------------------------------------------------------------------------
+# --- non-convergence ------------------------------------------------------------------------------
 
 
 def problem():
@@ -512,15 +807,26 @@ def calls():
         yield (
             f"evaluate_policy {method}",
             lambda method=method, **options: brmdp.evaluate_policy(
-                posterior, world.rewards, 0.9, [0, 1, 0, 1, 0, 1], risk=brmdp.CVaR(0.3), method=method, **options
+                posterior,
+                world.rewards,
+                0.9,
+                [0, 1, 0, 1, 0, 1],
+                risk=brmdp.CVaR(0.3),
+                method=method,
+                **options,
             ),
         )
-        yield f"solve {method}", lambda method=method, **options: brmdp.solve(world, method=method, **options)
+        yield (
+            f"solve {method}",
+            lambda method=method, **options: brmdp.solve(world, method=method, **options),
+        )
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in calls()])
 def test_too_few_iterations_raise_and_carry_the_last_iterate(call):
-    with pytest.raises(brmdp.ConvergenceError, match=r"error bound .* after .*raise max_iterations=1\b") as caught:
+    with pytest.raises(
+        brmdp.ConvergenceError, match=r"error bound .* after .*raise max_iterations=1\b"
+    ) as caught:
         call(max_iterations=1)
     assert isinstance(caught.value, RuntimeError)
     truth = call(tolerance=1e-9)
@@ -530,7 +836,9 @@ def test_too_few_iterations_raise_and_carry_the_last_iterate(call):
         assert np.isfinite(solution.values).all()
         assert solution.error_bound > solution.tolerance >= 0.999e-8 * np.abs(solution.values).max()
         # even then the certificate is true
-        assert np.abs(solution.values - truth.values).max() <= solution.error_bound + truth.error_bound
+        assert (
+            np.abs(solution.values - truth.values).max() <= solution.error_bound + truth.error_bound
+        )
         assert solution.iterations >= 1
 
 
@@ -558,7 +866,7 @@ def test_certify_passes_non_convergence_on():
         brmdp.certify(posterior, world.rewards, 0.9, tolerance=1e-30)
 
 
-# --- damaged files (test_storage.py has many more) ---------------------------------------------------
+# --- damaged files (test_storage.py has many more) ------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [dirichlet, disturbance, scenario])
@@ -570,13 +878,18 @@ def test_damaged_files_are_named(tmp_path, make, damage):
     whole = path.read_bytes()
     altered = bytearray(whole)
     altered[whole.index(b"counts" if b"counts" in whole else b"weights") + 150] ^= 0x10
-    content = {"truncated": whole[: len(whole) // 2], "altered": bytes(altered), "empty": b"", "foreign": b"hello"}
+    content = {
+        "truncated": whole[: len(whole) // 2],
+        "altered": bytes(altered),
+        "empty": b"",
+        "foreign": b"hello",
+    }
     path.write_bytes(content[damage])
     with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
         type(posterior).load(path)
 
 
-# --- sparse matrices whose arrays do not fit their shape: refused before compiled code reads them -------------------------
+# --- sparse matrices whose arrays do not fit their shape: refused before compiled code reads them -
 
 
 def good_matrix(form="csr"):
@@ -622,60 +935,138 @@ def dictionary_with(key):
 
 
 BROKEN_SPARSE = {
-    "csr from one": (from_one, r"indices must lie in 0\.\.2; got 3 at position \d; indices are counted from 0"),
-    "csr huge index": (lambda: with_arrays(indices=put(0, 10**9)), r"indices must lie in 0\.\.2; got 1000000000"),
+    "csr from one": (
+        from_one,
+        r"indices must lie in 0\.\.2; got 3 at position \d; indices are counted from 0",
+    ),
+    "csr huge index": (
+        lambda: with_arrays(indices=put(0, 10**9)),
+        r"indices must lie in 0\.\.2; got 1000000000",
+    ),
     "csr huge index int64": (
         lambda: with_arrays(indices=lambda a: put(0, 2**40)(a.astype(np.int64))),
         r"indices must lie in 0\.\.2; got 1099511627776 at position 0",
     ),
-    "csr unsigned index": (lambda: with_arrays(indices=lambda a: a.astype(np.uint64) + 2**63), "indices must lie in"),
+    "csr unsigned index": (
+        lambda: with_arrays(indices=lambda a: a.astype(np.uint64) + 2**63),
+        "indices must lie in",
+    ),
     "csr negative index": (
         lambda: with_arrays(indices=put(2, -1)),
         r"indices must lie in 0\.\.2; got -1 at position 2",
     ),
-    "csr fractional index": (lambda: with_arrays(indices=lambda a: a + 0.5), "indices must be integers; got dtype"),
+    "csr fractional index": (
+        lambda: with_arrays(indices=lambda a: a + 0.5),
+        "indices must be integers; got dtype",
+    ),
     "csr fewer indices": (
         lambda: with_arrays(indices=lambda a: a[:-1]),
         r"indices must be 6 integers; got shape \(5,\)",
     ),
-    "csr more indices": (lambda: with_arrays(indices=lambda a: np.append(a, 0)), "indices must be 6 integers"),
-    "csr flat index table": (lambda: with_arrays(indices=lambda a: a.reshape(2, 3)), "indices must be 6 integers"),
+    "csr more indices": (
+        lambda: with_arrays(indices=lambda a: np.append(a, 0)),
+        "indices must be 6 integers",
+    ),
+    "csr flat index table": (
+        lambda: with_arrays(indices=lambda a: a.reshape(2, 3)),
+        "indices must be 6 integers",
+    ),
     "csr fewer data": (lambda: with_arrays(data=lambda a: a[:-1]), "indices must be 5 integers"),
-    "csr more data": (lambda: with_arrays(data=lambda a: np.append(a, 1.0)), "indices must be 7 integers"),
-    "csr data in a table": (lambda: with_arrays(data=lambda a: a.reshape(2, 3)), "data must have one axis"),
+    "csr more data": (
+        lambda: with_arrays(data=lambda a: np.append(a, 1.0)),
+        "indices must be 7 integers",
+    ),
+    "csr data in a table": (
+        lambda: with_arrays(data=lambda a: a.reshape(2, 3)),
+        "data must have one axis",
+    ),
     "csr masked data": (lambda: masked_data(), "kernel must be.*without masked"),
-    "csr pointer beyond": (lambda: with_arrays(indptr=put(-1, 10**6)), "indptr must rise from 0 to 6"),
-    "csr pointer below": (lambda: with_arrays(indptr=put(-1, 5)), "indptr must rise from 0 to 6.*got 0 to 5"),
-    "csr pointer start": (lambda: with_arrays(indptr=put(0, 1)), "indptr must rise from 0 to 6.*got 1 to 6"),
-    "csr pointer falls": (lambda: with_arrays(indptr=put(1, 10**8)), "indptr must rise from 0 to 6.*falling"),
-    "csr pointer negative": (lambda: with_arrays(indptr=put(1, -5)), "indptr must rise from 0 to 6.*falling"),
-    "csr pointer wrapped": (lambda: with_arrays(indptr=put(2, -(2**31))), "indptr must rise.*falling"),
-    "csr pointers too few": (lambda: with_arrays(indptr=lambda a: a[:-1]), "indptr must be 4 integers"),
-    "csr pointers too many": (lambda: with_arrays(indptr=lambda a: np.append(a, 6)), "indptr must be 4 integers"),
+    "csr pointer beyond": (
+        lambda: with_arrays(indptr=put(-1, 10**6)),
+        "indptr must rise from 0 to 6",
+    ),
+    "csr pointer below": (
+        lambda: with_arrays(indptr=put(-1, 5)),
+        "indptr must rise from 0 to 6.*got 0 to 5",
+    ),
+    "csr pointer start": (
+        lambda: with_arrays(indptr=put(0, 1)),
+        "indptr must rise from 0 to 6.*got 1 to 6",
+    ),
+    "csr pointer falls": (
+        lambda: with_arrays(indptr=put(1, 10**8)),
+        "indptr must rise from 0 to 6.*falling",
+    ),
+    "csr pointer negative": (
+        lambda: with_arrays(indptr=put(1, -5)),
+        "indptr must rise from 0 to 6.*falling",
+    ),
+    "csr pointer wrapped": (
+        lambda: with_arrays(indptr=put(2, -(2**31))),
+        "indptr must rise.*falling",
+    ),
+    "csr pointers too few": (
+        lambda: with_arrays(indptr=lambda a: a[:-1]),
+        "indptr must be 4 integers",
+    ),
+    "csr pointers too many": (
+        lambda: with_arrays(indptr=lambda a: np.append(a, 6)),
+        "indptr must be 4 integers",
+    ),
     "csr no pointers": (lambda: with_arrays(indptr=lambda a: a[:0]), "indptr must be 4 integers"),
-    "csr fractional pointers": (lambda: with_arrays(indptr=lambda a: a * 1.0), "indptr must be integers; got dtype"),
-    "csc huge index": (lambda: with_arrays("csc", indices=put(0, 10**9)), r"indices must lie in 0\.\.2"),
+    "csr fractional pointers": (
+        lambda: with_arrays(indptr=lambda a: a * 1.0),
+        "indptr must be integers; got dtype",
+    ),
+    "csc huge index": (
+        lambda: with_arrays("csc", indices=put(0, 10**9)),
+        r"indices must lie in 0\.\.2",
+    ),
     "csc pointer falls": (lambda: with_arrays("csc", indptr=put(1, 10**8)), "indptr must rise"),
-    "bsr huge index": (lambda: with_arrays("bsr", indices=put(0, 10**9)), r"indices must lie in 0\.\.\d"),
+    "bsr huge index": (
+        lambda: with_arrays("bsr", indices=put(0, 10**9)),
+        r"indices must lie in 0\.\.\d",
+    ),
     "bsr pointer beyond": (lambda: with_arrays("bsr", indptr=put(-1, 10**6)), "indptr must rise"),
-    "bsr blocks too large": (lambda: with_arrays("bsr", data=lambda a: np.ones((len(a), 2, 2))), "whole blocks"),
+    "bsr blocks too large": (
+        lambda: with_arrays("bsr", data=lambda a: np.ones((len(a), 2, 2))),
+        "whole blocks",
+    ),
     "bsr without height": (
         lambda: with_arrays("bsr", data=lambda a: np.ones((len(a), 0, 1))),
         "data must have one axis",
     ),
-    "coo huge row": (lambda: with_arrays("coo", row=put(0, 10**9)), r"row must lie in 0\.\.2; got 1000000000"),
-    "coo huge column": (lambda: with_arrays("coo", col=put(0, 10**9)), r"col must lie in 0\.\.2; got 1000000000"),
-    "coo negative": (lambda: with_arrays("coo", col=put(3, -1)), r"col must lie in 0\.\.2; got -1 at position 3"),
+    "coo huge row": (
+        lambda: with_arrays("coo", row=put(0, 10**9)),
+        r"row must lie in 0\.\.2; got 1000000000",
+    ),
+    "coo huge column": (
+        lambda: with_arrays("coo", col=put(0, 10**9)),
+        r"col must lie in 0\.\.2; got 1000000000",
+    ),
+    "coo negative": (
+        lambda: with_arrays("coo", col=put(3, -1)),
+        r"col must lie in 0\.\.2; got -1 at position 3",
+    ),
     "coo fewer": (lambda: with_arrays("coo", row=lambda a: a[:-1]), "row must be 6 integers"),
     "coo fewer data": (lambda: with_arrays("coo", data=lambda a: a[:-1]), "row must be 5 integers"),
-    "lil huge column": (lambda: lists_with(1, [10**9], [1.0]), r"col must lie in 0\.\.2; got 1000000000"),
+    "lil huge column": (
+        lambda: lists_with(1, [10**9], [1.0]),
+        r"col must lie in 0\.\.2; got 1000000000",
+    ),
     "lil negative column": (lambda: lists_with(1, [-2], [1.0]), r"col must lie in 0\.\.2; got -2"),
     "lil lengths": (lambda: lists_with(1, [0, 1], [1.0]), "a column for every entry"),
     "lil column of another kind": (lambda: lists_with(1, ["x"], [1.0]), "col must be integers"),
     "dok huge column": (lambda: dictionary_with((0, 10**9)), r"col must lie in 0\.\.2"),
     "dok negative row": (lambda: dictionary_with((-4, 0)), r"row must lie in 0\.\.2"),
-    "dia offset": (lambda: with_arrays("dia", offsets=put(0, -(2**31))), r"offsets must lie in -2\.\.2"),
-    "dia fewer offsets": (lambda: with_arrays("dia", offsets=lambda a: a[:-1]), r"offsets must be \d integers"),
+    "dia offset": (
+        lambda: with_arrays("dia", offsets=put(0, -(2**31))),
+        r"offsets must lie in -2\.\.2",
+    ),
+    "dia fewer offsets": (
+        lambda: with_arrays("dia", offsets=lambda a: a[:-1]),
+        r"offsets must be \d integers",
+    ),
 }
 
 
@@ -729,7 +1120,9 @@ def test_columns_out_of_order_are_put_in_order_even_if_the_matrix_says_they_are(
 
 
 def test_sparse_sums_are_taken_in_double_precision():
-    doubled = sparse.csr_array((np.full(4, 100, dtype=np.int8), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    doubled = sparse.csr_array(
+        (np.full(4, 100, dtype=np.int8), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2)
+    )
     mdp = brmdp.TabularMDP(np.eye(2)[:, None], doubled, 0.9)
     np.testing.assert_array_equal(mdp.transition_rewards, [200.0, 200.0])
     huge = sparse.csr_array((np.full(4, 1e308), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
@@ -737,7 +1130,7 @@ def test_sparse_sums_are_taken_in_double_precision():
         brmdp.TabularMDP(np.eye(2)[:, None], huge, 0.9)
 
 
-# --- masked arrays --------------------------------------------------------------------------------------------------------
+# --- masked arrays --------------------------------------------------------------------------------
 
 
 def masked(array, index):
@@ -752,11 +1145,15 @@ MASKED = {
     "start": lambda: mdp(start=masked([0.5, 0.5], 0)),
     "admissible": lambda: mdp(admissible=masked(ADMISSIBLE, (0, 0))),
     "concentration": lambda: brmdp.DirichletPosterior(masked(np.ones((2, 2, 2)), (0, 0, 0))),
-    "possible": lambda: brmdp.DirichletPosterior.uniform(2, 2, possible=masked(np.ones((2, 2, 2)), (0, 0, 0))),
+    "possible": lambda: brmdp.DirichletPosterior.uniform(
+        2, 2, possible=masked(np.ones((2, 2, 2)), (0, 0, 0))
+    ),
     "kernel": lambda: brmdp.DirichletPosterior.informative(masked(KERNEL, (0, 0, 0)), 5.0),
     "outcomes": lambda: brmdp.DisturbancePosterior(masked(OUTCOMES, (0, 0, 0))),
     "disturbance": lambda: disturbance().observe_disturbance(masked([0, 1], 0)),
-    r"kernels\[1\]": lambda: brmdp.ScenarioPosterior(np.ma.stack([KERNEL, masked(KERNEL, (0, 0, 0))]), [0.5, 0.5]),
+    r"kernels\[1\]": lambda: brmdp.ScenarioPosterior(
+        np.ma.stack([KERNEL, masked(KERNEL, (0, 0, 0))]), [0.5, 0.5]
+    ),
     "weights": lambda: brmdp.ScenarioPosterior([KERNEL, KERNEL], masked([0.5, 0.5], 0)),
     "alpha": lambda: brmdp.Quantile(masked(np.full((2, 2), 0.5), (0, 0))),
     "policy": lambda: evaluated(masked([0, 0], 1)),
@@ -787,11 +1184,13 @@ def test_masked_arrays_that_hide_nothing_are_plain_arrays():
 
 def test_more_than_memory_holds_is_refused_before_it_is_made():
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions"
+        brmdp.InvalidInputError,
+        match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions",
     ):
         brmdp.DirichletPosterior.uniform(30_000, 2)
     posterior = brmdp.DirichletPosterior.uniform(3, 2)
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000"
+        brmdp.InvalidInputError,
+        match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000",
     ):
         brmdp.posterior_quantile_value(posterior, np.zeros((3, 2)), 0.9, [0, 0, 0], samples=10**12)

@@ -1,4 +1,7 @@
-"""Worlds drawn from the prior, and the experiment on Bayesian regret: runs, growth exponents, the bound, claims and figures."""
+"""Worlds drawn from the prior, and the experiment on Bayesian regret.
+
+Runs, growth exponents, the bound, claims and figures.
+"""
 
 import json
 import math
@@ -9,7 +12,15 @@ import pytest
 
 import brmdp
 from brmdp import agents, theory
-from brmdp.analysis.bayesian_regret import BOUNDED, NAMES, bound_growth, bound_of, claims_of, growth, regret_table
+from brmdp.analysis.bayesian_regret import (
+    BOUNDED,
+    NAMES,
+    bound_growth,
+    bound_of,
+    claims_of,
+    growth,
+    regret_table,
+)
 from brmdp.analysis.judgement import Verdict, judge
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
@@ -21,7 +32,7 @@ from oracles import analysis, bayesian_regret, online
 EXPERIMENT = EXPERIMENTS["bayesian-regret"]
 TINY = EXPERIMENT.adjusted(runs=3, steps=60)
 
-# --- worlds -----------------------------------------------------------------------------------------------------------
+# --- worlds ---------------------------------------------------------------------------------------
 
 AGENTS = {
     "aq-brmdp": (agents.aq_brmdp, {"delta": 0.3}),
@@ -37,12 +48,21 @@ def drawn(agent="brmdp", parameters=None, n_states=3, n_actions=2, steps=25, lev
     return Case("one", "prior", agent, 0.6, steps, world, parameters, robust_level=level)
 
 
-@pytest.mark.parametrize(("name", "concentration"), [("aq-brmdp", 1.0), ("brmdp", 0.4), ("continuing-psrl", 0.4)])
+@pytest.mark.parametrize(
+    ("name", "concentration"), [("aq-brmdp", 1.0), ("brmdp", 0.4), ("continuing-psrl", 0.4)]
+)
 def test_regrets_in_a_world_from_the_prior(name, concentration):
-    """The same agent driven by hand in the world of run 11; both regrets by second implementations."""
+    """The same agent driven by hand in the world of run 11.
+
+    Both regrets by second implementations.
+    """
     steps, gamma, floor = 10, 0.6, 0.25
-    found = execute(drawn(name, steps=steps, level=floor, concentration=concentration), 7, 11).history
-    environment, agent_stream, world = (np.random.SeedSequence(7, spawn_key=(11, stream)) for stream in (0, 1, 3))
+    found = execute(
+        drawn(name, steps=steps, level=floor, concentration=concentration), 7, 11
+    ).history
+    environment, agent_stream, world = (
+        np.random.SeedSequence(7, spawn_key=(11, stream)) for stream in (0, 1, 3)
+    )
     truth = theory.world_from_prior(world, 3, 2, gamma, concentration=concentration)
     make, parameters = AGENTS[name]
     prior = brmdp.DirichletPosterior.uniform(3, 2, concentration)
@@ -60,13 +80,18 @@ def test_regrets_in_a_world_from_the_prior(name, concentration):
         state = following
     kernel, rewards = truth.kernel(), np.repeat(truth.rewards[:, :, None], 3, axis=2)
     best, _ = online.policy_iteration(kernel, rewards, gamma)
-    true = [(best - online.policy_values(kernel, rewards, gamma, p))[s] for s, p in zip(states, policies, strict=True)]
+    true = [
+        (best - online.policy_values(kernel, rewards, gamma, p))[s]
+        for s, p in zip(states, policies, strict=True)
+    ]
     phi = np.array(beliefs)
     optimum, _ = online.quantile_value_iteration(phi, rewards, gamma, floor)
     robust = optimum - online.quantile_policy_values(phi, rewards, gamma, np.array(policies), floor)
     np.testing.assert_array_equal(found.state, states)
     np.testing.assert_allclose(found.true_regret, true, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(found.robust_regret, robust[np.arange(steps), states], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        found.robust_regret, robust[np.arange(steps), states], rtol=0, atol=1e-7
+    )
     assert min(found.true_regret.sum(), found.robust_regret.sum()) > 0.01
     assert found.episode[-1] == agent.episode
 
@@ -76,7 +101,9 @@ def test_runs_have_worlds_of_their_own_and_cases_share_them():
 
     def paid(case, run):
         history = execute(case, 3, run).history
-        return {(s, a): r for s, a, r in zip(history.state, history.action, history.reward, strict=True)}
+        return {
+            (s, a): r for s, a, r in zip(history.state, history.action, history.reward, strict=True)
+        }
 
     first, other, later = paid(drawn(), 0), paid(drawn("continuing-psrl"), 0), paid(drawn(), 1)
     common = set(first) & set(other)
@@ -109,8 +136,14 @@ def test_the_robust_plan_has_no_robust_regret():
     [
         ({"environment_parameters": {}}, "case 'one': prior needs n_states, n_actions"),
         ({"environment_parameters": {"n_states": 3}}, "prior needs n_actions"),
-        ({"environment_parameters": {"states": 3}}, "unknown parameter of prior 'states'; did you mean 'n_states'"),
-        ({"environment_parameters": {"n_states": 0, "n_actions": 2}}, "n_states must be a positive integer; got 0"),
+        (
+            {"environment_parameters": {"states": 3}},
+            "unknown parameter of prior 'states'; did you mean 'n_states'",
+        ),
+        (
+            {"environment_parameters": {"n_states": 0, "n_actions": 2}},
+            "n_states must be a positive integer; got 0",
+        ),
         (
             {"environment_parameters": {"n_states": 3, "n_actions": 2, "concentration": -1.0}},
             "concentration must be a positive finite number",
@@ -128,16 +161,18 @@ def test_worlds_that_cannot_be_drawn_are_refused_before_anything_is_run(changes,
 def test_sweeps_over_priors(tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(
-        'name = "priors"\nruns = 1\nsteps = 5\n[[environment]]\nname = "prior"\nn_states = [2, 3]\nn_actions = 2\n'
-        '[[agent]]\nname = "continuing-psrl"\n'
+        'name = "priors"\nruns = 1\nsteps = 5\n[[environment]]\nname = "prior"\nn_states = [2, '
+        '3]\nn_actions = 2\n[[agent]]\nname = "continuing-psrl"\n'
     )
     experiment = load_sweep(path)
-    assert [case.name for case in experiment.cases] == [f"prior-n_states{n}/continuing-psrl" for n in (2, 3)]
+    assert [case.name for case in experiment.cases] == [
+        f"prior-n_states{n}/continuing-psrl" for n in (2, 3)
+    ]
     store = run_experiment(experiment, tmp_path, workers=1)
     assert store.records("prior-n_states3/continuing-psrl").n_states == 3
 
 
-# --- growth -----------------------------------------------------------------------------------------------------------
+# --- growth ---------------------------------------------------------------------------------------
 
 
 def made_up(case, runs=40, true=0.5, robust=0.5, size=1.0, spread=0.5, seed=0):
@@ -145,7 +180,9 @@ def made_up(case, runs=40, true=0.5, robust=0.5, size=1.0, spread=0.5, seed=0):
     rng = np.random.default_rng(seed)
     steps = case.steps
     clock = np.arange(steps + 1)
-    luck = rng.lognormal(sigma=spread, size=(runs, 1)) * rng.lognormal(sigma=spread, size=(runs, steps))
+    luck = rng.lognormal(sigma=spread, size=(runs, 1)) * rng.lognormal(
+        sigma=spread, size=(runs, steps)
+    )
     zeros = np.zeros((runs, steps), dtype=np.int64)
     return CaseRecords(
         case=case,
@@ -198,14 +235,18 @@ def test_no_regret_has_no_exponent():
     assert np.isnan(growth(made_up(replace(case, steps=1, shown_steps=1)), "true").mean)
 
 
-# --- claims -----------------------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------
 
 
 def verdicts(story, experiment=EXPERIMENT):
     records = {
-        case.name: made_up(case, **story.get(case.name, {})) for case in experiment.cases if isinstance(case, Case)
+        case.name: made_up(case, **story.get(case.name, {}))
+        for case in experiment.cases
+        if isinstance(case, Case)
     }
-    return {claim.identifier: claim for claim in judge(claims_of(experiment), experiment.name, records)}
+    return {
+        claim.identifier: claim for claim in judge(claims_of(experiment), experiment.name, records)
+    }
 
 
 SHORT = EXPERIMENT.adjusted(steps=400)
@@ -222,10 +263,16 @@ SHORT = EXPERIMENT.adjusted(steps=400)
 )
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_growth_decides_the_claims(exponent, sublinear, root, benchmark):
-    found = verdicts({BOUNDED[1]: {benchmark: exponent}, BOUNDED[0]: {"true": 0.3, "robust": 0.3}}, SHORT)
+    found = verdicts(
+        {BOUNDED[1]: {benchmark: exponent}, BOUNDED[0]: {"true": 0.3, "robust": 0.3}}, SHORT
+    )
     for identifier, wanted in (("sublinear", sublinear), ("square-root", root)):
         comparisons = found[f"bayesian-regret/{identifier}"].comparisons
-        of_the_story = [c for c in comparisons if BOUNDED[1] in c.quantity and f"of {NAMES[benchmark]} " in c.quantity]
+        of_the_story = [
+            c
+            for c in comparisons
+            if BOUNDED[1] in c.quantity and f"of {NAMES[benchmark]} " in c.quantity
+        ]
         assert [c.verdict for c in of_the_story] == [wanted]
         assert all(c.verdict is Verdict.REPRODUCED for c in comparisons if BOUNDED[0] in c.quantity)
 
@@ -251,19 +298,25 @@ def test_a_bound_that_says_nothing_is_not_judged():
     assert f"BR of {BOUNDED[0]} T = {first:.2g}" in claim.test
 
 
-@pytest.mark.parametrize(("size", "verdict"), [(1.0, Verdict.REPRODUCED), (1e3, Verdict.CONTRADICTED)])
+@pytest.mark.parametrize(
+    ("size", "verdict"), [(1.0, Verdict.REPRODUCED), (1e3, Verdict.CONTRADICTED)]
+)
 def test_a_bound_that_says_something_is_judged(size, verdict):
     small = {"n_states": 1, "n_actions": 1}
-    cases = tuple(replace(case, discount=0.01, environment_parameters=small) for case in SHORT.cases)
+    cases = tuple(
+        replace(case, discount=0.01, environment_parameters=small) for case in SHORT.cases
+    )
     experiment = replace(SHORT, cases=cases)
     assert bound_of(cases[0], "true", 400).informative
-    found = verdicts({name: {"size": size} for name in BOUNDED}, experiment)["bayesian-regret/below-the-bound"]
+    found = verdicts({name: {"size": size} for name in BOUNDED}, experiment)[
+        "bayesian-regret/below-the-bound"
+    ]
     first = found.comparisons[0]
     assert first.claimed == "below 1"
     assert first.verdict is verdict
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- the whole ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +334,9 @@ def test_report(store, tmp_path):
     report = write_report(TINY, records, tmp_path)
     pictures = [f"bayesian-regret-{name}" for name in ("curves", "growth", "bound")]
     texts = {f"{name}.{kind}" for name in ("summary", "claims") for kind in ("json", "md")}
-    assert {path.name for path in report.files} == texts | {f"{p}.{kind}" for p in pictures for kind in ("png", "pdf")}
+    assert {path.name for path in report.files} == texts | {
+        f"{p}.{kind}" for p in pictures for kind in ("png", "pdf")
+    }
     assert max(map(len, report.text.splitlines())) <= 100
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["experiment"], summary["runs"]) == ("bayesian-regret", 3)
@@ -298,7 +353,9 @@ def test_report(store, tmp_path):
     assert summary["growth"]["brmdp-0.2"]["robust"]["mean"] is None
     for name in BOUNDED:
         bounds = summary["bounds"][name]
-        assert bounds["true"]["total"] == pytest.approx(sum(bounds["true"]["terms"].values()), rel=1e-12)
+        assert bounds["true"]["total"] == pytest.approx(
+            sum(bounds["true"]["terms"].values()), rel=1e-12
+        )
         assert "lost optimism" in bounds["true"]["terms"]
         assert "robust deviation" in bounds["robust"]["terms"]
         assert bounds["true"]["trivial"] == pytest.approx(600.0)
@@ -309,7 +366,9 @@ def test_report(store, tmp_path):
     claims = {claim["id"]: claim for claim in json.loads((tmp_path / "claims.json").read_text())}
     first = claims["bayesian-regret/against-sampling"]["comparisons"][0]
     assert first["quantity"].startswith(f"{BOUNDED[0]} − continuing-psrl: cumulative true regret")
-    np.testing.assert_allclose([first["estimate"], *first["ci95"]], analysis.interval(gap), rtol=1e-9)
+    np.testing.assert_allclose(
+        [first["estimate"], *first["ci95"]], analysis.interval(gap), rtol=1e-9
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -319,7 +378,9 @@ def test_one_run_and_missing_cases_can_be_reported(store, left):
     for name in left:
         found = store.records(name)
         arrays = {key: value for key, value in vars(found).items() if isinstance(value, np.ndarray)}
-        records[name] = replace(found, **{key: value[:1] for key, value in arrays.items() if key != "quantile_step"})
+        records[name] = replace(
+            found, **{key: value[:1] for key, value in arrays.items() if key != "quantile_step"}
+        )
     content = REPORTERS["bayesian-regret"](TINY, records)
     json.dumps([content.summary, [claim.as_json() for claim in content.claims]], allow_nan=False)
     notes = [comparison.note for claim in content.claims for comparison in claim.comparisons]
@@ -333,7 +394,9 @@ def test_two_workers_give_the_same_bits_and_files(store, tmp_path):
     other = run_experiment(TINY, tmp_path / "two", workers=2)
     assert other.digest() == store.digest()
     for case in TINY.cases:
-        np.testing.assert_array_equal(other.records(case.name).state, store.records(case.name).state)
+        np.testing.assert_array_equal(
+            other.records(case.name).state, store.records(case.name).state
+        )
 
 
 def test_the_default_lies_above_the_horizons_of_the_theorem():

@@ -1,8 +1,11 @@
-"""The certificate is true: error_bound and policy_gap cover the distance to a solution computed to 1e-12.
+"""The certificate is true.
 
-The references are plain value iterations from zero. Where the measure allows it they use the oracle's own measure: the
-posterior mean, loops over scenarios, a sort of the same draws, a Beta quantile by bisection; otherwise the package's
-backup, and once more the oracle's quantile on the paper's worlds (slow).
+Error_bound and policy_gap cover the distance to a solution computed to 1e-12.
+
+The references are plain value iterations from zero. Where the measure allows it they use the
+oracle's own measure: the posterior mean, loops over scenarios, a sort of the same draws, a Beta
+quantile by bisection; otherwise the package's backup, and once more the oracle's quantile on the
+paper's worlds (slow).
 """
 
 from functools import cache
@@ -41,14 +44,17 @@ def assert_covered(got, best, own):
 
 
 def starts(best, seed):
-    """Where to start: zero, and near the solution, so that a loose tolerance is met by a poor iterate."""
+    """Where to start.
+
+    Zero, and near the solution, so that a loose tolerance is met by a poor iterate.
+    """
     rng = np.random.default_rng(seed)
     yield None
     for size in (1e-3, 3e-2, 0.5):
         yield best + size * rng.normal(size=best.size)
 
 
-# --- random problems and the paper's worlds, every exact measure ------------------------------------------------------
+# --- random problems and the paper's worlds, every exact measure ----------------------------------
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
@@ -59,13 +65,18 @@ def test_certificates_cover(kind, name):
     for tolerance in TOLERANCES:
         for method in METHODS:
             for initial in starts(best, 1):
-                got = case.plan(measure(name, case.shape), tolerance=tolerance, method=method, initial=initial)
+                got = case.plan(
+                    measure(name, case.shape), tolerance=tolerance, method=method, initial=initial
+                )
                 assert got.error_bound <= tolerance
                 assert_covered(got, best, worth(kind, name, tuple(got.policy.tolist())))
 
 
 def test_the_cases_above_are_not_trivial():
-    """The bounds are tested by iterates that are really off, by policies that really lose, and they are not wasteful."""
+    """The bounds are tested by iterates that are really off, by policies that really lose.
+
+    And they are not wasteful.
+    """
     errors, losses = [], []
     for kind in ["dense-1", "dense-2", "dense-3", "inadmissible-1", "inadmissible-2"]:
         case, best = problem(kind), optimum(kind, "quantile-array")
@@ -73,20 +84,31 @@ def test_the_cases_above_are_not_trivial():
             risk = measure("quantile-array", case.shape)
             got = case.plan(risk, tolerance=1.0, method="value-iteration", initial=initial)
             errors.append(np.abs(got.values - best).max() / got.error_bound)
-            losses.append((best - worth(kind, "quantile-array", tuple(got.policy.tolist()))).max() / got.policy_gap)
+            losses.append(
+                (best - worth(kind, "quantile-array", tuple(got.policy.tolist()))).max()
+                / got.policy_gap
+            )
     assert max(errors) > 0.5
     assert max(losses) > 0.01
 
 
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("shift", [0.37, -0.37])
-@pytest.mark.parametrize("kind", ["dense-1", "inadmissible-2", "disturbance-1", "scenarios-1", "riverswim"])
+@pytest.mark.parametrize(
+    "kind", ["dense-1", "inadmissible-2", "disturbance-1", "scenarios-1", "riverswim"]
+)
 def test_error_bound_is_attained(kind, name, shift):
-    """From V* + c the first sweep gives V* + γc, and the bound is γ|c|: no smaller bound would be true."""
+    """From V* + c the first sweep gives V* + γc, and the bound is γ|c|.
+
+    No smaller bound would be true.
+    """
     case = problem(kind)
     best = optimum(kind, name)
     got = case.plan(
-        measure(name, case.shape), tolerance=case.discount * 0.3701, method="value-iteration", initial=best + shift
+        measure(name, case.shape),
+        tolerance=case.discount * 0.3701,
+        method="value-iteration",
+        initial=best + shift,
     )
     assert got.iterations == 1
     np.testing.assert_allclose(got.values - best, case.discount * shift, rtol=0, atol=1e-9)
@@ -96,7 +118,10 @@ def test_error_bound_is_attained(kind, name, shift):
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.9999])
 def test_policy_gap_covers_what_ties_give_away(gamma):
-    """The first action loses almost the width of a tie at every step and is taken, because it is tied."""
+    """The first action loses almost the width of a tie at every step and is taken.
+
+    Because it is tied.
+    """
     kernel, best = np.ones((1, 2, 1)), 2.0
     width = brmdp.solve(brmdp.TabularMDP(kernel, np.array([[0.0, best]]), gamma)).tie_width
     mdp = brmdp.TabularMDP(kernel, np.array([[best - 0.9 * width, best]]), gamma)
@@ -109,13 +134,18 @@ def test_policy_gap_covers_what_ties_give_away(gamma):
 
 
 def test_policy_gap_covers_a_greedy_policy_that_loses():
-    """The classic bad case: a poor iterate makes the greedy policy lose close to 2γ·error/(1 − γ)."""
+    """The classic bad case.
+
+    A poor iterate makes the greedy policy lose close to 2γ·error/(1 − γ).
+    """
     gamma, error = 0.9, 0.5
     kernel = np.zeros((2, 2, 2))
     kernel[0, 0, 0] = kernel[0, 1, 1] = kernel[1, :, 1] = 1.0
     loss = 2 * gamma * error
     rewards = np.zeros((2, 2))
-    rewards[0, 0] = -loss * 0.98  # staying looks better from V = (error, −error), and loses 2γ·error at every step
+    rewards[0, 0] = (
+        -loss * 0.98
+    )  # staying looks better from V = (error, −error), and loses 2γ·error at every step
     mdp = brmdp.TabularMDP(kernel, rewards, gamma)
     initial = np.array([error, -error])
     got = brmdp.solve(mdp, tolerance=10.0, initial=initial, method="value-iteration")
@@ -134,19 +164,25 @@ def test_evaluation_bounds_cover():
                 for method in METHODS:
                     for initial in starts(own, 2):
                         got = case.evaluate(
-                            policy, measure(name, case.shape), tolerance=tolerance, method=method, initial=initial
+                            policy,
+                            measure(name, case.shape),
+                            tolerance=tolerance,
+                            method=method,
+                            initial=initial,
                         )
                         assert got.error_bound <= tolerance
                         assert np.abs(got.values - own).max() <= got.error_bound + ACCURACY
 
 
-# --- with the oracle's own measures -----------------------------------------------------------------------------------
+# --- with the oracle's own measures ---------------------------------------------------------------
 
 
 def check_with_oracle(case, risk_maker, oracle_risk, tolerances=TOLERANCES, reference=None):
     best = reference
     if best is None:
-        best = planning.value_iteration(oracle_risk, case.rewards, case.discount, ACCURACY, case.admissible)
+        best = planning.value_iteration(
+            oracle_risk, case.rewards, case.discount, ACCURACY, case.admissible
+        )
     known = {}
     for tolerance in (*tolerances, 1e-8):
         for method in METHODS:
@@ -238,18 +274,28 @@ def test_cvar_of_two_states_with_beta_functions(seed):
 @pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_chain_that_may_break_has_a_closed_form(discount, method):
-    """Pay 1 and stay with p ~ Beta(a, b), or stop: V = 1/(1 − γx) with x the α-quantile of p. Tight tolerances too."""
+    """Pay 1 and stay with p ~ Beta(a, b), or stop: V = 1/(1 − γx) with x the α-quantile of p.
+
+    Tight tolerances too.
+    """
     rng = np.random.default_rng(9)
     rewards = np.array([[1.0], [0.0]])
     for _ in range(60):
         a, b = np.exp(rng.uniform(np.log(0.3), np.log(1e3), 2))
         alpha = float(rng.uniform(0.01, 0.99))
         belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
-        x = planning.bisected_quantile(lambda z, a=a, b=b: beta_tails([b, a], [0.0, 1.0], z), 0.0, 1.0, alpha)
+        x = planning.bisected_quantile(
+            lambda z, a=a, b=b: beta_tails([b, a], [0.0, 1.0], z), 0.0, 1.0, alpha
+        )
         exact = 1 / (1 - discount * x)
         for tolerance in (*TOLERANCES, 1e-8, 1e-10):
             got = brmdp.plan(
-                belief, rewards, discount, risk=brmdp.Quantile(alpha), tolerance=tolerance * exact, method=method
+                belief,
+                rewards,
+                discount,
+                risk=brmdp.Quantile(alpha),
+                tolerance=tolerance * exact,
+                method=method,
             )
             assert abs(got.values[0] - exact) <= got.error_bound + ACCURACY * exact
             assert got.error_bound <= tolerance * exact
@@ -275,7 +321,9 @@ def test_error_bound_covers_to_the_last_digit():
     """No allowance for the reference: the numerical error of a backup is part of the bound."""
     rng = np.random.default_rng(10)
     rows = 10 ** rng.uniform(-1, 2, (150, 2))
-    chains = [(*row, rng.uniform(0.05, 0.95), rng.choice([0.9, 0.99, 0.999])) for row in rows.tolist()]
+    chains = [
+        (*row, rng.uniform(0.05, 0.95), rng.choice([0.9, 0.99, 0.999])) for row in rows.tolist()
+    ]
     missed = []
     for a, b, alpha, discount in [*HARD_CHAINS, *chains]:
         belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
@@ -288,7 +336,10 @@ def test_error_bound_covers_to_the_last_digit():
 
 
 def continue_oracle(operator, near, discount):
-    """Plain value iteration with the oracle's operator, begun near the fixed point; its own change proves where it ends."""
+    """Plain value iteration with the oracle's operator, begun near the fixed point.
+
+    Its own change proves where it ends.
+    """
     values = near
     for _ in range(100):
         following = operator(values)
@@ -310,7 +361,10 @@ def oracle_reference(case, risk, near):
 
 
 def check_near_oracle(case, risk, maker):
-    """Only V* from the oracle (every quantile costs much): error_bound at loose and at tight tolerances."""
+    """Only V* from the oracle (every quantile costs much).
+
+    Error_bound at loose and at tight tolerances.
+    """
     best = oracle_reference(case, risk, case.plan(maker(), tolerance=1e-9).values)
     for tolerance in (*TOLERANCES, 1e-8):
         for method in METHODS:
@@ -348,7 +402,10 @@ def test_quantile_with_the_ray_oracle(kind):
 
     def operator(values):
         return np.array(
-            [risk(s, int(a), case.rewards[s, a] + case.discount * values) for s, a in enumerate(got.policy)]
+            [
+                risk(s, int(a), case.rewards[s, a] + case.discount * values)
+                for s, a in enumerate(got.policy)
+            ]
         )
 
     assert_covered(got, best, continue_oracle(operator, near, case.discount))
@@ -368,7 +425,7 @@ def test_frozenlake_with_the_ray_oracle():
         assert np.abs(loose.values - got.values).max() <= loose.error_bound + distance
 
 
-# --- a large problem --------------------------------------------------------------------------------------------------
+# --- a large problem ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
@@ -377,7 +434,12 @@ def test_iterative_path_certificates_cover(tolerance):
     n, width = 700, 3
     columns = np.stack([rng.choice(n, width, replace=False) for _ in range(2 * n)])
     kernel = sparse.csr_array(
-        (rng.dirichlet(np.ones(width), 2 * n).ravel(), columns.ravel(), np.arange(2 * n + 1) * width), (2 * n, n)
+        (
+            rng.dirichlet(np.ones(width), 2 * n).ravel(),
+            columns.ravel(),
+            np.arange(2 * n + 1) * width,
+        ),
+        (2 * n, n),
     )
     rewards = rng.normal(size=(n, 2))
     values = np.zeros(n)

@@ -1,4 +1,7 @@
-"""Verdicts where the truth is known: the rules, their error rates, and made-up runs that tell the paper's story or its reverse."""
+"""Verdicts where the truth is known.
+
+The rules, their error rates, and made-up runs that tell the paper's story or its reverse.
+"""
 
 import dataclasses
 import json
@@ -13,7 +16,12 @@ from brmdp.analysis.claims import DELTA_TABLE
 from brmdp.analysis.judgement import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison
 from brmdp.analysis.measures import HALF_OF_RIGHT, ROBUST_REGRET, SECONDS, TRUE_REGRET, Measure
 from brmdp.analysis.replications import certain, proportion
-from brmdp.analysis.summary import claims_as_markdown, claims_as_text, error_statement, verdict_counts
+from brmdp.analysis.summary import (
+    claims_as_markdown,
+    claims_as_text,
+    error_statement,
+    verdict_counts,
+)
 from brmdp.envs import riverswim
 from brmdp.experiments import ALL, EXPERIMENTS, CaseRecords
 from oracles import analysis as oracle
@@ -38,7 +46,10 @@ def made_up(
     seconds=1.0,
     runs=RUNS,
 ):
-    """Runs with the given regret per step and its growth T^p, reward from a part of the steps on, and shares of states."""
+    """Runs with the given regret per step and its growth T^p.
+
+    Reward from a part of the steps on, and shares of states.
+    """
     rng = np.random.default_rng(seed)
     case = dataclasses.replace(case, steps=STEPS, shown_steps=min(case.shown_steps, SHOWN))
     shown = case.shown_steps
@@ -51,7 +62,9 @@ def made_up(
         state = np.where(rng.random(shape) < holes, 5, np.where(rng.random(shape) < shortcut, 2, 0))
     else:
         place = rng.random(shape)
-        state = np.where(place < left, 0, np.where(place < left + right, n_states - 1, n_states // 2))
+        state = np.where(
+            place < left, 0, np.where(place < left + right, n_states - 1, n_states // 2)
+        )
     times = np.arange(0, STEPS, 200)
     return CaseRecords(
         case=case,
@@ -90,12 +103,20 @@ LONG_RIVER = {name: RIVER[name] for name in ("aq-brmdp", "continuing-psrl")} | {
 }
 LAKE = {
     "aq-brmdp": {"regret": 0.1, "robust": 0.01, "holes": 0.1, "shortcut": 0.02, "quantile": 0.3},
-    "continuing-psrl": {"regret": 0.5, "robust": 0.1, "holes": 0.4, "shortcut": 0.2, "quantile": 0.1},
+    "continuing-psrl": {
+        "regret": 0.5,
+        "robust": 0.1,
+        "holes": 0.4,
+        "shortcut": 0.2,
+        "quantile": 0.1,
+    },
     "brmdp-0.1": {"regret": 0.3, "robust": 0.02, "holes": 0.1, "shortcut": 0.02, "quantile": 0.2},
     "brmdp-0.3": {"regret": 0.2, "robust": 0.02, "holes": 0.1, "shortcut": 0.02, "quantile": 0.2},
     "brmdp-0.5": {"regret": 0.4, "robust": 0.02, "holes": 0.1, "shortcut": 0.02, "quantile": 0.2},
 }
-TABLE = {f"aq-brmdp-delta-{delta}": {"regret": regret / SHOWN} for delta, regret in DELTA_TABLE.items()}
+TABLE = {
+    f"aq-brmdp-delta-{delta}": {"regret": regret / SHOWN} for delta, regret in DELTA_TABLE.items()
+}
 
 PAPER = {
     "riverswim-6": RIVER,
@@ -109,7 +130,8 @@ PAPER = {
 def exchanged(story, *pairs, **changes):
     swap = dict(pairs) | {second: first for first, second in pairs}
     return {
-        name: story[swap.get(name, name)] | changes.get(name.replace("-", "_").replace(".", ""), {}) for name in story
+        name: story[swap.get(name, name)] | changes.get(name.replace("-", "_").replace(".", ""), {})
+        for name in story
     }
 
 
@@ -138,7 +160,7 @@ REVERSE = {
 REVERSE["frozenlake-0.9"] = REVERSE["frozenlake-0.7"]
 
 
-# --- the rules ---------------------------------------------------------------------------------------------------------
+# --- the rules ------------------------------------------------------------------------------------
 
 
 def spread(low, high, runs=6):
@@ -150,7 +172,16 @@ def spread(low, high, runs=6):
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(-3.0, -1.0), (1.0, 3.0), (-1.0, 2.0), (-0.1, 0.1), (-0.1, 0.6), (0.6, 0.9), (-9.0, 9.0), (-9.0, -0.4)],
+    [
+        (-3.0, -1.0),
+        (1.0, 3.0),
+        (-1.0, 2.0),
+        (-0.1, 0.1),
+        (-0.1, 0.6),
+        (0.6, 0.9),
+        (-9.0, 9.0),
+        (-9.0, -0.4),
+    ],
 )
 def test_rules_agree_with_the_plain_ones(low, high):
     found = estimate(spread(low, high))
@@ -166,9 +197,14 @@ def test_a_difference_of_exactly_nothing_is_not_resolved_either_way():
     assert Region.around(0.0, 0.1).judge(nothing) is Verdict.NOT_RESOLVED
 
 
-@pytest.mark.parametrize("samples", [np.full(100, -5.0), np.full(100, 0.1) + 0.2, -5.0 + 1e-15 * np.arange(100)])
+@pytest.mark.parametrize(
+    "samples", [np.full(100, -5.0), np.full(100, 0.1) + 0.2, -5.0 + 1e-15 * np.arange(100)]
+)
 def test_equal_runs_resolve_nothing_but_certain_numbers_do(samples):
-    """Up to rounding: a hundred equal runs leave no spread to judge by; a number that is no average needs none."""
+    """Up to rounding: a hundred equal runs leave no spread to judge by.
+
+    A number that is no average needs none.
+    """
     found = estimate(samples)
     for region in (Region(high=1.0), Region.around(float(samples[0]), 1.0), Region(low=7.0)):
         judged = JudgedComparison.of("x", "q", found, region)
@@ -178,7 +214,10 @@ def test_equal_runs_resolve_nothing_but_certain_numbers_do(samples):
     assert Region(high=0.0).judge(certain(-5.0, 100)) is Verdict.REPRODUCED
     assert Region(low=0.0).judge(certain(-5.0, 100)) is Verdict.CONTRADICTED
     # an interval without width from elsewhere is not trusted either
-    assert Region(high=0.0).judge(dataclasses.replace(certain(-5.0, 100), exact=False)) is Verdict.NOT_RESOLVED
+    assert (
+        Region(high=0.0).judge(dataclasses.replace(certain(-5.0, 100), exact=False))
+        is Verdict.NOT_RESOLVED
+    )
 
 
 def test_equal_shares_are_judged_by_what_their_range_leaves_open():
@@ -244,7 +283,7 @@ def test_closeness_rule_errs_rarely_at_the_margin():
     assert rates[Verdict.REPRODUCED] < 0.025 + 4 * np.sqrt(0.025 * 0.975 / 4000)
 
 
-# --- claims about claims -----------------------------------------------------------------------------------------------
+# --- claims about claims --------------------------------------------------------------------------
 
 
 def test_every_paper_experiment_has_claims_and_every_claim_its_cases():
@@ -261,12 +300,19 @@ def test_every_paper_experiment_has_claims_and_every_claim_its_cases():
 
 
 def test_identifiers_are_unique_but_for_statements_over_several_experiments():
-    identifiers = [claim.identifier for claims in CLAIMS.values() for claim in claims if not claim.somewhere_in]
+    identifiers = [
+        claim.identifier for claims in CLAIMS.values() for claim in claims if not claim.somewhere_in
+    ]
     assert len(identifiers) == len(set(identifiers))
 
 
 def test_reductions_are_those_of_the_table():
-    papers = [c.paper for claim in CLAIMS["delta-sensitivity"] for c in claim.comparisons if c.paper is not None]
+    papers = [
+        c.paper
+        for claim in CLAIMS["delta-sensitivity"]
+        for c in claim.comparisons
+        if c.paper is not None
+    ]
     assert papers == [297.2396, 291.4018, 287.7603, 1.96, 3.19]
 
 
@@ -316,7 +362,7 @@ def test_methods_are_measured_not_judged():
     assert float(seconds.estimate.mean) == pytest.approx(20.0, rel=0.05)
 
 
-# --- several comparisons, several experiments --------------------------------------------------------------------------
+# --- several comparisons, several experiments -----------------------------------------------------
 
 
 def both(first, second):
@@ -325,7 +371,11 @@ def both(first, second):
     for experiment, story in (("frozenlake-0.7", first), ("frozenlake-0.9", second)):
         if story is not None:
             judged += judge(CLAIMS[experiment], experiment, told(experiment, story))
-    (claim,) = (claim for claim in merged(judged) if claim.identifier == "frozenlake/0.1-not-always-below-0.3")
+    (claim,) = (
+        claim
+        for claim in merged(judged)
+        if claim.identifier == "frozenlake/0.1-not-always-below-0.3"
+    )
     return claim
 
 
@@ -351,8 +401,12 @@ def test_verdict_is_that_of_the_worst_comparison():
     ):
         (claim,) = judge([Claim("x", "says", "test", comparisons)], "frozenlake-0.7", records)
         assert claim.verdict is verdict
-        assert [c.verdict for c in claim.comparisons].count(Verdict.REPRODUCED) == comparisons.count(good)
-    assert claim.comparisons[1].numbers() == "0 in every run; claimed above 0; no spread to judge by"
+        assert [c.verdict for c in claim.comparisons].count(
+            Verdict.REPRODUCED
+        ) == comparisons.count(good)
+    assert (
+        claim.comparisons[1].numbers() == "0 in every run; claimed above 0; no spread to judge by"
+    )
 
 
 def test_what_is_missing_is_said():
@@ -360,8 +414,14 @@ def test_what_is_missing_is_said():
     records["brmdp-0.3"] = dataclasses.replace(records["brmdp-0.3"], robust_regret=None)
     for comparison, note in (
         (Comparison(TRUE_REGRET, "aq-brmdp", "nobody", claimed=BELOW_ZERO), "no runs of nobody"),
-        (Comparison(TRUE_REGRET, "nobody", operation="value", claimed=BELOW_ZERO), "no runs of nobody"),
-        (Comparison(ROBUST_REGRET, "aq-brmdp", "brmdp-0.3", claimed=BELOW_ZERO), "not recorded for brmdp-0.3"),
+        (
+            Comparison(TRUE_REGRET, "nobody", operation="value", claimed=BELOW_ZERO),
+            "no runs of nobody",
+        ),
+        (
+            Comparison(ROBUST_REGRET, "aq-brmdp", "brmdp-0.3", claimed=BELOW_ZERO),
+            "not recorded for brmdp-0.3",
+        ),
     ):
         found = comparison.judge("x", records)
         assert found.verdict is Verdict.NOT_RESOLVED
@@ -372,7 +432,9 @@ def test_what_is_missing_is_said():
 
 def test_numbers_of_a_comparison_are_those_of_the_oracle():
     records = told("delta-sensitivity", TABLE)
-    first, second = (records[f"aq-brmdp-delta-{delta}"].true_regret[:, :SHOWN].sum(axis=1) for delta in (5, 10))
+    first, second = (
+        records[f"aq-brmdp-delta-{delta}"].true_regret[:, :SHOWN].sum(axis=1) for delta in (5, 10)
+    )
     names = ("aq-brmdp-delta-10", "aq-brmdp-delta-5")
     wanted = {
         "difference": oracle.interval(second - first),
@@ -385,18 +447,26 @@ def test_numbers_of_a_comparison_are_those_of_the_oracle():
         np.testing.assert_allclose([found.mean, found.low, found.high], numbers, rtol=1e-8)
 
 
-# --- how often a verdict is wrong --------------------------------------------------------------------------------------
+# --- how often a verdict is wrong -----------------------------------------------------------------
 
 
 def claim_of(columns, region=BELOW_ZERO, measured=()):
     """A judged claim of one comparison per column, and of others that are only measured."""
-    judged = [JudgedComparison.of("x", f"q{i}", estimate(column), region) for i, column in enumerate(columns)]
-    only = [JudgedComparison.of("x", f"m{i}", estimate(column)) for i, column in enumerate(measured)]
+    judged = [
+        JudgedComparison.of("x", f"q{i}", estimate(column), region)
+        for i, column in enumerate(columns)
+    ]
+    only = [
+        JudgedComparison.of("x", f"m{i}", estimate(column)) for i, column in enumerate(measured)
+    ]
     return JudgedClaim("x", "says", "test", (*judged, *only))
 
 
 def test_intervals_of_a_claim_hold_jointly():
-    """Each of m comparisons has confidence 1 − 0.05/m, whatever is measured beside them; numbers without chance need none."""
+    """Each of m comparisons has confidence 1 − 0.05/m, whatever is measured beside them.
+
+    Numbers without chance need none.
+    """
     samples = np.random.default_rng(3).gamma(2.0, size=(4, 30)) - 2.0
     claim = claim_of(samples, measured=samples[:2])
     for comparison, column in zip(claim.comparisons[:4], samples, strict=True):
@@ -421,7 +491,10 @@ def test_intervals_of_a_claim_hold_jointly():
 def test_shares_are_corrected_by_the_same_rule():
     happened = np.arange(50) < 41
     claim = JudgedClaim(
-        "x", "", "", tuple(JudgedComparison.of("x", "q", proportion(happened), ABOVE_ZERO) for _ in "ab")
+        "x",
+        "",
+        "",
+        tuple(JudgedComparison.of("x", "q", proportion(happened), ABOVE_ZERO) for _ in "ab"),
     )
     exact = stats.binomtest(41, 50).proportion_ci(0.975, method="exact")
     found = claim.comparisons[0].estimate
@@ -435,20 +508,27 @@ def test_claims_over_several_experiments_are_corrected_over_all_of_them():
 
 
 def test_a_true_claim_of_ten_comparisons_is_rarely_contradicted():
-    """All ten true, by the smallest margin: one interval in twenty of each would contradict a quarter of such claims."""
+    """All ten true, by the smallest margin.
+
+    One interval in twenty of each would contradict a quarter of such claims.
+    """
     rng = np.random.default_rng(8)
     wrong, alone = 0, 0
     for _ in range(150):
         samples = rng.normal(size=(10, 20))
         wrong += claim_of(samples).verdict is Verdict.CONTRADICTED
-        alone += any(BELOW_ZERO.judge(estimate(column)) is Verdict.CONTRADICTED for column in samples)
+        alone += any(
+            BELOW_ZERO.judge(estimate(column)) is Verdict.CONTRADICTED for column in samples
+        )
     assert alone > 0.1 * 150
     assert wrong <= 0.025 * 150 + 3 * np.sqrt(0.025 * 0.975 * 150)
 
 
 def test_error_rate_is_said():
     rng = np.random.default_rng(9)
-    certainly = JudgedClaim("y", "", "", (JudgedComparison.of("x", "q", certain(0.0, 9), Region(high=0.5)),))
+    certainly = JudgedClaim(
+        "y", "", "", (JudgedComparison.of("x", "q", certain(0.0, 9), Region(high=0.5)),)
+    )
     claims = [*(claim_of(rng.normal(size=(2, 9))) for _ in range(30)), certainly]
     assert "30 claims are judged" in error_statement(claims)
     assert "up to 1.5 wrong verdicts" in error_statement(claims)
@@ -457,7 +537,10 @@ def test_error_rate_is_said():
 
 
 def test_what_would_undo_a_verdict():
-    """100 runs miss a group of 2.95 % with probability 0.05: where it must lie to bring the mean to the border."""
+    """100 runs miss a group of 2.95 % with probability 0.05.
+
+    Where it must lie to bring the mean to the border.
+    """
     share = 1.0 - 0.05**0.01
     samples = np.random.default_rng(10).normal(-10.0, 4.0, size=100)
     found = JudgedComparison.of("x", "q", estimate(samples), BELOW_ZERO)
@@ -500,7 +583,9 @@ def test_distance_from_the_paper_is_in_standard_errors():
 def test_a_measure_of_ones_own():
     records = told("frozenlake-0.7", LAKE)
     longest = Measure("longest stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
-    found = Comparison(longest, "aq-brmdp", operation="value", claimed=Region(low=0.0)).judge("x", records)
+    found = Comparison(longest, "aq-brmdp", operation="value", claimed=Region(low=0.0)).judge(
+        "x", records
+    )
     assert found.quantity == "aq-brmdp: longest stay in 600 steps"
     assert found.verdict is Verdict.REPRODUCED
 

@@ -52,8 +52,11 @@ def no_report(monkeypatch):
 
 
 COMMAND = (sys.executable, Path(sys.executable).with_name("brmdp"))
-"""As installed. Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough) would end that
-by the signal itself, after all is said and done. A shell sees 130 either way."""
+"""As installed.
+
+Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough)
+would end that by the signal itself, after all is said and done. A shell sees 130 either way.
+"""
 
 
 def command(*arguments, **options):
@@ -68,7 +71,7 @@ def command(*arguments, **options):
     )
 
 
-# --- what it does ----------------------------------------------------------------------------------------------
+# --- what it does ---------------------------------------------------------------------------------
 
 
 def test_list(capsys):
@@ -81,7 +84,15 @@ def test_list(capsys):
         "frozenlake-0.9",
         "delta-sensitivity",
         "quantile-methods",
-        *("coverage", "examples", "normality", "optimism", "lemmas", "bayesian-regret", "continuous"),
+        *(
+            "coverage",
+            "examples",
+            "normality",
+            "optimism",
+            "lemmas",
+            "bayesian-regret",
+            "continuous",
+        ),
         "all",
     ]
     assert "RiverSwim-6: 5 cases, 4500 steps" in lines[0]
@@ -100,7 +111,18 @@ def test_run_a_sweep_and_run_it_again(no_report, capsys):
 
 
 def test_reproduce_with_all_options(no_report, capsys):
-    options = ["--runs", "1", "--steps", "20", "--workers", "1", "--out", "there", "--method", "saddlepoint"]
+    options = [
+        "--runs",
+        "1",
+        "--steps",
+        "20",
+        "--workers",
+        "1",
+        "--out",
+        "there",
+        "--method",
+        "saddlepoint",
+    ]
     assert cli.main(["reproduce", "riverswim-6", *options]) == 0
     store = Store.at("there/riverswim-6")
     assert store.experiment.case("aq-brmdp").agent_parameters["method"] == "saddlepoint"
@@ -156,13 +178,15 @@ def test_status(no_report, capsys):
     ]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["reproduce", "--help"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["reproduce", "--help"], ["run", "--help"], ["--version"]]
+)
 def test_help(arguments, capsys):
     assert cli.main(arguments) == 0
     assert capsys.readouterr().out
 
 
-# --- what it cannot do -----------------------------------------------------------------------------------------
+# --- what it cannot do ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -179,25 +203,49 @@ def test_help(arguments, capsys):
         (["reproduce", "riverswim-6", "--runs", "1.9"], '--runs: unable to convert "1.9" into int'),
         (["reproduce", "riverswim-6", "--runs", "1e9"], '--runs: unable to convert "1e9" into int'),
         (["reproduce", "riverswim-6", "--runs", "9" * 5000], '--runs: unable to convert "999'),
-        (["reproduce", "riverswim-6", "--runs", "1000000000"], "runs must be at most 100,000; got 1,000,000,000"),
-        (["reproduce", "all", "--runs", "1000000000"], "runs must be at most 100,000; got 1,000,000,000"),
+        (
+            ["reproduce", "riverswim-6", "--runs", "1000000000"],
+            "runs must be at most 100,000; got 1,000,000,000",
+        ),
+        (
+            ["reproduce", "all", "--runs", "1000000000"],
+            "runs must be at most 100,000; got 1,000,000,000",
+        ),
         (
             ["reproduce", "normality", "--runs", "99999"],
             "runs of all cases must be at most 1,000,000 together; got 1,6",
         ),
-        (["reproduce", "riverswim-6", "--steps", "1000000000"], "steps must be at most 10,000,000; got 1,000,000,000"),
-        (["reproduce", "riverswim-6", "--workers", "1000000"], "workers must be at most 1,024; got 1,000,000"),
+        (
+            ["reproduce", "riverswim-6", "--steps", "1000000000"],
+            "steps must be at most 10,000,000; got 1,000,000,000",
+        ),
+        (
+            ["reproduce", "riverswim-6", "--workers", "1000000"],
+            "workers must be at most 1,024; got 1,000,000",
+        ),
         (["report", "nowhere"], "nowhere holds no experiment"),
         (["reproduce", "riverswim-6", "--steps", "0"], "steps must be a positive integer; got 0"),
-        (["reproduce", "riverswim-6", "--workers", "0"], "workers must be a positive integer; got 0"),
+        (
+            ["reproduce", "riverswim-6", "--workers", "0"],
+            "workers must be a positive integer; got 0",
+        ),
         (
             ["reproduce", "riverswim-6", "--method", "exakt"],
             "unknown method 'exakt'; did you mean 'exact'? valid: exact, ",
         ),
         (["reproduce", "riverswim-6", "--run", "3"], "Did you mean --runs?"),
-        (["reproduce", "riverswim-6", "--out", "sweep.toml"], "sweep.toml/riverswim-6: Not a directory"),
-        (["reproduce", "quantile-methods", "--method", "exact"], "method cannot be chosen for quantile-methods"),
-        (["reproduce", "riverswim-6", "--workers", "2", "--cluster", "tcp://x:1"], "workers and cluster exclude"),
+        (
+            ["reproduce", "riverswim-6", "--out", "sweep.toml"],
+            "sweep.toml/riverswim-6: Not a directory",
+        ),
+        (
+            ["reproduce", "quantile-methods", "--method", "exact"],
+            "method cannot be chosen for quantile-methods",
+        ),
+        (
+            ["reproduce", "riverswim-6", "--workers", "2", "--cluster", "tcp://x:1"],
+            "workers and cluster exclude",
+        ),
         (["run", "none.toml"], "none.toml cannot be read: No such file or directory"),
         (["run", "sweep.toml", "--steps", "-1"], "steps must be a positive integer; got -1"),
         (["status", "nowhere"], "nowhere holds no experiment"),
@@ -218,15 +266,30 @@ def test_one_clear_line(arguments, message, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("runs = 3", "runs = "), "sweep.toml is not valid TOML: Invalid value (at line 3, column 8)"),
-        (("delta = 5", "delta = -5"), "sweep.toml: case 'aq-brmdp': delta must be a positive finite number; got -5"),
+        (
+            ("runs = 3", "runs = "),
+            "sweep.toml is not valid TOML: Invalid value (at line 3, column 8)",
+        ),
+        (
+            ("delta = 5", "delta = -5"),
+            "sweep.toml: case 'aq-brmdp': delta must be a positive finite number; got -5",
+        ),
         (("delta = 5", "delta = 5\nfloor = 1"), "floor must lie strictly between 0 and 1; got 1"),
-        (("runs = 3", "runs = 3\ntitle = 2026-11-17"), "title must be text; got datetime.date(2026, 11, 17)"),
+        (
+            ("runs = 3", "runs = 3\ntitle = 2026-11-17"),
+            "title must be text; got datetime.date(2026, 11, 17)",
+        ),
         (("runs = 3", "runs = 3\ntitle = 0"), "title must be text; got 0"),
-        (("runs = 3", 'runs = 3\ntitle = "\\u001b[2J"'), "title must have no control characters; got '\\x1b[2J'"),
+        (
+            ("runs = 3", 'runs = 3\ntitle = "\\u001b[2J"'),
+            "title must have no control characters; got '\\x1b[2J'",
+        ),
         (("runs = 3", "runs = 1.9"), "runs must be a positive integer; got 1.9"),
         (("runs = 3", "runs = 1000000000"), "runs must be at most 100,000"),
-        (("runs = 3", f"runs = 3\nseed = {'[' * 5000}1{']' * 5000}"), "sweep.toml is nested too deeply"),
+        (
+            ("runs = 3", f"runs = 3\nseed = {'[' * 5000}1{']' * 5000}"),
+            "sweep.toml is nested too deeply",
+        ),
         (
             ('"small"', f'"{"s" * 300}"'),
             "name of an experiment must take at most 200 bytes in the name of a file; got 300",
@@ -254,7 +317,9 @@ def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch
     assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("brmdp: results/small/summary.md cannot be written: ")
-    assert last.endswith("Runs are intact; remove the cause, and `brmdp report` writes the report anew")
+    assert last.endswith(
+        "Runs are intact; remove the cause, and `brmdp report` writes the report anew"
+    )
     assert not [path for path in Path("results/small").iterdir() if "unfinished" in path.name]
     Path("results/small/summary.md").rmdir()
 
@@ -264,7 +329,10 @@ def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         assert cli.main(["report", "results"]) == 1
-    assert "results/small/summary.json cannot be written: No space left on device" in capsys.readouterr().err
+    assert (
+        "results/small/summary.json cannot be written: No space left on device"
+        in capsys.readouterr().err
+    )
     assert cli.main(["report", "results"]) == 0
     assert "aq-brmdp" in capsys.readouterr().out
     assert Path("results/small/summary.md").is_file()
@@ -344,21 +412,31 @@ def test_what_was_said_before_a_failure_is_kept(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "find_stores", broken)
     assert cli.main(["status", "results"]) == 1
-    assert capsys.readouterr() == ("the first half\n", "brmdp: [Errno 5] Input/output error: 'somewhere'\n")
+    assert capsys.readouterr() == (
+        "the first half\n",
+        "brmdp: [Errno 5] Input/output error: 'somewhere'\n",
+    )
 
 
 def test_output_may_be_closed():
-    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *COMMAND, "list"], stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "list"], stderr=subprocess.PIPE, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.filterwarnings("ignore:os.fork.. was called")  # by preexec_fn, just before an exec: not what JAX fears
+@pytest.mark.filterwarnings(
+    "ignore:os.fork.. was called"
+)  # by preexec_fn, just before an exec: not what JAX fears
 @pytest.mark.parametrize("finished", [0, 2])
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     """While workers are starting and kernels being loaded, and when runs are under way."""
-    Path("sweep.toml").write_text(SWEEP.replace("runs = 3", "runs = 200").replace("steps = 40", "steps = 300"))
-    # in its own group, to which a terminal would send the signal: workers get it, too; shells ignore it in the background
+    Path("sweep.toml").write_text(
+        SWEEP.replace("runs = 3", "runs = 200").replace("steps = 40", "steps = 300")
+    )
+    # in its own group, to which a terminal would send the signal: workers get it, too; shells
+    # ignore it in the background
     done = command(
         *("run", "sweep.toml", "--workers", workers),
         start_new_session=True,
@@ -367,7 +445,10 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     folder = Path("results/small")
     try:
         deadline = time.monotonic() + 60
-        while not (folder / "experiment.json").exists() or len(list(folder.glob("runs/[!.]*"))) < finished:
+        while (
+            not (folder / "experiment.json").exists()
+            or len(list(folder.glob("runs/[!.]*"))) < finished
+        ):
             assert time.monotonic() < deadline
             assert done.poll() is None
             time.sleep(0.02)
@@ -377,7 +458,10 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
         done.kill()
     assert done.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1] == "brmdp: stopped. Finished runs are kept; the same command goes on from there"
+    assert (
+        err.splitlines()[-1]
+        == "brmdp: stopped. Finished runs are kept; the same command goes on from there"
+    )
     assert "Traceback" not in err
     kept = {path: path.stat().st_mtime_ns for path in folder.glob("runs/*")}
     assert finished <= len(kept) < 400
@@ -388,7 +472,9 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
 
 @pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich"])
 def test_missing_packages_are_named(package):
-    hidden = f"import sys; sys.modules[{package!r}] = None; from brmdp.cli import main; sys.exit(main())"
+    hidden = (
+        f"import sys; sys.modules[{package!r}] = None; from brmdp.cli import main; sys.exit(main())"
+    )
     done = subprocess.run(
         [sys.executable, "-c", hidden, "run", "sweep.toml", "--workers", "1"],
         capture_output=True,

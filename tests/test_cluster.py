@@ -28,7 +28,9 @@ STARTING = 60.0
 
 
 def dask(*arguments, folder, first_on_path=""):
-    path = os.pathsep.join((str(first_on_path), str(Path(__file__).parent), str(Path(brmdp.__file__).parents[1])))
+    path = os.pathsep.join(
+        (str(first_on_path), str(Path(__file__).parent), str(Path(brmdp.__file__).parents[1]))
+    )
     environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(folder)}
     # whatever warns in there is none of this process's business
     environment.pop("PYTHONWARNINGS", None)
@@ -43,9 +45,20 @@ def dask(*arguments, folder, first_on_path=""):
 
 @contextmanager
 def scheduler_in(folder):
-    """A scheduler: its address, the options of a worker that joins it, and the list of processes to be ended."""
+    """A scheduler: its address, the options of a worker that joins it.
+
+    And the list of processes to be ended.
+    """
     file = folder / "scheduler.json"
-    scheduler = ("distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0")
+    scheduler = (
+        "distributed.cli.dask_scheduler",
+        "--scheduler-file",
+        str(file),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+    )
     processes = [dask(*scheduler, "--dashboard-address", "127.0.0.1:0", folder=folder)]
     try:
         deadline = time.monotonic() + STARTING
@@ -53,7 +66,14 @@ def scheduler_in(folder):
             assert time.monotonic() < deadline
             assert processes[0].poll() is None
             time.sleep(0.1)
-        worker = ("distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-dashboard")
+        worker = (
+            "distributed.cli.dask_worker",
+            "--scheduler-file",
+            str(file),
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+        )
         yield json.loads(file.read_text())["address"], worker, processes
     finally:
         for process in reversed(processes):
@@ -71,7 +91,10 @@ def end(process):
 
 @pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory):
-    """Address of a scheduler with two workers of one thread each, one with a nanny and one without; and the processes."""
+    """Address of a scheduler with two workers of one thread each.
+
+    One with a nanny and one without; and the processes.
+    """
     folder = tmp_path_factory.mktemp("cluster")
     with scheduler_in(folder) as (address, worker, processes):
         processes += [dask(*worker, folder=folder), dask(*worker, "--no-nanny", folder=folder)]
@@ -92,7 +115,10 @@ def test_a_cluster_gives_the_same_bits_and_resumes(dask_cluster, tmp_path):
 
     with cluster_executor(address) as executor:
         more = run_experiment(TINY.adjusted(runs=4), tmp_path / "there", executor=executor)
-    assert more.digest() == run_experiment(TINY.adjusted(runs=4), tmp_path / "alone", workers=1).digest()
+    assert (
+        more.digest()
+        == run_experiment(TINY.adjusted(runs=4), tmp_path / "alone", workers=1).digest()
+    )
 
 
 def test_the_command_line_computes_on_a_cluster(dask_cluster, tmp_path, monkeypatch, capsys):
@@ -115,13 +141,20 @@ def test_a_run_has_one_thread_on_a_cluster_and_leaves_no_limit(dask_cluster):
 
 
 def limits():
-    """In a worker: threads of a backup and of linear algebra, and the variable that sets the former."""
+    """In a worker: threads of a backup and of linear algebra.
+
+    And the variable that sets the former.
+    """
     import threadpoolctl
 
     from brmdp.risk.threads import thread_count
 
     libraries = [library["num_threads"] for library in threadpoolctl.threadpool_info()]
-    return {"backups": thread_count(), "libraries": libraries, "variable": os.environ.get("BRMDP_NUM_THREADS")}
+    return {
+        "backups": thread_count(),
+        "libraries": libraries,
+        "variable": os.environ.get("BRMDP_NUM_THREADS"),
+    }
 
 
 def test_workers_with_other_code_are_refused_before_anything_runs(dask_cluster, monkeypatch):
@@ -130,7 +163,8 @@ def test_workers_with_other_code_are_refused_before_anything_runs(dask_cluster, 
     monkeypatch.setattr(cluster, "identity", lambda: ours)
     with (
         pytest.raises(
-            ExperimentError, match=r"would not compute what this machine does: tcp://.* has brmdp .*, not 99\.0"
+            ExperimentError,
+            match=r"would not compute what this machine does: tcp://.* has brmdp .*, not 99\.0",
         ),
         cluster_executor(address),
     ):
@@ -166,7 +200,10 @@ sys.meta_path.insert(0, Finder)
 
 
 def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster, tmp_path):
-    """A worker without brmdp that joins after us computes for others; the first run that it gets ends ours, naming it."""
+    """A worker without brmdp that joins after us computes for others.
+
+    The first run that it gets ends ours, naming it.
+    """
     address, processes = dask_cluster
     with cluster_executor(address) as executor:
         run_experiment(TINY.adjusted(runs=1), tmp_path / "there", executor=executor)
@@ -178,11 +215,16 @@ def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster
         try:
             assert client.run_on_scheduler(plugins) == []
             client.wait_for_workers(3, timeout=STARTING)
-            assert client.submit(abs, -7, workers=["plain"], pure=False).result(timeout=STARTING) == 7
+            assert (
+                client.submit(abs, -7, workers=["plain"], pure=False).result(timeout=STARTING) == 7
+            )
             executor._executor = client.get_executor(pure=False, workers=["plain"])
             with pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"):
                 run_experiment(tiny(runs=30), tmp_path / "late", executor=executor)
-            with pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"), cluster_executor(address):
+            with (
+                pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"),
+                cluster_executor(address),
+            ):
                 pass
         finally:
             end(plain)
@@ -191,7 +233,9 @@ def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster
 def plugins(dask_scheduler):
     own = ("shuffle", "stimulus")  # of Dask itself
     return [
-        name for name in (*dask_scheduler.worker_plugins, *dask_scheduler.nanny_plugins) if not name.startswith(own)
+        name
+        for name in (*dask_scheduler.worker_plugins, *dask_scheduler.nanny_plugins)
+        if not name.startswith(own)
     ]
 
 
@@ -199,11 +243,15 @@ def test_a_scheduler_without_workers(tmp_path, capsys):
     with scheduler_in(tmp_path) as (address, _, _):
         said = []
         with (
-            pytest.raises(ExperimentError, match=rf"the Dask scheduler at {address} had no workers for 1 s"),
+            pytest.raises(
+                ExperimentError, match=rf"the Dask scheduler at {address} had no workers for 1 s"
+            ),
             cluster_executor(address, patience=1.0, on_message=said.append),
         ):
             pass
-        assert said[1:] == [f"the Dask scheduler at {address} has no workers; waiting for one, 1 s at most"]
+        assert said[1:] == [
+            f"the Dask scheduler at {address} has no workers; waiting for one, 1 s at most"
+        ]
 
 
 def test_a_worker_of_the_cluster_dies(dask_cluster, tmp_path):
@@ -234,7 +282,13 @@ def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path):
         pytest.raises(ExperimentError, match=r"had no workers for 1 s\. Finished runs are kept"),
         cluster_executor(address, patience=1.0) as executor,
     ):
-        run_experiment(tiny(runs=8, steps=100), tmp_path, executor=executor, on_progress=kill, on_message=said.append)
+        run_experiment(
+            tiny(runs=8, steps=100),
+            tmp_path,
+            executor=executor,
+            on_progress=kill,
+            on_message=said.append,
+        )
     assert said[-1] == f"all workers of {address} are gone; waiting for others, 1 s at most"
 
 
@@ -244,7 +298,10 @@ def test_the_scheduler_dies(dask_cluster, tmp_path):
     worker = dask(*processes[1].args[2:], folder=tmp_path)
     try:
         with (
-            pytest.raises(ExperimentError, match=rf"connection to the Dask scheduler at {address} is lost.*are kept"),
+            pytest.raises(
+                ExperimentError,
+                match=rf"connection to the Dask scheduler at {address} is lost.*are kept",
+            ),
             cluster_executor(address) as executor,
         ):
             run_experiment(
@@ -260,24 +317,34 @@ def test_the_scheduler_dies(dask_cluster, tmp_path):
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "not an address", "tcp://", ""])
 def test_no_scheduler_is_a_clear_error(address, monkeypatch):
     monkeypatch.setattr("brmdp.experiments.cluster.CONNECTING", "1s")
-    with pytest.raises(ExperimentError, match="no Dask scheduler answers at"), cluster_executor(address):
+    with (
+        pytest.raises(ExperimentError, match="no Dask scheduler answers at"),
+        cluster_executor(address),
+    ):
         pass
 
 
 def test_dask_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ExperimentError, match=r"pip install 'brmdp\[cluster\]'"), cluster_executor("tcp://127.0.0.1:9"):
+    with (
+        pytest.raises(ExperimentError, match=r"pip install 'brmdp\[cluster\]'"),
+        cluster_executor("tcp://127.0.0.1:9"),
+    ):
         pass
 
 
-@pytest.mark.parametrize(("reason", "said"), [(OSError(), "connection .* is lost"), (None, "cancelled our runs")])
+@pytest.mark.parametrize(
+    ("reason", "said"), [(OSError(), "connection .* is lost"), (None, "cancelled our runs")]
+)
 def test_lost_runs_may_be_known_before_the_lost_connection(reason, said):
     def sync(*_, **__):
         if reason is not None:
             raise reason
 
     scheduler = SimpleNamespace(ncores=None)
-    client = SimpleNamespace(status="running", sync=sync, scheduler=scheduler, get_executor=lambda **_: None)
+    client = SimpleNamespace(
+        status="running", sync=sync, scheduler=scheduler, get_executor=lambda **_: None
+    )
     error = cluster.ClusterExecutor(client, "tcp://somewhere", 1.0).loss()
     assert re.search(said, str(error))
 
@@ -316,6 +383,9 @@ def test_a_greeting_among_other_news_is_asked_for_again(failures, monkeypatch):
         with cluster._connected("tcp://127.0.0.1:1") as client:
             assert client is asked[-1]
     else:
-        with pytest.raises(ExperimentError, match="greeting"), cluster._connected("tcp://127.0.0.1:1"):
+        with (
+            pytest.raises(ExperimentError, match="greeting"),
+            cluster._connected("tcp://127.0.0.1:1"),
+        ):
             pass
     assert len(asked) == 3

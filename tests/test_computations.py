@@ -1,10 +1,22 @@
-"""Computations through the common runner and store: replications, fewer runs of a case, and bad input."""
+"""Computations through the common runner and store.
+
+Replications, fewer runs of a case, and bad input.
+"""
 
 import numpy as np
 import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
-from brmdp.experiments import Case, Computation, Experiment, Replication, Replications, Store, execute, run_experiment
+from brmdp.experiments import (
+    Case,
+    Computation,
+    Experiment,
+    Replication,
+    Replications,
+    Store,
+    execute,
+    run_experiment,
+)
 from brmdp.experiments.program import REQUIRED, Program
 from brmdp.experiments.programs import PROGRAMS
 
@@ -24,7 +36,9 @@ def dice(seed, throws, sides):
 @pytest.fixture(autouse=True)
 def _programs(monkeypatch):
     monkeypatch.setitem(PROGRAMS, "dice", Program(dice, {"throws": REQUIRED, "sides": 6}))
-    monkeypatch.setitem(PROGRAMS, "ragged", Program(lambda seed: {"a": np.ones(2), "b": np.ones(3)}, {}))
+    monkeypatch.setitem(
+        PROGRAMS, "ragged", Program(lambda seed: {"a": np.ones(2), "b": np.ones(3)}, {})
+    )
 
 
 def experiment(**changes):
@@ -32,13 +46,18 @@ def experiment(**changes):
         Computation("cube", "dice", {"throws": 5}),
         Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, most_runs=2),
     )
-    return Experiment(**({"name": "dicing", "title": "Dicing", "cases": cases, "runs": 4, "seed": 3} | changes))
+    return Experiment(
+        **({"name": "dicing", "title": "Dicing", "cases": cases, "runs": 4, "seed": 3} | changes)
+    )
 
 
 def test_replications_are_those_of_their_seeds_and_come_back_whole(tmp_path):
     counted = []
     store = run_experiment(
-        experiment(), tmp_path, workers=1, on_progress=lambda finished, wanted: counted.append((finished, wanted))
+        experiment(),
+        tmp_path,
+        workers=1,
+        on_progress=lambda finished, wanted: counted.append((finished, wanted)),
     )
     assert counted[-1] == (6, 6)
     found = store.records("cube")
@@ -94,15 +113,24 @@ def test_other_parameters_are_not_mixed(tmp_path):
     with pytest.raises(ExperimentError, match=r"other parameters.*throws is 5, asked for 6"):
         run_experiment(experiment(cases=other), tmp_path, workers=1)
     # how many runs of a case are wanted changes no result
-    more = (experiment().cases[0], Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, most_runs=3))
-    assert run_experiment(experiment(cases=more), tmp_path, workers=1).records("icosahedron").run.size == 3
+    more = (
+        experiment().cases[0],
+        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, most_runs=3),
+    )
+    assert (
+        run_experiment(experiment(cases=more), tmp_path, workers=1).records("icosahedron").run.size
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
     ("case", "message"),
     [
         (Computation("c", "dise", {}), "case 'c': unknown program 'dise'; did you mean 'dice'"),
-        (Computation("c", "dice", {"throw": 2}), "unknown parameter of dice 'throw'; did you mean 'throws'"),
+        (
+            Computation("c", "dice", {"throw": 2}),
+            "unknown parameter of dice 'throw'; did you mean 'throws'",
+        ),
         (Computation("c", "dice", {}), "case 'c': dice needs throws"),
     ],
 )
@@ -113,7 +141,9 @@ def test_what_cannot_be_computed_is_refused_before_anything_is(case, message, tm
 
 
 def test_columns_must_have_one_length():
-    with pytest.raises(InvalidInputError, match=r"columns of ragged must have one length; got \{'a': 2, 'b': 3\}"):
+    with pytest.raises(
+        InvalidInputError, match=r"columns of ragged must have one length; got \{'a': 2, 'b': 3\}"
+    ):
         execute(Computation("c", "ragged"), 1, 0)
 
 
@@ -127,14 +157,24 @@ def test_what_files_cannot_hold_is_refused():
 def test_steps_and_methods_are_for_interactions():
     with pytest.raises(InvalidInputError, match="steps cannot be chosen for dicing"):
         experiment().adjusted(steps=5)
-    with pytest.raises(InvalidInputError, match="method cannot be chosen for dicing, which takes no quantiles"):
+    with pytest.raises(
+        InvalidInputError, match="method cannot be chosen for dicing, which takes no quantiles"
+    ):
         experiment().adjusted(method="exact")
     assert experiment().adjusted(runs=9).runs == 9
 
 
 def test_fewer_runs_of_an_interaction(tmp_path):
     cases = tuple(
-        Case(name, "riverswim", "continuing-psrl", 0.9, 5, environment_parameters={"n": 3}, most_runs=most)
+        Case(
+            name,
+            "riverswim",
+            "continuing-psrl",
+            0.9,
+            5,
+            environment_parameters={"n": 3},
+            most_runs=most,
+        )
         for name, most in (("all", 0), ("few", 1))
     )
     store = run_experiment(Experiment("river", "River", cases, runs=3), tmp_path, workers=1)

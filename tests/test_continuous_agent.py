@@ -1,4 +1,7 @@
-"""The continuous agent: what it fits and how, bad input, files, and the same bits whatever the threads."""
+"""The continuous agent.
+
+What it fits and how, bad input, files, and the same bits whatever the threads.
+"""
 
 import copy
 import dataclasses
@@ -30,19 +33,33 @@ from oracles import continuous_targets
 from test_live_agents import StopAt
 
 DISCOUNT = 0.8
-SMALL = FittedQ(hidden=(16,), states=8, iterations=2, gradient_steps=3, first_rounds=3, draws=60, replay_capacity=30)
+SMALL = FittedQ(
+    hidden=(16,),
+    states=8,
+    iterations=2,
+    gradient_steps=3,
+    first_rounds=3,
+    draws=60,
+    replay_capacity=30,
+)
 COEFFICIENT = 20.0
 
 PRESETS = {
-    "aq-brmdp": lambda *parts, **more: continuous.aq_brmdp(*parts, coefficient=COEFFICIENT, epsilon=1e-3, **more),
-    "brmdp": lambda *parts, **more: continuous.brmdp(*parts, alpha=0.3, coefficient=COEFFICIENT, **more),
+    "aq-brmdp": lambda *parts, **more: continuous.aq_brmdp(
+        *parts, coefficient=COEFFICIENT, epsilon=1e-3, **more
+    ),
+    "brmdp": lambda *parts, **more: continuous.brmdp(
+        *parts, alpha=0.3, coefficient=COEFFICIENT, **more
+    ),
     "continuing-psrl": continuous.continuing_psrl,
     "posterior-mean": continuous.posterior_mean,
 }
 
 
 def preset(name, *, rng=5, **options):
-    return PRESETS[name](LakePosterior(), LakeModel(), DISCOUNT, **({"fitting": SMALL, "rng": rng} | options))
+    return PRESETS[name](
+        LakePosterior(), LakeModel(), DISCOUNT, **({"fitting": SMALL, "rng": rng} | options)
+    )
 
 
 class Walk:
@@ -66,7 +83,9 @@ class Walk:
 
 def draws_stream(agent):
     """Where the agent's draws come from: the stream of the measure, if it has one."""
-    return getattr(getattr(agent.risk, "method", agent.risk), "rng", agent._settled()[1].streams["own draws"])
+    return getattr(
+        getattr(agent.risk, "method", agent.risk), "rng", agent._settled()[1].streams["own draws"]
+    )
 
 
 def contents(agent):
@@ -77,7 +96,7 @@ def contents(agent):
     }
 
 
-# --- what it fits ------------------------------------------------------------------------------------------------------
+# --- what it fits ---------------------------------------------------------------------------------
 
 
 class Noted:
@@ -104,7 +123,11 @@ def test_every_preset_learns_and_begins_pseudo_episodes(name):
     assert agent.progress.steps == 25
     assert agent.progress.visits.sum() == 25
     # one transition may be out of the goal, and one blocked in a hole
-    assert 20 <= agent._settled()[1].latest.slip.sum() - 3 + agent._settled()[1].latest.mobility.sum() - 2 <= 25
+    assert (
+        20
+        <= agent._settled()[1].latest.slip.sum() - 3 + agent._settled()[1].latest.mobility.sum() - 2
+        <= 25
+    )
     assert agent.q_values([(0.5, 0.5)]).shape == (1, 4)
     assert agent.greedy(np.empty((0, 2))).shape == (0,)
     report = agent.report
@@ -163,14 +186,23 @@ def levels_of_the_paper(agent, previous, draws, states):
 
     def unsure(places):
         # sixteen at a time, for which it is compiled already
-        padded = np.float32(places)[np.arange(-(-len(places) // 16) * 16) % len(places)].reshape(-1, 16, 2)
-        sampled = [np.asarray(targets(agent.model, previous, some, draws, DISCOUNT)) for some in padded]
+        padded = np.float32(places)[np.arange(-(-len(places) // 16) * 16) % len(places)].reshape(
+            -1, 16, 2
+        )
+        sampled = [
+            np.asarray(targets(agent.model, previous, some, draws, DISCOUNT)) for some in padded
+        ]
         return np.concatenate(sampled)[: len(places)].astype(np.float64).std(axis=2)
 
     centres = unsure(agent.model.centres)
     return np.array(
         [
-            [continuous_targets.level(agent.episode, u, centres, bool(known), 10.0, 0.2, 0.95, 1e-3) for u in row]
+            [
+                continuous_targets.level(
+                    agent.episode, u, centres, bool(known), 10.0, 0.2, 0.95, 1e-3
+                )
+                for u in row
+            ]
             for row, known in zip(unsure(states), agent.model.known(states), strict=True)
         ]
     )
@@ -193,7 +225,12 @@ def test_all_presets_share_their_luck():
     streams = []
     for name in PRESETS:
         stored = preset(name).arrays()
-        streams.append({key: stored[key].tobytes() for key in ("learner.0", "training_stream", "restart_stream")})
+        streams.append(
+            {
+                key: stored[key].tobytes()
+                for key in ("learner.0", "training_stream", "restart_stream")
+            }
+        )
     assert all(found == streams[0] for found in streams)
     assert preset("brmdp", rng=6).arrays()["learner.0"].tobytes() != streams[0]["learner.0"]
 
@@ -274,7 +311,9 @@ def test_explain():
     reports = walk.agent.explain(state)
     places = np.tile(np.float32(state), (16, 1))
     fitted = walk.agent._record.plan
-    sampled = np.asarray(targets(walk.agent.model, fitted.learner.network, places, fitted.plan.draws, DISCOUNT))[0]
+    sampled = np.asarray(
+        targets(walk.agent.model, fitted.learner.network, places, fitted.plan.draws, DISCOUNT)
+    )[0]
     levels = walk.agent.levels([state])[0]
     assert [report.action for report in reports] == [0, 1, 2, 3]
     assert sum(report.chosen for report in reports) == 1
@@ -285,14 +324,16 @@ def test_explain():
         assert report.mean == pytest.approx(sampled[a].mean(), rel=1e-5)
         assert report.uncertainty == pytest.approx(sampled[a].std(), rel=1e-3)
         assert report.quantile == np.sort(sampled[a])[int(np.ceil(60 * report.level - 1e-9)) - 1]
-    with pytest.raises(InvalidInputError, match="quantile_level must lie strictly between 0 and 1; got 2"):
+    with pytest.raises(
+        InvalidInputError, match="quantile_level must lie strictly between 0 and 1; got 2"
+    ):
         walk.agent.explain(state, quantile_level=2)
     lower = walk.agent.explain(state, quantile_level=0.05)
     assert all(report.quantile == np.sort(sampled[report.action])[2] for report in lower)
     assert preset("continuing-psrl").explain(state)[0].level is None
 
 
-# --- bad input ---------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_a_network_that_diverges_stops_with_a_remedy():
@@ -305,7 +346,8 @@ def test_a_network_that_diverges_stops_with_a_remedy():
     walk.agent._record.plan = dataclasses.replace(fitted, learner=learner)
     before = contents(walk.agent)
     with pytest.raises(
-        ConvergenceError, match=r"NaN in pseudo-episode 3.*Lower learning_rate \(now 0.003\) or gradient_steps"
+        ConvergenceError,
+        match=r"NaN in pseudo-episode 3.*Lower learning_rate \(now 0.003\) or gradient_steps",
     ):
         walk.on(1)
     assert contents(walk.agent) == before
@@ -322,7 +364,9 @@ class Broken(LakeModel):
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "continuing-psrl"])
 def test_a_model_with_nan_stops_the_training(name):
     agent = PRESETS[name](LakePosterior(), Broken(), DISCOUNT, fitting=SMALL, rng=5)
-    with pytest.raises(ConvergenceError, match=r"became infinite or NaN in pseudo-episode 1.*targets in the model"):
+    with pytest.raises(
+        ConvergenceError, match=r"became infinite or NaN in pseudo-episode 1.*targets in the model"
+    ):
         agent.act((0.5, 0.5))
     assert agent.episode == 0
 
@@ -330,7 +374,9 @@ def test_a_model_with_nan_stops_the_training(name):
 @pytest.mark.slow
 def test_a_learning_rate_that_is_too_large_stops_the_training():
     agent = preset("continuing-psrl", fitting=FittedQ(learning_rate=1e30))
-    with pytest.raises(ConvergenceError, match=r"NaN in pseudo-episode 1.*Lower learning_rate \(now 1e\+30\)"):
+    with pytest.raises(
+        ConvergenceError, match=r"NaN in pseudo-episode 1.*Lower learning_rate \(now 1e\+30\)"
+    ):
         agent.act((0.5, 0.5))
     assert agent.episode == 0
     with pytest.raises(InvalidInputError, match="report is there once the agent has planned"):
@@ -408,7 +454,9 @@ class Sparing(LakePosterior):
 
 def test_a_belief_that_gives_fewer_draws():
     agent = PRESETS["brmdp"](Sparing(), LakeModel(), DISCOUNT, fitting=SMALL)
-    with pytest.raises(InvalidInputError, match=r"belief\.sample must give 60 draws when asked for 60; got 15"):
+    with pytest.raises(
+        InvalidInputError, match=r"belief\.sample must give 60 draws when asked for 60; got 15"
+    ):
         agent.act((0.5, 0.5))
 
 
@@ -418,15 +466,30 @@ def test_a_belief_that_gives_fewer_draws():
         ({"belief": LakePosterior}, "belief must have the methods of a ParametricBelief"),
         ({"belief": 3}, "belief must have the methods of a ParametricBelief; got 3"),
         ({"model": Unhashable()}, "model must be hashable"),
-        ({"model": Transposed()}, r"model.targets must have shape \(15, 4, 2\) .*; got \(15, 2, 4\)"),
+        (
+            {"model": Transposed()},
+            r"model.targets must have shape \(15, 4, 2\) .*; got \(15, 2, 4\)",
+        ),
         ({"model": "lake"}, "model must have the methods of a ParametricModel; got 'lake' without"),
         ({"discount": 1.0}, r"discount must lie in \[0, 1\); got 1.0"),
         ({"risk": brmdp.Quantile(0.2)}, "risk must use the method MonteCarlo"),
         ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=60, reuse=True))}, "without reuse"),
-        ({"risk": brmdp.Quantile([[0.2, 0.3]], brmdp.MonteCarlo(cap=60))}, "one level for all pairs"),
-        ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=61))}, "more than the 60 draws .* got up to 61"),
-        ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=70))}, "more than the 60 draws .* got up to 70"),
-        ({"risk": brmdp.CVaR(0.2)}, r"risk must be a Quantile, Mean\(\) or PosteriorSample\(\); got CVaR"),
+        (
+            {"risk": brmdp.Quantile([[0.2, 0.3]], brmdp.MonteCarlo(cap=60))},
+            "one level for all pairs",
+        ),
+        (
+            {"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=61))},
+            "more than the 60 draws .* got up to 61",
+        ),
+        (
+            {"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=70))},
+            "more than the 60 draws .* got up to 70",
+        ),
+        (
+            {"risk": brmdp.CVaR(0.2)},
+            r"risk must be a Quantile, Mean\(\) or PosteriorSample\(\); got CVaR",
+        ),
         ({"schedule": agents.AdaptiveLevel(5.0)}, "schedule must be an UncertaintyLevel"),
         (
             {"schedule": UncertaintyLevel(5.0), "risk": brmdp.Mean()},
@@ -450,7 +513,7 @@ def test_parts_that_do_not_fit(change, message):
         ContinuousAgent(**(parts | change))
 
 
-# --- files -------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -462,7 +525,11 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(name, tmp_path):
         first.agent.save(tmp_path / "agent")
         loaded = ContinuousAgent.load(tmp_path / "agent")
         assert contents(loaded) == contents(first.agent)
-        assert (loaded.schedule, loaded.restart, loaded.fitting) == (first.agent.schedule, first.agent.restart, SMALL)
+        assert (loaded.schedule, loaded.restart, loaded.fitting) == (
+            first.agent.schedule,
+            first.agent.restart,
+            SMALL,
+        )
         assert loaded.report.residual == first.agent.report.residual
         first.agent = loaded
     assert first.record == whole.record
@@ -509,7 +576,10 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_files_that_make_no_sense(name, saved, tmp_path):
     arrays = load_arrays(saved, "ContinuousAgent")
-    for changed in (arrays | {name: DAMAGE[name](arrays[name])}, {k: v for k, v in arrays.items() if k != name}):
+    for changed in (
+        arrays | {name: DAMAGE[name](arrays[name])},
+        {k: v for k, v in arrays.items() if k != name},
+    ):
         save_arrays(tmp_path / "bad", "ContinuousAgent", changed)
         with pytest.raises(CorruptFileError):
             ContinuousAgent.load(tmp_path / "bad")
@@ -526,7 +596,7 @@ def test_files_of_other_kinds_and_damaged_ones(saved, tmp_path):
         ContinuousAgent.load(tmp_path / "flipped")
 
 
-# --- interruptions -----------------------------------------------------------------------------------------------------
+# --- interruptions --------------------------------------------------------------------------------
 
 
 def test_a_call_that_is_stopped_at_some_moment_happened_or_did_not():
@@ -558,11 +628,13 @@ def test_a_call_that_is_stopped_at_some_moment_happened_or_did_not():
         assert moment > 2 * step
 
 
-# --- another model -----------------------------------------------------------------------------------------------------
+# --- another model --------------------------------------------------------------------------------
 
 
 def drifting_agent(restart=None):
-    fitting = FittedQ(hidden=(8,), states=8, iterations=2, gradient_steps=4, first_rounds=10, draws=40)
+    fitting = FittedQ(
+        hidden=(8,), states=8, iterations=2, gradient_steps=4, first_rounds=10, draws=40
+    )
     return continuous.aq_brmdp(
         drifting.DriftBelief(),
         drifting.DriftModel(),
@@ -581,10 +653,17 @@ class EveryThird:
 
 
 def test_a_model_and_a_belief_of_ones_own(tmp_path):
-    agent, rng, state, inside = drifting_agent(EveryThird()), np.random.default_rng(2), np.array([0.9]), 0
+    agent, rng, state, inside = (
+        drifting_agent(EveryThird()),
+        np.random.default_rng(2),
+        np.array([0.9]),
+        0,
+    )
     for _ in range(24):
         action = agent.act(state)
-        following = np.clip(state + drifting.PUSHES[action] + drifting.CURRENT + 0.1 * rng.normal(size=1), -1, 1)
+        following = np.clip(
+            state + drifting.PUSHES[action] + drifting.CURRENT + 0.1 * rng.normal(size=1), -1, 1
+        )
         agent.observe(state, action, following)
         state = following
         inside += abs(state[0]) < 1.0
@@ -592,7 +671,9 @@ def test_a_model_and_a_belief_of_ones_own(tmp_path):
     assert agent._settled()[1].latest.precision == pytest.approx(25 + 100 * inside)
     assert agent.report.levels.shape == (5, 2)
     agent.save(tmp_path / "agent")
-    with pytest.raises(InvalidInputError, match=r"belief was a DriftBelief.*pass it as load\(path, belief=…\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"belief was a DriftBelief.*pass it as load\(path, belief=…\)"
+    ):
         ContinuousAgent.load(tmp_path / "agent")
     own = {"belief": drifting.DriftBelief, "model": drifting.DriftModel(), "restart": EveryThird()}
     with pytest.raises(InvalidInputError, match="model was a DriftModel"):
@@ -604,7 +685,7 @@ def test_a_model_and_a_belief_of_ones_own(tmp_path):
         agent.act([1.2])
 
 
-# --- installation and threads ------------------------------------------------------------------------------------------
+# --- installation and threads ---------------------------------------------------------------------
 
 
 def run(code, **environment):
@@ -659,7 +740,11 @@ def digest(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["example", *(pytest.param(name, marks=pytest.mark.slow) for name in ("continuing_psrl", "aq_brmdp"))]
+    "name",
+    [
+        "example",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("continuing_psrl", "aq_brmdp")),
+    ],
 )
 def test_threads_and_processors_change_no_bit(name):
     code = f"""
@@ -679,7 +764,10 @@ def test_a_network_that_is_described_but_not_stored_is_refused_before_it_is_made
     from brmdp.continuous.agent import _check_network
     from brmdp.continuous.settings import FittedQ
 
-    stored = {str(i): np.zeros(shape) for i, shape in enumerate([(5, 8), (8,), (8, 4), (4,), (4, 3), (3,)])}
+    stored = {
+        str(i): np.zeros(shape)
+        for i, shape in enumerate([(5, 8), (8,), (8, 4), (4,), (4, 3), (3,)])
+    }
     _check_network(FittedQ(hidden=(8, 4)), stored)
     for hidden in ((10**9,), (8, 10**6), (4, 8), (8, 8, 4)):
         with pytest.raises(brmdp.InvalidInputError, match="the network must have the layers"):

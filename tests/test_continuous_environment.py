@@ -1,4 +1,7 @@
-"""The continuous lake as an environment: interface, the paper's law of the steps, random numbers, pictures, bad input."""
+"""The continuous lake as an environment.
+
+Interface, the paper's law of the steps, random numbers, pictures, bad input.
+"""
 
 import copy
 import subprocess
@@ -12,13 +15,26 @@ from scipy import stats
 
 import brmdp
 from brmdp.continuous.environment import ContinuousFrozenLakeEnv
-from brmdp.continuous.lake import CENTRES, DIRECTIONS, GOAL, HOLES, MODES, ORDINARY, TRUTH, LakeParameters, cells
+from brmdp.continuous.lake import (
+    CENTRES,
+    DIRECTIONS,
+    GOAL,
+    HOLES,
+    MODES,
+    ORDINARY,
+    TRUTH,
+    LakeParameters,
+    cells,
+)
 from brmdp.envs import FrozenLakeEnv
 
 ID = "brmdp/ContinuousFrozenLake-v0"
 OTHER = LakeParameters(np.array([0.1, 0.3, 0.6]), np.array(0.7), np.array(1.3))
 SURE = 1e-4
-"""Every statistical test here would fail by chance with this probability, if its seed were not fixed."""
+"""Every statistical test here would fail by chance with this probability.
+
+If its seed were not fixed.
+"""
 
 
 def steps_from(env, state, action, n):
@@ -35,10 +51,15 @@ def steps_from(env, state, action, n):
 
 
 def assert_moved(state, directions, lengths, following):
-    """Each movement ends where its direction and length lead, or where it began if that is outside."""
+    """Each movement ends where its direction and length lead.
+
+    Or where it began if that is outside.
+    """
     candidates = state + np.array(lengths)[:, None] * DIRECTIONS[directions]
     inside = ((candidates >= 0) & (candidates <= 4)).all(axis=1)
-    np.testing.assert_allclose(following, np.where(inside[:, None], candidates, state), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        following, np.where(inside[:, None], candidates, state), rtol=0, atol=1e-15
+    )
 
 
 def walk(env, steps, seed):
@@ -53,7 +74,7 @@ def walk(env, steps, seed):
     return record
 
 
-# ---------------------------------------------------------------------------------------------------- the interface
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("parameters", [TRUTH, OTHER])
@@ -79,7 +100,8 @@ def test_the_id_makes_the_papers_lake():
 def test_the_lake_needs_no_jax():
     code = (
         "import sys; sys.modules['jax'] = sys.modules['optax'] = None; import gymnasium, brmdp; "
-        f"gymnasium.make({ID!r}).reset(seed=0); import brmdp.continuous.oracle, brmdp.continuous.posterior"
+        f"gymnasium.make({ID!r}).reset(seed=0); import brmdp.continuous.oracle, "
+        "brmdp.continuous.posterior"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
@@ -104,7 +126,7 @@ def test_vector_environments():
     vector.close()
 
 
-# --------------------------------------------------------------------------------------------- the law of the steps
+# --------------------------------------------------------------------------------------------- the
 
 
 @pytest.mark.parametrize("parameters", [TRUTH, OTHER], ids=["truth", "other"])
@@ -120,10 +142,14 @@ def test_modes_and_lengths_on_an_ordinary_cell(parameters):
         assert_moved(state, taken, [info["length"] for info in infos], following)
         modes += [info["mode"] for info in infos]
         lengths += [info["length"] for info in infos]
-    assert stats.chisquare(np.bincount(modes, minlength=3), len(modes) * parameters.slip).pvalue > SURE
+    assert (
+        stats.chisquare(np.bincount(modes, minlength=3), len(modes) * parameters.slip).pvalue > SURE
+    )
     assert stats.kstest(lengths, stats.uniform(0.75, float(parameters.spread)).cdf).pvalue > SURE
     # the length does not depend on the mode
-    table = np.histogram2d(modes, lengths, bins=[[-0.5, 0.5, 1.5, 2.5], np.quantile(lengths, np.linspace(0, 1, 5))])[0]
+    table = np.histogram2d(
+        modes, lengths, bins=[[-0.5, 0.5, 1.5, 2.5], np.quantile(lengths, np.linspace(0, 1, 5))]
+    )[0]
     assert stats.chi2_contingency(table).pvalue > SURE
 
 
@@ -134,7 +160,9 @@ def test_directions_have_the_papers_probabilities():
     for action in range(4):
         following, _, _ = steps_from(env, (1.5, 2.5), action, 1200)
         shift = following - [1.5, 2.5]
-        counts = [int(((shift @ DIRECTIONS[d]) > 0.5).sum()) for d in (action, *perpendicular[action])]
+        counts = [
+            int(((shift @ DIRECTIONS[d]) > 0.5).sum()) for d in (action, *perpendicular[action])
+        ]
         assert sum(counts) == 1200
         assert stats.chisquare(counts, [600, 300, 300]).pvalue > SURE
 
@@ -182,7 +210,9 @@ def test_the_goal_restarts_uniformly_by_area():
     # neither coordinate tells the other, or the cell
     table = np.histogram2d(inside[:, 0], inside[:, 1], bins=4, range=[[0, 1], [0, 1]])[0]
     assert stats.chi2_contingency(table).pvalue > SURE
-    table = np.histogram2d(cells(following), inside[:, 0], bins=[16, 2], range=[[-0.5, 15.5], [0, 1]])[0]
+    table = np.histogram2d(
+        cells(following), inside[:, 0], bins=[16, 2], range=[[-0.5, 15.5], [0, 1]]
+    )[0]
     assert stats.chi2_contingency(table[list(ORDINARY)]).pvalue > SURE
 
 
@@ -200,12 +230,16 @@ def test_blocked_movements_stay_put_and_report_their_length():
     following, _, infos = steps_from(env, (3.0, 0.5), 1, 2000)
     right = np.array([info["mode"] == 0 for info in infos])
     lengths = np.array([info["length"] for info in infos])
-    np.testing.assert_array_equal((following[right] == (3.0, 0.5)).all(axis=1), lengths[right] > 1.0)
+    np.testing.assert_array_equal(
+        (following[right] == (3.0, 0.5)).all(axis=1), lengths[right] > 1.0
+    )
     assert stats.binomtest(int((lengths[right] > 1.0).sum()), int(right.sum()), 0.5).pvalue > SURE
 
 
 def test_the_far_edge_belongs_to_the_map():
-    env = ContinuousFrozenLakeEnv(LakeParameters(np.array([1.0, 0.0, 0.0]), np.array(1.0), np.array(1e-300)))
+    env = ContinuousFrozenLakeEnv(
+        LakeParameters(np.array([1.0, 0.0, 0.0]), np.array(1.0), np.array(1e-300))
+    )
     env.reset(seed=0, options={"state": (3.25, 3.25)})
     env.reset(options={"state": (3.25, 2.5)})
     np.testing.assert_array_equal(env.step(1)[0], [4.0, 2.5])
@@ -224,7 +258,7 @@ def test_entering_the_goal_pays_one_and_nothing_else_pays():
     assert paid > 100
 
 
-# ------------------------------------------------------------------------------------------------------ random numbers
+# --------------------------------------------------------------------------------------------------
 
 
 def test_three_uniform_numbers_per_step():
@@ -270,7 +304,9 @@ def test_reset_uses_no_random_number():
 
 
 def test_impossible_modes_are_never_drawn():
-    env = ContinuousFrozenLakeEnv(LakeParameters(np.array([0.0, 1.0, 0.0]), np.array(0.0), np.array(0.5)))
+    env = ContinuousFrozenLakeEnv(
+        LakeParameters(np.array([0.0, 1.0, 0.0]), np.array(0.0), np.array(0.5))
+    )
     env.reset(seed=7)
     _, _, infos = steps_from(env, (2.5, 2.5), 1, 200)
     assert {info["mode"] for info in infos} == {1}
@@ -278,7 +314,7 @@ def test_impossible_modes_are_never_drawn():
     assert {info["mobile"] for info in infos} == {0}
 
 
-# ---------------------------------------------------------------------------------------------------------- bad input
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("action", [4, -1, 1.0, "1", None, True, [0], np.nan])
@@ -306,7 +342,10 @@ def test_stepping_and_rendering_before_reset_are_refused():
         ({"slip": np.array([1.5, -0.25, -0.25])}, r"parameters\.slip"),
         ({"slip": np.array([np.nan, 0.5, 0.5])}, r"parameters\.slip must be finite"),
         ({"slip": np.full((2, 3), 1 / 3)}, r"parameters\.slip"),
-        ({"mobility": np.array(1.1)}, r"parameters\.mobility must be a number in \[0, 1\]; got 1\.1"),
+        (
+            {"mobility": np.array(1.1)},
+            r"parameters\.mobility must be a number in \[0, 1\]; got 1\.1",
+        ),
         ({"mobility": np.array(-0.1)}, r"parameters\.mobility"),
         ({"mobility": np.array([0.2])}, r"parameters\.mobility"),
         ({"mobility": np.array(np.nan)}, r"parameters\.mobility"),
@@ -321,13 +360,22 @@ def test_wrong_parameters_are_named(change, culprit):
 
 
 def test_parameters_of_another_kind_are_refused():
-    with pytest.raises(brmdp.InvalidInputError, match="parameters must be LakeParameters; got tuple"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="parameters must be LakeParameters; got tuple"
+    ):
         ContinuousFrozenLakeEnv((np.array([0.5, 0.25, 0.25]), 0.2, 0.5))
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"state": (4.1, 0.0)}, {"state": (-0.1, 0.0)}, {"state": (np.nan, 0.0)}, {"state": 3}, {"cell": 3}, [1.0, 1.0]],
+    [
+        {"state": (4.1, 0.0)},
+        {"state": (-0.1, 0.0)},
+        {"state": (np.nan, 0.0)},
+        {"state": 3},
+        {"cell": 3},
+        [1.0, 1.0],
+    ],
 )
 def test_bad_options_are_refused(options):
     env = ContinuousFrozenLakeEnv()
@@ -336,17 +384,23 @@ def test_bad_options_are_refused(options):
 
 
 def test_bad_render_mode():
-    with pytest.raises(brmdp.InvalidInputError, match="render_mode must be None, 'ansi' or 'rgb_array'; got 'human'"):
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match="render_mode must be None, 'ansi' or 'rgb_array'; got 'human'",
+    ):
         ContinuousFrozenLakeEnv(render_mode="human")
 
 
-# ---------------------------------------------------------------------------------------------------------- rendering
+# --------------------------------------------------------------------------------------------------
 
 
 def test_text():
     env = ContinuousFrozenLakeEnv(render_mode="ansi")
     env.reset(seed=0, options={"state": (2.25, 1.5)})
-    assert env.render() == "state (2.250, 1.500)\n S  F  F  F \n F  H [F] H \n F  F  F  H \n H  F  F  G \n"
+    assert (
+        env.render()
+        == "state (2.250, 1.500)\n S  F  F  F \n F  H [F] H \n F  F  F  H \n H  F  F  G \n"
+    )
     env.step(2)
     assert ", after Up\n" in env.render()
 
@@ -367,7 +421,10 @@ def test_the_disc_is_where_the_agent_is():
 
 
 def test_on_cell_centres_the_picture_is_the_discrete_lakes():
-    env, discrete = ContinuousFrozenLakeEnv(render_mode="rgb_array"), FrozenLakeEnv(render_mode="rgb_array")
+    env, discrete = (
+        ContinuousFrozenLakeEnv(render_mode="rgb_array"),
+        FrozenLakeEnv(render_mode="rgb_array"),
+    )
     for cell in range(16):
         env.reset(options={"state": CENTRES[cell]})
         discrete.reset(options={"state": cell})

@@ -1,4 +1,7 @@
-"""The experiment ``continuous``: runs that anyone may compute and kill, its closer looks, claims, and the report."""
+"""The experiment ``continuous``.
+
+Runs that anyone may compute and kill, its closer looks, claims, and the report.
+"""
 
 import json
 import math
@@ -30,7 +33,15 @@ from brmdp.figures.report import write_report
 from tiny_experiments import with_tests_on_the_path
 from tiny_lake import FITTING, FULL, tiny_lake
 
-NAMES = ("aq-brmdp", "continuing-psrl", "posterior-mean", "brmdp-0.2", "brmdp-0.5", "portrait", "epsilon")
+NAMES = (
+    "aq-brmdp",
+    "continuing-psrl",
+    "posterior-mean",
+    "brmdp-0.2",
+    "brmdp-0.5",
+    "portrait",
+    "epsilon",
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +55,7 @@ def records(store):
     return {case.name: store.records(case.name) for case in store.experiment.cases}
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- what is asked for ----------------------------------------------------------------------------
 
 
 def test_the_experiment_is_listed_with_the_settings_of_the_paper():
@@ -57,7 +68,14 @@ def test_the_experiment_is_listed_with_the_settings_of_the_paper():
         # written out, so that a store does not depend on defaults of the day
         assert set(case.agent_parameters) == set(AGENTS[case.agent])
     adaptive = FULL.cases[0].agent_parameters
-    wanted = {"delta": 10.0, "floor": 0.2, "ceiling": 0.95, "epsilon": 0.01, "coefficient": 250.0, "draws": 800}
+    wanted = {
+        "delta": 10.0,
+        "floor": 0.2,
+        "ceiling": 0.95,
+        "epsilon": 0.01,
+        "coefficient": 250.0,
+        "draws": 800,
+    }
     assert {name: adaptive[name] for name in wanted} == wanted
     assert adaptive["hidden"] == (64, 64)
 
@@ -65,7 +83,9 @@ def test_the_experiment_is_listed_with_the_settings_of_the_paper():
 def test_fewer_steps_hold_for_the_closer_looks_too():
     short = FULL.adjusted(runs=2, steps=50)
     assert {case.steps for case in short.cases if isinstance(case, Case)} == {50}
-    assert {case.parameters["steps"] for case in short.cases if isinstance(case, Computation)} == {50}
+    assert {case.parameters["steps"] for case in short.cases if isinstance(case, Computation)} == {
+        50
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,16 +97,37 @@ def test_fewer_steps_hold_for_the_closer_looks_too():
             {"agent_parameters": {"delta": 10.0, "epsilom": 0.1}},
             "unknown parameter of aq-brmdp 'epsilom'; did you mean",
         ),
-        ({"agent_parameters": {"delta": 10.0, "method": "exact"}}, "unknown parameter of aq-brmdp 'method'"),
+        (
+            {"agent_parameters": {"delta": 10.0, "method": "exact"}},
+            "unknown parameter of aq-brmdp 'method'",
+        ),
         ({"agent_parameters": {"delta": 0.0}}, "delta must be a positive finite number; got 0"),
-        ({"agent_parameters": {"delta": 1.0, "floor": 0.97}}, "floor must not exceed ceiling; got 0.97 and 0.95"),
-        ({"agent_parameters": {"delta": 1.0, "ceiling": 1.0}}, "ceiling must lie strictly between 0 and 1"),
-        ({"agent_parameters": {"delta": 1.0, "epsilon": -1}}, "epsilon must be a positive finite number"),
+        (
+            {"agent_parameters": {"delta": 1.0, "floor": 0.97}},
+            "floor must not exceed ceiling; got 0.97 and 0.95",
+        ),
+        (
+            {"agent_parameters": {"delta": 1.0, "ceiling": 1.0}},
+            "ceiling must lie strictly between 0 and 1",
+        ),
+        (
+            {"agent_parameters": {"delta": 1.0, "epsilon": -1}},
+            "epsilon must be a positive finite number",
+        ),
         ({"agent_parameters": {"delta": 1.0, "coefficient": "c"}}, "coefficient must be"),
-        ({"agent_parameters": {"delta": 1.0, "learning_rate": 0}}, "learning_rate must be a positive finite number"),
-        ({"agent_parameters": {"delta": 1.0, "hidden": 64}}, "hidden must be a tuple of positive integers; got 64"),
+        (
+            {"agent_parameters": {"delta": 1.0, "learning_rate": 0}},
+            "learning_rate must be a positive finite number",
+        ),
+        (
+            {"agent_parameters": {"delta": 1.0, "hidden": 64}},
+            "hidden must be a tuple of positive integers; got 64",
+        ),
         ({"agent": "brmdp", "agent_parameters": {}}, "brmdp needs alpha"),
-        ({"agent": "brmdp", "agent_parameters": {"alpha": 1.0}}, "alpha must lie strictly between 0 and 1"),
+        (
+            {"agent": "brmdp", "agent_parameters": {"alpha": 1.0}},
+            "alpha must lie strictly between 0 and 1",
+        ),
         (
             {"agent": "posterior-mean", "agent_parameters": {"alpha": 0.1}},
             "unknown parameter of posterior-mean 'alpha'",
@@ -100,7 +141,11 @@ def test_fewer_steps_hold_for_the_closer_looks_too():
 def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_path):
     experiment = tiny_lake(names=["aq-brmdp"])
     with pytest.raises(InvalidInputError, match=f"case 'aq-brmdp': .*{message}"):
-        run_experiment(replace(experiment, cases=(replace(experiment.cases[0], **changes),)), tmp_path, workers=1)
+        run_experiment(
+            replace(experiment, cases=(replace(experiment.cases[0], **changes),)),
+            tmp_path,
+            workers=1,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -108,27 +153,37 @@ def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_p
 @pytest.mark.parametrize("package", ["jax", "optax"])
 def test_without_jax_the_extra_is_named_before_anything_runs(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ExperimentError, match=rf"{package} is missing; .*pip install 'brmdp\[continuous\]'"):
+    with pytest.raises(
+        ExperimentError, match=rf"{package} is missing; .*pip install 'brmdp\[continuous\]'"
+    ):
         run_experiment(tiny_lake(names=[name]), tmp_path, workers=1)
     assert not list(tmp_path.iterdir())
 
 
 def test_checking_needs_no_jax():
     code = (
-        "import sys; from brmdp.experiments import EXPERIMENTS; from brmdp.experiments.one_run import validate; "
-        "[validate(case) for case in EXPERIMENTS['continuous'].cases]; print('jax' in sys.modules)"
+        "import sys; from brmdp.experiments import EXPERIMENTS; from brmdp.experiments.one_run "
+        "import validate; [validate(case) for case in EXPERIMENTS['continuous'].cases]; "
+        "print('jax' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split() == ["False"]
 
 
 def test_only_these_cases_need_the_extra():
     assert {extra_of(case) for case in FULL.cases} == {"continuous"}
-    assert all(extra_of(case) is None for name in EXPERIMENTS if name != FULL.name for case in EXPERIMENTS[name].cases)
+    assert all(
+        extra_of(case) is None
+        for name in EXPERIMENTS
+        if name != FULL.name
+        for case in EXPERIMENTS[name].cases
+    )
     assert set(extra_versions(FULL.cases[0])) == {"jax", "optax"}
 
 
-# --- whoever computes -------------------------------------------------------------------------------------------------
+# --- whoever computes -----------------------------------------------------------------------------
 
 SCRIPT = """
 import sys
@@ -174,7 +229,10 @@ def test_killed_midway_nothing_is_lost(peaceful, tmp_path):
     assert 2 <= finished < 7
     counts = []
     resumed = run_experiment(
-        tiny_lake(3, names=SOME), tmp_path, workers=1, on_progress=lambda *counted: counts.append(counted)
+        tiny_lake(3, names=SOME),
+        tmp_path,
+        workers=1,
+        on_progress=lambda *counted: counts.append(counted),
     )
     assert counts == [(number, 7) for number in range(finished, 8)]
     assert resumed.digest() == peaceful.digest()
@@ -193,11 +251,15 @@ def test_records_are_those_of_any_interaction(store, records):
     status = store.status(store.experiment.cases[0])
     assert {"jax", "optax"} <= {package for package, _ in status.versions}
     agents = store.experiment.cases[:5]
-    residuals = {tuple(store.read(case, run).table["residual"].to_pylist()) for case in agents for run in (0, 1)}
+    residuals = {
+        tuple(store.read(case, run).table["residual"].to_pylist())
+        for case in agents
+        for run in (0, 1)
+    }
     assert len(residuals) == 10
 
 
-# --- the closer looks -------------------------------------------------------------------------------------------------
+# --- the closer looks -----------------------------------------------------------------------------
 
 
 def levels_by_hand(case, run=0):
@@ -221,7 +283,9 @@ def test_the_portrait_shows_the_agent_of_run_0_beside_the_truth(store, records):
     assert set(columns["learned_action"]) <= {0, 1, 2, 3}
     # at the centres, the levels which the record of the run has for that pseudo-episode
     recorded = levels_by_hand(store.experiment.case("aq-brmdp"))[int(early)]
-    shown = np.stack([columns[f"level_{name}"] for name in ("left", "right", "up", "down")], axis=-1)
+    shown = np.stack(
+        [columns[f"level_{name}"] for name in ("left", "right", "up", "down")], axis=-1
+    )
     centre = (columns["after"] == early) & (np.abs(states % 1.0 - 0.5) < 1e-9).all(axis=1)
     assert centre.sum() == 16
     np.testing.assert_allclose(shown[centre][:15], recorded, rtol=0, atol=1e-6)
@@ -243,18 +307,23 @@ def test_levels_for_other_epsilons_by_plain_loops(store, records):
             costs = [1.0 / (u + constant) for u in unsure]
             mean = sum(costs) / 60
             expected = [
-                min(max(1.0 - 10.0 * cost / mean * math.log(2 * k) / math.sqrt(k), 0.2), 0.95) for cost in costs
+                min(max(1.0 - 10.0 * cost / mean * math.log(2 * k) / math.sqrt(k), 0.2), 0.95)
+                for cost in costs
             ]
             np.testing.assert_allclose(columns["level"][rows], expected, rtol=0, atol=1e-9)
             if epsilon == parameters["epsilon"]:
                 first = int(columns["after"][rows[0]])
-                np.testing.assert_allclose(columns["level"][rows], recorded[first].ravel(), rtol=0, atol=1e-12)
+                np.testing.assert_allclose(
+                    columns["level"][rows], recorded[first].ravel(), rtol=0, atol=1e-12
+                )
     assert columns["cell"][:8].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    by_choice = [columns["level"][columns["epsilon"] == epsilon].mean() for epsilon in (0.001, 0.01, 0.1)]
+    by_choice = [
+        columns["level"][columns["epsilon"] == epsilon].mean() for epsilon in (0.001, 0.01, 0.1)
+    ]
     assert by_choice == sorted(by_choice, reverse=True)
 
 
-# --- what is said of them ---------------------------------------------------------------------------------------------
+# --- what is said of them -------------------------------------------------------------------------
 
 
 def made_up(name, regret, seconds, runs=None):
@@ -262,12 +331,26 @@ def made_up(name, regret, seconds, runs=None):
     run = np.arange(len(regret)) if runs is None else np.array(runs)
     zeros = np.zeros(regret.shape, dtype=np.int64)
     return CaseRecords(
-        case, run, zeros, zeros, zeros + 1, zeros * 1.0, regret, None, run[:0], np.empty((len(run), 0)), seconds, 16
+        case,
+        run,
+        zeros,
+        zeros,
+        zeros + 1,
+        zeros * 1.0,
+        regret,
+        None,
+        run[:0],
+        np.empty((len(run), 0)),
+        seconds,
+        16,
     )
 
 
 def test_claims_of_made_up_runs():
-    """The adaptive agent saves 2 in each run, all of it in the first 300 steps, at 2.5 times the time."""
+    """The adaptive agent saves 2 in each run, all of it in the first 300 steps.
+
+    At 2.5 times the time.
+    """
     rng = np.random.default_rng(3)
     sampling = rng.random((6, 4500))
     adaptive = sampling.copy()
@@ -275,14 +358,19 @@ def test_claims_of_made_up_runs():
     records = {
         "aq-brmdp": made_up("aq-brmdp", adaptive, 25.0 + 0.1 * rng.random(6)),
         "continuing-psrl": made_up("continuing-psrl", sampling, 10.0 + 0.1 * rng.random(6)),
-        "posterior-mean": made_up("posterior-mean", sampling[2:5] - 1e-3, np.ones(3), runs=[2, 3, 4]),
+        "posterior-mean": made_up(
+            "posterior-mean", sampling[2:5] - 1e-3, np.ones(3), runs=[2, 3, 4]
+        ),
     }
     judged = {claim.identifier: claim for claim in judge(CLAIMS, "continuous", records)}
     gain = judged["continuous/adaptive-regret"]
     assert gain.verdict is Verdict.REPRODUCED
     saved = adaptive.sum(axis=1) - sampling.sum(axis=1)
     assert float(gain.comparisons[0].estimate.mean) == pytest.approx(saved.mean(), abs=1e-9)
-    parts = [float(comparison.estimate.mean) for comparison in judged["continuous/where-it-arises"].comparisons]
+    parts = [
+        float(comparison.estimate.mean)
+        for comparison in judged["continuous/where-it-arises"].comparisons
+    ]
     assert parts == pytest.approx([saved.mean(), 0.0, 0.0], abs=1e-9)
     control = judged["continuous/against-controls"].comparisons
     assert control[0].estimate.runs == 3
@@ -293,7 +381,10 @@ def test_claims_of_made_up_runs():
     assert time.comparisons[0].paper == 3.85
     for ends, measure in zip([(0, 300), (300, 1500), (1500, 4500)], PARTS.values(), strict=True):
         np.testing.assert_allclose(
-            measure.samples(records["aq-brmdp"]), adaptive[:, slice(*ends)].sum(axis=1), rtol=0, atol=1e-9
+            measure.samples(records["aq-brmdp"]),
+            adaptive[:, slice(*ends)].sum(axis=1),
+            rtol=0,
+            atol=1e-9,
         )
     table = lake_table(records)
     assert table.rows[0][0:2] == ("aq-brmdp", "6")
@@ -301,14 +392,24 @@ def test_claims_of_made_up_runs():
 
 
 @pytest.mark.parametrize(
-    "names", [NAMES, ["aq-brmdp"], ["continuing-psrl", "brmdp-0.5"], ["posterior-mean"], ["portrait"], ["epsilon"]]
+    "names",
+    [
+        NAMES,
+        ["aq-brmdp"],
+        ["continuing-psrl", "brmdp-0.5"],
+        ["posterior-mean"],
+        ["portrait"],
+        ["epsilon"],
+    ],
 )
 def test_reports_of_few_runs_and_missing_cases(names, store, records, tmp_path):
     report = write_report(store.experiment, {name: records[name] for name in names}, tmp_path)
     written = {path.name for path in report.files}
     wanted = {"portrait": {"values", "levels"}, "epsilon": {"epsilon"}}
     expected = set().union(*(wanted.get(name, {"regret"}) for name in names))
-    assert {f"continuous-{part}.png" for part in expected} == {name for name in written if name.endswith(".png")}
+    assert {f"continuous-{part}.png" for part in expected} == {
+        name for name in written if name.endswith(".png")
+    }
     assert len(report.claims) == 4
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert set(summary["agents"]) == set(names) & set(NAMES[:5])
@@ -320,6 +421,9 @@ def test_reports_of_few_runs_and_missing_cases(names, store, records, tmp_path):
 def test_fitting_parameters_reach_the_agent():
     case = tiny_lake(names=["continuing-psrl"], steps=4).cases[0]
     validate(case)
-    more = replace(case, agent_parameters={**case.agent_parameters, "gradient_steps": FITTING["gradient_steps"] + 9})
+    more = replace(
+        case,
+        agent_parameters={**case.agent_parameters, "gradient_steps": FITTING["gradient_steps"] + 9},
+    )
     residuals = [execute(chosen, 5, 0).history.episodes.residual for chosen in (case, more)]
     assert residuals[0] != residuals[1]

@@ -1,4 +1,7 @@
-"""The network, its gradient and fitted Q iteration against plain NumPy, and against the truth of the lake."""
+"""The network, its gradient and fitted Q iteration against plain NumPy.
+
+And against the truth of the lake.
+"""
 
 import dataclasses
 
@@ -9,7 +12,14 @@ import pytest
 
 from brmdp import InvalidInputError
 from brmdp.agents import EveryStep
-from brmdp.continuous import FittedQ, LakeModel, LakePosterior, optimal_values, policy_values, posterior_mean
+from brmdp.continuous import (
+    FittedQ,
+    LakeModel,
+    LakePosterior,
+    optimal_values,
+    policy_values,
+    posterior_mean,
+)
 from brmdp.continuous.fitted_q import Ranks, fit, initial_learner
 from brmdp.continuous.lake import CENTRES
 from brmdp.continuous.network import forward, initial_network
@@ -35,13 +45,19 @@ def test_the_first_network_has_the_sizes_and_spread_it_should():
 def test_network_and_gradient_against_hand_written_backpropagation():
     rng = np.random.default_rng(1)
     network = initial_network((20, 64, 64, 4), rng)
-    network = jax.tree.map(lambda part: np.float32(np.asarray(part) + 0.1 * rng.normal(size=part.shape)), network)
+    network = jax.tree.map(
+        lambda part: np.float32(np.asarray(part) + 0.1 * rng.normal(size=part.shape)), network
+    )
     features, wanted = rng.normal(size=(50, 20)), rng.normal(size=(50, 4))
     values = jax.jit(forward)(network, features.astype(np.float32))
-    np.testing.assert_allclose(values, continuous_targets.network_values(plain(network), features), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(
+        values, continuous_targets.network_values(plain(network), features), rtol=0, atol=2e-5
+    )
 
     def loss(weights):
-        return jnp.mean((forward(weights, features.astype(np.float32)) - wanted.astype(np.float32)) ** 2)
+        return jnp.mean(
+            (forward(weights, features.astype(np.float32)) - wanted.astype(np.float32)) ** 2
+        )
 
     found_loss, gradient = jax.jit(jax.value_and_grad(loss))(network)
     expected_loss, expected = continuous_targets.loss_and_gradient(plain(network), features, wanted)
@@ -58,15 +74,17 @@ def drift_targets(network, state, current):
         row = []
         for theta in current:
             following = np.clip(state[0] + push + theta + drifting.NOISE * nodes, -1.0, 1.0)
-            values = continuous_targets.network_values(network, np.stack([following, abs(following)], axis=1)).max(
-                axis=1
-            )
+            values = continuous_targets.network_values(
+                network, np.stack([following, abs(following)], axis=1)
+            ).max(axis=1)
             row.append((weights / weights.sum()) @ (1.0 - following**2 + DISCOUNT * values))
         found.append(row)
     return np.array(found)
 
 
-SETTINGS = FittedQ(hidden=(8, 6), states=5, iterations=3, gradient_steps=4, draws=20, learning_rate=0.01)
+SETTINGS = FittedQ(
+    hidden=(8, 6), states=5, iterations=3, gradient_steps=4, draws=20, learning_rate=0.01
+)
 RNG = np.random.default_rng(4)
 NETWORK = initial_network((2, 8, 6, 2), RNG)
 STATES = RNG.uniform(-1.0, 1.0, (3, 5, 1))
@@ -75,7 +93,15 @@ CURRENT = RNG.normal(0.0, 0.2, 20)
 
 def fitted(network, ranks=None):
     draws = drifting.Drift(CURRENT.astype(np.float32))
-    return fit(MODEL, SETTINGS, initial_learner(SETTINGS, network), STATES.astype(np.float32), draws, ranks, DISCOUNT)
+    return fit(
+        MODEL,
+        SETTINGS,
+        initial_learner(SETTINGS, network),
+        STATES.astype(np.float32),
+        draws,
+        ranks,
+        DISCOUNT,
+    )
 
 
 @pytest.mark.parametrize("quantile", [True, False])
@@ -83,7 +109,10 @@ def test_fitted_q_iteration_against_plain_numpy(quantile):
     ranks = None
     if quantile:
         counts = np.random.default_rng(5).integers(1, 21, (3, 5, 2))
-        ranks = Ranks(np.random.default_rng(6).integers(1, counts + 1).astype(np.int32), counts.astype(np.int32))
+        ranks = Ranks(
+            np.random.default_rng(6).integers(1, counts + 1).astype(np.int32),
+            counts.astype(np.int32),
+        )
     learner, losses = fitted(NETWORK, ranks)
     expected, expected_losses = continuous_targets.fitted_q(
         plain(NETWORK),
@@ -96,10 +125,15 @@ def test_fitted_q_iteration_against_plain_numpy(quantile):
         continuous_targets.Adam(plain(NETWORK), SETTINGS.learning_rate),
     )
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
-    for found, by_hand in zip(jax.tree.leaves(learner.network), jax.tree.leaves(expected), strict=True):
+    for found, by_hand in zip(
+        jax.tree.leaves(learner.network), jax.tree.leaves(expected), strict=True
+    ):
         np.testing.assert_allclose(found, by_hand, rtol=0, atol=2e-4)
     # it has moved by much more than it is off
-    moved = [abs(a - b).max() for a, b in zip(jax.tree.leaves(learner.network), jax.tree.leaves(NETWORK), strict=True)]
+    moved = [
+        abs(a - b).max()
+        for a, b in zip(jax.tree.leaves(learner.network), jax.tree.leaves(NETWORK), strict=True)
+    ]
     assert min(moved) > 0.02
 
 
@@ -107,7 +141,9 @@ def test_targets_are_clipped():
     """A network that promises a thousand is asked for 1/(1 − γ) = 10, not for 900."""
     boastful = (*NETWORK[:-1], NETWORK[-1]._replace(bias=jnp.full(2, 1e3, jnp.float32)))
     _, losses = fitted(boastful)
-    values = continuous_targets.network_values(plain(boastful), np.concatenate([STATES[0], abs(STATES[0])], axis=1))
+    values = continuous_targets.network_values(
+        plain(boastful), np.concatenate([STATES[0], abs(STATES[0])], axis=1)
+    )
     assert losses[0] == pytest.approx(np.mean((values - 10.0) ** 2), rel=1e-5)
 
 

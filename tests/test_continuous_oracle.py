@@ -1,4 +1,7 @@
-"""Values of the continuous lake: against another discretisation, quadrature, rollouts, and ever finer grids of its own."""
+"""Values of the continuous lake.
+
+Against another discretisation, quadrature, rollouts, and ever finer grids of its own.
+"""
 
 import itertools
 
@@ -39,8 +42,12 @@ class Waves:
         self.amplitude, self.around = amplitude, around
 
     def __call__(self, states):
-        waves = np.cos(np.einsum("afk,nk->naf", self.frequencies, states) + self.phases).sum(axis=2) / np.sqrt(6)
-        return self.amplitude * waves + (0.0 if self.around is None else self.around.action_values(states))
+        waves = np.cos(np.einsum("afk,nk->naf", self.frequencies, states) + self.phases).sum(
+            axis=2
+        ) / np.sqrt(6)
+        return self.amplitude * waves + (
+            0.0 if self.around is None else self.around.action_values(states)
+        )
 
 
 class Network:
@@ -56,7 +63,14 @@ class Network:
 
     def __call__(self, states):
         cell = cells(states)
-        signals = np.hstack([states / 2 - 1, np.eye(16)[cell], np.isin(cell, HOLES)[:, None], (cell == GOAL)[:, None]])
+        signals = np.hstack(
+            [
+                states / 2 - 1,
+                np.eye(16)[cell],
+                np.isin(cell, HOLES)[:, None],
+                (cell == GOAL)[:, None],
+            ]
+        )
         for weights, offsets in self.layers[:-1]:
             signals = np.maximum(signals @ weights + offsets, 0.0)
         return signals @ self.layers[-1][0] + self.layers[-1][1]
@@ -66,11 +80,12 @@ def right(states):
     return np.ones(len(states), dtype=int)
 
 
-# --- the optimum ------------------------------------------------------------------------------------------------------
+# --- the optimum ----------------------------------------------------------------------------------
 
 
 def test_another_discretisation_agrees_with_the_optimum(best):
-    # squares 3 times smaller share their midpoints, and the error is of second order: (9 fine − coarse)/8 is of higher
+    # squares 3 times smaller share their midpoints, and the error is of second order: (9 fine −
+    # coarse)/8 is of higher
     states, coarse = slow.values_on_squares(12, DISCOUNT)
     fine = slow.values_on_squares(36, DISCOUNT)[1].reshape(144, 144)[1::3, 1::3].ravel()
     found = best.at(states)
@@ -98,7 +113,9 @@ def test_doubling_the_grid_quarters_the_error(best, monkeypatch):
 
 def test_the_bellman_equation_holds_off_the_grid(best):
     states = np.concatenate([random_states(40, 2, ORDINARY)[:6], random_states(60, 3, HOLES)[:4]])
-    for state, value, action_values in zip(states, best.at(states), best.action_values(states), strict=True):
+    for state, value, action_values in zip(
+        states, best.at(states), best.action_values(states), strict=True
+    ):
         backups = [slow.backup(best.at, state, action, DISCOUNT) for action in range(4)]
         np.testing.assert_allclose(action_values, backups, rtol=0, atol=5e-6)
         assert value == pytest.approx(max(backups), abs=5e-6)
@@ -118,7 +135,9 @@ def test_the_goal_restarts_uniformly(best):
 def test_rollouts_of_the_best_policy_earn_its_values(best):
     coarse = optimal_values(DISCOUNT, accuracy=1e-3)
     for number, start in enumerate([(0.5, 0.5), (2.5, 2.2), (1.3, 1.6), (3.5, 3.5)]):
-        mean, deviation = slow.rollouts(coarse.actions, start, DISCOUNT, 3000, 40, np.random.default_rng(number))
+        mean, deviation = slow.rollouts(
+            coarse.actions, start, DISCOUNT, 3000, 40, np.random.default_rng(number)
+        )
         assert deviation < 8e-3
         assert mean == pytest.approx(best.at([start])[0], abs=4 * deviation)
 
@@ -127,14 +146,17 @@ def test_rollouts_of_the_best_policy_earn_its_values(best):
 def test_long_rollouts_of_the_best_policy(best):
     coarse = optimal_values(DISCOUNT, accuracy=1e-3)
     for number, start in enumerate(CENTRES[::2]):
-        mean, deviation = slow.rollouts(coarse.actions, start, DISCOUNT, 40_000, 50, np.random.default_rng(number))
+        mean, deviation = slow.rollouts(
+            coarse.actions, start, DISCOUNT, 40_000, 50, np.random.default_rng(number)
+        )
         assert deviation < 2.2e-3
         assert mean == pytest.approx(best.at([start])[0], abs=4 * deviation)
 
 
 def test_without_a_future_only_the_next_step_counts():
     found = optimal_values(0.0)
-    # Right from here always lands in the goal if it is taken; from (2.1, 3.5) only lengths above 0.9 reach it
+    # Right from here always lands in the goal if it is taken; from (2.1, 3.5) only lengths above
+    # 0.9 reach it
     states = [(2.5, 3.5), (2.1, 3.5), (3.5, 2.5), (0.5, 0.5), (3.5, 3.5)]
     np.testing.assert_allclose(found.at(states), [0.5, 0.5 * 0.7, 0.2, 0.0, 0.0], atol=1e-5)
     np.testing.assert_array_equal(found.actions(states[:3]), [1, 1, 3])
@@ -143,7 +165,11 @@ def test_without_a_future_only_the_next_step_counts():
 @pytest.mark.parametrize("parameters", OTHERS)
 def test_other_models(parameters):
     found = optimal_values(DISCOUNT, parameters=parameters, accuracy=1e-4)
-    model = {"slip": parameters.slip, "mobility": float(parameters.mobility), "spread": float(parameters.spread)}
+    model = {
+        "slip": parameters.slip,
+        "mobility": float(parameters.mobility),
+        "spread": float(parameters.spread),
+    }
     gaps = []
     for n in (8, 32):
         states, values = slow.values_on_squares(n, DISCOUNT, **model)
@@ -161,18 +187,23 @@ def test_other_discounts():
 
 def test_an_accuracy_out_of_reach_is_refused(monkeypatch):
     monkeypatch.setattr(oracle, "FINEST", 32)
-    with pytest.raises(brmdp.ConvergenceError, match=r"error of about 0\.0003.*accuracy must .*got 1e-12") as caught:
+    with pytest.raises(
+        brmdp.ConvergenceError, match=r"error of about 0\.0003.*accuracy must .*got 1e-12"
+    ) as caught:
         optimal_values(DISCOUNT, accuracy=1e-12)
     assert isinstance(caught.value.solution, LakeValues)
     assert caught.value.solution.error < 5e-4
 
 
-# --- policies ---------------------------------------------------------------------------------------------------------
+# --- policies -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def finer():
-    """Values of a policy with everything at least twice as fine, the policy's own nodes included."""
+    """Values of a policy with everything at least twice as fine.
+
+    The policy's own nodes included.
+    """
 
     def evaluate(greedy, states):
         with pytest.MonkeyPatch.context() as patch:
@@ -217,16 +248,22 @@ def test_a_constant_policy_against_another_discretisation():
 def test_a_wavy_policy_against_another_discretisation(seed):
     waves = Waves(1.0, seed)
     found = policy_values(waves, DISCOUNT)
-    states, values = slow.values_on_squares(40, DISCOUNT, lambda states: waves(states).argmax(axis=1))
+    states, values = slow.values_on_squares(
+        40, DISCOUNT, lambda states: waves(states).argmax(axis=1)
+    )
     chosen = np.random.default_rng(0).choice(len(states), 400, replace=False)
     gaps = np.abs(found.at(states[chosen]) - values[chosen])
-    # the squares of 1/40 put borders off by up to 1/80 of the 1/2 that lengths range over, times jumps of about 0.1
+    # the squares of 1/40 put borders off by up to 1/80 of the 1/2 that lengths range over, times
+    # jumps of about 0.1
     assert np.sqrt((gaps**2).mean()) < 1.5e-3
     assert gaps.max() < 1e-2
 
 
 def assert_accurate(greedy, finer, most, seed):
-    """At states of a trajectory (any will do), errors within 1e-3, or what ``most`` allows at the worst of them."""
+    """At states of a trajectory.
+
+    (any will do), errors within 1e-3, or what ``most`` allows at the worst of them.
+    """
     states = random_states(150, seed)
     found = policy_values(greedy, DISCOUNT)
     gaps = np.abs(found.at(states) - finer(greedy, states))
@@ -273,7 +310,12 @@ def test_rollouts_of_a_policy_earn_its_values():
     found = policy_values(waves, DISCOUNT)
     for number, start in enumerate([(0.5, 0.5), (2.5, 2.2), (2.6, 3.4), (1.3, 1.6)]):
         mean, deviation = slow.rollouts(
-            lambda states: waves(states).argmax(axis=1), start, DISCOUNT, 3000, 40, np.random.default_rng(number)
+            lambda states: waves(states).argmax(axis=1),
+            start,
+            DISCOUNT,
+            3000,
+            40,
+            np.random.default_rng(number),
         )
         assert deviation < 8e-3
         assert mean == pytest.approx(found.at([start])[0], abs=4 * deviation)
@@ -330,7 +372,7 @@ def test_many_states_are_treated_in_blocks(monkeypatch):
     assert found.at(np.empty((0, 2))).shape == (0,)
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -357,7 +399,10 @@ def test_bad_states(best, states, culprit):
         ({"accuracy": 0.0}, "accuracy must be a positive finite number"),
         ({"accuracy": np.nan}, "accuracy"),
         ({"parameters": (0.5, 0.2)}, "parameters must be LakeParameters"),
-        ({"parameters": TRUTH._replace(spread=np.array(-1.0))}, r"parameters\.spread must be a positive number"),
+        (
+            {"parameters": TRUTH._replace(spread=np.array(-1.0))},
+            r"parameters\.spread must be a positive number",
+        ),
     ],
 )
 def test_bad_settings(settings, culprit):
@@ -374,7 +419,10 @@ def test_bad_settings(settings, culprit):
         (lambda n: np.full(n, 4), r"what greedy returns must lie in 0\.\.3; got 4"),
         (lambda n: np.full(n, -1), r"what greedy returns must lie in 0\.\.3; got -1"),
         (lambda n: np.full(n, 1.0), r"what greedy returns must be integers"),
-        (lambda n: np.zeros((n, 3)), r"what greedy returns must have shape \(16335,\) or \(16335, 4\).*\(16335, 3\)"),
+        (
+            lambda n: np.zeros((n, 3)),
+            r"what greedy returns must have shape \(16335,\) or \(16335, 4\).*\(16335, 3\)",
+        ),
         (lambda n: np.zeros(n - 1, dtype=int), "what greedy returns must have shape"),
         (lambda n: np.full((n, 4), np.nan), "what greedy returns must be finite"),
         (lambda n: None, "what greedy returns must have shape"),

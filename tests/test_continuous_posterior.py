@@ -1,4 +1,7 @@
-"""LakePosterior: conjugate updates against Bayes by brute force, draws within their error bars, files, bad input."""
+"""LakePosterior.
+
+Conjugate updates against Bayes by brute force, draws within their error bars, files, bad input.
+"""
 
 import numpy as np
 import pytest
@@ -60,7 +63,9 @@ def test_counts_and_largest_length():
     assert len(modes) + len(mobiles) + resets == 400
     assert len(lengths) == len(modes) + sum(mobiles)
     np.testing.assert_array_equal(posterior.slip, 1 + np.bincount(modes, minlength=3))
-    np.testing.assert_array_equal(posterior.mobility, [1 + sum(mobiles), 1 + len(mobiles) - sum(mobiles)])
+    np.testing.assert_array_equal(
+        posterior.mobility, [1 + sum(mobiles), 1 + len(mobiles) - sum(mobiles)]
+    )
     np.testing.assert_array_equal(posterior.spread, [2 + len(lengths), max(lengths) - 0.75])
 
 
@@ -80,7 +85,9 @@ def test_updates_are_bayes_rule(steps):
     logit = (np.arange(-4000, 4000) + 0.5) / 100
     p, rest = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
     prior = p ** PRIOR["mobility"][0] * rest ** PRIOR["mobility"][1]
-    weights = oracle.weights_by_bayes(prior, sum(np.log(p if m else rest) for m in mobiles) + np.zeros(p.shape))
+    weights = oracle.weights_by_bayes(
+        prior, sum(np.log(p if m else rest) for m in mobiles) + np.zeros(p.shape)
+    )
     law = stats.beta(*posterior.mobility)
     assert weights @ p == pytest.approx(float(mean.mobility), rel=1e-6)
     assert weights @ (p - weights @ p) ** 2 == pytest.approx(law.var(), rel=1e-5)
@@ -90,20 +97,26 @@ def test_updates_are_bayes_rule(steps):
     one, rest = 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(z))
     slip = np.stack([np.outer(one, np.ones(z.size)), np.outer(rest, one), np.outer(rest, rest)])
     jacobian = np.outer(one * rest * rest, one * rest)
-    prior = np.prod([s ** (a - 1) for s, a in zip(slip, PRIOR["slip"], strict=True)], axis=0) * jacobian
+    prior = (
+        np.prod([s ** (a - 1) for s, a in zip(slip, PRIOR["slip"], strict=True)], axis=0) * jacobian
+    )
     weights = oracle.weights_by_bayes(prior, np.tensordot(modes, np.log(slip), 1))
     found = (weights * slip).sum(axis=(1, 2))
     np.testing.assert_allclose(found, mean.slip, rtol=1e-6)
     total = posterior.slip.sum()
     second = (weights * slip[0] * slip[1]).sum()
-    assert second == pytest.approx(posterior.slip[0] * posterior.slip[1] / (total * (total + 1)), rel=1e-6)
+    assert second == pytest.approx(
+        posterior.slip[0] * posterior.slip[1] / (total * (total + 1)), rel=1e-6
+    )
 
     # spread: the density on a fine grid of log θ; the likelihood of U is 1/θ above the largest
     step = 2e-4
     theta = 0.3 * np.exp(step * (np.arange(150_000) + 0.5))
     a, scale = PRIOR["spread"]
     prior = a * scale**a * theta**-a
-    log_likelihood = sum(np.where(theta >= u, -np.log(theta), -np.inf) for u in lengths) + np.zeros(theta.shape)
+    log_likelihood = sum(np.where(theta >= u, -np.log(theta), -np.inf) for u in lengths) + np.zeros(
+        theta.shape
+    )
     weights = oracle.weights_by_bayes(prior, log_likelihood)
     shape, least = posterior.spread
     assert weights @ theta == pytest.approx(float(mean.spread), rel=1e-3)
@@ -132,12 +145,14 @@ def test_an_immobile_step_teaches_only_mobility():
 
 def test_the_posterior_finds_the_truth():
     mean = learnt(4000, seed=8).mean()
-    np.testing.assert_allclose(mean.slip, [0.5, 0.25, 0.25], atol=0.04)  # 4 standard deviations at about 2000 movements
+    np.testing.assert_allclose(
+        mean.slip, [0.5, 0.25, 0.25], atol=0.04
+    )  # 4 standard deviations at about 2000 movements
     assert mean.mobility == pytest.approx(0.2, abs=0.04)
     assert mean.spread == pytest.approx(0.5, abs=0.003)
 
 
-# --- draws -----------------------------------------------------------------------------------------------------------
+# --- draws ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [lambda: LakePosterior(**PRIOR), learnt], ids=["prior", "learnt"])
@@ -150,20 +165,31 @@ def test_draws_follow_the_posterior(make):
     total = posterior.slip.sum()
     for k in range(3):
         assert (
-            stats.kstest(draws.slip[:, k], stats.beta(posterior.slip[k], total - posterior.slip[k]).cdf).pvalue > 1e-3
+            stats.kstest(
+                draws.slip[:, k], stats.beta(posterior.slip[k], total - posterior.slip[k]).cdf
+            ).pvalue
+            > 1e-3
         )
     covariance = -posterior.slip[0] * posterior.slip[1] / (total**2 * (total + 1))
-    products = (draws.slip[:, 0] - posterior.slip[0] / total) * (draws.slip[:, 1] - posterior.slip[1] / total)
+    products = (draws.slip[:, 0] - posterior.slip[0] / total) * (
+        draws.slip[:, 1] - posterior.slip[1] / total
+    )
     assert products.mean() == pytest.approx(covariance, abs=4 * products.std() / np.sqrt(n))
     assert stats.kstest(draws.mobility, stats.beta(*posterior.mobility).cdf).pvalue > 1e-3
     shape, scale = posterior.spread
     assert stats.kstest(draws.spread, stats.pareto(shape, scale=scale).cdf).pvalue > 1e-3
     mean = posterior.mean()
-    assert draws.mobility.mean() == pytest.approx(float(mean.mobility), abs=4 * draws.mobility.std() / np.sqrt(n))
+    assert draws.mobility.mean() == pytest.approx(
+        float(mean.mobility), abs=4 * draws.mobility.std() / np.sqrt(n)
+    )
     # the logarithm of a Pareto has a finite variance whatever the shape
-    assert np.log(draws.spread / scale).mean() == pytest.approx(1 / shape, abs=4 / shape / np.sqrt(n))
+    assert np.log(draws.spread / scale).mean() == pytest.approx(
+        1 / shape, abs=4 / shape / np.sqrt(n)
+    )
     # independent of each other
-    ranks = stats.spearmanr(np.column_stack([draws.slip[:, 0], draws.mobility, draws.spread])).statistic
+    ranks = stats.spearmanr(
+        np.column_stack([draws.slip[:, 0], draws.mobility, draws.spread])
+    ).statistic
     assert np.abs(ranks[np.triu_indices(3, 1)]).max() < 4 / np.sqrt(n)
 
 
@@ -188,7 +214,7 @@ def test_tiny_concentrations_give_proper_draws():
     assert np.isfinite(draws.mobility).all()
 
 
-# --- copies and files -------------------------------------------------------------------------------------------------
+# --- copies and files -----------------------------------------------------------------------------
 
 
 def test_copy_is_independent():
@@ -267,10 +293,12 @@ def test_files_of_another_kind_are_refused(tmp_path):
 def test_repr():
     posterior = LakePosterior()
     posterior.observe(ICE, 0, ICE, {"mode": 1, "mobile": None, "length": 1.25})
-    assert repr(posterior) == ("LakePosterior(slip ~ Dir(1, 2, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.5))")
+    assert repr(posterior) == (
+        "LakePosterior(slip ~ Dir(1, 2, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.5))"
+    )
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -307,13 +335,21 @@ def primitives(mode=None, mobile=None, length=None):
         (ICE, None, "primitives must be a mapping .* got None"),
         (ICE, (0, None, 1.0), "primitives must be a mapping"),
         (ICE, primitives(None, None, 1.0), r"\['mode'\] on an ordinary cell must .*0\.\.2.*None"),
-        (ICE, primitives(3, None, 1.0), r"\['mode'\] on an ordinary cell must lie in 0\.\.2; got 3"),
+        (
+            ICE,
+            primitives(3, None, 1.0),
+            r"\['mode'\] on an ordinary cell must lie in 0\.\.2; got 3",
+        ),
         (ICE, primitives(-1, None, 1.0), r"\['mode'\].*-1"),
         (ICE, primitives(1.0, None, 1.0), r"\['mode'\].*1\.0"),
         (ICE, primitives(True, None, 1.0), r"\['mode'\].*True"),
         (ICE, primitives(0, 1, 1.0), r"\['mobile'\] must be None on an ordinary cell; got 1"),
         (ICE, primitives(0, None, None), r"\['length'\] on an ordinary cell .*0\.75.*None"),
-        (ICE, primitives(0, None, 0.7), r"\['length'\] on an ordinary cell .*not below 0\.75; got 0\.7"),
+        (
+            ICE,
+            primitives(0, None, 0.7),
+            r"\['length'\] on an ordinary cell .*not below 0\.75; got 0\.7",
+        ),
         (ICE, primitives(0, None, np.nan), r"\['length'\].*nan"),
         (ICE, primitives(0, None, np.inf), r"\['length'\].*inf"),
         (ICE, primitives(0, None, "1"), r"\['length'\].*'1'"),
@@ -322,7 +358,11 @@ def primitives(mode=None, mobile=None, length=None):
         (HOLE, primitives(None, True, 1.0), r"\['mobile'\].*True"),
         (HOLE, primitives(0, 1, 1.0), r"\['mode'\] must be None in a hole"),
         (HOLE, primitives(None, 1, None), r"\['length'\] in a hole with mobile = 1 must .*None"),
-        (HOLE, primitives(None, 0, 1.0), r"\['length'\] must be None in a hole with mobile = 0; got 1\.0"),
+        (
+            HOLE,
+            primitives(None, 0, 1.0),
+            r"\['length'\] must be None in a hole with mobile = 0; got 1\.0",
+        ),
         (GOAL_STATE, primitives(0, None, 1.0), r"\['mode'\] must be None in the goal; got 0"),
         (GOAL_STATE, primitives(None, 0, None), r"\['mobile'\] must be None in the goal"),
         (GOAL_STATE, primitives(None, None, 1.0), r"\['length'\] must be None in the goal"),

@@ -70,7 +70,9 @@ def test_the_scale_of_the_targets_does_not_matter():
 
 def test_known_states_and_no_uncertainty_at_all():
     certain = np.zeros((3, 4))
-    levels = UncertaintyLevel(1.0).levels(100, certain, np.zeros((15, 4)), np.array([True, False, False]))
+    levels = UncertaintyLevel(1.0).levels(
+        100, certain, np.zeros((15, 4)), np.array([True, False, False])
+    )
     np.testing.assert_allclose(levels, 1.0 - np.log(200) / 10)
     known = UncertaintyLevel(1.0).levels(100, UNSURE, CENTRES, np.ones(30, dtype=bool))
     np.testing.assert_allclose(known, 1.0 - np.log(200) / 10)

@@ -23,7 +23,10 @@ SMALL = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_ro
 
 def agent(**options):
     return continuous.aq_brmdp(
-        LakePosterior(), LakeModel(), DISCOUNT, **({"delta": 10.0, "fitting": SMALL, "rng": 4} | options)
+        LakePosterior(),
+        LakeModel(),
+        DISCOUNT,
+        **({"delta": 10.0, "fitting": SMALL, "rng": 4} | options),
     )
 
 
@@ -67,7 +70,8 @@ def test_following_is_the_same_interaction(recorded, policies):
     assert [t for t, *_ in plans] == episodes.first_step
     assert [number for *_, number in plans] == list(range(1, len(plans) + 1))
     np.testing.assert_array_equal(
-        recorded.history.episode, np.repeat(np.arange(1, len(plans) + 1), np.diff([*episodes.first_step, STEPS]))
+        recorded.history.episode,
+        np.repeat(np.arange(1, len(plans) + 1), np.diff([*episodes.first_step, STEPS])),
     )
     assert all(levels.shape == (15, 4) for levels in episodes.levels)
     assert np.isinf(episodes.error_bound).all()
@@ -82,14 +86,21 @@ def test_actions_and_regret_are_those_of_the_plan_of_the_step(recorded, policies
     followed = np.searchsorted(starts, np.arange(STEPS), side="right") - 1
     for number, (_, policy, _) in enumerate(plans):
         here = states[followed == number]
-        np.testing.assert_array_equal(recorded.history.action[followed == number], policy.actions(here))
+        np.testing.assert_array_equal(
+            recorded.history.action[followed == number], policy.actions(here)
+        )
         regret = best.at(here) - policy_values(policy, DISCOUNT).at(here)
-        np.testing.assert_allclose(recorded.history.true_regret[followed == number], regret, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            recorded.history.true_regret[followed == number], regret, rtol=0, atol=1e-12
+        )
     assert recorded.history.true_regret.max() > 0.02
 
 
 def test_regret_against_rollouts(recorded, policies):
-    """Monte Carlo under the policy of the step, within four standard errors and the accuracy of the policy's values."""
+    """Monte Carlo under the policy of the step.
+
+    Within four standard errors and the accuracy of the policy's values.
+    """
     _, plans = policies
     best = optimal_values(DISCOUNT)
     worst = int(recorded.history.true_regret.argmax())
@@ -100,7 +111,9 @@ def test_regret_against_rollouts(recorded, policies):
             policy.actions, state, DISCOUNT, agents=60_000, horizon=50, rng=np.random.default_rng(t)
         )
         regret = float(best.at(state[None])[0]) - mean
-        assert recorded.history.true_regret[t] == pytest.approx(regret, rel=0, abs=4.0 * error + 1e-3)
+        assert recorded.history.true_regret[t] == pytest.approx(
+            regret, rel=0, abs=4.0 * error + 1e-3
+        )
         assert error < 0.002
     assert recorded.history.true_regret[worst] > 0.02
 
@@ -120,13 +133,16 @@ def test_it_goes_on_from_where_the_agent_stands():
 def test_progress_is_told():
     told = []
     tiny = FittedQ(hidden=(4,), states=4, iterations=1, gradient_steps=1, first_rounds=1, draws=8)
-    learner = continuous.continuing_psrl(LakePosterior(), LakeModel(), DISCOUNT, fitting=tiny, rng=1)
+    learner = continuous.continuing_psrl(
+        LakePosterior(), LakeModel(), DISCOUNT, fitting=tiny, rng=1
+    )
     simulate_lake(learner, 110, seed=1, on_step=told.append)
     assert told == [100]
 
 
 @pytest.mark.parametrize(
-    "function", [simulate_lake, lambda *parts, **more: follow_lake(*parts, **more, on_episode=print)]
+    "function",
+    [simulate_lake, lambda *parts, **more: follow_lake(*parts, **more, on_episode=print)],
 )
 @pytest.mark.parametrize("steps", [0, -1, 2.5, "many", True])
 def test_bad_steps(function, steps):
@@ -136,6 +152,8 @@ def test_bad_steps(function, steps):
 
 def test_agents_of_finite_worlds_are_refused():
     mdp = brmdp.envs.riverswim(4)
-    tabular = brmdp.agents.continuing_psrl(brmdp.DirichletPosterior.uniform(4, 2), mdp.rewards, DISCOUNT)
+    tabular = brmdp.agents.continuing_psrl(
+        brmdp.DirichletPosterior.uniform(4, 2), mdp.rewards, DISCOUNT
+    )
     with pytest.raises(InvalidInputError, match="agent must be a ContinuousAgent; got Agent"):
         simulate_lake(tabular, 5)

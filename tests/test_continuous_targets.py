@@ -1,4 +1,7 @@
-"""Targets of the continuous lake against quadrature and simulation, and the order statistic against sorting."""
+"""Targets of the continuous lake against quadrature and simulation.
+
+And the order statistic against sorting.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +21,9 @@ DISCOUNT = 0.8
 MODEL = LakeModel()
 
 PARAMETERS = LakeParameters(
-    slip=np.array([(0.5, 0.25, 0.25), (0.1, 0.2, 0.7), (1.0, 0.0, 0.0), (0.0, 0.9, 0.1), (0.3, 0.3, 0.4)]),
+    slip=np.array(
+        [(0.5, 0.25, 0.25), (0.1, 0.2, 0.7), (1.0, 0.0, 0.0), (0.0, 0.9, 0.1), (0.3, 0.3, 0.4)]
+    ),
     mobility=np.array([0.2, 0.0, 1.0, 0.7, 0.05]),
     spread=np.array([0.5, 0.25, 1.7, 40.0, 1e4]),
 )
@@ -54,7 +59,10 @@ def lake_targets(value, states, draws):
 
 
 def cubic(states, xp):
-    """Of third degree in each coordinate, with jumps between all cells: the lattice integrates it exactly."""
+    """Of third degree in each coordinate, with jumps between all cells.
+
+    The lattice integrates it exactly.
+    """
     corner = xp.minimum(xp.floor(states), 3.0)
     x, y = (states - corner).T
     jump = 0.1 * ((corner[:, 0] * 7 + corner[:, 1] * 5) % 4)
@@ -97,7 +105,7 @@ def network_value(network):
     return value
 
 
-# --- features ----------------------------------------------------------------------------------------------------------
+# --- features -------------------------------------------------------------------------------------
 
 
 def test_features_are_the_papers_twenty():
@@ -120,7 +128,7 @@ def test_the_model_tells_what_fitting_needs():
         LakeModel(0)
 
 
-# --- targets -----------------------------------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 
 def test_piecewise_cubic_values_are_integrated_exactly():
@@ -136,7 +144,9 @@ def test_targets_of_a_network_and_their_order_of_accuracy():
     expected = by_quadrature(network_value(network), states[:6], PARAMETERS)
     worst = {}
     for panels in (1, 2):
-        found = np.asarray(targets(LakeModel(panels), network, states, stacked(PARAMETERS), DISCOUNT))[:6]
+        found = np.asarray(
+            targets(LakeModel(panels), network, states, stacked(PARAMETERS), DISCOUNT)
+        )[:6]
         worst[panels] = abs(found - expected).max()
     # kinks make the rule of second order; the reference's own error is far smaller
     assert worst[2] < 2e-3
@@ -147,7 +157,9 @@ def test_targets_agree_with_simulated_transitions():
     network, rng, n = rough_network(), np.random.default_rng(11), 50_000
     value = jax.jit(lambda states: forward(network, MODEL.features(states)).max(axis=1))
     slippery = PARAMETERS._replace(slip=np.tile(TRUTH.slip, (5, 1)))
-    found = np.asarray(targets(MODEL, network, CENTRES.astype(np.float32), stacked(slippery), DISCOUNT))
+    found = np.asarray(
+        targets(MODEL, network, CENTRES.astype(np.float32), stacked(slippery), DISCOUNT)
+    )
     scores = []
     for b in (0, 2, 3):
         for cell in (0, 2, 5, 6, 10, 11, 14, 15):
@@ -165,7 +177,9 @@ def test_targets_agree_with_simulated_transitions():
 
 
 def test_from_the_goal_all_draws_and_actions_agree():
-    found = np.asarray(lake_targets(cubic_value, STATES, stacked(PARAMETERS)))[cells(STATES) == GOAL]
+    found = np.asarray(lake_targets(cubic_value, STATES, stacked(PARAMETERS)))[
+        cells(STATES) == GOAL
+    ]
     assert len(found) > 2
     assert np.ptp(found) == 0.0
     expected = continuous_targets.reset_mean(lambda states: cubic(states, np), DISCOUNT)
@@ -184,7 +198,9 @@ def test_a_tail_that_leaves_the_map_contributes_nothing():
     assert abs(gained[..., 0]).max() > 0.1
     np.testing.assert_allclose(gained[..., 1], gained[..., 0], rtol=0, atol=1e-4)
     np.testing.assert_allclose(gained[..., 2], gained[..., 0], rtol=0, atol=1e-3)
-    np.testing.assert_allclose(found[..., 4], np.broadcast_to(stay, found.shape[:2]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        found[..., 4], np.broadcast_to(stay, found.shape[:2]), rtol=0, atol=1e-6
+    )
 
 
 def test_where_every_movement_leaves_the_map_nothing_is_uncertain():
@@ -197,7 +213,7 @@ def test_where_every_movement_leaves_the_map_nothing_is_uncertain():
     assert np.sort(unsure.ravel())[8] > 1e-4
 
 
-# --- order statistics --------------------------------------------------------------------------------------------------
+# --- order statistics -----------------------------------------------------------------------------
 
 ROWS, LENGTH = 320, 800
 
@@ -224,7 +240,10 @@ def test_order_statistics_are_those_of_sorting_bit_for_bit(name, values):
     ranks = rng.integers(1, counts + 1)
     ranks[:3], counts[:3] = (1, 800, 1), (800, 800, 1)
     found = np.asarray(ordered(values, ranks, counts))
-    expected = [np.sort(row[:count])[rank - 1] for row, rank, count in zip(values, ranks, counts, strict=True)]
+    expected = [
+        np.sort(row[:count])[rank - 1]
+        for row, rank, count in zip(values, ranks, counts, strict=True)
+    ]
     np.testing.assert_array_equal(found, np.float32(expected))
 
 
@@ -238,7 +257,9 @@ def test_order_statistics_of_odd_lengths_and_shapes():
 @pytest.mark.parametrize("length", [13, 800])
 def test_order_statistics_of_nan_are_nan(length):
     values = np.random.default_rng(10).normal(size=(length + 1, length)).astype(np.float32)
-    values[np.arange(length), np.arange(length)] = np.nan  # each place in turn; none in the last row
+    values[np.arange(length), np.arange(length)] = (
+        np.nan
+    )  # each place in turn; none in the last row
     ranks, counts = np.full(length + 1, 4), np.full(length + 1, length)
     found = np.asarray(ordered(values, ranks, counts))
     assert np.isnan(found[:-1]).all()

@@ -16,7 +16,13 @@ from brmdp.figures.coverage import coverage_figure
 from brmdp.figures.report import REPORTERS, write_report
 from oracles import analysis as oracle
 
-SMALL = {"n_states": 3, "n_actions": 2, "observations_per_pair": 4, "discount": 0.5, "confidence": 0.8}
+SMALL = {
+    "n_states": 3,
+    "n_actions": 2,
+    "observations_per_pair": 4,
+    "discount": 0.5,
+    "confidence": 0.8,
+}
 FEW = {"worlds": 3, "samples": 60}
 
 
@@ -27,7 +33,10 @@ def tiny(runs=4):
         "data": {"observations_per_pair": 60},
         "large": {"n_states": 5},
     }
-    cases = [Computation(name, "coverage", {**SMALL, **FEW, **change}) for name, change in changes.items()]
+    cases = [
+        Computation(name, "coverage", {**SMALL, **FEW, **change})
+        for name, change in changes.items()
+    ]
     return Experiment("coverage", "Coverage in small", tuple(cases), runs=runs, seed=5)
 
 
@@ -42,18 +51,24 @@ def test_a_run_is_several_worlds_of_the_theory():
     columns = execute(tiny().cases[0], 5, 2).columns
     streams = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(2,))).spawn(3)
     for world, stream in enumerate(streams):
-        report = theory.replicate_coverage(stream, 3, 2, 0.8, observations=24, discount=0.5, samples=60)
+        report = theory.replicate_coverage(
+            stream, 3, 2, 0.8, observations=24, discount=0.5, samples=60
+        )
         assert columns["coverage"][world] == report.certified.coverage
         assert columns["held_in_truth"][world] == report.held_in_truth
         np.testing.assert_allclose(
-            columns["quantile"][world] - columns["certified"][world], report.gap_to_quantile.mean(), rtol=1e-12
+            columns["quantile"][world] - columns["certified"][world],
+            report.gap_to_quantile.mean(),
+            rtol=1e-12,
         )
         np.testing.assert_allclose(
             columns["certified"][world] - columns["union_of_pairs"][world],
             report.loss_of_union_of_pairs.mean(),
             rtol=1e-9,
         )
-        assert columns["states_above_quantile"][world] == sum(report.certified.values > report.quantile.upper)
+        assert columns["states_above_quantile"][world] == sum(
+            report.certified.values > report.quantile.upper
+        )
 
 
 def test_report(stored, tmp_path):
@@ -71,14 +86,21 @@ def test_report(stored, tmp_path):
     found = summary["cases"]["nearsighted"]
     columns = records["nearsighted"].columns
     assert found["worlds"] == 12
-    assert found["coverage"]["mean"] == pytest.approx(np.mean([np.mean(run) for run in columns["coverage"]]))
+    assert found["coverage"]["mean"] == pytest.approx(
+        np.mean([np.mean(run) for run in columns["coverage"]])
+    )
     _, low, high = oracle.interval(columns["coverage"].ravel(), bounds=(0.0, 1.0))
     assert found["coverage"]["ci95"] == pytest.approx([low, high])
     assert found["least_coverage"] == columns["coverage"].min()
     ratio = [
-        100 * (q - c) / q for q, c in zip(columns["quantile"].ravel(), columns["union_of_states"].ravel(), strict=True)
+        100 * (q - c) / q
+        for q, c in zip(
+            columns["quantile"].ravel(), columns["union_of_states"].ravel(), strict=True
+        )
     ]
-    assert found["percent_below_quantile"]["union_of_states"]["mean"] == pytest.approx(np.mean(ratio))
+    assert found["percent_below_quantile"]["union_of_states"]["mean"] == pytest.approx(
+        np.mean(ratio)
+    )
     assert set(found["percent_below_quantile"]) == set(BOUNDS)
 
 
@@ -125,7 +147,9 @@ def test_coverage_just_below_is_no_failure_of_a_posterior():
     """47 of 60 draws at 0.8 are within chance; 30 of 60 are not."""
     for coverage, share in ((47 / 60, 0.0), (30 / 60, 1.0)):
         claims = coverage_claims(EXPERIMENT, {"base": told(coverage)})
-        (comparison,) = next(c for c in claims if c.identifier == "coverage/every-posterior").comparisons
+        (comparison,) = next(
+            c for c in claims if c.identifier == "coverage/every-posterior"
+        ).comparisons
         assert float(comparison.estimate.mean) == share
 
 
@@ -133,14 +157,17 @@ def test_unknown_coverage_is_no_success():
     for found in (told(np.nan), told(0.9, above=np.nan), told(0.9, held=np.nan)):
         known = verdicts(found)
         assert any(
-            known[f"coverage/{claim}"].startswith("not resolved") for claim in ("joint", "quantile-value", "truth")
+            known[f"coverage/{claim}"].startswith("not resolved")
+            for claim in ("joint", "quantile-value", "truth")
         )
     (share,) = next(
         c for c in coverage_claims(EXPERIMENT, {"base": told(np.nan)}) if "every" in c.identifier
     ).comparisons
     assert str(share.estimate) == "unknown"
     (share,) = next(
-        c for c in coverage_claims(EXPERIMENT, {"base": told(0.9, above=np.nan)}) if "quantile" in c.identifier
+        c
+        for c in coverage_claims(EXPERIMENT, {"base": told(0.9, above=np.nan)})
+        if "quantile" in c.identifier
     ).comparisons
     assert str(share.estimate) == "unknown"
 
@@ -148,16 +175,26 @@ def test_unknown_coverage_is_no_success():
 def test_trends():
     base, far = told(0.9), told(0.9, certified=0.7, name="far", discount=0.9)
     assert verdicts(base, far)["coverage/discount"] == "reproduced"
-    assert verdicts(base, told(0.9, certified=0.95, name="far", discount=0.9))["coverage/discount"] == "contradicted"
+    assert (
+        verdicts(base, told(0.9, certified=0.95, name="far", discount=0.9))["coverage/discount"]
+        == "contradicted"
+    )
     assert "coverage/n-states" not in verdicts(base, far)
-    assert [found.case.name for found in along({"base": base, "far": far}, "discount")] == ["base", "far"]
+    assert [found.case.name for found in along({"base": base, "far": far}, "discount")] == [
+        "base",
+        "far",
+    ]
     summary = coverage_summary(EXPERIMENT, {"base": base, "far": far})
-    assert summary["cases"]["far"]["percent_below_quantile"]["certified"]["mean"] == pytest.approx(30)
+    assert summary["cases"]["far"]["percent_below_quantile"]["certified"]["mean"] == pytest.approx(
+        30
+    )
 
 
 def test_every_case_differs_from_the_base_in_one_parameter():
     for case in EXPERIMENT.cases:
-        assert sum(case.parameters[key] != value for key, value in BASE.items()) == (case.name != "base")
+        assert sum(case.parameters[key] != value for key, value in BASE.items()) == (
+            case.name != "base"
+        )
 
 
 def test_the_figure_shows_the_numbers(stored):
@@ -177,6 +214,8 @@ def test_the_figure_shows_the_numbers(stored):
 def test_proportions():
     found = proportion([True] * 7 + [False] * 3)
     interval = stats.binomtest(7, 10).proportion_ci(0.95, method="exact")
-    assert (float(found.mean), float(found.low), float(found.high)) == pytest.approx((0.7, *interval))
+    assert (float(found.mean), float(found.low), float(found.high)) == pytest.approx(
+        (0.7, *interval)
+    )
     assert found.runs == 10
     assert str(certain(3.0, 5)) == "3.000 [3.000, 3.000]"

@@ -69,7 +69,10 @@ class Installation:
         own = {"PYTHONPATH": self.folder, "XDG_CACHE_HOME": self.cache, "TMPDIR": self.temporary}
         done = subprocess.run(
             [sys.executable, "-B", "-c", USE_A_KERNEL.format(prepare=prepare)],
-            env={**inherited, **{name: str(value) for name, value in {**own, **environment}.items()}},
+            env={
+                **inherited,
+                **{name: str(value) for name, value in {**own, **environment}.items()},
+            },
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -90,7 +93,9 @@ def installation(tmp_path):
 
 
 NOWHERE = {"XDG_CACHE_HOME": "/dev/null/cache", "TMPDIR": "/dev/null/temporary"}
-COMPILING = "INFO compiling numerical kernels for this machine: the first plans take up to a minute longer"
+COMPILING = (
+    "INFO compiling numerical kernels for this machine: the first plans take up to a minute longer"
+)
 
 
 def test_compiled_kernels_are_kept_beside_the_sources(installation):
@@ -196,17 +201,23 @@ print(versions() - before)
 
 def test_after_a_warm_up_nothing_is_left_to_compile():
     """Neither are functions compiled once more for read-only arrays or other layouts."""
-    done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WARM], capture_output=True, text=True, timeout=600, check=False
+    )
     assert (done.returncode, done.stdout.split()) == (0, ["0"]), done.stderr
 
 
-# --- threads ---------------------------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["1000000", "1025", "0", "-1", "1.5", "two", "²", "٣", "9" * 5000])
+@pytest.mark.parametrize(
+    "value", ["1000000", "1025", "0", "-1", "1.5", "two", "²", "٣", "9" * 5000]
+)
 def test_an_odd_number_of_threads_is_refused_at_once(value, monkeypatch):
     monkeypatch.setenv("BRMDP_NUM_THREADS", value)
-    with pytest.raises(InvalidInputError, match="BRMDP_NUM_THREADS must be an integer from 1 to 1024"):
+    with pytest.raises(
+        InvalidInputError, match="BRMDP_NUM_THREADS must be an integer from 1 to 1024"
+    ):
         for_chunks(10**6, np.arange(10), lambda *_: 0.0)
 
 
@@ -225,7 +236,7 @@ def test_without_a_number_there_are_as_many_threads_as_processors(value, monkeyp
     assert 1 <= thread_count() <= (os.cpu_count() or 1)
 
 
-# --- the version -----------------------------------------------------------------------------------------------
+# --- the version ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -242,21 +253,34 @@ def setup_script(monkeypatch, tmp_path):
     return module
 
 
-def test_the_version_is_plain_without_git_and_that_of_a_source_archive(setup_script, tmp_path, monkeypatch):
+def test_the_version_is_plain_without_git_and_that_of_a_source_archive(
+    setup_script, tmp_path, monkeypatch
+):
     assert setup_script.version() == setup_script.PLAIN
     (tmp_path / ".git").mkdir()
     assert setup_script.version() == setup_script.PLAIN
     monkeypatch.setenv("PATH", "")
     assert setup_script.version() == setup_script.PLAIN
-    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: brmdp\nVersion: 1.2.0+5.g1a2b3c4\n")
+    (tmp_path / "PKG-INFO").write_text(
+        "Metadata-Version: 2.4\nName: brmdp\nVersion: 1.2.0+5.g1a2b3c4\n"
+    )
     assert setup_script.version() == "1.2.0+5.g1a2b3c4"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_the_version_comes_from_tags(setup_script, tmp_path):
     def git(*arguments):
-        author = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+        author = (
+            "-c",
+            "user.name=somebody",
+            "-c",
+            "user.email=somebody@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        )
+        subprocess.run(
+            ["git", *author, *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=60
+        )
 
     git("init")
     git("commit", "--allow-empty", "--message", "first")
@@ -268,7 +292,7 @@ def test_the_version_comes_from_tags(setup_script, tmp_path):
     assert re.fullmatch(r"1\.2\.0\+1\.g[0-9a-f]{7,}", setup_script.version())
 
 
-# --- what takes long is said -----------------------------------------------------------------------------------
+# --- what takes long is said ----------------------------------------------------------------------
 
 
 def test_an_experiment_passes_on_that_kernels_are_compiled(monkeypatch, tmp_path):

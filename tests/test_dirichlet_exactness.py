@@ -1,8 +1,11 @@
-"""Exactness of the Dirichlet functional: CDF, quantile, CVaR and their rows against independent oracles.
+"""Exactness of the Dirichlet functional.
 
-Contract: the CDF to a relative error of 1e-9 in min(F, 1 - F); the quantile within 2 ulp of max|w| or to a
-relative tail error of 1e-9, whichever is looser.  A case is one (φ, w, level): the library's quantile q is
-held against the oracle's CDF, and the library's CDF at q against the same oracle value.
+CDF, quantile, CVaR and their rows against independent oracles.
+
+Contract: the CDF to a relative error of 1e-9 in min(F, 1 - F); the quantile within 2 ulp of max|w|
+or to a relative tail error of 1e-9, whichever is looser.  A case is one (φ, w, level): the
+library's quantile q is held against the oracle's CDF, and the library's CDF at q against the same
+oracle value.
 """
 
 import numpy as np
@@ -42,7 +45,10 @@ def faults(tails, phi, values, alpha, z=None):
         found.append(f"quantile {q!r}: {text}")
     low, high = values[phi > 0].min(), values[phi > 0].max()
     for point in (q,) if z is None else (q, z):
-        if low < point < high and not (error := cdf_error(tails, phi, values, point)) <= oracle.TOLERANCE:
+        if (
+            low < point < high
+            and not (error := cdf_error(tails, phi, values, point)) <= oracle.TOLERANCE
+        ):
             found.append(f"cdf at {point!r}: relative error {error:.3e}")
     return found
 
@@ -78,7 +84,9 @@ def free_points(seed, cases):
     """Points chosen without the library: the mean plus a few standard deviations."""
     normals = 2 * np.random.default_rng(seed).normal(size=len(cases))
     moments = [oracle.mean_and_deviation(phi, values) for phi, values, _ in cases]
-    return [float(mean + z * deviation) for z, (mean, deviation) in zip(normals, moments, strict=True)]
+    return [
+        float(mean + z * deviation) for z, (mean, deviation) in zip(normals, moments, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("seed", CHUNKS)
@@ -120,10 +128,14 @@ def test_cdf_in_very_deep_tails():
         depth = 10 ** rng.uniform(-6, -1)
         z = low + depth * (high - low) if rng.random() < 0.5 else high - depth * (high - low)
         if low < z < high:
-            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (phi, values, z)
+            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (
+                phi,
+                values,
+                z,
+            )
 
 
-# --- rows ---------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def check_row(phi, values, target, row):
@@ -150,7 +162,9 @@ def test_rows_are_probability_vectors_that_reproduce_the_value(seed):
         slack = 4 * np.spacing(np.abs(values[phi > 0]).max()) + 1e-9 * np.ptp(values[phi > 0])
         assert cvar <= q + slack
         assert cvar <= mean + slack
-        assert brmdp.dirichlet_cvar(phi, values, alpha) == pytest.approx(float(cvar), rel=0, abs=slack)
+        assert brmdp.dirichlet_cvar(phi, values, alpha) == pytest.approx(
+            float(cvar), rel=0, abs=slack
+        )
 
 
 def test_quantile_row_against_rational_splines():
@@ -159,7 +173,10 @@ def test_quantile_row_against_rational_splines():
             continue
         q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
         active = values[phi > 0]
-        if np.spacing(np.abs(active).max()) > 1e-12 * np.ptp(active) or not active.min() < q < active.max():
+        if (
+            np.spacing(np.abs(active).max()) > 1e-12 * np.ptp(active)
+            or not active.min() < q < active.max()
+        ):
             continue  # q is then too coarse a number to condition on
         exact = np.array([float(x) for x in oracle.spline_row(phi, values, q)])
         np.testing.assert_allclose(row, exact, rtol=0, atol=1e-8, err_msg=f"{phi} {values} {alpha}")
@@ -183,10 +200,12 @@ def test_quantile_row_is_the_gradient_of_the_quantile():
         step = 1e-4 * np.diag(np.full(n, np.ptp(values)))
         up, down = (brmdp.dirichlet_quantile(phi, values + s, alpha) for s in (step, -step))
         gradient = (up - down) / (2 * np.diag(step))
-        np.testing.assert_allclose(row, gradient, rtol=0, atol=2e-5, err_msg=f"{phi} {values} {alpha}")
+        np.testing.assert_allclose(
+            row, gradient, rtol=0, atol=2e-5, err_msg=f"{phi} {values} {alpha}"
+        )
 
 
-# --- CVaR ---------------------------------------------------------------------------------------------------
+# --- CVaR -----------------------------------------------------------------------------------------
 
 
 def check_cvar(tails, phi, values, alpha):
@@ -219,7 +238,12 @@ def test_cvar_of_integer_concentration_against_rational_splines():
 def test_cvar_of_three_values_against_stick_breaking(count):
     rng = np.random.default_rng(12)
     for alpha in oracle.random_levels(rng, count):
-        check_cvar(three_value_tails, 10 ** rng.uniform(-2, 6, 3), oracle.random_values(rng, 3), float(alpha))
+        check_cvar(
+            three_value_tails,
+            10 ** rng.uniform(-2, 6, 3),
+            oracle.random_values(rng, 3),
+            float(alpha),
+        )
 
 
 def test_cvar_at_level_one_is_the_mean():
@@ -229,11 +253,13 @@ def test_cvar_at_level_one_is_the_mean():
         cvar, row = brmdp.dirichlet_cvar_row(phi, values, 1.0)
         slack = 1e-12 * np.ptp(values[phi > 0]) + 4 * np.spacing(np.abs(values[phi > 0]).max())
         assert abs(cvar - oracle.mean_and_deviation(phi, values)[0]) <= slack
-        assert brmdp.dirichlet_cvar(phi, values, 1.0) == pytest.approx(float(cvar), rel=0, abs=slack)
+        assert brmdp.dirichlet_cvar(phi, values, 1.0) == pytest.approx(
+            float(cvar), rel=0, abs=slack
+        )
         np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-12, atol=1e-15)
 
 
-# --- special inputs -----------------------------------------------------------------------------------------
+# --- special inputs -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phi", [[2.0], [0.01], [0.5, 3.0, 1e6], [0.0, 4.0, 0.0]])
@@ -245,7 +271,9 @@ def test_constant_values(phi, value, alpha):
     q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
     cvar, cvar_row = brmdp.dirichlet_cvar_row(phi, values, alpha)
     assert q == value == brmdp.dirichlet_quantile(phi, values, alpha)
-    assert cvar == pytest.approx(value, rel=1e-15, abs=0) == brmdp.dirichlet_cvar(phi, values, alpha)
+    assert (
+        cvar == pytest.approx(value, rel=1e-15, abs=0) == brmdp.dirichlet_cvar(phi, values, alpha)
+    )
     np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-14)
     np.testing.assert_allclose(cvar_row, phi / phi.sum(), rtol=1e-14)
     for z, lower in ((value - 1, 0), (value, 1), (value + 1, 1)):
@@ -268,11 +296,17 @@ def test_point_equal_to_a_value():
     for _ in range(200):
         phi, values = rng.integers(1, 4, 4).astype(float), np.sort(rng.normal(size=4))
         for z in values[1:3]:
-            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (phi, values, z)
+            assert cdf_error(oracle.spline_tails, phi, values, z) <= oracle.TOLERANCE, (
+                phi,
+                values,
+                z,
+            )
 
 
 def test_point_equal_to_the_middle_value_leaves_a_beta():
-    def others(phi, values, z):  # the coordinate with w_i = z has no say in the sign of Σ (w_i - z) P_i
+    def others(
+        phi, values, z
+    ):  # the coordinate with w_i = z has no say in the sign of Σ (w_i - z) P_i
         return beta_tails(phi[[0, 2]], values[[0, 2]], z)
 
     rng = np.random.default_rng(16)
@@ -284,7 +318,11 @@ def test_point_equal_to_the_middle_value_leaves_a_beta():
 
 def test_broadcasting():
     rng = np.random.default_rng(15)
-    phi, values, level = rng.random((3, 1, 5)) + 0.5, rng.normal(size=(4, 5)), np.array([[[0.1]], [[0.7]]])
+    phi, values, level = (
+        rng.random((3, 1, 5)) + 0.5,
+        rng.normal(size=(4, 5)),
+        np.array([[[0.1]], [[0.7]]]),
+    )
     q = brmdp.dirichlet_quantile(phi, values, level)
     q2, row = brmdp.dirichlet_quantile_row(phi, values, level)
     cvar = brmdp.dirichlet_cvar(phi, values, level)
@@ -297,19 +335,26 @@ def test_broadcasting():
         arguments = phi[j, 0], values[k], level[i, 0, 0]
         assert q[i, j, k] == pytest.approx(brmdp.dirichlet_quantile(*arguments), rel=1e-13)
         assert cvar[i, j, k] == pytest.approx(brmdp.dirichlet_cvar(*arguments), rel=1e-12)
-        np.testing.assert_allclose(row[i, j, k], brmdp.dirichlet_quantile_row(*arguments)[1], atol=1e-9)
-        np.testing.assert_allclose(cvar_row[i, j, k], brmdp.dirichlet_cvar_row(*arguments)[1], atol=1e-9)
+        np.testing.assert_allclose(
+            row[i, j, k], brmdp.dirichlet_quantile_row(*arguments)[1], atol=1e-9
+        )
+        np.testing.assert_allclose(
+            cvar_row[i, j, k], brmdp.dirichlet_cvar_row(*arguments)[1], atol=1e-9
+        )
     assert np.ndim(brmdp.dirichlet_quantile(phi[0, 0], values[0], 0.2)) == 0
     assert brmdp.dirichlet_cdf(np.empty((0, 5)) + 1, values[0], 0.0).shape == (0,)
 
 
-# --- rows as data leave them ---------------------------------------------------------------------------------------------
+# --- rows as data leave them ----------------------------------------------------------------------
 
 OVERSHOT = (
     np.array([5.0, 71.0, 49.0, 1.0, 1.0, 1.0]),
     0.9 * np.array([0.93046374, 0.91619272, 1.17463389, 1.63557206, 2.24155300, 3.05548092]),
 )
-"""A row of RiverSwim-6: the search for its saddlepoint oversteps the branch point for z near 0.916."""
+"""A row of RiverSwim-6.
+
+The search for its saddlepoint oversteps the branch point for z near 0.916.
+"""
 
 
 def test_the_saddlepoint_is_found_after_an_overstep():
@@ -325,7 +370,11 @@ def random_row_after_data(rng):
     """A few successors seen often, others never, with values that have outliers."""
     n = int(rng.integers(3, 17))
     phi = 1.0 + rng.integers(0, 100, n) * (rng.random(n) < 0.5)
-    values = np.cumsum(10 ** rng.uniform(-2, 1, n)) if rng.random() < 0.5 else 10 ** rng.uniform(-3, 1, n)
+    values = (
+        np.cumsum(10 ** rng.uniform(-2, 1, n))
+        if rng.random() < 0.5
+        else 10 ** rng.uniform(-3, 1, n)
+    )
     return phi, values
 
 
@@ -335,7 +384,10 @@ def test_rows_after_data(chunk):
 
 
 def test_the_quadrature_resolves_every_point_of_many_rows():
-    """A distribution function that is not resolved raises, so 200,000 of them are a search for such points."""
+    """A distribution function that is not resolved raises.
+
+    So 200,000 of them are a search for such points.
+    """
     rng = np.random.default_rng(11)
     for _ in range(500):
         phi, values = random_row_after_data(rng)
@@ -346,13 +398,19 @@ def test_the_quadrature_resolves_every_point_of_many_rows():
 
 
 def test_beside_a_heavy_value():
-    """Within 1e-10 of a heavy value the density may be out of reach; the distribution function is that at the value itself.
+    """Within 1e-10 of a heavy value the density may be out of reach.
 
-    There, F = Pr(a P_1 ≤ b P_3) is a Beta probability, and F(z) differs from it by O((Φ|z|)^min(1, φ_1 + φ_3)).
+    The distribution function is that at the value itself.
+
+    There, F = Pr(a P_1 ≤ b P_3) is a Beta probability, and F(z) differs from it by O((Φ|z|)^min(1,
+    φ_1 + φ_3)).
     """
     rng = np.random.default_rng(5)
     n = 20_000
-    phi = np.stack([10 ** rng.uniform(-1, 1, n), 10 ** rng.uniform(0, 4, n), 10 ** rng.uniform(-1, 1, n)], axis=1)
+    phi = np.stack(
+        [10 ** rng.uniform(-1, 1, n), 10 ** rng.uniform(0, 4, n), 10 ** rng.uniform(-1, 1, n)],
+        axis=1,
+    )
     up, down = rng.integers(1, 4, (2, n)).astype(float)
     values = np.stack([up, np.zeros(n), -down], axis=1)
     distance = 10 ** rng.uniform(-16, -10, n)
@@ -365,9 +423,12 @@ def test_beside_a_heavy_value():
 
 
 def test_quantiles_beyond_which_a_negligible_value_lies():
-    """The distribution function hardly grows between the negligible value and the others, and then jumps.
+    """The distribution function hardly grows between the negligible value and the others.
 
-    Where the level is far above ε, it is that of the row without the negligible value, up to 1e3 ε in probability.
+    And then jumps.
+
+    Where the level is far above ε, it is that of the row without the negligible value, up to 1e3 ε
+    in probability.
     """
     rng = np.random.default_rng(6)
     n = 400

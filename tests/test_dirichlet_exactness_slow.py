@@ -1,4 +1,7 @@
-"""Exactness of the Dirichlet functional against multiple-precision inversion (contract: the fast suite)."""
+"""Exactness of the Dirichlet functional against multiple-precision inversion (contract.
+
+The fast suite).
+"""
 
 import mpmath
 import numpy as np
@@ -53,7 +56,9 @@ def check(phi, values, alpha):
     if active.min() < q < active.max():
         ours = [float(brmdp.dirichlet_cdf(phi, values, q, complement=c)) for c in (False, True)]
         error = oracle.cdf_fault(*ours, *tails(phi, values, q))
-        assert error <= oracle.TOLERANCE, f"{where}: cdf at {q!r}: {ours}, relative error {error:.3e}"
+        assert error <= oracle.TOLERANCE, (
+            f"{where}: cdf at {q!r}: {ours}, relative error {error:.3e}"
+        )
 
 
 def test_at_least_one_thousand_cases():
@@ -89,7 +94,7 @@ def test_cvar(seed):
         assert abs(cvar - expected) <= slack, (phi, values, alpha, cvar, expected)
 
 
-# --- the oracles against one another ------------------------------------------------------------------------
+# --- the oracles against one another --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -98,7 +103,9 @@ def test_oracles_agree(seed):
     for _ in range(20):
         phi, values = 10 ** rng.uniform(-2, 6, 3), np.sort(rng.normal(size=3))
         mean, deviation = oracle.mean_and_deviation(phi, values)
-        z = float(np.clip(mean + 2 * rng.normal() * deviation, *np.quantile(values, [0.001, 0.999])))
+        z = float(
+            np.clip(mean + 2 * rng.normal() * deviation, *np.quantile(values, [0.001, 0.999]))
+        )
         lower, upper, error = oracle.mp_tails(phi, values, z)
         if min(lower, upper) > 1e-10:
             stick = [x.item() for x in oracle.three_value_tails(phi, values, z)]
@@ -108,7 +115,10 @@ def test_oracles_agree(seed):
         z = float(rng.uniform(knots[0], knots[-1]))
         lower, upper, error = oracle.mp_tails(integers, knots, z)
         if min(lower, upper) > 1e-10:
-            exact = [mpmath.mpf(x.numerator) / x.denominator for x in oracle.spline_tails(integers, knots, z)]
+            exact = [
+                mpmath.mpf(x.numerator) / x.denominator
+                for x in oracle.spline_tails(integers, knots, z)
+            ]
             assert error <= 1e-13 * min(lower, upper)
             assert oracle.cdf_fault(lower, upper, *exact) <= 1e-14
 
@@ -130,7 +140,9 @@ def test_row_oracles_agree():
         phi, values = rng.integers(1, 6, 3), np.sort(rng.normal(size=3))
         z = float(rng.uniform(values[0], values[2]))
         exact = np.array([float(x) for x in oracle.spline_row(phi, values, z)])
-        np.testing.assert_allclose(oracle.three_value_row(phi, values, z)[0], exact, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(
+            oracle.three_value_row(phi, values, z)[0], exact, rtol=1e-11, atol=1e-13
+        )
         assert abs(exact @ values - z) <= 1e-13
 
 

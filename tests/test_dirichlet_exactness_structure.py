@@ -1,7 +1,10 @@
-"""Exactness of the Dirichlet functional, searched by structure rather than by chance (contract: the other exactness tests).
+"""Exactness of the Dirichlet functional, searched by structure rather than by chance.
 
-Every small integer total and every way to share it out; levels whose quantile lies beside a value, so that the search must step
-over it; and both sides of every place at which the kernel changes its mind.
+(contract: the other exactness tests).
+
+Every small integer total and every way to share it out; levels whose quantile lies beside a value,
+so that the search must step over it; and both sides of every place at which the kernel changes its
+mind.
 """
 
 import itertools
@@ -36,26 +39,37 @@ def quantile_faults(phi, values, levels):
     found = []
     for alpha, q in zip(levels, quantiles, strict=True):
         if text := oracle.quantile_fault(oracle.spline_tails, phi, values, float(q), alpha):
-            found.append(f"phi={phi.tolist()} values={values.tolist()} alpha={alpha!r}: {float(q)!r}: {text}")
+            found.append(
+                f"phi={phi.tolist()} values={values.tolist()} alpha={alpha!r}: {float(q)!r}: {text}"
+            )
     return found
 
 
 def evaluated(measure, phi, values, level):
     """(value, error bound) of one row, as a plan sees them."""
     n = len(phi)
-    rows = dirichlet.Rows.of(np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n)
+    rows = dirichlet.Rows.of(
+        np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n
+    )
     out = np.empty(1)
-    error = dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.asarray(values, float), 1e-12, out)
+    error = dirichlet.evaluate_pairs(
+        measure, np.array([0]), rows, np.asarray(values, float), 1e-12, out
+    )
     return float(out[0]), float(error)
 
 
 def levels_beside_values(phi, values, distances):
-    """Levels F(w) (1 ± distance), of the smaller tail, at every inner value w: their quantiles lie just beside w."""
+    """Levels F(w) (1 ± distance), of the smaller tail, at every inner value w.
+
+    Their quantiles lie just beside w.
+    """
     levels = []
     for value in np.unique(values)[1:-1]:
         lower, upper = (float(x) for x in oracle.spline_tails(phi, values, value))
         for distance, sign in itertools.product(distances, (-1, 1)):
-            level = lower * (1 + sign * distance) if lower <= 0.5 else 1 - upper * (1 + sign * distance)
+            level = (
+                lower * (1 + sign * distance) if lower <= 0.5 else 1 - upper * (1 + sign * distance)
+            )
             if 1e-9 <= level <= 1 - 1e-9:
                 levels.append(level)
     return levels
@@ -72,11 +86,15 @@ def test_the_plan_of_a_row_whose_concentrations_sum_to_six():
     concentration[[1, 2, 3], 0, [1, 2, 3]] = 1
     rewards = np.array([3.0, 0, 1000, 10])
     plan = brmdp.plan(
-        brmdp.DirichletPosterior(concentration), np.tile(rewards, (4, 1, 1)), discount=0.5, risk=brmdp.Quantile(0.001)
+        brmdp.DirichletPosterior(concentration),
+        np.tile(rewards, (4, 1, 1)),
+        discount=0.5,
+        risk=brmdp.Quantile(0.001),
     )
     absorbed = rewards[1:] / 0.5
     assert np.abs(plan.values[1:] - absorbed).max() <= plan.error_bound
-    # V(0) is the fixed point of v = quantile of r + γ (v, 0, 2000, 20), by bisection on the exact distribution function
+    # V(0) is the fixed point of v = quantile of r + γ (v, 0, 2000, 20), by bisection on the exact
+    # distribution function
 
     def too_high(v):
         targets = rewards + 0.5 * np.concatenate(([v], absorbed))
@@ -91,7 +109,10 @@ def test_the_plan_of_a_row_whose_concentrations_sum_to_six():
 
 @pytest.mark.parametrize("total", TOTALS)
 def test_every_small_total(total):
-    """A part of the scan below: every spread meets every composition, with two of the levels each."""
+    """A part of the scan below.
+
+    Every spread meets every composition, with two of the levels each.
+    """
     found = []
     for number, (phi, values) in enumerate(problems([total])):
         if total == 8 and number % 3:
@@ -118,14 +139,16 @@ def test_every_small_total_at_many_levels(total):
     checked = 0
     found = []
     for phi, values in problems([total]):
-        everywhere = levels + levels_beside_values(phi, values, [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+        everywhere = levels + levels_beside_values(
+            phi, values, [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6]
+        )
         found += quantile_faults(phi, values, everywhere)
         checked += len(everywhere)
     print(f"total {total}: {len(found)} faults in {checked} quantiles")
     assert found == []
 
 
-# --- both sides of the kernel's constants -----------------------------------------------------------------------------------
+# --- both sides of the kernel's constants ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("total", [1.0, 2.0, 5.0, 6.0, 7.0, 8.0])
@@ -161,28 +184,35 @@ def test_concentrations_beside_the_least_that_are_biased(light):
             assert oracle.quantile_fault(oracle.mp_tails, phi, values, q, alpha) == ""
 
 
-# Of the kernel's other constants
-# - MAX_BIAS cannot be passed: ⌈8 − Φ⌉ ≤ 8 (Φ just above 0 is tried below);
-# - MAX_NODES cannot be reached: a tail's integrand falls at least like exp(−x), and is dead after some 40/step nodes;
-# - TAIL_CUT, TURN_MATTERS, MAX_GROWTH, COARSE_TOLERANCE and the numbers of halvings decide on a quadrature's own estimates: their
-#   effect, whether the first path is kept, is approached below;
-# - START_SHARPNESS, the ends of the saddlepoint's search and of ``saddle`` move only the start or the path, not what is integrated;
-# - MAX_ERROR decides only between a bound and none; ROW_TOLERANCE concerns gradients, which are held against finite differences.
+# Of the kernel's other constants - MAX_BIAS cannot be passed: ⌈8 − Φ⌉ ≤ 8 (Φ just above 0 is tried
+# below); - MAX_NODES cannot be reached: a tail's integrand falls at least like exp(−x), and is dead
+# after some 40/step nodes; - TAIL_CUT, TURN_MATTERS, MAX_GROWTH, COARSE_TOLERANCE and the numbers
+# of halvings decide on a quadrature's own estimates: their effect, whether the first path is kept,
+# is approached below; - START_SHARPNESS, the ends of the saddlepoint's search and of ``saddle``
+# move only the start or the path, not what is integrated; - MAX_ERROR decides only between a bound
+# and none; ROW_TOLERANCE concerns gradients, which are held against finite differences.
 
 
 def line_at(phi, values, z):
-    """What the kernel decides at z: (mirrored, τ, 1 − τ, s, step, pole, width, bias, first path kept, nodes kept)."""
+    """What the kernel decides at z.
+
+    (mirrored, τ, 1 − τ, s, step, pole, width, bias, first path kept, nodes kept).
+    """
     n = len(phi)
     scratch = dirichlet.workspace(n)
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, _, total, _, least = dirichlet.compact(phi, values, n, z, work[0], work[1])
     bias = 0
     if total < dirichlet.FAST_DECAY:
-        bias = int(np.ceil(dirichlet.BIASED_DECAY - total)) if least >= dirichlet.LEAST_BIASED else 1
+        bias = (
+            int(np.ceil(dirichlet.BIASED_DECAY - total)) if least >= dirichlet.LEAST_BIASED else 1
+        )
     split = dirichlet.split_powers(work[0], work[1], m, order)
     saddle, rest = dirichlet.saddle(work[0], work[1], m)
     line = dirichlet.choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    first = dirichlet.tail_on_line(m, split, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch)
+    first = dirichlet.tail_on_line(
+        m, split, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch
+    )
     return SimpleNamespace(
         mirrored=mirrored,
         saddle_beyond_half=saddle > rest,
@@ -196,9 +226,14 @@ def line_at(phi, values, z):
 
 
 def sides_of(decision, problem, start, end):
-    """Neighbouring numbers between which a decision changes, found by bisection between two at which it differs."""
+    """Neighbouring numbers between which a decision changes.
+
+    Found by bisection between two at which it differs.
+    """
     first = getattr(line_at(*problem(start)), decision)
-    assert getattr(line_at(*problem(end)), decision) != first, "this stretch does not meet the constant"
+    assert getattr(line_at(*problem(end)), decision) != first, (
+        "this stretch does not meet the constant"
+    )
     while np.nextafter(start, end) != end:
         middle = 0.5 * (start + end)
         if middle in (start, end):
@@ -226,22 +261,38 @@ LIGHT = np.array([0.4, 1.2, 0.7])
         ("capped_step", lambda scale: (scale * PHI, VALUES, 0.62), 0.3, 300.0),
         ("pole_taken_out", lambda z: (PHI, VALUES, z), 0.56, 0.95),
         ("pole_taken_out", lambda z: (LIGHT, VALUES, z), 0.55, 0.95),
-        ("first_path_kept", lambda z: (np.array([3.0, 1e4, 4.0]), VALUES, z), 0.4 + 1e-6, 0.4 + 1e-5),
+        (
+            "first_path_kept",
+            lambda z: (np.array([3.0, 1e4, 4.0]), VALUES, z),
+            0.4 + 1e-6,
+            0.4 + 1e-5,
+        ),
         ("first_path_kept", lambda z: (np.array([1.3, 1e5, 2.9]), VALUES, z), 0.401, 0.403),
-        ("nodes_kept", lambda s: (np.array([0.3 * s, 900.0, 0.2 * s]), VALUES, 0.4 + 1e-12), 1.0, 20.0),
+        (
+            "nodes_kept",
+            lambda s: (np.array([0.3 * s, 900.0, 0.2 * s]), VALUES, 0.4 + 1e-12),
+            1.0,
+            20.0,
+        ),
         ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 6.5, 5.5),
         ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 1.5, 0.5),
         ("bias", lambda scale: (scale * PHI / 8.4, VALUES, 0.62), 0.5, 2.5),
     ],
 )
 def test_both_sides_of_what_the_kernel_decides(decision, problem, start, end):
-    """The distribution function just before and just behind, and at its own level the quantile, by stick-breaking."""
+    """The distribution function just before and just behind.
+
+    And at its own level the quantile, by stick-breaking.
+    """
     tails = oracle.merged(oracle.three_value_tails)
     for parameter in sides_of(decision, problem, start, end):
         for point in (parameter, parameter * (1 - 1e-9), parameter * (1 + 1e-9)):
             phi, values, z = problem(point)
             exact = tails(phi, values, z)
-            ours = [float(brmdp.dirichlet_cdf(phi, values, z, complement=side)) for side in (False, True)]
+            ours = [
+                float(brmdp.dirichlet_cdf(phi, values, z, complement=side))
+                for side in (False, True)
+            ]
             assert oracle.cdf_fault(*ours, *exact) <= oracle.TOLERANCE
             if min(exact) > 1e-12:
                 q = float(brmdp.dirichlet_quantile(phi, values, ours[0]))
@@ -263,17 +314,29 @@ def test_totals_that_are_integers_or_their_neighbours(total):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("factor", [1 - 1e-9, 1.0, 1 + 1e-9])
 def test_points_beside_the_closest_that_are_told_from_a_value(sign, factor):
-    """CLOSEST: at the value itself, and so near to it, the distribution function is a Beta probability."""
+    """CLOSEST: at the value itself, and so near to it.
+
+    The distribution function is a Beta probability.
+    """
     for phi in ([1.0, 3.0, 2.0], [0.5, 100.0, 1.5], [0.02, 0.01, 0.03]):
-        found = float(brmdp.dirichlet_cdf(phi, [-1.0, 0.0, 2.0], sign * factor * 3 * dirichlet.CLOSEST))
+        found = float(
+            brmdp.dirichlet_cdf(phi, [-1.0, 0.0, 2.0], sign * factor * 3 * dirichlet.CLOSEST)
+        )
         expected = float(special.betainc(phi[2], phi[0], 1 / 3))
         # F has moved by (distance)^(φ₁ + φ₃) where that is less than 1
-        assert abs(found - expected) <= 1e-9 * expected + 50 * (3 * dirichlet.CLOSEST) ** min(1.0, phi[0] + phi[2])
+        assert abs(found - expected) <= 1e-9 * expected + 50 * (3 * dirichlet.CLOSEST) ** min(
+            1.0, phi[0] + phi[2]
+        )
 
 
-@pytest.mark.parametrize("phi", [(1.0, 1.0), (1.0, 4.5), (2.5, 2.5), (3.0, 3.0), (1.0, 5.0), (4.999, 1.0)])
+@pytest.mark.parametrize(
+    "phi", [(1.0, 1.0), (1.0, 4.5), (2.5, 2.5), (3.0, 3.0), (1.0, 5.0), (4.999, 1.0)]
+)
 def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
-    """Concentrations of 1 and a total of FAST_DECAY, levels beside ½, quantiles beside the middle and beside the clip at 1e-10."""
+    """Concentrations of 1 and a total of FAST_DECAY, levels beside ½.
+
+    Quantiles beside the middle and beside the clip at 1e-10.
+    """
     tails = oracle.merged(oracle.beta_tails)
     values = np.array([0.0, 1.0])
     for below in (np.nextafter(phi[0], 0), phi[0], np.nextafter(phi[0], 9)):
@@ -281,8 +344,20 @@ def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
             row = np.array([below, above])
             middle = float(oracle.beta_tails(row, values, 0.5)[0])
             clip = float(oracle.beta_tails(row, values, 1e-10)[0])
-            levels = [0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), middle * (1 - 1e-9), middle, 0.999999]
-            for alpha in [*levels, max(clip, 1e-90) * 0.999, max(clip, 1e-90), max(clip, 1e-90) * 1.001]:
+            levels = [
+                0.5,
+                np.nextafter(0.5, 0),
+                np.nextafter(0.5, 1),
+                middle * (1 - 1e-9),
+                middle,
+                0.999999,
+            ]
+            for alpha in [
+                *levels,
+                max(clip, 1e-90) * 0.999,
+                max(clip, 1e-90),
+                max(clip, 1e-90) * 1.001,
+            ]:
                 q, error = evaluated(dirichlet.EXACT, row, values, alpha)
                 assert oracle.quantile_fault(tails, row, values, q, alpha) == ""
                 assert error <= 1e-9
@@ -291,7 +366,10 @@ def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
 @pytest.mark.parametrize("count", [20, 30, 40, 60, 120, 200])
 @pytest.mark.parametrize("each", [1.0, 1.5, 2.0, 4.0, 40.0])
 def test_products_beside_the_largest_that_are_kept(count, each):
-    """Powers and products of many factors are taken in parts before they overflow (1e60, and e^200 for one power)."""
+    """Powers and products of many factors are taken in parts before they overflow.
+
+    (1e60, and e^200 for one power).
+    """
     tails = oracle.merged(oracle.three_value_tails)
     phi = np.full(count, each)
     values = np.array([0.0, 0.3, 1.0])[np.arange(count) % 3]
@@ -302,13 +380,24 @@ def test_products_beside_the_largest_that_are_kept(count, each):
 
 @pytest.mark.parametrize("phi", [[1.0, 2, 1, 2], [2.0, 1, 3, 1], [3.0, 2, 1, 3]])
 def test_levels_in_small_steps(phi):
-    """SERIES_REACH and SERIES_TOLERANCE: the last step of the search, which they allow or forbid, takes every length."""
-    assert quantile_faults(np.array(phi), np.array([0.0, 1.0, 1.7, 4.0]), np.linspace(0.005, 0.995, 67).tolist()) == []
+    """SERIES_REACH and SERIES_TOLERANCE.
+
+    The last step of the search, which they allow or forbid, takes every length.
+    """
+    assert (
+        quantile_faults(
+            np.array(phi), np.array([0.0, 1.0, 1.7, 4.0]), np.linspace(0.005, 0.995, 67).tolist()
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("gap", [1, 2, 3, 4])
 def test_values_a_few_roundings_apart(gap):
-    """Constant up to a rounding error or not: the quantile is one of the numbers between, and its error bound reaches all."""
+    """Constant up to a rounding error or not.
+
+    The quantile is one of the numbers between, and its error bound reaches all.
+    """
     values = np.array([1.0, 1.0 + gap * 2.0**-52])
     for alpha in (0.01, 0.5, 0.99):
         q, error = evaluated(dirichlet.EXACT, [2.0, 3.0], values, alpha)
@@ -317,9 +406,11 @@ def test_values_a_few_roundings_apart(gap):
         assert abs((q - 1.0) - x * gap * 2.0**-52) <= error
 
 
-# --- structure: problems that must agree ------------------------------------------------------------------------------------
+# --- structure: problems that must agree ----------------------------------------------------------
 
-STRUCTURED_PHI = np.array([0.01, 0.5, 1, 1, 1.5, 2, 2.5, 3, 5, 5.5, 6, 7, 8, 100.5, 1024, 1025, 1e6, 1e10])
+STRUCTURED_PHI = np.array(
+    [0.01, 0.5, 1, 1, 1.5, 2, 2.5, 3, 5, 5.5, 6, 7, 8, 100.5, 1024, 1025, 1e6, 1e10]
+)
 STRUCTURED_LEVELS = np.array([2.0**-26, 2.0**-10, 0.125, 0.5, 0.75, 1 - 2.0**-10, 1 - 2.0**-26])
 
 
@@ -345,13 +436,20 @@ def test_problems_that_must_agree_do_within_their_error_bounds(seed):
     rng = np.random.default_rng([40, seed])
     for _ in range(400):
         n = int(rng.integers(2, 7))
-        phi = rng.choice(STRUCTURED_PHI, n) if rng.random() < 0.6 else np.full(n, rng.choice(STRUCTURED_PHI))
+        phi = (
+            rng.choice(STRUCTURED_PHI, n)
+            if rng.random() < 0.6
+            else np.full(n, rng.choice(STRUCTURED_PHI))
+        )
         values, alpha = structured_values(rng, n), float(rng.choice(STRUCTURED_LEVELS))
         low, high = values.min(), values.max()
         if low == high:
             continue
         ulp, order, j = np.spacing(np.abs(values).max()), rng.permutation(n), int(rng.integers(n))
-        scale, where = 2.0 ** float(rng.integers(-60, 60)), f"{phi.tolist()} {values.tolist()} {alpha!r}"
+        scale, where = (
+            2.0 ** float(rng.integers(-60, 60)),
+            f"{phi.tolist()} {values.tolist()} {alpha!r}",
+        )
         split = np.append(phi, 0.25 * phi[j])
         split[j] *= 0.75
         raised = values.copy()
@@ -371,7 +469,9 @@ def test_problems_that_must_agree_do_within_their_error_bounds(seed):
             up, up_error = evaluated(measure, phi, raised, alpha)
             slack = error + up_error
             assert value - slack <= up <= value + (raised[j] - values[j]) + slack, where
-            less, less_error = evaluated(measure, phi, values, alpha * (1 - 10 ** rng.uniform(-12, -1)))
+            less, less_error = evaluated(
+                measure, phi, values, alpha * (1 - 10 ** rng.uniform(-12, -1))
+            )
             assert less <= value + error + less_error, where
             assert low - error <= value <= high + error, where
         q, q_error = evaluated(dirichlet.EXACT, phi, values, alpha)
@@ -397,11 +497,13 @@ def test_the_error_bound_beyond_the_range_of_the_promise(total):
         assert below <= alpha <= above
         lower, upper, doubt = oracle.mp_tails(phi, values, q)
         assert doubt <= 1e-12 * min(lower, upper)
-        ours = [float(brmdp.dirichlet_cdf(phi, values, q, complement=side)) for side in (False, True)]
+        ours = [
+            float(brmdp.dirichlet_cdf(phi, values, q, complement=side)) for side in (False, True)
+        ]
         assert oracle.cdf_fault(*ours, lower, upper) <= 1e-14 * np.sqrt(total) + 1e-12
 
 
-# --- no false confidence ----------------------------------------------------------------------------------------------------
+# --- no false confidence --------------------------------------------------------------------------
 
 
 def test_a_distribution_function_of_unknown_error_is_refused():
@@ -416,7 +518,9 @@ def test_a_distribution_function_of_unknown_error_is_refused():
 def test_tiny_values_are_those_of_the_same_problem_in_other_units(scale, phi):
     values, levels = np.array([0.0, 0.3, 1.0]), np.array([0.01, 0.3, 0.9])
     found = brmdp.dirichlet_quantile(phi, values * scale, levels) / scale
-    np.testing.assert_allclose(found, brmdp.dirichlet_quantile(phi, values, levels), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        found, brmdp.dirichlet_quantile(phi, values, levels), rtol=0, atol=1e-15
+    )
 
 
 def test_the_mean_over_many_successors_errs_within_its_bound():
@@ -432,7 +536,9 @@ def test_the_mean_over_many_successors_errs_within_its_bound():
             out = np.empty(1)
             bound = kernel.evaluate(targets, np.array([0]), out)
             weights = [Fraction(x) for x in concentration.tolist()]
-            exact = sum(p * Fraction(w) for p, w in zip(weights, targets.tolist(), strict=True)) / sum(weights)
+            exact = sum(
+                p * Fraction(w) for p, w in zip(weights, targets.tolist(), strict=True)
+            ) / sum(weights)
             assert abs(Fraction(float(out[0])) - exact) <= bound
 
 
@@ -440,14 +546,24 @@ def test_constant_values_have_an_error_bound():
     """The targets themselves are rounded: no bound is zero."""
     for measure in (dirichlet.EXACT, dirichlet.CVAR):
         rows = dirichlet.Rows.of(np.array([0, 2]), np.array([0]), np.ones(2), np.array([0.3]), 2)
-        assert dirichlet.evaluate_pairs(measure, np.array([0]), rows, np.full(2, 0.7), 1e-12, np.empty(1)) >= 1e-16
+        assert (
+            dirichlet.evaluate_pairs(
+                measure, np.array([0]), rows, np.full(2, 0.7), 1e-12, np.empty(1)
+            )
+            >= 1e-16
+        )
 
 
 def test_cvar_at_a_quantile_between_values_of_neighbouring_numbers():
-    """The point is moved off the values that it meets, as often as it meets one; CVaR of the mirrored problem is the other half."""
+    """The point is moved off the values that it meets, as often as it meets one.
+
+    CVaR of the mirrored problem is the other half.
+    """
     phi = np.full(6, 1.5)
     values = np.array([2.0**-50, 1.0, 2.0**-50, 1.0 + 2.0**-51, 2.0 + 2.0**-50, 2.0])
-    exact = 1 - 5 / 24  # as Dir(3, 3, 3) on 0, 1, 2: E|X − 1| = E[Beta(6, 3)] E|2 Beta(3, 3) − 1| = (2/3) (5/16)
+    exact = (
+        1 - 5 / 24
+    )  # as Dir(3, 3, 3) on 0, 1, 2: E|X − 1| = E[Beta(6, 3)] E|2 Beta(3, 3) − 1| = (2/3) (5/16)
     for order in itertools.permutations(range(1, 6), 5):
         arranged = values[[0, *order]]
         for sign in (1, -1):
@@ -478,7 +594,10 @@ def test_cvar_of_an_unresolved_quantile_says_so(light, level):
     ],
 )
 def test_the_error_bound_of_quantiles_beside_a_light_successor(phi, level):
-    """Terms cancel there, and the density is not resolved. Two values: Pr(X ≤ z) in multiple precision from its own series."""
+    """Terms cancel there, and the density is not resolved.
+
+    Two values: Pr(X ≤ z) in multiple precision from its own series.
+    """
     phi = np.array(phi)
     q, error = evaluated(dirichlet.EXACT, phi, [0.0, 1.0], level)
     with mpmath.workdps(40):
@@ -497,7 +616,9 @@ def test_distribution_function_at_no_distance_from_an_end(own, other):
     """Where squares of differences vanish the tail is a power of the distance."""
     for distance in (3e-150, 1e-150, 0.999e-150, 1e-151, 1.18e-188, 1e-250, 2.2e-311):
         expected = float(mpmath.betainc(other, own, 0, mpmath.mpf(distance), regularized=True))
-        assert brmdp.dirichlet_cdf([own, other], [0.0, 1.0], distance) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+        assert brmdp.dirichlet_cdf([own, other], [0.0, 1.0], distance) == pytest.approx(
+            expected, rel=1e-9, abs=1e-300
+        )
     with pytest.raises(brmdp.ConvergenceError, match="is resolved only to an error of"):
         brmdp.dirichlet_cdf([1.0, 0.5, 0.02], [0.0, 1e-200, 1.0], 1e-180)
 
@@ -505,18 +626,27 @@ def test_distribution_function_at_no_distance_from_an_end(own, other):
 @pytest.mark.parametrize("size", [1e-30, 1e-20, 1e-16, 1e-14, 1e-12])
 def test_vanishing_totals_choose_a_corner(size):
     phi, values = size * np.array([3.0, 1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0, 3.0])
-    np.testing.assert_allclose(brmdp.dirichlet_cdf(phi, values, [0.5, 1.5, 2.5]), [0.3, 0.4, 0.6], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(brmdp.dirichlet_quantile(phi, values, [0.2, 0.35, 0.5, 0.7]), values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        brmdp.dirichlet_cdf(phi, values, [0.5, 1.5, 2.5]), [0.3, 0.4, 0.6], rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        brmdp.dirichlet_quantile(phi, values, [0.2, 0.35, 0.5, 0.7]), values, rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("light", [1e-29, 1e-25, 1e-19, 8e-18, 1e-17, 1e-15, 1e-12])
 @pytest.mark.parametrize("times", [1e-1, 1e-4, 1e-11, 1e-30])
 @pytest.mark.parametrize("others", [(0.0025, 0.0025), (0.34, 1.28), (0.5,)])
 def test_a_tail_that_is_lost_beside_a_light_successor_is_in_the_bound(light, times, others):
-    """Pr(P₀ > ½) ≥ φ₀·2^−b/b·0.9, b the others' sum, and then X < 0.55: so is every quantile of a level below that."""
+    """Pr(P₀ > ½) ≥ φ₀·2^−b/b·0.9, b the others' sum, and then X < 0.55.
+
+    So is every quantile of a level below that.
+    """
     rest = sum(others)
     level = times * light
     assert level < 0.9 * light * 0.5**rest / rest / (1.0 + light / rest)
     for measure in (dirichlet.EXACT, dirichlet.CVAR):
-        q, error = evaluated(measure, [light, *others], [0.0, *np.linspace(1.0, 1.1, len(others))], level)
+        q, error = evaluated(
+            measure, [light, *others], [0.0, *np.linspace(1.0, 1.1, len(others))], level
+        )
         assert q - error <= 0.55

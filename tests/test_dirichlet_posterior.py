@@ -34,15 +34,20 @@ def state_of(posterior):
     )
 
 
-# --- priors ------------------------------------------------------------------------------------------
+# --- priors ---------------------------------------------------------------------------------------
 
 
 def test_uniform_and_jeffreys_priors():
-    np.testing.assert_array_equal(brmdp.DirichletPosterior.uniform(S, A).concentration(), np.ones((S, A, S)))
     np.testing.assert_array_equal(
-        brmdp.DirichletPosterior.uniform(S, A, concentration=0.3).concentration(), np.full((S, A, S), 0.3)
+        brmdp.DirichletPosterior.uniform(S, A).concentration(), np.ones((S, A, S))
     )
-    np.testing.assert_array_equal(brmdp.DirichletPosterior.jeffreys(S, A).concentration(), np.full((S, A, S), 0.5))
+    np.testing.assert_array_equal(
+        brmdp.DirichletPosterior.uniform(S, A, concentration=0.3).concentration(),
+        np.full((S, A, S), 0.3),
+    )
+    np.testing.assert_array_equal(
+        brmdp.DirichletPosterior.jeffreys(S, A).concentration(), np.full((S, A, S), 0.5)
+    )
 
 
 def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
@@ -59,10 +64,19 @@ def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
 def test_structural_zeros_take_no_memory_and_stay_zero(make):
     concentration = random_concentration(1)
     posterior = brmdp.DirichletPosterior(make(concentration))
-    assert posterior.pattern.n_transitions == posterior.concentration("flat").size == np.count_nonzero(concentration)
+    assert (
+        posterior.pattern.n_transitions
+        == posterior.concentration("flat").size
+        == np.count_nonzero(concentration)
+    )
     impossible = concentration == 0
     np.testing.assert_array_equal(posterior.concentration(), concentration)
-    for array in (posterior.mean(), posterior.variance(), posterior.sample(7, rng=0), posterior.counts()):
+    for array in (
+        posterior.mean(),
+        posterior.variance(),
+        posterior.sample(7, rng=0),
+        posterior.counts(),
+    ):
         assert (array[..., impossible] == 0).all()
 
 
@@ -73,7 +87,9 @@ def test_possible_transitions_may_be_given_in_any_form(prior):
     make = getattr(brmdp.DirichletPosterior, prior)
     value = {"uniform": 1.0, "jeffreys": 0.5}[prior]
     for possible in (mdp, mask, mask.astype(int), mdp.kernel(), mdp.kernel("csr")):
-        np.testing.assert_array_equal(make(16, 4, possible=possible).concentration(), np.where(mask, value, 0.0))
+        np.testing.assert_array_equal(
+            make(16, 4, possible=possible).concentration(), np.where(mask, value, 0.0)
+        )
 
 
 def test_the_prior_is_copied():
@@ -96,14 +112,16 @@ def test_inadmissible_actions():
     np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
     np.testing.assert_array_equal(posterior.effective_sample_size() == 0, ~admissible)
     assert (posterior.mean()[~admissible] == 0).all()
-    np.testing.assert_allclose(posterior.sample(5, rng=1).sum(axis=-1), np.broadcast_to(admissible, (5, S, A)))
+    np.testing.assert_allclose(
+        posterior.sample(5, rng=1).sum(axis=-1), np.broadcast_to(admissible, (5, S, A))
+    )
     with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
         posterior.observe(1, 2, 0)
     with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
         posterior.observe([0, 1], [0, 2], [int(np.argmax(concentration[0, 0])), 0])
 
 
-# --- data --------------------------------------------------------------------------------------------
+# --- data -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.4])
@@ -138,7 +156,9 @@ def test_an_empty_batch_changes_nothing():
     posterior = brmdp.DirichletPosterior(random_concentration(5))
     before = state_of(posterior)
     posterior.observe([], [], [])
-    posterior.observe(np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int))
+    posterior.observe(
+        np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int)
+    )
     assert state_of(posterior) == before
 
 
@@ -164,7 +184,9 @@ def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
     posterior = brmdp.DirichletPosterior(concentration)
     posterior.observe(*random_data(1, concentration, 50))
     before = state_of(posterior)
-    batch = dict(zip(("state", "action", "next_state"), random_data(2, concentration, 20), strict=True))
+    batch = dict(
+        zip(("state", "action", "next_state"), random_data(2, concentration, 20), strict=True)
+    )
     if bad in batch:
         batch[bad][13] = 17
         message = rf"{bad} must lie in.*17.*13"
@@ -187,16 +209,20 @@ def test_impossible_transitions_are_refused_and_change_nothing():
     posterior = brmdp.DirichletPosterior(concentration)
     before = state_of(posterior)
     for s, a, t in np.argwhere(concentration == 0):
-        with pytest.raises(brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"):
+        with pytest.raises(
+            brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"
+        ):
             posterior.observe(s, a, t)
         good = np.argwhere(concentration > 0)[:9]
         batch = np.vstack([good, [[s, a, t]], good]).T
-        with pytest.raises(brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"):
+        with pytest.raises(
+            brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"
+        ):
             posterior.observe(*batch)
     assert state_of(posterior) == before
 
 
-# --- summaries ---------------------------------------------------------------------------------------
+# --- summaries ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -210,9 +236,13 @@ def test_mean_variance_and_sample_size_follow_the_formulas(seed):
     total = phi.sum(axis=2, keepdims=True)
     np.testing.assert_allclose(posterior.effective_sample_size(), total[..., 0], rtol=1e-14)
     np.testing.assert_allclose(posterior.mean(), phi / total, rtol=1e-14)
-    np.testing.assert_allclose(posterior.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12)
+    np.testing.assert_allclose(
+        posterior.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12
+    )
     np.testing.assert_allclose(posterior.mean().sum(axis=2), 1.0, rtol=1e-14)
-    np.testing.assert_array_equal(posterior.mean("csr").toarray().reshape(S, A, S), posterior.mean())
+    np.testing.assert_array_equal(
+        posterior.mean("csr").toarray().reshape(S, A, S), posterior.mean()
+    )
     np.testing.assert_array_equal(posterior.variance("flat"), posterior.variance()[phi > 0])
 
 
@@ -239,7 +269,9 @@ def test_draws_have_the_posterior_moments(seed):
 
 def test_draws_are_reproducible_and_move_on():
     posterior = brmdp.DirichletPosterior(random_concentration(1))
-    np.testing.assert_array_equal(posterior.sample(3, rng=5), posterior.sample(3, rng=np.random.default_rng(5)))
+    np.testing.assert_array_equal(
+        posterior.sample(3, rng=5), posterior.sample(3, rng=np.random.default_rng(5))
+    )
     rng = np.random.default_rng(5)
     first, second = posterior.sample(3, rng=rng), posterior.sample(3, rng=rng)
     assert (first != second).any()
@@ -260,8 +292,8 @@ def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
     assert draws.min() >= 0.0
     law = stats.beta(size, size * (width - 1))
     marginal = draws[:, 0, 0, 0]
-    # Most of the mass lies below the smallest double (drawn as zero) and within an ulp of one, so the comparison is made
-    # where doubles resolve the law: at points between 1e-290 and 0.99.
+    # Most of the mass lies below the smallest double (drawn as zero) and within an ulp of one, so
+    # the comparison is made where doubles resolve the law: at points between 1e-290 and 0.99.
     points = np.concatenate([10.0 ** np.arange(-290.0, -1, 24), [0.05, 0.3, 0.5, 0.7, 0.95, 0.99]])
     expected = law.cdf(points)
     found = (marginal[:, None] <= points).mean(axis=0)
@@ -271,7 +303,10 @@ def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
 
 @pytest.mark.parametrize("size", [5e-3, 1e-2])
 def test_marginals_of_small_concentrations_pass_kolmogorov_smirnov(size):
-    """All coordinates tiny but one: the heavy one's complement resolves the law of the light ones in full."""
+    """All coordinates tiny but one.
+
+    The heavy one's complement resolves the law of the light ones in full.
+    """
     posterior = brmdp.DirichletPosterior(np.array([[[size, size]], [[1.0, 1.0]]]))
     draws = posterior.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
     inside = draws[(draws[:, 0] > 1e-250) & (draws[:, 0] < 0.9)][:, 0]
@@ -287,15 +322,21 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
     width = len(row)
     concentration = np.ones((width, 1, width))
     concentration[0, 0] = row
-    draws = brmdp.DirichletPosterior(concentration).sample(3000, rng=np.random.default_rng(5))[:, 0, 0]
+    draws = brmdp.DirichletPosterior(concentration).sample(3000, rng=np.random.default_rng(5))[
+        :, 0, 0
+    ]
     low, high = 1e-300, 1.0 - 1e-9  # beyond them doubles do not resolve the law
     for i, size in enumerate(row):
         law = stats.beta(size, sum(row) - size)
         resolved = draws[(draws[:, i] > low) & (draws[:, i] < high), i]
         below, above = float(law.cdf(low)), float(law.sf(high))
         share = 1.0 - below - above
-        assert abs(resolved.size / 3000 - share) <= 4.5 * np.sqrt(share * (1 - share) / 3000) + 1e-12
-        result = stats.kstest(resolved, lambda x, law=law, below=below, share=share: (law.cdf(x) - below) / share)
+        assert (
+            abs(resolved.size / 3000 - share) <= 4.5 * np.sqrt(share * (1 - share) / 3000) + 1e-12
+        )
+        result = stats.kstest(
+            resolved, lambda x, law=law, below=below, share=share: (law.cdf(x) - below) / share
+        )
         assert result.pvalue > 1e-3
 
 
@@ -315,7 +356,10 @@ def test_extreme_concentrations_give_probability_vectors(size):
 
 
 def test_posterior_quantile_plan_uses_the_current_counts():
-    """One state, one action per reward: the plan's value is a Beta quantile of the observed frequencies."""
+    """One state, one action per reward.
+
+    The plan's value is a Beta quantile of the observed frequencies.
+    """
     concentration = np.zeros((3, 1, 3))
     concentration[0, 0, [1, 2]] = 2.0, 3.0
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
@@ -327,7 +371,7 @@ def test_posterior_quantile_plan_uses_the_current_counts():
     assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)
 
 
-# --- what observations may come in ----------------------------------------------------------------------------------------
+# --- what observations may come in ----------------------------------------------------------------
 
 
 class Column:
@@ -367,7 +411,9 @@ KINDS = {
 POSTERIORS = {
     "dirichlet": lambda: brmdp.DirichletPosterior.uniform(3, 2),
     "disturbance": lambda: brmdp.DisturbancePosterior([[[0, 1, 2]] * 2] * 3),
-    "scenario": lambda: brmdp.ScenarioPosterior(np.random.default_rng(0).dirichlet(np.ones(3), (2, 3, 2)), [0.5, 0.5]),
+    "scenario": lambda: brmdp.ScenarioPosterior(
+        np.random.default_rng(0).dirichlet(np.ones(3), (2, 3, 2)), [0.5, 0.5]
+    ),
 }
 
 
@@ -380,11 +426,15 @@ def test_observations_of_any_kind_count_alike(name, kind):
     got.observe(*map(KINDS[kind], columns))
     assert got.mean("flat").tobytes() == wanted.mean("flat").tobytes()
     for s, a, t in zip(*columns, strict=True):
-        alone.observe(*(KINDS[kind]([v]) for v in (s, a, t)))  # one transition in arrays of length one
+        alone.observe(
+            *(KINDS[kind]([v]) for v in (s, a, t))
+        )  # one transition in arrays of length one
     np.testing.assert_allclose(alone.mean("flat"), wanted.mean("flat"), rtol=1e-14)
 
 
-@pytest.mark.parametrize("make", [int, np.int32, np.array, Count, Column, jax_array], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [int, np.int32, np.array, Count, Column, jax_array], ids=lambda make: make.__name__
+)
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_single_numbers_of_any_kind_count_alike(name, make):
     wanted, got = POSTERIORS[name](), POSTERIORS[name]()
@@ -415,10 +465,12 @@ def test_booleans_are_no_indices_elsewhere(bad):
     assert three.counts().sum() == 0
 
 
-# --- priors with inadmissible actions, kernels in single precision ---------------------------------------------------------
+# --- priors with inadmissible actions, kernels in single precision --------------------------------
 
 
-@pytest.mark.parametrize("possible", [None, np.ones((S, A, S)), sparse.csr_array(np.ones((S * A, S))), "mdp"])
+@pytest.mark.parametrize(
+    "possible", [None, np.ones((S, A, S)), sparse.csr_array(np.ones((S * A, S))), "mdp"]
+)
 def test_uniform_and_jeffreys_leave_inadmissible_actions_out(possible):
     if isinstance(possible, str):
         possible = brmdp.TabularMDP(np.full((S, A, S), 1.0 / S), np.zeros((S, A)), 0.9)
@@ -438,14 +490,17 @@ def test_the_advice_of_an_empty_row_can_be_followed():
     possible[2, 1] = 0.0
     with pytest.raises(brmdp.InvalidInputError, match=r"possible.*s=2, a=1.*pass admissible="):
         brmdp.DirichletPosterior.uniform(S, A, possible=possible)
-    posterior = brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=possible.any(axis=2))
+    posterior = brmdp.DirichletPosterior.uniform(
+        S, A, possible=possible, admissible=possible.any(axis=2)
+    )
     np.testing.assert_array_equal(posterior.concentration(), possible)
 
 
 def test_an_informative_prior_obeys_the_limits_of_concentrations():
     kernel = np.array([[[1e-25, 1.0 - 1e-25]], [[0.5, 0.5]]])
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"concentration must be 0 or lie in \[1e-30, 1e\+12\]; got .*e-3[56]"
+        brmdp.InvalidInputError,
+        match=r"concentration must be 0 or lie in \[1e-30, 1e\+12\]; got .*e-3[56]",
     ):
         brmdp.DirichletPosterior.informative(kernel, 1e-10)
 
@@ -458,17 +513,25 @@ def test_a_missing_number_in_a_column_is_named():
             match=r"state must be integers in 0\.\.2; got a missing value, the first at index 1",
         ):
             posterior.observe(column, [0, 0], [1, 1])
-    with pytest.raises(brmdp.InvalidInputError, match=r"action must be integers in .*; got a missing value"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"action must be integers in .*; got a missing value"
+    ):
         posterior.observe([0, 0], np.array([True, None], dtype=object), [1, 1])
 
 
 def test_what_is_no_integer_is_shown_as_it_is():
     posterior = brmdp.DirichletPosterior.uniform(3, 2)
-    with pytest.raises(brmdp.InvalidInputError, match=r"state must be integers in 0\.\.2; got dtype <U1, such as '0'"):
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"state must be integers in 0\.\.2; got dtype <U1, such as '0'",
+    ):
         posterior.observe(["0", "1"], [0, 0], [1, 1])
     ragged = np.empty(2, dtype=object)
     ragged[:] = [np.array([0, 1]), np.array([2])]
-    with pytest.raises(brmdp.InvalidInputError, match=r"state must be integers in .* got dtype object, such as array"):
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"state must be integers in .* got dtype object, such as array",
+    ):
         posterior.observe(ragged, [0, 0], [1, 1])
 
 
@@ -479,7 +542,9 @@ def test_an_integer_beside_columns_stands_for_all_rows():
     assert state_of(posterior) == state_of(twin)
 
 
-@pytest.mark.parametrize("shapes", [((4, 1), (4,), (4,)), ((4, 1), (1, 4), ()), ((0, 1), (4,), (4,)), ((1,), (4,), ())])
+@pytest.mark.parametrize(
+    "shapes", [((4, 1), (4,), (4,)), ((4, 1), (1, 4), ()), ((0, 1), (4,), (4,)), ((1,), (4,), ())]
+)
 def test_columns_are_never_multiplied(shapes):
     """A table of one column beside a plain column: NumPy would make n² rows of it, or none."""
     kernel = np.full((3, 2, 3), 1 / 3)

@@ -1,4 +1,7 @@
-"""DisturbancePosterior: one noise shared by all pairs. Worked on a small inventory with lost sales."""
+"""DisturbancePosterior: one noise shared by all pairs.
+
+Worked on a small inventory with lost sales.
+"""
 
 import numpy as np
 import pytest
@@ -42,7 +45,11 @@ def kernel_of(p):
 
 
 def state_of(posterior):
-    return posterior.concentration().tobytes(), posterior.counts().tobytes(), posterior.mean("flat").tobytes()
+    return (
+        posterior.concentration().tobytes(),
+        posterior.counts().tobytes(),
+        posterior.mean("flat").tobytes(),
+    )
 
 
 def test_the_function_is_tabulated():
@@ -61,9 +68,13 @@ def test_mean_kernel_and_moments():
     posterior = inventory()
     p = PRIOR / PRIOR.sum()
     np.testing.assert_allclose(posterior.disturbance_mean(), p, rtol=1e-15)
-    np.testing.assert_allclose(posterior.disturbance_variance(), p * (1 - p) / (PRIOR.sum() + 1), rtol=1e-14)
+    np.testing.assert_allclose(
+        posterior.disturbance_variance(), p * (1 - p) / (PRIOR.sum() + 1), rtol=1e-14
+    )
     np.testing.assert_allclose(posterior.mean(), kernel_of(p), atol=1e-15)
-    np.testing.assert_allclose(posterior.mean("csr").toarray().reshape(S, S, S), kernel_of(p), atol=1e-15)
+    np.testing.assert_allclose(
+        posterior.mean("csr").toarray().reshape(S, S, S), kernel_of(p), atol=1e-15
+    )
     assert posterior.effective_sample_size() == pytest.approx(PRIOR.sum())
     np.testing.assert_array_equal(inventory(2.0).concentration(), np.full(DEMANDS, 2.0))
 
@@ -87,12 +98,16 @@ def test_a_hidden_disturbance_must_be_given():
     posterior = inventory()
     before = state_of(posterior)
     # stock 1, order 0, next stock 0: the demand was 1, 2 or 3
-    with pytest.raises(brmdp.InvalidInputError, match=r"state=1, action=0, next_state=0.*\[1, 2, 3\].*disturbance="):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"state=1, action=0, next_state=0.*\[1, 2, 3\].*disturbance="
+    ):
         posterior.observe(1, 0, 0)
     assert state_of(posterior) == before
     posterior.observe(1, 0, 0, disturbance=3)
     np.testing.assert_array_equal(posterior.counts(), [0, 0, 0, 1])
-    with pytest.raises(brmdp.ImpossibleTransitionError, match=r"disturbance 0.*to 1, not to next_state=0"):
+    with pytest.raises(
+        brmdp.ImpossibleTransitionError, match=r"disturbance 0.*to 1, not to next_state=0"
+    ):
         posterior.observe(1, 0, 0, disturbance=0)
     for wrong in (4, -1, -2, 1.0, "2"):
         with pytest.raises(brmdp.InvalidInputError, match="disturbance"):
@@ -138,7 +153,9 @@ def test_batch_and_single_observation_agree():
         assert direct.observe_disturbance(d) is None
     assert state_of(singly) == state_of(batch) == state_of(direct)
     np.testing.assert_array_equal(batch.counts(), np.bincount(demand, minlength=DEMANDS))
-    np.testing.assert_allclose(batch.concentration(), PRIOR + np.bincount(demand, minlength=DEMANDS))
+    np.testing.assert_allclose(
+        batch.concentration(), PRIOR + np.bincount(demand, minlength=DEMANDS)
+    )
 
 
 def test_copy_is_independent():
@@ -168,7 +185,7 @@ def test_all_pairs_of_a_draw_share_the_distribution():
     assert (flat == flat[:, :1]).all()
 
 
-# --- planning ----------------------------------------------------------------------------------------
+# --- planning -------------------------------------------------------------------------------------
 
 
 def targets(values, discount):
@@ -195,26 +212,34 @@ def test_the_backup_is_the_quantile_over_the_disturbance(alpha):
         np.add.at(spread[s, a], posterior.outcomes[s, a], probabilities)
     np.testing.assert_allclose(found.kernel, spread, atol=1e-9)
     found = brmdp.backup(posterior, rewards, 0.9, values, risk=brmdp.CVaR(alpha))
-    np.testing.assert_allclose(found.q_values[mask], brmdp.dirichlet_cvar(phi, w[mask], alpha), atol=1e-12)
+    np.testing.assert_allclose(
+        found.q_values[mask], brmdp.dirichlet_cvar(phi, w[mask], alpha), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.6])
 def test_the_plan_is_the_fixed_point_of_that_backup(alpha):
     posterior = inventory()
     posterior.observe_disturbance([0, 1, 1, 2])
-    solution = brmdp.plan(posterior, brmdp.DisturbanceRewards(profits()), 0.8, risk=brmdp.Quantile(alpha))
+    solution = brmdp.plan(
+        posterior, brmdp.DisturbanceRewards(profits()), 0.8, risk=brmdp.Quantile(alpha)
+    )
     values = np.zeros(S)
     mask = admissible_orders()
     for _ in range(110):  # 0.8^110 · 60 < 2e-9
         q = np.full((S, S), -np.inf)
-        q[mask] = brmdp.dirichlet_quantile(posterior.concentration(), targets(values, 0.8)[mask], alpha)
+        q[mask] = brmdp.dirichlet_quantile(
+            posterior.concentration(), targets(values, 0.8)[mask], alpha
+        )
         values = q.max(axis=1)
     np.testing.assert_allclose(solution.values, values, atol=2e-8)
     assert mask[np.arange(S), solution.policy].all()
     np.testing.assert_allclose(
         solution.values,
         brmdp.dirichlet_quantile(
-            posterior.concentration(), targets(solution.values, 0.8)[np.arange(S), solution.policy], alpha
+            posterior.concentration(),
+            targets(solution.values, 0.8)[np.arange(S), solution.policy],
+            alpha,
         ),
         atol=1e-7,
     )
@@ -229,7 +254,9 @@ def test_mean_plan_equals_the_known_mdp_with_the_mean_demand():
     mdp = brmdp.TabularMDP(kernel_of(p), expected, 0.9, admissible=mask)
     truth = brmdp.solve(mdp)
     rewards = brmdp.DisturbanceRewards(profits())
-    np.testing.assert_allclose(brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Mean()).values, truth.values, atol=1e-7)
+    np.testing.assert_allclose(
+        brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Mean()).values, truth.values, atol=1e-7
+    )
 
 
 def test_rewards_by_next_state_agree_with_rewards_by_disturbance():
@@ -247,7 +274,9 @@ def test_certificate_uses_the_union_level():
     posterior = inventory()
     posterior.observe_disturbance([0, 1, 2, 3] * 5)
     rewards = brmdp.DisturbanceRewards(profits())
-    certificate = brmdp.certify(posterior, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0)
+    certificate = brmdp.certify(
+        posterior, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0
+    )
     assert certificate.level == pytest.approx(0.1 / S)
     assert "union" in certificate.rule
     # independent check of the bounds: draw demands, evaluate the policy in each world
@@ -257,22 +286,30 @@ def test_certificate_uses_the_union_level():
     for p in rng.dirichlet(posterior.concentration(), size=400):
         kernel = kernel_of(p)[states, certificate.policy]
         reward = (profits() @ p)[states, certificate.policy]
-        held += bool((np.linalg.solve(np.eye(S) - 0.8 * kernel, reward) >= certificate.values).all())
+        held += bool(
+            (np.linalg.solve(np.eye(S) - 0.8 * kernel, reward) >= certificate.values).all()
+        )
     assert held / 400 >= 0.9
     assert certificate.coverage >= 0.9
     assert abs(certificate.coverage - held / 400) < 0.06
 
 
 def test_bad_disturbance_rewards_are_refused():
-    with pytest.raises(brmdp.InvalidInputError, match=r"rewards must have shape.*\(5, 5, 4\).*\(5, 5, 3\)"):
-        brmdp.plan(inventory(), brmdp.DisturbanceRewards(profits()[..., :3]), 0.9, risk=brmdp.Mean())
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"rewards must have shape.*\(5, 5, 4\).*\(5, 5, 3\)"
+    ):
+        brmdp.plan(
+            inventory(), brmdp.DisturbanceRewards(profits()[..., :3]), 0.9, risk=brmdp.Mean()
+        )
     bad = profits()
     bad[1, 2, 3] = np.nan
-    with pytest.raises(brmdp.InvalidInputError, match=r"rewards must be finite; got nan at index \(1, 2, 3\)"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"rewards must be finite; got nan at index \(1, 2, 3\)"
+    ):
         brmdp.plan(inventory(), brmdp.DisturbanceRewards(bad), 0.9, risk=brmdp.Mean())
 
 
-# --- files -------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def test_save_and_load_are_bit_identical(tmp_path):

@@ -18,7 +18,9 @@ def assert_same_world(mdp, kernel, rewards):
     np.testing.assert_allclose(built, kernel, rtol=0, atol=2e-16)
     np.testing.assert_array_equal(mdp.rewards, rewards)
     np.testing.assert_array_equal(mdp.transition_rewards, rewards[kernel > 0])
-    np.testing.assert_allclose(built.sum(axis=2), 1.0, rtol=0, atol=1e-15)  # rounding of eleven terms
+    np.testing.assert_allclose(
+        built.sum(axis=2), 1.0, rtol=0, atol=1e-15
+    )  # rounding of eleven terms
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 10])
@@ -81,12 +83,15 @@ def test_riverswim_size_is_checked(bad):
         riverswim(bad)
 
 
-# --- large ones -----------------------------------------------------------------------------------------------------------
+# --- large ones -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 6, 10])
 def test_riverswim_has_the_bits_of_a_dense_construction(n):
-    """Kernel, order of entries and rewards as a dense array, filled cell by cell, would give them."""
+    """Kernel, order of entries and rewards as a dense array, filled cell by cell.
+
+    Would give them.
+    """
     kernel = np.zeros((n, 2, n))
     kernel[np.arange(n), 0, np.maximum(np.arange(n) - 1, 0)] = 1.0
     kernel[0, 1, [0, 1]] = 0.40, 0.60
@@ -118,7 +123,9 @@ def test_a_long_river_takes_no_more_memory_than_it_needs():
     assert mdp.pattern.n_transitions == n + 3 * (n - 2) + 4
     rewards = mdp.rewards
     assert rewards.shape == (2 * n, n)
-    np.testing.assert_array_equal(rewards[[0], :].toarray(), 0.005)  # whatever follows, as in a short one
+    np.testing.assert_array_equal(
+        rewards[[0], :].toarray(), 0.005
+    )  # whatever follows, as in a short one
     assert rewards[2 * n - 1, n - 1] == 1.0
     assert rewards.nnz == n + 1
 
@@ -133,14 +140,21 @@ def test_dense_and_sparse_rewards_of_a_river_are_the_same(n):
 
 
 def test_a_large_inventory_takes_no_more_memory_than_it_needs():
-    problem, peak = peak_memory(lambda: brmdp.envs.inventory(capacity=3000, max_order=20, shortage_cost=0.5))
+    problem, peak = peak_memory(
+        lambda: brmdp.envs.inventory(capacity=3000, max_order=20, shortage_cost=0.5)
+    )
     assert peak < 150e6  # dense arrays would take 1.5 GB each
     small = brmdp.envs.inventory(capacity=30, max_order=20, shortage_cost=0.5).mdp
     begin, end = small.pattern.indptr[21 * 3 + 2 : 21 * 3 + 4]  # stock 3, order 2: the same in both
     mdp = problem.mdp
-    for one, other in ((mdp.probabilities, small.probabilities), (mdp.transition_rewards, small.transition_rewards)):
+    for one, other in (
+        (mdp.probabilities, small.probabilities),
+        (mdp.transition_rewards, small.transition_rewards),
+    ):
         np.testing.assert_array_equal(one[begin:end], other[begin:end])
-    np.testing.assert_array_equal(mdp.pattern.next_states[begin:end], small.pattern.next_states[begin:end])
+    np.testing.assert_array_equal(
+        mdp.pattern.next_states[begin:end], small.pattern.next_states[begin:end]
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,7 +178,10 @@ def test_the_inventorys_kernel_has_the_bits_of_a_dense_construction(seed):
             lambda: inventory(capacity=10**5, max_order=10**5),
             "capacity, max_order and demand together must give at most",
         ),
-        (lambda: theory.world_from_prior(0, 10**5, 2, 0.9), "n_states and n_actions must give at most"),
+        (
+            lambda: theory.world_from_prior(0, 10**5, 2, 0.9),
+            "n_states and n_actions must give at most",
+        ),
     ],
     ids=["river", "inventory", "prior"],
 )

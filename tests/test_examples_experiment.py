@@ -45,7 +45,8 @@ def test_report(stored, tmp_path):
         report = write_report(experiment, records, tmp_path)
     pictures = {path.stem for path in report.files if path.suffix == ".png"}
     assert pictures == {
-        f"examples-{name}" for name in ("schematic-robustness", "schematic-probing", "exposure", "regret")
+        f"examples-{name}"
+        for name in ("schematic-robustness", "schematic-probing", "exposure", "regret")
     }
     assert max(map(len, report.text.splitlines())) <= 100
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -55,9 +56,14 @@ def test_report(stored, tmp_path):
     for found in summary["propositions"].values():
         assert set(found["exceptions"].values()) == {0}
     # the fixed level stays: T(γ² − c)/(1 − γ)
-    assert summary["agents"]["brmdp-0.2"]["true_regret"]["mean"] == pytest.approx(90 * (0.81 - 0.5) / 0.1)
+    assert summary["agents"]["brmdp-0.2"]["true_regret"]["mean"] == pytest.approx(
+        90 * (0.81 - 0.5) / 0.1
+    )
     assert summary["agents"]["every-step"]["escape_step"]["mean"] == (
-        theory.adaptive_escape_episode(theory.probing_example(0.7, 0.5, 0.9), AdaptiveLevel(5.0, 0.2)) - 1
+        theory.adaptive_escape_episode(
+            theory.probing_example(0.7, 0.5, 0.9), AdaptiveLevel(5.0, 0.2)
+        )
+        - 1
     )
 
 
@@ -89,11 +95,18 @@ def test_the_problems_are_those_of_the_propositions(stored):
 
 
 def test_exposures_jump_where_the_regrets_are(stored):
-    """Of the risky policy (c + γL)/(1 − γ) with probability 1 − μ, of the safe one (γ − c)/(1 − γ) with probability μ."""
+    """Of the risky policy.
+
+    (c + γL)/(1 − γ) with probability 1 − μ, of the safe one (γ − c)/(1 − γ) with probability μ.
+    """
     _, _, records = stored
     columns = {name: column[0] for name, column in records["exposure"].columns.items()}
-    np.testing.assert_allclose(columns["mean_exposure"], np.where(columns["threshold"] <= 7.5 + 1e-9, 0.3, 0.0))
-    np.testing.assert_allclose(columns["quantile_exposure"], np.where(columns["threshold"] <= 6.0 + 1e-9, 0.7, 0.0))
+    np.testing.assert_allclose(
+        columns["mean_exposure"], np.where(columns["threshold"] <= 7.5 + 1e-9, 0.3, 0.0)
+    )
+    np.testing.assert_allclose(
+        columns["quantile_exposure"], np.where(columns["threshold"] <= 6.0 + 1e-9, 0.7, 0.0)
+    )
 
 
 def test_exceptions_are_counted():
@@ -122,13 +135,17 @@ def test_exceptions_are_counted():
         ("escape", 0, "escape"),
     ):
         broken, summary = verdicts(**{column: value})
-        assert {name for name, verdict in broken.items() if verdict != "reproduced"} == {f"examples/{claim}"}
+        assert {name for name, verdict in broken.items() if verdict != "reproduced"} == {
+            f"examples/{claim}"
+        }
         assert broken[f"examples/{claim}"] == "contradicted"
         assert sum(summary[claim]["exceptions"].values()) == 1
 
 
 def test_escape_steps():
-    case = Computation("a", "probing-example", {"good_probability": 0.7, "safe_reward": 0.5, "discount": 0.9})
+    case = Computation(
+        "a", "probing-example", {"good_probability": 0.7, "safe_reward": 0.5, "discount": 0.9}
+    )
     columns = {
         "state": np.array([[0, 0, 1], [0, 0, 0], [0, 1, 3]]),
         "action": np.array([[0, 1, 2], [0, 0, 0], [1, 2, 0]]),
@@ -139,7 +156,8 @@ def test_escape_steps():
 
 def test_unknown_restarts_are_refused():
     case = replace(
-        EXPERIMENT.case("every-step"), parameters={**EXPERIMENT.case("every-step").parameters, "restart": "never"}
+        EXPERIMENT.case("every-step"),
+        parameters={**EXPERIMENT.case("every-step").parameters, "restart": "never"},
     )
     with pytest.raises(InvalidInputError, match="unknown restart 'never'"):
         execute(case, 1, 0)
@@ -154,7 +172,10 @@ def test_schematics_say_what_the_worlds_are():
     assert texts.count("safe, pays 0.3") == 3
     assert texts.count("exploit, pays 0") == 2
     # safe loops at three states, two absorbing ones, and both kernels' arrows of three pairs
-    assert len([patch for patch in figure.axes[0].patches if hasattr(patch, "set_arrowstyle")]) == 5 + 6
+    assert (
+        len([patch for patch in figure.axes[0].patches if hasattr(patch, "set_arrowstyle")])
+        == 5 + 6
+    )
 
 
 def test_what_is_not_known_is_an_exception(stored):

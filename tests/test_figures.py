@@ -1,4 +1,7 @@
-"""Reports and pictures: what is written, that it is whole, equal for equal data, readable, and drawn from the right numbers."""
+"""Reports and pictures.
+
+What is written, that it is whole, equal for equal data, readable, and drawn from the right numbers.
+"""
 
 import dataclasses
 import io
@@ -32,14 +35,21 @@ def story_of(experiment):
 
 
 def texts_in(figure):
-    return [text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text")) if text.get_text()]
+    return [
+        text.get_text()
+        for text in figure.findobj(lambda item: hasattr(item, "get_text"))
+        if text.get_text()
+    ]
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     """A report of every experiment that is compared by regret, from made-up runs."""
     directory = tmp_path_factory.mktemp("reports")
-    return {name: write_report(EXPERIMENTS[name], told(name, story_of(name)), directory / name) for name in LAYOUTS}
+    return {
+        name: write_report(EXPERIMENTS[name], told(name, story_of(name)), directory / name)
+        for name in LAYOUTS
+    }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -84,7 +94,9 @@ def test_equal_records_give_equal_bytes(reports, tmp_path):
 
 @pytest.mark.parametrize("runs", [1, 2])
 def test_one_or_two_runs_make_a_report(tmp_path, runs):
-    report = write_report(EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER, runs=runs), tmp_path)
+    report = write_report(
+        EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER, runs=runs), tmp_path
+    )
     assert f"{runs} run{'s' if runs > 1 else ''}" in report.text
     assert report.summary["agents"]["aq-brmdp"]["true_regret"]["ci95"] is None
     for path in report.files:
@@ -96,7 +108,12 @@ def test_missing_cases_are_left_out(tmp_path):
     records = told("riverswim-6", RIVER)
     del records["brmdp-0.3"]
     report = write_report(EXPERIMENTS["riverswim-6"], records, tmp_path)
-    assert list(report.summary["agents"]) == ["aq-brmdp", "continuing-psrl", "brmdp-0.1", "brmdp-0.5"]
+    assert list(report.summary["agents"]) == [
+        "aq-brmdp",
+        "continuing-psrl",
+        "brmdp-0.1",
+        "brmdp-0.5",
+    ]
     assert "no runs of brmdp-0.3" in report.text
     with pytest.raises(InvalidInputError, match="at least one run"):
         write_report(EXPERIMENTS["riverswim-6"], {}, tmp_path)
@@ -110,7 +127,10 @@ def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
     }
     mine = Experiment("mine", "My sweep", tuple(found.case for found in cases.values()))
     report = write_report(mine, cases, tmp_path)
-    assert {path.name for path in report.files if path.suffix == ".png"} == {"mine-small.png", "mine-large.png"}
+    assert {path.name for path in report.files if path.suffix == ".png"} == {
+        "mine-small.png",
+        "mine-large.png",
+    }
     assert report.claims == ()
     assert (tmp_path / "claims.json").read_text() == "[]\n"
     small, large = figures_of(mine, cases).values()
@@ -135,7 +155,11 @@ def test_overview_judges_over_all_experiments(reports, tmp_path):
     assert len(claims) == sum(len(reports[name].claims) for name in ALL) - 1
     assert {str(claim.verdict) for claim in claims} == {"reproduced"}
     assert len(json.loads((tmp_path / "claims.json").read_text())) == len(claims)
-    assert (tmp_path / "claims.md").read_text().startswith(f"{len(claims)} reproduced.\n\n| experiment |")
+    assert (
+        (tmp_path / "claims.md")
+        .read_text()
+        .startswith(f"{len(claims)} reproduced.\n\n| experiment |")
+    )
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
@@ -152,11 +176,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 
 
-# --- what is drawn -----------------------------------------------------------------------------------------------------
+# --- what is drawn --------------------------------------------------------------------------------
 
 
 def lines_of(axes):
-    return {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
+    return {
+        line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")
+    }
 
 
 def test_curves_end_at_the_shown_step_with_the_right_values():
@@ -166,13 +192,17 @@ def test_curves_end_at_the_shown_step_with_the_right_values():
     for name, found in records.items():
         line = lines_of(regret)[LOOKS[name].label]
         assert line.get_xdata()[-1] == 600
-        assert line.get_ydata()[-1] == pytest.approx(cumulative_true_regret(found).after(600).mean())
+        assert line.get_ydata()[-1] == pytest.approx(
+            cumulative_true_regret(found).after(600).mean()
+        )
         line = lines_of(reward)[LOOKS[name].label]
         assert line.get_xdata()[0] == 100
         assert line.get_ydata()[-1] == pytest.approx(moving_average_reward(found).after(600).mean())
     wanted = np.stack([occupancy(found).mean(axis=0) for found in records.values()])
     np.testing.assert_allclose(np.asarray(share.get_images()[0].get_array()), wanted)
-    assert [label.get_text() for label in share.get_yticklabels()] == [LOOKS[name].label for name in records]
+    assert [label.get_text() for label in share.get_yticklabels()] == [
+        LOOKS[name].label for name in records
+    ]
 
 
 def test_bands_are_the_intervals():
@@ -195,7 +225,9 @@ def test_axes_say_what_they_show(name):
             assert axes.get_ylabel() or axes.get_images()
 
 
-@pytest.mark.parametrize("name", ["riverswim-6", "frozenlake-0.7", "delta-sensitivity", "quantile-methods"])
+@pytest.mark.parametrize(
+    "name", ["riverswim-6", "frozenlake-0.7", "delta-sensitivity", "quantile-methods"]
+)
 def test_texts_do_not_overlap(name):
     for figure in figures_of(EXPERIMENTS[name], told(name, story_of(name))).values():
         figure.canvas.draw()
@@ -203,7 +235,10 @@ def test_texts_do_not_overlap(name):
         (legend,) = figure.legends
         boxes = [legend.get_window_extent(renderer)]
         for axes in figure.get_axes():
-            boxes += [text.get_window_extent(renderer) for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+            boxes += [
+                text.get_window_extent(renderer)
+                for text in (axes.title, axes.xaxis.label, axes.yaxis.label)
+            ]
         boxes = [box for box in boxes if box.width]
         width, height = figure.canvas.get_width_height()
         for number, box in enumerate(boxes):
@@ -226,16 +261,18 @@ def test_agents_look_the_same_everywhere_and_differ_in_grey():
 
 def test_drawing_leaves_no_trace_in_matplotlib():
     code = (
-        "import sys, matplotlib; before = matplotlib.rcParams.copy()\n"
-        "from brmdp.figures.report import write_schematics; import tempfile, pathlib\n"
-        "write_schematics(pathlib.Path(tempfile.mkdtemp()))\n"
-        "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams['font.size'] == before['font.size'])"
+        "import sys, matplotlib; before = matplotlib.rcParams.copy()\nfrom brmdp.figures.report "
+        "import write_schematics; import tempfile, "
+        "pathlib\nwrite_schematics(pathlib.Path(tempfile.mkdtemp()))\nprint('matplotlib.pyplot' in "
+        "sys.modules, matplotlib.rcParams['font.size'] == before['font.size'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split() == ["False", "True"]
 
 
-# --- schematics --------------------------------------------------------------------------------------------------------
+# --- schematics -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [3, 6, 10])
@@ -282,7 +319,11 @@ def test_different_numbers_of_runs_are_named():
     records = told("riverswim-6", RIVER)
     fewer = records["brmdp-0.1"]
     records["brmdp-0.1"] = dataclasses.replace(
-        fewer, **{part: getattr(fewer, part)[:4] for part in ("run", "state", "reward", "true_regret", "seconds")}
+        fewer,
+        **{
+            part: getattr(fewer, part)[:4]
+            for part in ("run", "state", "reward", "true_regret", "seconds")
+        },
     )
     (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
     assert any("4 to 60 runs" in text for text in texts_in(figure))

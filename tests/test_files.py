@@ -77,7 +77,9 @@ def test_what_is_private_is_private_while_it_is_written(tmp_path, umask):
     path.write_bytes(b"old")
     path.chmod(0o600)
     seen = []
-    write_atomically(path, lambda stream: seen.append(stat.S_IMODE(os.fstat(stream.fileno()).st_mode)))
+    write_atomically(
+        path, lambda stream: seen.append(stat.S_IMODE(os.fstat(stream.fileno()).st_mode))
+    )
     assert seen == [0o600]
 
 
@@ -104,7 +106,9 @@ def test_a_link_to_a_file_that_is_not_there_yet_is_followed(tmp_path):
     assert (tmp_path / "target").read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "disk full"), KeyboardInterrupt(), ValueError("odd")])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "disk full"), KeyboardInterrupt(), ValueError("odd")]
+)
 def test_a_failure_leaves_all_as_it_was(tmp_path, error):
     path = tmp_path / "file"
     path.write_bytes(b"old")
@@ -123,7 +127,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "file"
     (name,) = hidden_names(path)
     for _ in range(15):
-        (tmp_path / name).write_bytes(b"unfinished" * 100)  # as it lies there once its lock is gone with the process
+        (tmp_path / name).write_bytes(
+            b"unfinished" * 100
+        )  # as it lies there once its lock is gone with the process
         (tmp_path / name.replace("-0", "-3")).write_bytes(b"unfinished")
         write_atomically(path, writing(b"new"))
         assert path.read_bytes() == b"new"
@@ -239,7 +245,10 @@ def test_paths_may_be_text(tmp_path, monkeypatch):
 
 
 def test_the_digest_is_that_of_the_joined_parts():
-    assert digest(["é|", b"\x00\xff", "end"]) == hashlib.sha256("é|".encode() + b"\x00\xffend").hexdigest()
+    assert (
+        digest(["é|", b"\x00\xff", "end"])
+        == hashlib.sha256("é|".encode() + b"\x00\xffend").hexdigest()
+    )
     assert digest([]) == hashlib.sha256().hexdigest()
 
 
@@ -324,7 +333,9 @@ def test_interruptions_leave_no_file_behind(tmp_path):
         print(interrupted, len(os.listdir("/proc/self/fd")) - before)
         """
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     interrupted, leaked = map(int, done.stdout.split())
     assert interrupted > 50
     assert leaked <= 0.02 * interrupted

@@ -1,8 +1,9 @@
 """Fuzzing of the public functions: a documented error or a finite correct answer, nothing else.
 
-Inputs mix tame numbers with NaN, infinities, zeros, subnormals and huge numbers. What is correct is checked by
-inequalities that hold for every distribution (the hull of the values, Cantelli's bounds around the mean), by closed forms in
-the limits of tiny and huge concentrations, and by linear algebra. Warnings are errors here, so a silent overflow fails too.
+Inputs mix tame numbers with NaN, infinities, zeros, subnormals and huge numbers. What is correct is
+checked by inequalities that hold for every distribution (the hull of the values, Cantelli's bounds
+around the mean), by closed forms in the limits of tiny and huge concentrations, and by linear
+algebra. Warnings are errors here, so a silent overflow fails too.
 """
 
 import numpy as np
@@ -24,19 +25,27 @@ NASTY = [
 ]  # fmt: skip
 
 FUZZ = settings(
-    derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck), database=None
+    derandomize=True,
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=list(HealthCheck),
+    database=None,
 )
 
 nasty = st.one_of(st.sampled_from(NASTY), st.floats(width=64))
 tame = st.floats(-10.0, 10.0)
 mixed = st.one_of(tame, nasty)
 positive = st.one_of(
-    st.floats(1e-2, 1e3), st.sampled_from([1e-3, 0.01, 0.5, 1.0, 2.0, 5.0, 100.0, 1e6]), st.floats(SMALLEST, MOST)
+    st.floats(1e-2, 1e3),
+    st.sampled_from([1e-3, 0.01, 0.5, 1.0, 2.0, 5.0, 100.0, 1e6]),
+    st.floats(SMALLEST, MOST),
 )
 concentrations = st.one_of(positive, st.just(0.0))
 any_concentration = st.one_of(concentrations, nasty)
 levels = st.one_of(st.floats(1e-8, 1 - 1e-8), st.sampled_from([1e-8, 0.1, 0.5, 0.9, 1 - 1e-8]))
-any_level = st.one_of(levels, st.sampled_from([0.0, 1.0, 5e-324, 1e-300, 1e-30, 1 - 2**-53, -0.1, 1.1]), nasty)
+any_level = st.one_of(
+    levels, st.sampled_from([0.0, 1.0, 5e-324, 1e-300, 1e-30, 1 - 2**-53, -0.1, 1.1]), nasty
+)
 
 
 def outcome(call):
@@ -52,12 +61,18 @@ def outcome(call):
 def rows(concentration, values, min_size=1, max_size=6):
     """Pairs of lists of equal length."""
     return st.integers(min_size, max_size).flatmap(
-        lambda n: st.tuples(st.lists(concentration, min_size=n, max_size=n), st.lists(values, min_size=n, max_size=n))
+        lambda n: st.tuples(
+            st.lists(concentration, min_size=n, max_size=n),
+            st.lists(values, min_size=n, max_size=n),
+        )
     )
 
 
 def answered(found, phi, w, more=True):
-    """Whether there is an answer to check; there must be one to documented input and none to bad input."""
+    """Whether there is an answer to check.
+
+    There must be one to documented input and none to bad input.
+    """
     allowed = more and documented(phi, w)
     required = allowed and bool((phi[phi > 0] >= SMALLEST).all())
     assert allowed or found is None
@@ -130,7 +145,7 @@ class Law:
         assert abs(reached - value / self.scale) <= tolerance * (self.high - self.low) + 1e-13
 
 
-# --- plain functions ---------------------------------------------------------------------------------
+# --- plain functions ------------------------------------------------------------------------------
 
 
 @FUZZ
@@ -195,7 +210,9 @@ def test_cdf(pair, z):
 
 @FUZZ
 @given(rows(concentrations, tame, max_size=5), tame, tame)
-@example(([0.015625, 1.0, 0.015625], [1.0, 1.7843093102850628e-212, -1.0]), 0.0, 1.7843093102850628e-212)
+@example(
+    ([0.015625, 1.0, 0.015625], [1.0, 1.7843093102850628e-212, -1.0]), 0.0, 1.7843093102850628e-212
+)
 def test_cdf_is_monotone(pair, one, two):
     phi, w = (np.array(x) for x in pair)
     assume((phi > 0).any())
@@ -212,12 +229,18 @@ def test_cdf_of_two_values_is_a_beta(a, b, low, width, share):
     found = brmdp.dirichlet_cdf([a, b], [low, low + width], z)
     # w·P = low + width·P_2 with P_2 ~ Beta(b, a); the slack is what rounding of z does to x
     error = 4 * np.finfo(float).eps * (abs(low) + width) / width
-    floor, ceiling = special.betainc(b, a, max(x - error, 0)), special.betainc(b, a, min(x + error, 1))
+    floor, ceiling = (
+        special.betainc(b, a, max(x - error, 0)),
+        special.betainc(b, a, min(x + error, 1)),
+    )
     assert floor * (1 - 1e-8) - 1e-13 <= found <= ceiling * (1 + 1e-8) + 1e-13
 
 
 @FUZZ
-@given(rows(st.floats(SMALLEST, 1e-13), st.integers(-5, 5).map(float), min_size=2), st.floats(0.01, 0.99))
+@given(
+    rows(st.floats(SMALLEST, 1e-13), st.integers(-5, 5).map(float), min_size=2),
+    st.floats(0.01, 0.99),
+)
 def test_vanishing_concentrations_choose_a_corner(pair, alpha):
     """Σφ → 0: w·P is w_i with probability φ_i/Σφ."""
     phi, w = (np.array(x) for x in pair)
@@ -246,7 +269,11 @@ def test_the_smallest_concentrations_are_refused_or_right(size):
     found = outcome(lambda: brmdp.DirichletPosterior.uniform(4, 1, size).sample(50, rng=0))
     assert found is None or np.allclose(found.max(axis=-1), 1.0)
     rewards = np.broadcast_to(w, (4, 1, 4))
-    plan = outcome(lambda: brmdp.plan(brmdp.DirichletPosterior.uniform(4, 1, size), rewards, 0.0, risk=brmdp.CVaR(0.5)))
+    plan = outcome(
+        lambda: brmdp.plan(
+            brmdp.DirichletPosterior.uniform(4, 1, size), rewards, 0.0, risk=brmdp.CVaR(0.5)
+        )
+    )
     assert plan is None or plan.values == pytest.approx(0.5, abs=1e-8)
 
 
@@ -259,8 +286,12 @@ def test_every_measure_scales_with_the_values(scale, alpha):
         brmdp.dirichlet_cvar,
         lambda *args: brmdp.dirichlet_quantile(*args, method="saddlepoint"),
     ):
-        assert measure(phi, scale * w, alpha) / scale == pytest.approx(measure(phi, w, alpha), rel=1e-9)
-    assert brmdp.dirichlet_cdf(phi, scale * w, 0.5 * scale) == pytest.approx(brmdp.dirichlet_cdf(phi, w, 0.5), rel=1e-9)
+        assert measure(phi, scale * w, alpha) / scale == pytest.approx(
+            measure(phi, w, alpha), rel=1e-9
+        )
+    assert brmdp.dirichlet_cdf(phi, scale * w, 0.5 * scale) == pytest.approx(
+        brmdp.dirichlet_cdf(phi, w, 0.5), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("heavy", [1e3, 1e6, 1e9, 1e12])
@@ -288,7 +319,9 @@ def test_a_negligible_successor_changes_nothing(light):
             continue
         for z in (-0.5, -1e-3, -1e-9):
             expected = brmdp.dirichlet_cdf(phi[[0, 2]], w[[0, 2]], z)
-            assert brmdp.dirichlet_cdf(phi, w, z) == pytest.approx(expected, abs=1e-9 + 100 * light / size)
+            assert brmdp.dirichlet_cdf(phi, w, z) == pytest.approx(
+                expected, abs=1e-9 + 100 * light / size
+            )
 
 
 @FUZZ
@@ -331,7 +364,8 @@ def test_saddlepoint_stays_in_the_hull(pair, alpha):
 
 @settings(FUZZ, max_examples=25)
 @given(
-    npst.mutually_broadcastable_shapes(signature="(n),(n),()->()", max_dims=2, max_side=3), st.integers(0, 2**32 - 1)
+    npst.mutually_broadcastable_shapes(signature="(n),(n),()->()", max_dims=2, max_side=3),
+    st.integers(0, 2**32 - 1),
 )
 def test_broadcasting_equals_one_at_a_time(shapes, seed):
     (shape_phi, shape_w, shape_z), result = shapes.input_shapes, shapes.result_shape
@@ -357,7 +391,11 @@ def test_broadcasting_equals_one_at_a_time(shapes, seed):
        npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
        npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))  # fmt: skip
 def test_shapes(shape_phi, shape_w, shape_alpha):
-    found = outcome(lambda: brmdp.dirichlet_quantile(np.ones(shape_phi), np.ones(shape_w), np.full(shape_alpha, 0.5)))
+    found = outcome(
+        lambda: brmdp.dirichlet_quantile(
+            np.ones(shape_phi), np.ones(shape_w), np.full(shape_alpha, 0.5)
+        )
+    )
     try:
         valid = bool(shape_phi and shape_w) and shape_phi[-1] == shape_w[-1] > 0
         expected = np.broadcast_shapes(shape_phi[:-1], shape_w[:-1], shape_alpha) if valid else None
@@ -424,7 +462,7 @@ def test_junk_arguments_of_the_classes(one, two, three):
         outcome(call)
 
 
-# --- planning ----------------------------------------------------------------------------------------
+# --- planning -------------------------------------------------------------------------------------
 
 
 def measures(level):
@@ -476,7 +514,9 @@ def check_solution(solution, pattern, rewards, discount, tolerance):
 def test_plans_from_any_input(data, size):
     n_states, n_actions = size
     concentration = data.draw(arrays((n_states, n_actions, n_states), any_concentration))
-    rewards = data.draw(arrays(data.draw(st.sampled_from([(n_states, n_actions), concentration.shape])), mixed))
+    rewards = data.draw(
+        arrays(data.draw(st.sampled_from([(n_states, n_actions), concentration.shape])), mixed)
+    )
     discount = data.draw(st.one_of(st.sampled_from([0.0, 0.5, 0.9, 0.999, 1 - 2**-53]), nasty))
     tolerance = data.draw(st.sampled_from([1e-8, 1e-3, 1e-300, 1e300]))
     risk = outcome(lambda: data.draw(measures(any_level)))
@@ -499,7 +539,9 @@ def test_plans_from_documented_input_never_fail(data, size):
     shape = (n_states, n_actions, n_states)
     spread = st.one_of(st.floats(1e-2, 1e6), st.sampled_from([0.0, 1e-2, 1.0, 1e6]))
     concentration = data.draw(arrays(shape, spread))
-    admissible = data.draw(npst.arrays(bool, (n_states, n_actions))) & (concentration > 0).any(axis=2)
+    admissible = data.draw(npst.arrays(bool, (n_states, n_actions))) & (concentration > 0).any(
+        axis=2
+    )
     admissible[:, 0] = True
     concentration[~(concentration > 0).any(axis=2), 0] = 1.0
     rewards = data.draw(arrays(shape, tame))
@@ -511,7 +553,9 @@ def test_plans_from_documented_input_never_fail(data, size):
     gives_up = isinstance(risk, brmdp.Quantile) and risk.method == "saddlepoint"
     tolerance = 1e-6
     try:
-        solution = brmdp.plan(posterior, rewards, discount, risk=risk, tolerance=tolerance, method=method)
+        solution = brmdp.plan(
+            posterior, rewards, discount, risk=risk, tolerance=tolerance, method=method
+        )
     except brmdp.ConvergenceError as error:
         status = error.solution.status if gives_up else f"failed: {error}"
         solution = None
@@ -519,13 +563,19 @@ def test_plans_from_documented_input_never_fail(data, size):
         assert status == "not converged"
         return
     np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
-    check_solution(solution, posterior.pattern, posterior.gather_rewards(rewards), discount, tolerance)
+    check_solution(
+        solution, posterior.pattern, posterior.gather_rewards(rewards), discount, tolerance
+    )
     if isinstance(risk, brmdp.Mean):
         mean = posterior.mean()
         states = np.arange(n_states)
         kernel, reward = mean[states, solution.policy], np.einsum("sat,sat->sa", mean, rewards)
-        values = np.linalg.solve(np.eye(n_states) - discount * kernel, reward[states, solution.policy])
-        assert (np.abs(values - solution.values) <= solution.policy_gap + solution.error_bound + 1e-9).all()
+        values = np.linalg.solve(
+            np.eye(n_states) - discount * kernel, reward[states, solution.policy]
+        )
+        assert (
+            np.abs(values - solution.values) <= solution.policy_gap + solution.error_bound + 1e-9
+        ).all()
         q = np.where(admissible, reward + discount * (mean @ values), -np.inf)
         assert (q.max(axis=1) <= values + 2 * solution.policy_gap + 1e-9).all()
 
@@ -536,7 +586,10 @@ def test_solve_from_any_input(data, size):
     n_states, n_actions = size
     shape = (n_states, n_actions, n_states)
     weights = data.draw(
-        arrays(shape, st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 5e-324, 1e-300, 1.0]), nasty))
+        arrays(
+            shape,
+            st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 5e-324, 1e-300, 1.0]), nasty),
+        )
     )
     with np.errstate(all="ignore"):
         kernel = weights / weights.sum(axis=2, keepdims=True)
@@ -554,7 +607,9 @@ def test_solve_from_any_input(data, size):
         check_solution(solution, mdp.pattern, mdp.transition_rewards, discount, 1e-6)
         values = brmdp.evaluate(mdp, solution.policy)
         largest = float(np.abs(mdp.transition_rewards).max()) / (1 - discount)
-        assert (np.abs(values - solution.values) <= solution.policy_gap + 2e-6 + 1e-9 * largest).all()
+        assert (
+            np.abs(values - solution.values) <= solution.policy_gap + 2e-6 + 1e-9 * largest
+        ).all()
 
 
 @settings(FUZZ, max_examples=60)
@@ -596,7 +651,9 @@ def test_certificates(data, size):
 def test_disturbances(data, size, n_disturbances):
     n_states, n_actions = size
     outcomes = data.draw(
-        npst.arrays(np.int64, (n_states, n_actions, n_disturbances), elements=st.integers(-1, n_states))
+        npst.arrays(
+            np.int64, (n_states, n_actions, n_disturbances), elements=st.integers(-1, n_states)
+        )
     )
     concentration = data.draw(arrays((n_disturbances,), any_concentration))
     rewards = data.draw(arrays((n_states, n_actions, n_disturbances), tame))
@@ -605,7 +662,9 @@ def test_disturbances(data, size, n_disturbances):
     def call():
         posterior = brmdp.DisturbancePosterior(np.minimum(outcomes, n_states - 1), concentration)
         posterior.observe_disturbance(np.arange(n_disturbances))
-        return posterior, brmdp.plan(posterior, brmdp.DisturbanceRewards(rewards), 0.8, risk=risk, tolerance=1e-6)
+        return posterior, brmdp.plan(
+            posterior, brmdp.DisturbanceRewards(rewards), 0.8, risk=risk, tolerance=1e-6
+        )
 
     found = outcome(call)
     if found is not None:
@@ -635,7 +694,9 @@ def test_scenarios(data, size, n_scenarios):
     outcome(lambda: posterior.observe(*transition))
     product = before * likelihood
     if product.sum() > 1e-290:
-        np.testing.assert_allclose(posterior.weights, product / product.sum(), rtol=1e-9, atol=1e-300)
+        np.testing.assert_allclose(
+            posterior.weights, product / product.sum(), rtol=1e-9, atol=1e-300
+        )
     assert posterior.weights.sum() == pytest.approx(1.0, abs=1e-12)
     assert (posterior.weights >= 0).all()
     solution = brmdp.plan(posterior, rewards, 0.8, risk=risk, tolerance=1e-6)
@@ -646,7 +707,9 @@ def test_scenarios(data, size, n_scenarios):
 @given(st.data(), sizes)
 def test_summaries_and_draws_of_any_prior(data, size):
     n_states, n_actions = size
-    concentration = data.draw(arrays((n_states, n_actions, n_states), st.one_of(any_concentration, positive)))
+    concentration = data.draw(
+        arrays((n_states, n_actions, n_states), st.one_of(any_concentration, positive))
+    )
 
     def call():
         posterior = brmdp.DirichletPosterior(concentration)

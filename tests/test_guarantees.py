@@ -1,4 +1,7 @@
-"""Proposition 1 as a number a practitioner can quote, and the posterior quantile of a policy's value."""
+"""Proposition 1 as a number a practitioner can quote.
+
+And the posterior quantile of a policy's value.
+"""
 
 import math
 
@@ -11,7 +14,7 @@ from brmdp.planning.guarantees import _order_statistic_interval
 from oracles import planning
 from problems import dense, disturbance, inadmissible, problem, scenarios, sparse_rows
 
-# --- levels -----------------------------------------------------------------------------------------------------------
+# --- levels ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 0.01, 0.1, 0.5, 0.999])
@@ -40,7 +43,7 @@ def test_levels_are_checked():
             brmdp.certify(case.belief, case.rewards, 0.8, confidence)
 
 
-# --- certificates -----------------------------------------------------------------------------------------------------
+# --- certificates ---------------------------------------------------------------------------------
 
 CASES = {
     "dense": lambda: dense(11),
@@ -74,7 +77,9 @@ def independent_values(case, policy, n, seed):
             phi = case.belief.concentration()[states, policy]
             for s in states:
                 rows[s, phi[s] > 0] = rng.dirichlet(phi[s, phi[s] > 0])
-        out[m] = np.linalg.solve(np.eye(case.n_states) - case.discount * rows, (rows * rewards).sum(axis=1))
+        out[m] = np.linalg.solve(
+            np.eye(case.n_states) - case.discount * rows, (rows * rewards).sum(axis=1)
+        )
     return out
 
 
@@ -87,7 +92,9 @@ def at_least(successes, trials, probability):
 @pytest.mark.parametrize("name", CASES)
 def test_certificate_holds(name, confidence):
     case = CASES[name]()
-    got = brmdp.certify(case.belief, case.rewards, case.discount, confidence, coverage_samples=500, rng=1)
+    got = brmdp.certify(
+        case.belief, case.rewards, case.discount, confidence, coverage_samples=500, rng=1
+    )
     alpha, n = 1 - confidence, case.n_states
     independent = name not in ("disturbance", "scenarios")
     wanted = 1 - (1 - alpha) ** (1 / n) if independent else alpha / n
@@ -123,14 +130,19 @@ def test_certificate_holds(name, confidence):
 @pytest.mark.parametrize("name", CASES)
 def test_certificate_holds_in_many_draws(name, confidence):
     case = CASES[name]()
-    got = brmdp.certify(case.belief, case.rewards, case.discount, confidence, coverage_samples=20_000, rng=3)
+    got = brmdp.certify(
+        case.belief, case.rewards, case.discount, confidence, coverage_samples=20_000, rng=3
+    )
     assert at_least(round(got.coverage * 20_000), 20_000, confidence)
     held = (independent_values(case, got.policy, 5000, 4) >= got.values - 1e-12).all(axis=1).sum()
     assert at_least(held, 5000, confidence)
 
 
 def test_the_bound_is_tight_for_one_uncertain_row():
-    """S = 1 uncertain state: ᾱ at S states is cautious, but for a single row the quantile is attained with probability α."""
+    """S = 1 uncertain state.
+
+    Ᾱ at S states is cautious, but for a single row the quantile is attained with probability α.
+    """
     belief = brmdp.DirichletPosterior(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.certify(belief, rewards, 0.9, 0.8, coverage_samples=20_000, rng=5)
@@ -147,7 +159,9 @@ def test_scenarios_by_enumeration():
     for seed in range(20, 30):
         case = scenarios(seed)
         for confidence in (0.3, 0.6, 0.9):
-            got = brmdp.certify(case.belief, case.rewards, case.discount, confidence, coverage_samples=0)
+            got = brmdp.certify(
+                case.belief, case.rewards, case.discount, confidence, coverage_samples=0
+            )
             held = 0.0
             states = np.arange(case.n_states)
             kernels = case.belief.pattern.dense(case.belief.scenario_entries)
@@ -162,9 +176,13 @@ def test_scenarios_by_enumeration():
 def test_loose_tolerance_is_subtracted():
     """The certified values stay lower bounds however loosely the equations were solved."""
     case = problem("risky-frozenlake")
-    exact = brmdp.certify(case.belief, case.rewards, case.discount, 0.9, tolerance=1e-10, coverage_samples=0)
+    exact = brmdp.certify(
+        case.belief, case.rewards, case.discount, 0.9, tolerance=1e-10, coverage_samples=0
+    )
     for tolerance in (1e-1, 1e-2, 1e-4):
-        got = brmdp.certify(case.belief, case.rewards, case.discount, 0.9, tolerance=tolerance, coverage_samples=0)
+        got = brmdp.certify(
+            case.belief, case.rewards, case.discount, 0.9, tolerance=tolerance, coverage_samples=0
+        )
         own = case.evaluate(got.policy, brmdp.Quantile(got.level), tolerance=1e-10)
         assert (got.values <= own.values + own.error_bound).all()
         assert (own.values - got.values).max() <= 2 * tolerance + 1e-10
@@ -199,13 +217,17 @@ def test_coverage_interval_is_clopper_pearson(successes):
     from brmdp.planning.guarantees import clopper_pearson
 
     wanted = stats.binomtest(successes, 100).proportion_ci(0.95, method="exact")
-    np.testing.assert_allclose(clopper_pearson(successes, 100), (wanted.low, wanted.high), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        clopper_pearson(successes, 100), (wanted.low, wanted.high), rtol=1e-9, atol=1e-12
+    )
 
 
 def blas_threads():
     from threadpoolctl import threadpool_info
 
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
 
 
 def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch, caplog):
@@ -224,7 +246,9 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
     monkeypatch.setattr(guarantees, "PROGRESS_SECONDS", 0.0)
     caplog.set_level("INFO", logger="brmdp")
     n = 100
-    belief = brmdp.DirichletPosterior.uniform(n, 1, possible=np.eye(n)[:, None] + np.eye(n, k=1)[:, None])
+    belief = brmdp.DirichletPosterior.uniform(
+        n, 1, possible=np.eye(n)[:, None] + np.eye(n, k=1)[:, None]
+    )
     with threadpool_limits(2):
         before = blas_threads()
         brmdp.certify(belief, np.ones((n, 1)), 0.9, coverage_samples=500, rng=0)
@@ -239,10 +263,12 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
     assert any("policy evaluated in 399 of 500 posterior draws" in message for message in messages)
 
 
-# --- posterior quantile of a policy's value ---------------------------------------------------------------------------
+# --- posterior quantile of a policy's value -------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dense-1", "sparse-1", "inadmissible-1", "riverswim", "disturbance-1", "scenarios-1"])
+@pytest.mark.parametrize(
+    "kind", ["dense-1", "sparse-1", "inadmissible-1", "riverswim", "disturbance-1", "scenarios-1"]
+)
 @pytest.mark.parametrize(("alpha", "samples"), [(0.1, 147), (0.5, 60), (0.07, 100), (0.95, 20)])
 def test_posterior_quantile_value_against_the_oracle(kind, alpha, samples):
     """The same draws: those of the policy's rows, from the same stream."""
@@ -268,7 +294,10 @@ def test_posterior_quantile_value_against_the_oracle(kind, alpha, samples):
 
 
 def test_the_papers_estimator_takes_rank_15_of_147():
-    """One uncertain row: values increase with p, so the estimate's rank among the draws is visible."""
+    """One uncertain row.
+
+    Values increase with p, so the estimate's rank among the draws is visible.
+    """
     belief = brmdp.DirichletPosterior(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0, 0], rng=7)
@@ -285,7 +314,9 @@ def test_posterior_quantile_value_with_another_sampler(kind):
     case = problem(kind)
     policy = case.admissible.argmax(axis=1)
     n = 4000
-    got = brmdp.posterior_quantile_value(case.belief, case.rewards, case.discount, policy, 0.1, samples=n, rng=8)
+    got = brmdp.posterior_quantile_value(
+        case.belief, case.rewards, case.discount, policy, 0.1, samples=n, rng=8
+    )
     share = (independent_values(case, policy, n, 9) <= got.values).mean(axis=0)
     assert np.abs(share - 0.1).max() <= 4 * math.sqrt(2 * 0.1 * 0.9 / n)
 
@@ -305,7 +336,10 @@ def test_certified_values_lie_below_the_posterior_quantile():
 @pytest.mark.parametrize("n", [10, 147, 1000])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_order_statistic_interval_has_its_coverage(alpha, n, confidence):
-    """For a continuous law the coverage of [X_(l), X_(u)] is Pr(l ≤ B < u) with B ~ Bin(n, α), and it is the shortest."""
+    """For a continuous law the coverage of [X_(l), X_(u)] is Pr(l ≤ B < u) with B ~ Bin(n.
+
+    Α), and it is the shortest.
+    """
     low, high = _order_statistic_interval(n, alpha, confidence)
     binomial = stats.binom(n, alpha)
     assert binomial.cdf(high - 1) - binomial.cdf(low - 1) >= confidence - 1e-12
@@ -323,7 +357,9 @@ def test_order_statistic_interval_covers_a_known_quantile():
     rng = np.random.default_rng(11)
     trials, covered, estimates = 400, 0, []
     for _ in range(trials):
-        got = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0, 0], 0.1, confidence=0.9, rng=rng)
+        got = brmdp.posterior_quantile_value(
+            belief, rewards, 0.9, [0, 0], 0.1, confidence=0.9, rng=rng
+        )
         covered += got.lower[0] <= truth <= got.upper[0]
         estimates.append(got.values[0])
     assert at_least(covered, trials, 0.9)
@@ -333,12 +369,18 @@ def test_order_statistic_interval_covers_a_known_quantile():
 
 def test_too_few_draws_give_half_open_intervals():
     case = problem("dense-1")
-    got = brmdp.posterior_quantile_value(case.belief, case.rewards, 0.8, [0] * 4, 0.01, samples=5, rng=1)
+    got = brmdp.posterior_quantile_value(
+        case.belief, case.rewards, 0.8, [0] * 4, 0.01, samples=5, rng=1
+    )
     assert (got.lower == -np.inf).all()
     assert np.isfinite(got.values).all()
-    top = brmdp.posterior_quantile_value(case.belief, case.rewards, 0.8, [0] * 4, 0.99, samples=5, rng=1)
+    top = brmdp.posterior_quantile_value(
+        case.belief, case.rewards, 0.8, [0] * 4, 0.99, samples=5, rng=1
+    )
     assert (top.upper == np.inf).all()
-    one = brmdp.posterior_quantile_value(case.belief, case.rewards, 0.8, [0] * 4, 0.5, samples=1, rng=1)
+    one = brmdp.posterior_quantile_value(
+        case.belief, case.rewards, 0.8, [0] * 4, 0.5, samples=1, rng=1
+    )
     assert (one.lower == -np.inf).all()
     assert (one.upper == np.inf).all()
 

@@ -25,13 +25,19 @@ def env(request):
 
 
 def value_iteration(table, discount, sweeps):
-    """Plain loops on P[s][a]; what follows a terminated transition is worth zero. Returns V and Q."""
+    """Plain loops on P[s][a]; what follows a terminated transition is worth zero.
+
+    Returns V and Q.
+    """
     n = len(table)
     values = np.zeros(n)
     for _ in range(sweeps):
         q = [
             [
-                sum(p * (r + (0.0 if ended else discount * values[int(t)])) for p, t, r, ended in table[s][a])
+                sum(
+                    p * (r + (0.0 if ended else discount * values[int(t)]))
+                    for p, t, r, ended in table[s][a]
+                )
                 for a in range(len(table[s]))
             ]
             for s in range(n)
@@ -70,7 +76,9 @@ def test_the_table_is_converted_entry_by_entry(env):
     kernel[n, :, n] = 1.0
     np.testing.assert_allclose(mdp.kernel(), kernel, atol=1e-15)
     per_pair = np.bincount(
-        mdp.pattern.pair_of_transition, mdp.probabilities * mdp.transition_rewards, minlength=(n + 1) * n_actions
+        mdp.pattern.pair_of_transition,
+        mdp.probabilities * mdp.transition_rewards,
+        minlength=(n + 1) * n_actions,
     )
     np.testing.assert_allclose(per_pair.reshape(n + 1, n_actions), paid, atol=1e-12)
     assert mdp.state_names[-1] == "terminal"
@@ -108,7 +116,11 @@ def test_policy_evaluation_matches_simulation():
 def test_hand_made_table_with_repeats_flags_and_numpy_integers():
     table = {
         0: {
-            0: [(0.25, np.int64(1), 4.0, False), (0.25, 1, 0.0, False), (0.5, np.int32(0), 1.0, np.False_)],
+            0: [
+                (0.25, np.int64(1), 4.0, False),
+                (0.25, 1, 0.0, False),
+                (0.5, np.int32(0), 1.0, np.False_),
+            ],
             1: [(0.5, 1, 10.0, True), (0.25, 1, 2.0, False), (0.25, 0, 6.0, np.True_)],
         },
         np.int64(1): {0: [(1.0, 0, 0.0, False)], 1: [(0.0, 0, 99.0, False), (1.0, 1, 3.0, False)]},
@@ -156,8 +168,17 @@ def test_missing_actions_are_inadmissible():
         ({0: {0: [(0.4, 0, 0.0, False)]}}, r"0\.4 at \(s=0, a=0\)"),
         ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
         ({0: {0: [(1.0, 0, np.inf, False)]}}, "inf"),
-        ({0: {0: [(1.0, 0, 0.0, False), (np.nan, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}}, "nan"),
-        ({0: {0: [(1.0, 0, 0.0, False), (-0.1, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}}, r"-0\.1"),
+        (
+            {
+                0: {0: [(1.0, 0, 0.0, False), (np.nan, 1, 0.0, False)]},
+                1: {0: [(1.0, 0, 0.0, False)]},
+            },
+            "nan",
+        ),
+        (
+            {0: {0: [(1.0, 0, 0.0, False), (-0.1, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
+            r"-0\.1",
+        ),
         ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[0\]\[0\]"),
         ({0: {0: [("half", 0, 0.0, False)]}}, "half"),
     ],

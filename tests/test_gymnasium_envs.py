@@ -1,4 +1,7 @@
-"""The Gymnasium faces of the worlds: interface, law of the steps, random numbers, pictures, and the inventory's tables."""
+"""The Gymnasium faces of the worlds.
+
+Interface, law of the steps, random numbers, pictures, and the inventory's tables.
+"""
 
 import copy
 import itertools
@@ -18,7 +21,10 @@ WORLDS = {
     "frozenlake": ("brmdp/FrozenLake-v0", {}),
     "risky-frozenlake": ("brmdp/RiskyFrozenLake-v0", {"shortcut_risk": 0.9}),
     "inventory": ("brmdp/Inventory-v0", {}),
-    "inventory-shortage": ("brmdp/Inventory-v0", {"shortage_cost": 1.5, "capacity": 7, "max_order": 3}),
+    "inventory-shortage": (
+        "brmdp/Inventory-v0",
+        {"shortage_cost": 1.5, "capacity": 7, "max_order": 3},
+    ),
 }
 
 
@@ -62,7 +68,7 @@ class Constant:
         return self.number
 
 
-# ---------------------------------------------------------------------------------------------------- the interface
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -122,14 +128,16 @@ def test_the_task_never_ends(env):
 
 
 def test_an_unregistered_mdp_can_be_played():
-    mdp = brmdp.TabularMDP(np.eye(3)[[[1, 0], [2, 1], [0, 2]]], [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], 0.9, start=1)
+    mdp = brmdp.TabularMDP(
+        np.eye(3)[[[1, 0], [2, 1], [0, 2]]], [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], 0.9, start=1
+    )
     env = TabularEnv(mdp)
     assert env.reset(seed=0)[0] == 1
     assert [env.step(0)[:2] for _ in range(3)] == [(2, 2.0), (0, 3.0), (1, 1.0)]
     assert env.step(1)[:2] == (1, 0.0)
 
 
-# --------------------------------------------------------------------------------------------- the law of the steps
+# --------------------------------------------------------------------------------------------- the
 
 
 @pytest.mark.parametrize("name", ["riverswim", "risky-frozenlake", "inventory-shortage"])
@@ -165,7 +173,9 @@ def test_one_uniform_number_per_step_through_the_inverse_distribution(env):
     twin = copy.deepcopy(env.np_random)
     kernel = env.mdp.kernel()
     for state, action, following, _, _ in walk(env, 1000, seed=11):
-        if isinstance(env, InventoryEnv):  # demand increases with the number, so the next stock falls
+        if isinstance(
+            env, InventoryEnv
+        ):  # demand increases with the number, so the next stock falls
             demand = int(np.argmax(np.cumsum(env.problem.demand) > twin.random()))
             assert following == max(state + action - demand, 0)
         else:
@@ -216,7 +226,8 @@ def test_start_distribution():
 
 
 def test_impossible_outcomes_are_never_drawn():
-    # ten times 0.1 adds up to a little less than one, and the extreme numbers must not reach the outcomes of chance zero
+    # ten times 0.1 adds up to a little less than one, and the extreme numbers must not reach the
+    # outcomes of chance zero
     env = InventoryEnv(capacity=12, max_order=5, demand=[0.0, *[0.1] * 10, 0.0])
     env.reset(seed=0, options={"state": 12})
     for number, demand in [(np.nextafter(1.0, 0.0), 10), (0.0, 1)]:
@@ -225,7 +236,7 @@ def test_impossible_outcomes_are_never_drawn():
         assert env.step(0)[4] == {"disturbance": demand}
 
 
-# ---------------------------------------------------------------------------------------------------- Gymnasium's P
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_table_converts_back(env):
@@ -244,12 +255,17 @@ def test_the_table_lists_every_pair():
     assert list(env.P) == list(range(11))
     assert all(list(row) == list(range(6)) for row in env.P.values())
     assert env.P[10][1] == []
-    assert all(not ended for row in env.P.values() for outcomes in row.values() for *_, ended in outcomes)
+    assert all(
+        not ended for row in env.P.values() for outcomes in row.values() for *_, ended in outcomes
+    )
     river = made("riverswim").unwrapped
-    assert river.P[0] == {0: [(1.0, 0, 0.005, False)], 1: [(0.4, 0, 0.0, False), (0.6, 1, 0.0, False)]}
+    assert river.P[0] == {
+        0: [(1.0, 0, 0.005, False)],
+        1: [(0.4, 0, 0.0, False), (0.6, 1, 0.0, False)],
+    }
 
 
-# ----------------------------------------------------------------------------------------------------------- errors
+# --------------------------------------------------------------------------------------------------
 
 
 def test_step_before_reset_is_refused(env):
@@ -257,7 +273,9 @@ def test_step_before_reset_is_refused(env):
         env.step(0)
 
 
-@pytest.mark.parametrize("bad", [-1, 99, 2**70, 0.0, 1.5, True, "0", None, np.nan, np.int64(-1), np.bool_(True), [0]])
+@pytest.mark.parametrize(
+    "bad", [-1, 99, 2**70, 0.0, 1.5, True, "0", None, np.nan, np.int64(-1), np.bool_(True), [0]]
+)
 def test_bad_actions_change_nothing(env, bad):
     env.reset(seed=1)
     env.step(0)
@@ -271,7 +289,9 @@ def test_bad_actions_change_nothing(env, bad):
 def test_inadmissible_actions_are_refused():
     env = made("inventory").unwrapped
     env.reset(options={"state": 8})
-    with pytest.raises(brmdp.InvalidInputError, match=r"action must be one of \[0, 1, 2\] in state 8; got 3"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"action must be one of \[0, 1, 2\] in state 8; got 3"
+    ):
         env.step(3)
     np.testing.assert_array_equal(env.action_mask(8), [1, 1, 1, 0, 0, 0])
     assert {int(env.action_space.sample(env.action_mask(8))) for _ in range(100)} == {0, 1, 2}
@@ -280,7 +300,16 @@ def test_inadmissible_actions_are_refused():
 
 
 @pytest.mark.parametrize(
-    "options", [{"state": -1}, {"state": 99}, {"state": 0.0}, {"state": None}, {"start": 1}, {"state": 0, "x": 1}, 3]
+    "options",
+    [
+        {"state": -1},
+        {"state": 99},
+        {"state": 0.0},
+        {"state": None},
+        {"start": 1},
+        {"state": 0, "x": 1},
+        3,
+    ],
 )
 def test_bad_options_are_refused(env, options):
     env.reset(seed=1)
@@ -293,11 +322,14 @@ def test_bad_options_are_refused(env, options):
 def test_bad_construction_is_refused():
     with pytest.raises(brmdp.InvalidInputError, match=r"mdp must be a brmdp\.TabularMDP; got dict"):
         TabularEnv({})
-    with pytest.raises(brmdp.InvalidInputError, match="render_mode must be None, 'ansi' or 'rgb_array'; got 'human'"):
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match="render_mode must be None, 'ansi' or 'rgb_array'; got 'human'",
+    ):
         TabularEnv(riverswim(3), render_mode="human")
 
 
-# -------------------------------------------------------------------------------------------------------- rendering
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -344,7 +376,9 @@ def test_text():
     env = made("risky-frozenlake", render_mode="ansi")
     env.reset(options={"state": 6})
     assert env.render() == "state 6\n S  F  J  F \n F  H [F] H \n F  F  F  H \n H  F  F  G \n"
-    assert "J" not in gymnasium.make("brmdp/FrozenLake-v0", render_mode="ansi").unwrapped.painter.text(0)
+    assert "J" not in gymnasium.make(
+        "brmdp/FrozenLake-v0", render_mode="ansi"
+    ).unwrapped.painter.text(0)
     river = made("riverswim", render_mode="ansi")
     river.reset(options={"state": 4})
     river.step(0)
@@ -382,7 +416,7 @@ def test_rendering_before_reset_is_refused(mode):
         made("riverswim", render_mode=mode).unwrapped.render()
 
 
-# ---------------------------------------------------------------------------------------------------- the inventory
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -390,18 +424,38 @@ def test_rendering_before_reset_is_refused(mode):
     [
         {},
         {"shortage_cost": 1.5, "capacity": 7, "max_order": 3},
-        {"capacity": 3, "max_order": 3, "demand": [0.0, 0.5, 0.0, 0.25, 0.25], "shortage_cost": 2.0},
+        {
+            "capacity": 3,
+            "max_order": 3,
+            "demand": [0.0, 0.5, 0.0, 0.25, 0.25],
+            "shortage_cost": 2.0,
+        },
         {"capacity": 4, "max_order": 1, "demand": [1.0], "order_cost": 0, "holding_cost": 1},
     ],
 )
 def test_inventory_against_enumeration(settings):
     problem = inventory(**settings)
-    amounts = {"price": 4.0, "unit_cost": 2.0, "order_cost": 1.0, "holding_cost": 0.1, "shortage_cost": 0.0} | settings
+    amounts = {
+        "price": 4.0,
+        "unit_cost": 2.0,
+        "order_cost": 1.0,
+        "holding_cost": 0.1,
+        "shortage_cost": 0.0,
+    } | settings
     capacity, max_order = settings.get("capacity", 10), settings.get("max_order", 5)
     chances = settings.get("demand", [0.1, 0.2, 0.3, 0.2, 0.15, 0.05])
     mdp, kernel = problem.mdp, problem.mdp.kernel()
-    assert (mdp.n_states, mdp.n_actions, mdp.start, mdp.discount) == (capacity + 1, max_order + 1, 0, 0.95)
-    assert problem.outcomes.shape == problem.disturbance_rewards.shape == (capacity + 1, max_order + 1, len(chances))
+    assert (mdp.n_states, mdp.n_actions, mdp.start, mdp.discount) == (
+        capacity + 1,
+        max_order + 1,
+        0,
+        0.95,
+    )
+    assert (
+        problem.outcomes.shape
+        == problem.disturbance_rewards.shape
+        == (capacity + 1, max_order + 1, len(chances))
+    )
     np.testing.assert_allclose(problem.demand, chances)
     for stock in range(capacity + 1):
         for order in range(max_order + 1):
@@ -413,24 +467,36 @@ def test_inventory_against_enumeration(settings):
             for demand, probability in enumerate(chances):
                 sold = min(stock + order, demand)
                 left = stock + order - sold
-                profit = sold * amounts["price"] - order * amounts["unit_cost"] - left * amounts["holding_cost"]
+                profit = (
+                    sold * amounts["price"]
+                    - order * amounts["unit_cost"]
+                    - left * amounts["holding_cost"]
+                )
                 profit -= (demand - sold) * amounts["shortage_cost"]
                 if order > 0:
                     profit -= amounts["order_cost"]
                 assert problem.outcomes[stock, order, demand] == left
-                assert problem.disturbance_rewards[stock, order, demand] == pytest.approx(profit, abs=1e-12)
+                assert problem.disturbance_rewards[stock, order, demand] == pytest.approx(
+                    profit, abs=1e-12
+                )
                 chance[left] += probability
                 paid[left] += probability * profit
             np.testing.assert_allclose(kernel[stock, order], chance, atol=1e-15)
             possible = chance > 0
-            np.testing.assert_allclose(mdp.rewards[stock, order][possible], paid[possible] / chance[possible])
+            np.testing.assert_allclose(
+                mdp.rewards[stock, order][possible], paid[possible] / chance[possible]
+            )
 
 
 def test_without_shortage_cost_rewards_by_next_stock_hold_for_every_demand():
-    problem = inventory(demand=[0.5, 0.5, 0.0, 0.0])  # also for demands that never occur: a belief may expect them
+    problem = inventory(
+        demand=[0.5, 0.5, 0.0, 0.0]
+    )  # also for demands that never occur: a belief may expect them
     for s, a in np.argwhere(problem.mdp.admissible):
         by_next_stock = problem.mdp.rewards[s, a, problem.outcomes[s, a]]
-        np.testing.assert_allclose(by_next_stock, problem.disturbance_rewards[s, a], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            by_next_stock, problem.disturbance_rewards[s, a], rtol=0, atol=1e-12
+        )
 
 
 def test_inventory_tables_are_read_only():
@@ -471,7 +537,9 @@ def test_bad_inventories_are_named(settings, culprit):
 def test_demand_is_reported_and_follows_its_distribution():
     env = made("inventory-shortage").unwrapped
     record = walk(env, 20_000, seed=9)
-    assert all(following == max(s + a - info["disturbance"], 0) for s, a, following, _, info in record)
+    assert all(
+        following == max(s + a - info["disturbance"], 0) for s, a, following, _, info in record
+    )
     counts = np.bincount([info["disturbance"] for *_, info in record], minlength=6)
     assert stats.chisquare(counts, 20_000 * env.problem.demand).pvalue > 1e-4
 
@@ -486,9 +554,13 @@ def test_the_belief_learns_from_the_environment():
         if hidden:
             with pytest.raises(brmdp.InvalidInputError, match="does not reveal the disturbance"):
                 posterior.observe(state, action, following)
-        posterior.observe(state, action, following, disturbance=info["disturbance"] if hidden else None)
+        posterior.observe(
+            state, action, following, disturbance=info["disturbance"] if hidden else None
+        )
     assert any(following == 0 and state + action < 5 for state, action, following, _, _ in record)
-    np.testing.assert_array_equal(posterior.counts(), np.bincount([i["disturbance"] for *_, i in record], minlength=6))
+    np.testing.assert_array_equal(
+        posterior.counts(), np.bincount([i["disturbance"] for *_, i in record], minlength=6)
+    )
 
 
 @pytest.mark.parametrize("shortage_cost", [0.0, 2.0])
@@ -513,10 +585,14 @@ def test_quantile_plans_converge_to_the_true_optimum(level, shortage_cost):
     rng = np.random.default_rng(12)
     gaps = []
     for observations in (0, 1_000, 1_000_000):
-        posterior.observe_disturbance(rng.choice(problem.demand.size, size=observations, p=problem.demand))
+        posterior.observe_disturbance(
+            rng.choice(problem.demand.size, size=observations, p=problem.demand)
+        )
         plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(level))
         gaps.append(np.abs(plan.values - truth.values).max())
     assert gaps[0] > 10 > gaps[1]
     assert gaps[1] > 4 * gaps[2]
-    assert gaps[2] < 0.3  # of about 70; the posterior's standard deviation at a million observations is about 0.05
+    assert (
+        gaps[2] < 0.3
+    )  # of about 70; the posterior's standard deviation at a million observations is about 0.05
     np.testing.assert_array_equal(plan.policy, truth.policy)

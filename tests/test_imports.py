@@ -57,7 +57,9 @@ NAMES = [
 
 def test_import_brings_in_nothing_heavy():
     code = f"import sys, brmdp; print(*[m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split() == []
 
 
@@ -76,7 +78,11 @@ print(brmdp.__version__, "matplotlib" in sys.modules)
 
 def test_parts_load_when_first_asked_for():
     done = subprocess.run(
-        [sys.executable, "-c", ASK_FOR_PARTS], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", ASK_FOR_PARTS],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert done.stdout.split() == [version("brmdp"), "False"]
 
@@ -159,7 +165,17 @@ def test_dirichlet_posterior_methods(method):
 
 
 def test_solution_fields():
-    wanted = ["values", "q_values", "policy", "tied", "residual", "error_bound", "policy_gap", "iterations", "status"]
+    wanted = [
+        "values",
+        "q_values",
+        "policy",
+        "tied",
+        "residual",
+        "error_bound",
+        "policy_gap",
+        "iterations",
+        "status",
+    ]
     assert set(wanted) <= set(brmdp.Solution.__dataclass_fields__)
     assert {"level", "values", "policy", "coverage"} <= set(brmdp.Certificate.__dataclass_fields__)
 
@@ -168,7 +184,8 @@ def test_a_missing_extra_is_an_import_error_that_names_the_package():
     from brmdp._extras import optional
 
     with pytest.raises(
-        ImportError, match=r"no_such_package is missing; install it with: pip install 'brmdp\[cluster\]'"
+        ImportError,
+        match=r"no_such_package is missing; install it with: pip install 'brmdp\[cluster\]'",
     ) as caught:
         optional("no_such_package", "cluster")
     assert isinstance(caught.value, brmdp.MissingExtraError)

@@ -10,7 +10,13 @@ import pytest
 from scipy import stats
 
 from brmdp import theory
-from brmdp.analysis.lemmas import deviation_ratio, lemmas_claims, lemmas_summary, standardised, tail_ratio
+from brmdp.analysis.lemmas import (
+    deviation_ratio,
+    lemmas_claims,
+    lemmas_summary,
+    standardised,
+    tail_ratio,
+)
 from brmdp.errors import InvalidInputError
 from brmdp.experiments import Replications, execute, run_experiment
 from brmdp.experiments.lemmas import EXPERIMENT, LEVELS, decompositions, random_rows
@@ -26,7 +32,10 @@ FEW = {
 
 
 def tiny(runs=4):
-    cases = [replace(case, parameters={**case.parameters, **FEW[case.program]}) for case in EXPERIMENT.cases]
+    cases = [
+        replace(case, parameters={**case.parameters, **FEW[case.program]})
+        for case in EXPERIMENT.cases
+    ]
     return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
 
 
@@ -41,7 +50,7 @@ def stream_of(run, seed=7):
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run,)))
 
 
-# --- what a run holds -------------------------------------------------------------------------------------------------
+# --- what a run holds -----------------------------------------------------------------------------
 
 
 def test_rows_are_as_data_leave_them():
@@ -70,7 +79,10 @@ def test_rows_are_as_data_leave_them():
 def test_deviations_at_the_ends_are_those_of_beta_laws():
     """With values 0 and R, w·P/R is Beta(φ of the rows at R, φ of the others)."""
     case = tiny().case("deviation-extreme")
-    columns = {name: column.reshape(12, len(LEVELS)) for name, column in execute(case, 7, 1).columns.items()}
+    columns = {
+        name: column.reshape(12, len(LEVELS))
+        for name, column in execute(case, 7, 1).columns.items()
+    }
     phi, w, size = random_rows(stream_of(1), 12, "extreme")
     for row in range(12):
         high = w[row] > 0
@@ -83,20 +95,38 @@ def test_deviations_at_the_ends_are_those_of_beta_laws():
             assert found["total_concentration"] == pytest.approx(total)
             assert found["value_range"] == size[row]
             quantile = law.isf(1 - level) if level > 0.5 else law.ppf(level)
-            assert found["deviation"] == pytest.approx(quantile - law.mean(), rel=1e-7, abs=1e-9 * size[row])
-            assert found["bound_above"] == pytest.approx(size[row] * math.sqrt(2 * math.log(1 / (1 - level)) / total))
-            assert found["bound_below"] == pytest.approx(size[row] * math.sqrt(2 * math.log(1 / level) / total))
+            assert found["deviation"] == pytest.approx(
+                quantile - law.mean(), rel=1e-7, abs=1e-9 * size[row]
+            )
+            assert found["bound_above"] == pytest.approx(
+                size[row] * math.sqrt(2 * math.log(1 / (1 - level)) / total)
+            )
+            assert found["bound_below"] == pytest.approx(
+                size[row] * math.sqrt(2 * math.log(1 / level) / total)
+            )
             distance = found["distance"]
             assert 0 < distance * math.sqrt(total + 1) <= 2 * size[row]
-            assert found["tail_above"] == pytest.approx(law.sf(law.mean() + distance), rel=1e-7, abs=1e-30)
-            assert found["tail_below"] == pytest.approx(law.cdf(law.mean() - distance), rel=1e-7, abs=1e-30)
-            assert found["tail_bound"] == pytest.approx(math.exp(-total * (distance / size[row]) ** 2 / 2))
+            assert found["tail_above"] == pytest.approx(
+                law.sf(law.mean() + distance), rel=1e-7, abs=1e-30
+            )
+            assert found["tail_below"] == pytest.approx(
+                law.cdf(law.mean() - distance), rel=1e-7, abs=1e-30
+            )
+            assert found["tail_bound"] == pytest.approx(
+                math.exp(-total * (distance / size[row]) ** 2 / 2)
+            )
 
 
 def test_deviations_of_spread_values():
-    """Against quantiles and tails by another integral; its error is absolute, and it dies slowly for light rows."""
+    """Against quantiles and tails by another integral.
+
+    Its error is absolute, and it dies slowly for light rows.
+    """
     case = tiny().case("deviation-uniform")
-    columns = {name: column.reshape(12, len(LEVELS)) for name, column in execute(case, 7, 2).columns.items()}
+    columns = {
+        name: column.reshape(12, len(LEVELS))
+        for name, column in execute(case, 7, 2).columns.items()
+    }
     phi, w, size = random_rows(stream_of(2), 12, "uniform")
     chosen = np.flatnonzero((phi.sum(axis=1) > 1) & (phi.sum(axis=1) < 300))
     assert chosen.size >= 5
@@ -104,7 +134,9 @@ def test_deviations_of_spread_values():
         mean = phi[row] @ w[row] / phi[row].sum()
         many, values = np.tile(phi[row], (len(LEVELS), 1)), np.tile(w[row], (len(LEVELS), 1))
         quantiles = online.dirichlet_quantiles(many, values, np.array(LEVELS))
-        np.testing.assert_allclose(columns["deviation"][row], quantiles - mean, rtol=0, atol=1e-7 * size[row])
+        np.testing.assert_allclose(
+            columns["deviation"][row], quantiles - mean, rtol=0, atol=1e-7 * size[row]
+        )
         for side, sign in (("above", 1), ("below", -1)):
             z = mean + sign * columns["distance"][row]
             inside = (z > w[row][phi[row] > 0].min()) & (z < w[row][phi[row] > 0].max())
@@ -116,7 +148,10 @@ def test_deviations_of_spread_values():
 
 
 def test_decompositions_against_series():
-    """Both sides, with values and quantiles from second implementations, in the worlds that a run draws."""
+    """Both sides, with values and quantiles from second implementations.
+
+    In the worlds that a run draws.
+    """
     case = tiny().case("decomposition-3-2-0.5")
     columns = execute(case, 7, 3).columns
     for world, stream in enumerate(stream_of(3).spawn(3)):
@@ -128,15 +163,21 @@ def test_decompositions_against_series():
         levels, s = stream.uniform(floor, 0.95, (3, 2)), np.arange(3)
 
         def nested(alpha, phi=phi, rewards=rewards, policy=policy, kernel=kernel):
-            values, quantiles = theory_lemmas.nested_values(phi.astype(float), rewards, 0.5, policy, alpha)
-            return values, quantiles - [kernel[x, policy[x]] @ (rewards[x, policy[x]] + 0.5 * values) for x in range(3)]
+            values, quantiles = theory_lemmas.nested_values(
+                phi.astype(float), rewards, 0.5, policy, alpha
+            )
+            return values, quantiles - [
+                kernel[x, policy[x]] @ (rewards[x, policy[x]] + 0.5 * values) for x in range(3)
+            ]
 
         values, high = nested(levels)
         robust_values, low = nested(np.full((3, 2), floor))
         true_values = online.policy_values(kernel, rewards, 0.5, policy)
         both = ((values - true_values, high), (values - robust_values, high - low))
         for robust, (difference, discrepancy) in enumerate(both):
-            left, right = theory_lemmas.decomposition_series(difference, discrepancy, kernel[s, policy], 0.5)
+            left, right = theory_lemmas.decomposition_series(
+                difference, discrepancy, kernel[s, policy], 0.5
+            )
             row = 2 * world + robust
             assert columns["robust"][row] == robust
             assert columns["left"][row] == pytest.approx(left[0], abs=1e-8)
@@ -160,11 +201,16 @@ def test_sampled_sums_and_their_errors():
 def test_episodes_are_those_of_the_restart_rule():
     case = tiny().case("episodes-100-0.9")
     rng = stream_of(1)
-    assert execute(case, 7, 1).columns["episodes"].tolist() == [theory.count_episodes(rng, 30, 0.9) for _ in range(20)]
+    assert execute(case, 7, 1).columns["episodes"].tolist() == [
+        theory.count_episodes(rng, 30, 0.9) for _ in range(20)
+    ]
 
 
 def test_the_widest_laws_stay_within_half_of_the_bounds():
-    """Spreading w·P to the ends of [0, R] gives a Beta law of the same mean, which is wider; on a grid of these."""
+    """Spreading w·P to the ends of [0, R] gives a Beta law of the same mean, which is wider.
+
+    On a grid of these.
+    """
     total = 10.0 ** np.linspace(-1, 6, 29)[:, None, None]
     share = np.array([1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999])[:, None]
     tail = 10.0 ** np.linspace(-12, -0.05, 40)
@@ -174,7 +220,7 @@ def test_the_widest_laws_stay_within_half_of_the_bounds():
     assert 0.46 < ratios.max() < 0.5
 
 
-# --- what is said of them ---------------------------------------------------------------------------------------------
+# --- what is said of them -------------------------------------------------------------------------
 
 
 def test_report(stored, tmp_path):
@@ -184,7 +230,11 @@ def test_report(stored, tmp_path):
         report = write_report(experiment, records, tmp_path)
     assert {path.name for path in report.files} == {
         *("summary.json", "summary.md", "claims.json", "claims.md"),
-        *(f"lemmas-{name}.{kind}" for name in ("deviation", "decomposition") for kind in ("png", "pdf")),
+        *(
+            f"lemmas-{name}.{kind}"
+            for name in ("deviation", "decomposition")
+            for kind in ("png", "pdf")
+        ),
     }
     assert max(map(len, report.text.splitlines())) <= 100
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -192,7 +242,9 @@ def test_report(stored, tmp_path):
         *("experiment", "title", "runs", "parameters"),
         *("deviation", "decomposition", "standardised", "episodes", "seconds_per_run"),
     }
-    columns = {name: column.reshape(-1) for name, column in records["deviation-extreme"].columns.items()}
+    columns = {
+        name: column.reshape(-1) for name, column in records["deviation-extreme"].columns.items()
+    }
     found = summary["deviation"]["deviation-extreme"]
     assert found["exceptions"] == {
         "deviation": {"quantile − mean": 0, "mean − quantile": 0},
@@ -204,7 +256,9 @@ def test_report(stored, tmp_path):
             continue
         side = "above" if columns["deviation"][i] > 0 else "below"
         ratios.append(abs(columns["deviation"][i]) / columns[f"bound_{side}"][i])
-        tails.append(max(columns["tail_above"][i], columns["tail_below"][i]) / columns["tail_bound"][i])
+        tails.append(
+            max(columns["tail_above"][i], columns["tail_below"][i]) / columns["tail_bound"][i]
+        )
     band = found["by_total_concentration"]["10 to 100"]
     assert band == pytest.approx(
         {
@@ -227,7 +281,9 @@ def test_report(stored, tmp_path):
             ]
     said = summary["standardised"]["against the robust value: right side − its exact value"]
     assert said["mean"]["mean"] == pytest.approx(np.mean(z))
-    assert said["beyond"]["mean"] == pytest.approx(np.mean([abs(x) > stats.norm.isf(0.025) for x in z]))
+    assert said["beyond"]["mean"] == pytest.approx(
+        np.mean([abs(x) > stats.norm.isf(0.025) for x in z])
+    )
     assert summary["episodes"]["episodes-10-0.5"]["expected"] == pytest.approx(1 + 29 * 0.5)
 
 
@@ -257,7 +313,7 @@ def test_a_single_run_of_some_cases_is_reported(part, claims):
     assert content.table.as_text().startswith("values, φ₀")
 
 
-# --- claims can fail --------------------------------------------------------------------------------------------------
+# --- claims can fail ------------------------------------------------------------------------------
 
 RUNS = 1000
 
@@ -269,7 +325,10 @@ def told(case, **columns):
 
 
 def told_deviations(**changes):
-    """Nine levels of one row a run, all at two fifths of what is allowed, but for ``changes`` of the last entry."""
+    """Nine levels of one row a run, all at two fifths of what is allowed.
+
+    But for ``changes`` of the last entry.
+    """
     level = np.tile(LEVELS, (RUNS, 1))
     sign = np.where(level < 0.5, -1.0, 1.0)
     columns = {
@@ -289,7 +348,10 @@ def told_deviations(**changes):
 
 
 def told_sums(*, shift=0.0, width=1.0, side="left", identity_error=1e-12):
-    """Sums of both lemmas in a world a run, standardised to a perfect normal sample, shifted and stretched on one side."""
+    """Sums of both lemmas in a world a run, standardised to a perfect normal sample.
+
+    Shifted and stretched on one side.
+    """
     z = np.tile(stats.norm.ppf((np.arange(RUNS) + 0.5) / RUNS)[:, None], (1, 2))
     exact = {"left": 3.0, "right": 3.0, "gap": 0.0}
     columns = {
@@ -306,7 +368,8 @@ def told_sums(*, shift=0.0, width=1.0, side="left", identity_error=1e-12):
 
 def told_counts(mean):
     return told(
-        EXPERIMENT.case("episodes-100-0.9"), episodes=np.tile([mean - 0.1, mean, mean + 0.1], (RUNS, 1)).astype(float)
+        EXPERIMENT.case("episodes-100-0.9"),
+        episodes=np.tile([mean - 0.1, mean, mean + 0.1], (RUNS, 1)).astype(float),
     )
 
 
@@ -325,15 +388,26 @@ def test_sound_records_are_reproduced():
         *("deviation", "tail", "half", "identity", "simulated", "simulated-spread", "episodes"),
     }
     # 1000 numbers bound the share beyond 1.96 to ±0.02 and no better
-    assert {name for name, verdict in sound.items() if verdict != "reproduced"} == {"simulated-spread"}
+    assert {name for name, verdict in sound.items() if verdict != "reproduced"} == {
+        "simulated-spread"
+    }
     assert not contradicted(told_sums(width=0.98))
 
 
 def test_unknown_sums_are_not_within_chance():
     sums = told_sums(width=0.98)
     sums.columns["left_error"][3, 0] = math.nan
-    comparisons = next(c for c in lemmas_claims(EXPERIMENT, {"d": sums}) if c.identifier.endswith("spread")).comparisons
-    assert [str(c.estimate) == "unknown" for c in comparisons] == [True, False, False, False, False, False]
+    comparisons = next(
+        c for c in lemmas_claims(EXPERIMENT, {"d": sums}) if c.identifier.endswith("spread")
+    ).comparisons
+    assert [str(c.estimate) == "unknown" for c in comparisons] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +426,10 @@ def test_unknown_sums_are_not_within_chance():
 def test_one_violated_bound_is_noticed(changes, broken):
     assert broken <= contradicted(told_deviations(**changes)) <= broken | {"half"}
     summary = lemmas_summary(EXPERIMENT, {"deviation-extreme": told_deviations(tail_below=0.31)})
-    assert summary["deviation"]["deviation-extreme"]["exceptions"]["tail"] == {"upper tail": 0, "lower tail": 1}
+    assert summary["deviation"]["deviation-extreme"]["exceptions"]["tail"] == {
+        "upper tail": 0,
+        "lower tail": 1,
+    }
 
 
 @pytest.mark.parametrize("side", ["left", "right", "gap"])
@@ -385,7 +462,7 @@ def test_ratios():
     assert shifted.mean() == pytest.approx(2.0)
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- pictures -------------------------------------------------------------------------------------
 
 
 def test_the_figures_show_the_numbers(stored):
@@ -397,11 +474,14 @@ def test_the_figures_show_the_numbers(stored):
     ]
     lowest = figure.axes[5]
     columns = {
-        name: column.reshape(-1, 9)[:SHOWN_ROWS] for name, column in deviations["deviation-extreme"].columns.items()
+        name: column.reshape(-1, 9)[:SHOWN_ROWS]
+        for name, column in deviations["deviation-extreme"].columns.items()
     }
     points = next(line for line in lowest.get_lines() if line.get_label() == "values at the ends")
     np.testing.assert_allclose(points.get_xdata(), columns["total_concentration"][:, 0])
-    np.testing.assert_allclose(points.get_ydata(), -columns["deviation"][:, 0] / columns["value_range"][:, 0])
+    np.testing.assert_allclose(
+        points.get_ydata(), -columns["deviation"][:, 0] / columns["value_range"][:, 0]
+    )
     bound = next(line for line in lowest.get_lines() if line.get_label() == "bound of the lemma")
     np.testing.assert_allclose(bound.get_ydata(), np.sqrt(2 * math.log(1e4) / bound.get_xdata()))
 
@@ -415,7 +495,7 @@ def test_no_standardised_sum_is_out_of_sight():
     assert low < shown.min() < shown.max() < high
 
 
-# --- bad parameters ---------------------------------------------------------------------------------------------------
+# --- bad parameters -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -426,11 +506,23 @@ def test_no_standardised_sum_is_out_of_sight():
         ("decomposition-3-2-0.5", {"discount": 0.0}, "discount must lie strictly between 0 and 1"),
         ("decomposition-3-2-0.5", {"discount": 1.0}, "discount must lie strictly between 0 and 1"),
         ("decomposition-3-2-0.5", {"n_states": 0}, "n_states must be a positive integer; got 0"),
-        ("decomposition-3-2-0.5", {"n_actions": 1.5}, r"n_actions must be a positive integer; got 1\.5"),
+        (
+            "decomposition-3-2-0.5",
+            {"n_actions": 1.5},
+            r"n_actions must be a positive integer; got 1\.5",
+        ),
         ("decomposition-3-2-0.5", {"worlds": 0}, "worlds must be a positive integer; got 0"),
         ("decomposition-3-2-0.5", {"samples": 0}, "samples must be a positive integer; got 0"),
-        ("decomposition-3-2-0.5", {"samples": 1}, "samples must be so many that pseudo-episodes differ; got 1"),
-        ("decomposition-3-2-0.5", {"discount": 1e-9}, "samples must be so many that pseudo-episodes differ; got 200"),
+        (
+            "decomposition-3-2-0.5",
+            {"samples": 1},
+            "samples must be so many that pseudo-episodes differ; got 1",
+        ),
+        (
+            "decomposition-3-2-0.5",
+            {"discount": 1e-9},
+            "samples must be so many that pseudo-episodes differ; got 200",
+        ),
         ("episodes-100-0.9", {"steps": 0}, "steps must be a positive integer; got 0"),
         ("episodes-100-0.9", {"discount": 1.0}, r"discount must lie in \[0, 1\)"),
         ("episodes-100-0.9", {"repetitions": 0}, "repetitions must be a positive integer; got 0"),

@@ -1,4 +1,7 @@
-"""Live agents: whatever interrupts a call, and whoever else uses the agent, every call happens completely or not at all."""
+"""Live agents: whatever interrupts a call, and whoever else uses the agent.
+
+Every call happens completely or not at all.
+"""
 
 import copy
 import functools
@@ -34,7 +37,12 @@ def agent_of(kind, restart=None):
         other = np.roll(RIVER.kernel(), 1, axis=2) * 0.5 + 0.125
         belief = brmdp.ScenarioPosterior([0.5 * RIVER.kernel() + 0.125, other], [0.5, 0.5])
         return agents.Agent(
-            belief, RIVER.rewards, 0.9, risk=brmdp.CVaR(0.4), restart=restart or agents.EveryStep(), rng=3
+            belief,
+            RIVER.rewards,
+            0.9,
+            risk=brmdp.CVaR(0.4),
+            restart=restart or agents.EveryStep(),
+            rng=3,
         )
     assert kind == "kept draws"
     return agents.brmdp(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9, reuse=True), **rest)
@@ -46,7 +54,14 @@ KINDS = ("psrl", "quantile", "draws", "kept draws", "scenarios")
 def lived(kind):
     """An agent in the middle of its life, with a pseudo-episode just over."""
     agent = agent_of(kind, agents.FixedLength(3))
-    for state, action, following in ((0, 1, 1), (1, 1, 2), (2, 0, 1), (1, 1, 1), (1, 0, 0), (0, 0, 0)):
+    for state, action, following in (
+        (0, 1, 1),
+        (1, 1, 2),
+        (2, 0, 1),
+        (1, 1, 1),
+        (1, 0, 0),
+        (0, 0, 0),
+    ):
         agent.act(state)
         agent.observe(state, action, following)
     return agent
@@ -54,10 +69,13 @@ def lived(kind):
 
 def contents(agent):
     """Everything an agent is, as bytes."""
-    return {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in agent.arrays().items()}
+    return {
+        name: (array.dtype.str, array.shape, array.tobytes())
+        for name, array in agent.arrays().items()
+    }
 
 
-# --- an exception at every moment -----------------------------------------------------------------------------------------
+# --- an exception at every moment -----------------------------------------------------------------
 
 
 class Stopped(BaseException):
@@ -66,7 +84,10 @@ class Stopped(BaseException):
 
 @functools.cache
 def moments_of(filename):
-    """What counts as a moment in a file: every instruction in the code of the agents, lines or calls elsewhere."""
+    """What counts as a moment in a file.
+
+    Every instruction in the code of the agents, lines or calls elsewhere.
+    """
     if not filename.startswith(str(SOURCE)):
         return None
     if Path(filename).name in ("episodic.py", "agent.py"):
@@ -165,7 +186,9 @@ def test_a_file_saved_after_any_interruption_can_be_read(tmp_path):
 
 
 # a stream that an interruption loses closes itself, and Python says so
-@pytest.mark.filterwarnings("ignore:unclosed file", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore:unclosed file", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_an_interrupted_save_leaves_a_file_that_can_be_read(tmp_path):
     path = tmp_path / "agent.npz"
     agent = lived("quantile")
@@ -211,7 +234,12 @@ def test_a_plan_that_fails_moves_no_stream():
 
     risk = Failing(rng=3)
     agent = agents.Agent(
-        brmdp.DirichletPosterior.uniform(4, 2), RIVER.rewards, 0.9, risk=risk, restart=agents.EveryStep(), rng=1
+        brmdp.DirichletPosterior.uniform(4, 2),
+        RIVER.rewards,
+        0.9,
+        risk=risk,
+        restart=agents.EveryStep(),
+        rng=1,
     )
     agent.act(0)
     agent.observe(0, 1, 1)
@@ -237,7 +265,12 @@ def test_a_belief_that_breaks_off_in_the_middle_has_learnt_nothing():
             return twin
 
     agent = agents.Agent(
-        Halfway(np.ones((4, 2, 4))), RIVER.rewards, 0.9, risk=brmdp.Mean(), restart=agents.EveryStep(), rng=1
+        Halfway(np.ones((4, 2, 4))),
+        RIVER.rewards,
+        0.9,
+        risk=brmdp.Mean(),
+        restart=agents.EveryStep(),
+        rng=1,
     )
     agent.act(0)
     before = contents(agent)
@@ -249,7 +282,10 @@ def test_a_belief_that_breaks_off_in_the_middle_has_learnt_nothing():
 
 
 def test_a_signal_handler_may_look_and_save_in_the_middle_of_a_call(tmp_path):
-    """As it would on SIGTERM: whatever the moment, the file is that of the agent before or after the call."""
+    """As it would on SIGTERM.
+
+    Whatever the moment, the file is that of the agent before or after the call.
+    """
     path = tmp_path / "agent.npz"
     original = lived("kept draws")
     before = contents(original)
@@ -286,7 +322,7 @@ def test_a_signal_handler_may_look_and_save_in_the_middle_of_a_call(tmp_path):
         assert moment > 10
 
 
-# --- long journals ---------------------------------------------------------------------------------------------------------
+# --- long journals --------------------------------------------------------------------------------
 
 
 def test_the_journal_stays_short_and_changes_nothing(monkeypatch):
@@ -309,7 +345,7 @@ def test_the_journal_stays_short_and_changes_nothing(monkeypatch):
     assert run(5) == run(1000)
 
 
-# --- threads ---------------------------------------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -360,7 +396,9 @@ def test_files_saved_while_another_thread_acts_can_be_read(hasty_threads, tmp_pa
             agent.save(path)
             arrays = load_arrays(path, "Agent")
             twin = agents.Agent.from_arrays(arrays, path)
-            assert arrays["latest.counts"].sum() == twin.progress.steps == twin.progress.visits.sum()
+            assert (
+                arrays["latest.counts"].sum() == twin.progress.steps == twin.progress.visits.sum()
+            )
 
     in_threads(live, save)
     assert agent.progress.steps == 2000
@@ -399,7 +437,12 @@ class Slow(brmdp.Mean):
 def test_what_is_observed_during_a_plan_is_in_the_next():
     risk = Slow()
     agent = agents.Agent(
-        brmdp.DirichletPosterior.uniform(4, 2), RIVER.rewards, 0.9, risk=risk, restart=agents.EveryStep(), rng=1
+        brmdp.DirichletPosterior.uniform(4, 2),
+        RIVER.rewards,
+        0.9,
+        risk=risk,
+        restart=agents.EveryStep(),
+        rng=1,
     )
 
     def observe():
@@ -413,7 +456,7 @@ def test_what_is_observed_during_a_plan_is_in_the_next():
     assert agent.episode == 2
 
 
-# --- copies ----------------------------------------------------------------------------------------------------------------
+# --- copies ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])

@@ -1,4 +1,7 @@
-"""TabularMDP: every accepted form describes the same problem, and the solver's answer is the plain one."""
+"""TabularMDP: every accepted form describes the same problem.
+
+And the solver's answer is the plain one.
+"""
 
 import tracemalloc
 
@@ -13,7 +16,10 @@ FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
 def random_kernel(seed, n_states, n_actions, zeros=0.5):
-    """A dense random kernel with about a share ``zeros`` of impossible transitions, at least one possible."""
+    """A dense random kernel with about a share ``zeros`` of impossible transitions.
+
+    At least one possible.
+    """
     rng = np.random.default_rng(seed)
     kernel = rng.exponential(size=(n_states, n_actions, n_states))
     kernel[rng.random(kernel.shape) < zeros] = 0.0
@@ -31,11 +37,12 @@ def policy_values(kernel, rewards, discount, policy):
     states = np.arange(kernel.shape[0])
     transition = kernel[states, policy]
     return np.linalg.solve(
-        np.eye(states.size) - discount * transition, expected_reward(kernel, rewards)[states, policy]
+        np.eye(states.size) - discount * transition,
+        expected_reward(kernel, rewards)[states, policy],
     )
 
 
-# --- the forms agree ---------------------------------------------------------------------------------
+# --- the forms agree ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,7 +50,9 @@ def test_dense_and_sparse_forms_describe_the_same_mdp(seed):
     kernel = random_kernel(seed, 6, 3)
     rewards = np.random.default_rng(seed).normal(size=(6, 3, 6))
     dense = brmdp.TabularMDP(kernel, rewards, 0.9)
-    csr = brmdp.TabularMDP(sparse.csr_array(kernel.reshape(18, 6)), sparse.csr_array(rewards.reshape(18, 6)), 0.9)
+    csr = brmdp.TabularMDP(
+        sparse.csr_array(kernel.reshape(18, 6)), sparse.csr_array(rewards.reshape(18, 6)), 0.9
+    )
     for mdp in (dense, csr):
         assert (mdp.n_states, mdp.n_actions) == (6, 3)
         assert mdp.pattern.n_transitions == np.count_nonzero(kernel)
@@ -92,7 +101,9 @@ def test_reward_by_pair_equals_reward_by_transition_with_that_mean():
     kernel = random_kernel(7, 5, 3)
     rewards = np.random.default_rng(2).normal(size=(5, 3, 5))
     by_transition = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.9), tolerance=1e-11)
-    by_pair = brmdp.solve(brmdp.TabularMDP(kernel, expected_reward(kernel, rewards), 0.9), tolerance=1e-11)
+    by_pair = brmdp.solve(
+        brmdp.TabularMDP(kernel, expected_reward(kernel, rewards), 0.9), tolerance=1e-11
+    )
     np.testing.assert_allclose(by_pair.q_values, by_transition.q_values, atol=1e-9)
     np.testing.assert_array_equal(by_pair.policy, by_transition.policy)
 
@@ -125,7 +136,7 @@ def test_rows_are_made_to_sum_to_one():
     np.testing.assert_allclose(mdp.kernel().sum(axis=2), 1.0, rtol=0, atol=3e-16)
 
 
-# --- the description belongs to the MDP --------------------------------------------------------------
+# --- the description belongs to the MDP -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
@@ -160,7 +171,7 @@ def test_a_plan_does_not_freeze_the_callers_rewards():
         solution.values[0] = 1.0
 
 
-# --- admissible actions, start, names ----------------------------------------------------------------
+# --- admissible actions, start, names -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -202,13 +213,15 @@ def test_start_is_a_state_or_a_distribution():
 
 def test_names_are_kept():
     kernel = random_kernel(1, 2, 3)
-    mdp = brmdp.TabularMDP(kernel, np.zeros((2, 3)), 0.9, state_names=["dry", "wet"], action_names=list("abc"))
+    mdp = brmdp.TabularMDP(
+        kernel, np.zeros((2, 3)), 0.9, state_names=["dry", "wet"], action_names=list("abc")
+    )
     assert mdp.state_names == ("dry", "wet")
     assert mdp.action_names == ("a", "b", "c")
     assert brmdp.TabularMDP(kernel, np.zeros((2, 3)), 0.9).state_names is None
 
 
-# --- memory ------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 def successors(n_states, n_actions, width):
@@ -217,7 +230,9 @@ def successors(n_states, n_actions, width):
     s, a = np.divmod(np.arange(n_pairs), n_actions)
     columns = np.sort((s[:, None] + 1 + a[:, None] + 37 * np.arange(width)) % n_states, axis=1)
     data = np.full(n_pairs * width, 1.0 / width)
-    return sparse.csr_array((data, columns.ravel(), np.arange(n_pairs + 1) * width), shape=(n_pairs, n_states))
+    return sparse.csr_array(
+        (data, columns.ravel(), np.arange(n_pairs + 1) * width), shape=(n_pairs, n_states)
+    )
 
 
 def test_memory_grows_with_the_possible_transitions_not_with_the_square_of_the_states():
@@ -228,7 +243,9 @@ def test_memory_grows_with_the_possible_transitions_not_with_the_square_of_the_s
         try:
             mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
             posterior = brmdp.DirichletPosterior.uniform(n_states, 2, possible=mdp)
-            posterior.observe(np.arange(100), np.zeros(100, dtype=int), mdp.pattern.next_states[0:600:6])
+            posterior.observe(
+                np.arange(100), np.zeros(100, dtype=int), mdp.pattern.next_states[0:600:6]
+            )
             csr = posterior.mean("csr")
             assert mdp.pattern.n_transitions == csr.nnz == 6 * n_states
             return tracemalloc.get_traced_memory()[1]
@@ -258,7 +275,7 @@ def test_a_dense_export_that_would_not_fit_is_refused():
         mdp.kernel()
 
 
-# --- solving and evaluating --------------------------------------------------------------------------
+# --- solving and evaluating -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -277,7 +294,9 @@ def test_solve_matches_plain_value_iteration(seed, method):
     assert solution.error_bound <= 1e-9
     lost = truth - policy_values(kernel, rewards, discount, solution.policy)
     assert lost.max() <= solution.policy_gap + 1e-11
-    np.testing.assert_allclose(solution.kernel(), mdp.kernel()[np.arange(n_states), solution.policy], atol=1e-15)
+    np.testing.assert_allclose(
+        solution.kernel(), mdp.kernel()[np.arange(n_states), solution.policy], atol=1e-15
+    )
     np.testing.assert_allclose(solution.kernel("csr").toarray(), solution.kernel(), atol=0)
 
 
@@ -289,7 +308,9 @@ def test_evaluate_matches_a_dense_linear_solve(seed):
     policy = rng.integers(3, size=6)
     found = brmdp.evaluate(brmdp.TabularMDP(kernel, rewards, 0.95), policy)
     truth = policy_values(kernel, rewards, 0.95, policy)
-    np.testing.assert_allclose(found, truth, rtol=0, atol=1e-9 * max(1.0, np.abs(rewards).max() / 0.05))
+    np.testing.assert_allclose(
+        found, truth, rtol=0, atol=1e-9 * max(1.0, np.abs(rewards).max() / 0.05)
+    )
 
 
 def test_a_known_mdp_is_a_belief_without_doubt():
@@ -299,7 +320,9 @@ def test_a_known_mdp_is_a_belief_without_doubt():
     truth = brmdp.solve(mdp).values
     measures = [brmdp.Quantile(0.05), brmdp.CVaR(0.2), brmdp.Mean(), brmdp.PosteriorSample(rng=1)]
     for risk in [*measures, brmdp.Quantile(0.4, brmdp.MonteCarlo(samples=3, rng=0))]:
-        np.testing.assert_allclose(brmdp.plan(mdp, mdp.rewards, 0.9, risk=risk).values, truth, atol=1e-7)
+        np.testing.assert_allclose(
+            brmdp.plan(mdp, mdp.rewards, 0.9, risk=risk).values, truth, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize(
@@ -318,14 +341,16 @@ def test_the_papers_worlds(mdp, kernel, rewards):
     assert mdp.start == 0
 
 
-# --- less than double precision ----------------------------------------------------------------------------------------
+# --- less than double precision -------------------------------------------------------------------
 
 
 SINGLE = np.array([[[0.2, 0.3, 0.5]], [[0.1, 0.2, 0.7]], [[0.6, 0.3, 0.1]]])
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
-@pytest.mark.parametrize("make", [np.asarray, lambda k: sparse.csr_array(k.reshape(3, 3).astype(np.float32)), list])
+@pytest.mark.parametrize(
+    "make", [np.asarray, lambda k: sparse.csr_array(k.reshape(3, 3).astype(np.float32)), list]
+)
 def test_kernels_in_less_than_double_precision_are_taken_and_made_exact(kind, make):
     if kind is np.float16 and make not in (np.asarray, list):
         pytest.skip("SciPy has no sparse matrices in half precision")

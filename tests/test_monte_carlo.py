@@ -1,4 +1,7 @@
-"""The paper's sampled quantile: budgets, order statistics, fixed draws, and draws reused between plans."""
+"""The paper's sampled quantile.
+
+Budgets, order statistics, fixed draws, and draws reused between plans.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ def sampled(alpha, **options):
     return brmdp.Quantile(alpha, brmdp.MonteCarlo(**options))
 
 
-# --- budgets ----------------------------------------------------------------------------------------------------------
+# --- budgets --------------------------------------------------------------------------------------
 
 
 def test_the_papers_147():
@@ -34,7 +37,8 @@ def test_budget_rule_and_cap(coefficient):
     np.testing.assert_array_equal(got, [planning.budget(a, coefficient) for a in levels])
     assert got.max() == 2048 or coefficient == 1
     np.testing.assert_array_equal(
-        brmdp.MonteCarlo(coefficient, cap=100).budget(levels), [planning.budget(a, coefficient, 100) for a in levels]
+        brmdp.MonteCarlo(coefficient, cap=100).budget(levels),
+        [planning.budget(a, coefficient, 100) for a in levels],
     )
 
 
@@ -56,14 +60,15 @@ def test_number_of_draws_follows_the_budget():
 
 
 @pytest.mark.parametrize(
-    "options", [{"coefficient": 0}, {"coefficient": -1}, {"cap": 0}, {"samples": 0}, {"samples": 1.5}]
+    "options",
+    [{"coefficient": 0}, {"coefficient": -1}, {"cap": 0}, {"samples": 0}, {"samples": 1.5}],
 )
 def test_budget_arguments_are_checked(options):
     with pytest.raises(brmdp.InvalidInputError, match=next(iter(options))):
         brmdp.MonteCarlo(**options)
 
 
-# --- order statistic --------------------------------------------------------------------------------------------------
+# --- order statistic ------------------------------------------------------------------------------
 
 
 def test_rank_is_the_ceiling_of_the_decimal_product():
@@ -71,7 +76,10 @@ def test_rank_is_the_ceiling_of_the_decimal_product():
         for hundredths in range(1, 100):
             alpha = hundredths / 100
             sample = np.arange(1, n + 1)
-            assert order_statistic_rank(n, alpha) == planning.order_statistic(sample, alpha), (n, alpha)
+            assert order_statistic_rank(n, alpha) == planning.order_statistic(sample, alpha), (
+                n,
+                alpha,
+            )
     assert order_statistic_rank(147, 0.1) == 15
     assert order_statistic_rank(2048, 1e-12) == 1
 
@@ -93,7 +101,9 @@ def test_order_statistic_against_a_sort_of_the_same_draws(kind):
             wanted = planning.monte_carlo_quantile(draws[int(pair)], targets, levels[s, a])
             assert got.q_values[s, a] == pytest.approx(wanted, rel=0, abs=1e-14)
             row = got.kernel[s, a, successors]
-            assert np.abs(draws[int(pair)] - row).max(axis=1).min() == 0, "the row must be one of the draws"
+            assert np.abs(draws[int(pair)] - row).max(axis=1).min() == 0, (
+                "the row must be one of the draws"
+            )
             assert row @ targets == pytest.approx(wanted, rel=0, abs=1e-14)
 
 
@@ -103,12 +113,14 @@ def test_many_draws_approach_the_exact_quantile():
     exact = case.backup(brmdp.Quantile(0.2), values)
     n = 20_000
     near = case.backup(sampled(0.2, samples=n, rng=4), values)
-    below = brmdp.dirichlet_cdf(case.belief.concentration(), case.rewards + case.discount * values, near)
+    below = brmdp.dirichlet_cdf(
+        case.belief.concentration(), case.rewards + case.discount * values, near
+    )
     assert np.abs(below - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / n)
     assert np.abs(near - exact).max() < 0.05
 
 
-# --- draws are fixed during a solve -----------------------------------------------------------------------------------
+# --- draws are fixed during a solve ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["newton", "value-iteration"])
@@ -125,7 +137,7 @@ def test_draws_are_fixed_during_a_solve(kind, method):
     assert np.abs(fresh.values - got.values).max() > 1e-6, "without reuse every plan draws anew"
 
 
-# --- reuse ------------------------------------------------------------------------------------------------------------
+# --- reuse ----------------------------------------------------------------------------------------
 
 
 def assert_law(rows, phi, level=1e-3):
@@ -219,7 +231,9 @@ def test_a_shrunk_posterior_is_drawn_again():
     draws = draws_of(risk, prior)
     for pair, rows in draws.items():
         assert_law(rows, prior.concentration().reshape(6, 3)[pair])
-    assert not np.array_equal(draws[5], ahead[5]), "all rows are drawn again, not only the shrunk one"
+    assert not np.array_equal(draws[5], ahead[5]), (
+        "all rows are drawn again, not only the shrunk one"
+    )
     assert_functional_law(draws[0], prior.concentration()[0, 0], rng)
 
 
@@ -244,7 +258,12 @@ def test_budget_takes_the_first_of_the_kept_draws():
     few = draws_of(brmdp.Quantile(0.5, method), belief)
     many = draws_of(brmdp.Quantile(0.01, method), belief)
     for pair, rows in few.items():
-        assert rows.shape[0] == planning.budget(0.5, 10) < many[pair].shape[0] == planning.budget(0.01, 10, 500)
+        assert (
+            rows.shape[0]
+            == planning.budget(0.5, 10)
+            < many[pair].shape[0]
+            == planning.budget(0.01, 10, 500)
+        )
         np.testing.assert_array_equal(rows, many[pair][: rows.shape[0]])
 
 
@@ -256,7 +275,9 @@ def test_reuse_needs_dirichlet_rows():
 
 
 def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
-    belief = brmdp.DirichletPosterior(np.array([[[1e-3, 2e-2, 5e-3]], [[0.5, 300.0, 1e-2]], [[1.0, 1.0, 1.0]]]))
+    belief = brmdp.DirichletPosterior(
+        np.array([[[1e-3, 2e-2, 5e-3]], [[0.5, 300.0, 1e-2]], [[1.0, 1.0, 1.0]]])
+    )
     draws = draws_of(sampled(0.3, samples=4000, rng=13), belief)
     for pair, rows in draws.items():
         assert np.isfinite(rows).all()
@@ -270,7 +291,10 @@ def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
 
 @pytest.mark.parametrize("options", [{}, {"raise_on_failure": False, "max_iterations": 1}])
 def test_a_sampled_plan_says_so_and_what_its_bound_bounds(options):
-    """Few draws: a tiny bound, far from the exact value. Nothing may read as if the bound held for the posterior."""
+    """Few draws: a tiny bound, far from the exact value.
+
+    Nothing may read as if the bound held for the posterior.
+    """
     case = problem("dense-1")
     exact = case.plan(brmdp.Quantile(0.1))
     for risk in (sampled(0.1, samples=20, rng=1), brmdp.PosteriorSample(rng=1)):
@@ -293,7 +317,9 @@ def test_repr():
 
 @pytest.mark.parametrize("name", ["samples", "cap"])
 def test_more_draws_than_a_machine_holds_are_refused(name):
-    with pytest.raises(brmdp.InvalidInputError, match=f"{name} must be at most 10,000,000; got 1,000,000,000,000"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=f"{name} must be at most 10,000,000; got 1,000,000,000,000"
+    ):
         brmdp.MonteCarlo(**{name: 10**12})
 
 
@@ -303,6 +329,7 @@ def test_draws_that_do_not_fit_the_problem_are_refused_before_they_are_made(reus
     posterior = brmdp.DirichletPosterior.uniform(4, 2)
     method = brmdp.MonteCarlo(samples=10**7, reuse=reuse, rng=0)
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"at most 250,000,000; got 320,000,000 from up to 10,000,000 draws of 32"
+        brmdp.InvalidInputError,
+        match=r"at most 250,000,000; got 320,000,000 from up to 10,000,000 draws of 32",
     ):
         brmdp.plan(posterior, np.zeros((4, 2)), 0.9, risk=brmdp.Quantile(0.5, method=method))

@@ -1,4 +1,7 @@
-"""The experiment ``normality`` end to end in small, its numbers against slow recomputations, and its claims on made-up data."""
+"""The experiment ``normality`` end to end in small.
+
+Its numbers against slow recomputations, and its claims on made-up data.
+"""
 
 import json
 import math
@@ -32,14 +35,28 @@ TINY = Experiment(
     "normality",
     "Tiny",
     (
-        Computation("random-1/30", "normality", {"world_seed": 1, "steps": 30, "replications": BATCH}),
-        Computation("random-1/300", "normality", {"world_seed": 1, "steps": 300, "replications": BATCH}),
-        Computation("riverswim-6/30", "normality", {"world": "riverswim", "steps": 30, "replications": BATCH}),
+        Computation(
+            "random-1/30", "normality", {"world_seed": 1, "steps": 30, "replications": BATCH}
+        ),
+        Computation(
+            "random-1/300", "normality", {"world_seed": 1, "steps": 300, "replications": BATCH}
+        ),
+        Computation(
+            "riverswim-6/30",
+            "normality",
+            {"world": "riverswim", "steps": 30, "replications": BATCH},
+        ),
         *(
             Computation(
                 f"sample-size/random-1/{way}/{observed}",
                 "sample-size",
-                {"world_seed": 1, "way": way, "observed": observed, "share": 0.6, "replications": 2},
+                {
+                    "world_seed": 1,
+                    "way": way,
+                    "observed": observed,
+                    "share": 0.6,
+                    "replications": 2,
+                },
                 most_runs=most,
             )
             for way, observed, most in (("policy", 10, 0), ("policy", 40, 2), ("pairs", 10, 0))
@@ -60,7 +77,7 @@ def records(store):
     return {case.name: store.records(case.name) for case in TINY.cases}
 
 
-# --- replications -----------------------------------------------------------------------------------------------------
+# --- replications ---------------------------------------------------------------------------------
 
 
 def test_replications_are_those_of_the_theory(records):
@@ -74,7 +91,10 @@ def test_replications_are_those_of_the_theory(records):
 
 
 def test_needed_observations_are_where_the_cost_reaches_epsilon():
-    """The cost with one per cent fewer observations is above ε, but for noise; with the needed ones it is not."""
+    """The cost with one per cent fewer observations is above ε, but for noise.
+
+    With the needed ones it is not.
+    """
     parameters = {"world_seed": 1, "way": "pairs", "observed": 200, "share": 0.5, "replications": 4}
     found = execute(Computation("c", "sample-size", parameters), 3, 0).columns
     assert (found["predicted"] > 1_000).all()
@@ -127,13 +147,18 @@ def test_default_experiment():
     assert EXPERIMENTS["normality"] is EXPERIMENT
     assert "normality" not in ALL
     assert EXPERIMENT.runs * 50 >= 1_000
-    assert {case.parameters.get("steps") for case in EXPERIMENT.cases} >= {100, 1_000, 10_000, 100_000}
+    assert {case.parameters.get("steps") for case in EXPERIMENT.cases} >= {
+        100,
+        1_000,
+        10_000,
+        100_000,
+    }
     for seed in (1, 2, 3):
         mdp, policy = problem("random", seed)
         assert asymptotic_normality(mdp, policy, 0.5).visit_frequencies.min() >= 0.02
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def test_standardised_and_fit_against_loops(records):
@@ -149,9 +174,13 @@ def test_standardised_and_fit_against_loops(records):
             z[run, replication, level, state] = one_step / limit.one_step_sd[state] - score
     np.testing.assert_allclose(setting.standardised, z, rtol=1e-9, atol=1e-9)
     pooled = z.reshape(-1, 5, 5)
-    distance = np.mean([stats.kstest(pooled[:, a, s], "norm").statistic for a, s in np.ndindex(5, 5)])
+    distance = np.mean(
+        [stats.kstest(pooled[:, a, s], "norm").statistic for a, s in np.ndindex(5, 5)]
+    )
     assert float(setting.distances["distance"].mean) == pytest.approx(distance, rel=1e-9)
-    assert setting.fit.critical_distance == pytest.approx(1.3581 / math.sqrt(RUNS * BATCH), rel=1e-4)
+    assert setting.fit.critical_distance == pytest.approx(
+        1.3581 / math.sqrt(RUNS * BATCH), rel=1e-4
+    )
     np.testing.assert_allclose(setting.expected_visits, 300 * limit.visit_frequencies)
 
 
@@ -174,7 +203,10 @@ def test_squared_bias_without_the_share_of_chance():
     ],
 )
 def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
-    """Of 60 intervals of 95 % at least 51 cover (fewer have probability below 0.001 at 95 % coverage, 0.02 at 92 %)."""
+    """Of 60 intervals of 95 % at least 51 cover.
+
+    (fewer have probability below 0.001 at 95 % coverage, 0.02 at 92 %).
+    """
     from brmdp.analysis.estimates import estimate
 
     rng = np.random.default_rng(4)
@@ -185,11 +217,14 @@ def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
     assert covered >= 51
 
 
-# --- claims -----------------------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------
 
 
 def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
-    """Records whose z is normal with the bias over √N, in twelve runs of two hundred replications."""
+    """Records whose z is normal with the bias over √N.
+
+    In twelve runs of two hundred replications.
+    """
     rng = np.random.default_rng(8)
     found = {}
     for world, seed, longest in (("random", 1, 1_000_000), ("riverswim", 0, 100_000)):
@@ -197,13 +232,24 @@ def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
         limit = asymptotic_normality(mdp, policy, LEVELS)
         for steps in (100, 10_000, longest):
             name = f"random-1/{steps}" if world == "random" else f"riverswim-6/{steps}"
-            off = bias / math.sqrt(steps) if world == "random" else hard_bias / np.sqrt(steps * limit.visit_frequencies)
+            off = (
+                bias / math.sqrt(steps)
+                if world == "random"
+                else hard_bias / np.sqrt(steps * limit.visit_frequencies)
+            )
             # the level leaves what is random alone, nearly
-            z = spread * rng.normal(size=(12, 200, 1, mdp.n_states)) * (1.0 + tilt * np.arange(5.0)[:, None]) + off
+            z = (
+                spread
+                * rng.normal(size=(12, 200, 1, mdp.n_states))
+                * (1.0 + tilt * np.arange(5.0)[:, None])
+                + off
+            )
             z = z + 0.01 * rng.normal(size=(12, 200, 5, mdp.n_states))
             one_step = limit.one_step_mean + limit.one_step_sd * z
             deviation = one_step @ np.linalg.inv(limit.system).T
-            case = Computation(name, "normality", {"world": world, "world_seed": seed, "steps": steps})
+            case = Computation(
+                name, "normality", {"world": world, "world_seed": seed, "steps": steps}
+            )
             columns = {"deviation": deviation.reshape(12, -1)}
             found[name] = Replications(case, np.arange(12), columns, np.ones(12))
     return found
@@ -216,12 +262,27 @@ def verdicts(records):
 
 def test_claims_hold_for_what_follows_the_theorem():
     found = verdicts(made_up(bias=8.0))
-    shrinking = {"normality/variance", "normality/law"}  # which follow the limit at every N, and have nowhere to fall
-    assert {name for name, verdict in found.items() if verdict is not Verdict.REPRODUCED} <= shrinking
+    shrinking = {
+        "normality/variance",
+        "normality/law",
+    }  # which follow the limit at every N, and have nowhere to fall
+    assert {
+        name for name, verdict in found.items() if verdict is not Verdict.REPRODUCED
+    } <= shrinking
     assert found["normality/mean"] is Verdict.REPRODUCED
     assert set(found) == {
         f"normality/{name}"
-        for name in ("mean", "variance", "independence", "law", "neutral", "shift", "bound", "level", "visits")
+        for name in (
+            "mean",
+            "variance",
+            "independence",
+            "law",
+            "neutral",
+            "shift",
+            "bound",
+            "level",
+            "visits",
+        )
     }
 
 
@@ -247,7 +308,9 @@ def test_plans_are_judged_by_their_errors(records):
     assert list(plans) == ["random-1, policy", "random-1, pairs"]
     fewer, more = plans["random-1, policy"]
     assert (fewer.observed, more.observed) == (10, 40)
-    (claim,) = (c for c in judge_normality(TINY, {}, plans) if c.identifier == "sample-size/accuracy")
+    (claim,) = (
+        c for c in judge_normality(TINY, {}, plans) if c.identifier == "sample-size/accuracy"
+    )
     fallen = claim.comparisons[0]
     ratios = [records[f"sample-size/random-1/policy/{n}"].columns["cost_ratio"] for n in (40, 10)]
     assert fallen.estimate.runs == 2
@@ -255,7 +318,7 @@ def test_plans_are_judged_by_their_errors(records):
     assert float(fallen.estimate.mean) == pytest.approx(wanted, rel=1e-12)
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 def test_report(records, tmp_path):
@@ -286,24 +349,37 @@ def test_report(records, tmp_path):
 
 
 def test_the_figure_and_the_claims_have_one_statistic(records):
-    """Observations needed over predicted: the ratio of the means, which is not the mean of the ratios."""
+    """Observations needed over predicted.
+
+    The ratio of the means, which is not the mean of the ratios.
+    """
     name = "sample-size/random-1/policy/10"
     found = records[name]
-    columns = {"predicted": np.array([[10, 20], [100, 50]]), "needed": np.array([[30, 20], [90, 60]])}
+    columns = {
+        "predicted": np.array([[10, 20], [100, 50]]),
+        "needed": np.array([[30, 20], [90, 60]]),
+    }
     columns["cost_ratio"] = np.ones((2, 2))
     made = {name: Replications(found.case, found.run[:2], columns, found.seconds[:2])}
     content = reporter(TINY, made)
     upper, _ = content.figures["normality-sample-size"].axes
     (line,) = (line for line in upper.lines if line.get_label() == "random-1, policy")
     (claim,) = content.claims
-    (ratio,) = (c for c in claim.comparisons if c.quantity.endswith("observations needed / predicted"))
+    (ratio,) = (
+        c for c in claim.comparisons if c.quantity.endswith("observations needed / predicted")
+    )
     assert line.get_ydata().tolist() == pytest.approx([200 / 180])
     assert float(ratio.estimate.mean) == pytest.approx(200 / 180)
 
 
 def test_report_of_a_single_run_or_of_few_cases(records):
     one = {
-        name: Replications(found.case, found.run[:1], {k: v[:1] for k, v in found.columns.items()}, found.seconds[:1])
+        name: Replications(
+            found.case,
+            found.run[:1],
+            {k: v[:1] for k, v in found.columns.items()},
+            found.seconds[:1],
+        )
         for name, found in records.items()
     }
     few = {name: records[name] for name in ("sample-size/random-1/pairs/10",)}
@@ -314,4 +390,7 @@ def test_report_of_a_single_run_or_of_few_cases(records):
             figure.canvas.draw()
         assert list(reporter(TINY, few).figures) == ["normality-sample-size"]
     assert json.loads(json.dumps(content.summary, allow_nan=False))["runs"] == 1
-    assert not {claim.verdict for claim in content.claims} & {Verdict.REPRODUCED, Verdict.CONTRADICTED}
+    assert not {claim.verdict for claim in content.claims} & {
+        Verdict.REPRODUCED,
+        Verdict.CONTRADICTED,
+    }

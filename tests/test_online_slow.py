@@ -1,4 +1,7 @@
-"""Slow checks of the online learner: flat memory, calibration of reused draws, fidelity over whole runs."""
+"""Slow checks of the online learner.
+
+Flat memory, calibration of reused draws, fidelity over whole runs.
+"""
 
 import gc
 import tracemalloc
@@ -32,7 +35,7 @@ def walk_on(agent, env, state, steps):
     return state
 
 
-# --- memory -------------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 def resident_bytes():
@@ -52,11 +55,15 @@ AGENTS = {
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_memory_is_flat_over_a_million_steps(name):
-    """From step 100,000 to step 1,000,000 nothing but the current plan is kept, in Python or below it."""
+    """From step 100,000 to step 1,000,000 nothing but the current plan is kept.
+
+    In Python or below it.
+    """
     mdp = riverswim(6, discount=0.99)
     env = TabularEnv(mdp)
     state, _ = env.reset(seed=2)
-    # from the beginning: what is replaced now and then, as the draws of a rarely tried pair are, must be known when it goes
+    # from the beginning: what is replaced now and then, as the draws of a rarely tried pair are,
+    # must be known when it goes
     tracemalloc.start()
     try:
         agent = AGENTS[name]((uniform(mdp), mdp.rewards, 0.99))
@@ -68,7 +75,8 @@ def test_memory_is_flat_over_a_million_steps(name):
         kept_late, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # a forgotten number per step would be 1.6 MB, a forgotten array per pseudo-episode at least 60 KB
+    # a forgotten number per step would be 1.6 MB, a forgotten array per pseudo-episode at least 60
+    # KB
     assert kept_late - kept_early < 30_000
     gc.collect()
     before = resident_bytes()
@@ -76,26 +84,33 @@ def test_memory_is_flat_over_a_million_steps(name):
     gc.collect()
     assert agent.progress.steps == 1_000_000
     assert 9_000 < agent.episode < 11_000
-    assert resident_bytes() - before < 4_000_000  # a forgotten plan of 1 KB per pseudo-episode would be 9 MB
+    assert (
+        resident_bytes() - before < 4_000_000
+    )  # a forgotten plan of 1 KB per pseudo-episode would be 9 MB
     counts = agent.belief.counts()
     assert 990_000 < counts.sum() <= 1_000_000
 
 
-# --- reused draws -------------------------------------------------------------------------------------------------------
+# --- reused draws ---------------------------------------------------------------------------------
 
 
 def levels_hit(method, runs, steps=150, alpha=0.5):
-    """F(q̂) − E F(q̂) of every pair in the last plan of each run, and whether the pair was never visited.
+    """F(q̂) − E F(q̂) of every pair in the last plan of each run.
 
-    q̂ is the sampled quantile of the plan and F the exact distribution function of its target; the ⌈nα⌉-th of n independent
-    draws has E F(q̂) = ⌈nα⌉/(n + 1).
+    And whether the pair was never visited.
+
+    q̂ is the sampled quantile of the plan and F the exact distribution function of its target; the
+    ⌈nα⌉-th of n independent draws has E F(q̂) = ⌈nα⌉/(n + 1).
     """
     n = method["samples"]
     expected = np.ceil(n * alpha) / (n + 1)
     misses, unvisited = [], []
     for run in range(runs):
         agent = agents.brmdp(
-            *(uniform(LAKE), LAKE.rewards, LAKE.discount), alpha=alpha, method=brmdp.MonteCarlo(**method), rng=run
+            *(uniform(LAKE), LAKE.rewards, LAKE.discount),
+            alpha=alpha,
+            method=brmdp.MonteCarlo(**method),
+            rng=run,
         )
         env = TabularEnv(LAKE)
         state, _ = env.reset(seed=run)
@@ -103,7 +118,9 @@ def levels_hit(method, runs, steps=150, alpha=0.5):
         agent.act(0)
         solution, phi = agent.report.solution, agent.belief.concentration()
         targets = np.array(LAKE.rewards) + LAKE.discount * solution.values
-        below, _ = online.gil_pelaez(phi.reshape(64, 16), targets.reshape(64, 16), solution.q_values.ravel())
+        below, _ = online.gil_pelaez(
+            phi.reshape(64, 16), targets.reshape(64, 16), solution.q_values.ravel()
+        )
         misses.append(below - expected)
         unvisited.append(agent.belief.counts().sum(axis=2).ravel() == 0)
     return np.array(misses), np.array(unvisited)
@@ -111,7 +128,9 @@ def levels_hit(method, runs, steps=150, alpha=0.5):
 
 def bias(misses, chosen):
     """Mean over runs of the mean over chosen pairs, and its standard error."""
-    means = np.array([miss[some].mean() for miss, some in zip(misses, chosen, strict=True) if some.any()])
+    means = np.array(
+        [miss[some].mean() for miss, some in zip(misses, chosen, strict=True) if some.any()]
+    )
     return means.mean(), means.std(ddof=1) / np.sqrt(means.size)
 
 
@@ -124,7 +143,10 @@ def test_fresh_draws_are_calibrated():
 
 
 def test_few_reused_draws_suffer_the_winners_curse_and_many_do_not():
-    """Rows that look bad in the kept draws are not visited, and so never corrected: their quantiles are too low."""
+    """Rows that look bad in the kept draws are not visited, and so never corrected.
+
+    Their quantiles are too low.
+    """
     misses, unvisited = levels_hit({"samples": 20, "reuse": True}, 60)
     mean, error = bias(misses, unvisited)
     assert mean < -0.02
@@ -136,15 +158,23 @@ def test_few_reused_draws_suffer_the_winners_curse_and_many_do_not():
         assert error < 0.005
 
 
-# --- fidelity over whole runs -------------------------------------------------------------------------------------------
+# --- fidelity over whole runs ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("mdp", "delta", "steps"), [(riverswim(6), 5.0, 1000), (LAKE, 10.0, 250)], ids=["riverswim", "frozenlake"]
+    ("mdp", "delta", "steps"),
+    [(riverswim(6), 5.0, 1000), (LAKE, 10.0, 250)],
+    ids=["riverswim", "frozenlake"],
 )
 def test_every_pseudo_episode_agrees_with_plain_value_iteration(mdp, delta, steps):
-    """AQ-BRMDP: Q-values, levels and robust regret of all pseudo-episodes, from counts made again from the history."""
-    agent, twin = (agents.aq_brmdp(uniform(mdp), mdp.rewards, mdp.discount, delta=delta, rng=1) for _ in range(2))
+    """AQ-BRMDP: Q-values, levels and robust regret of all pseudo-episodes.
+
+    From counts made again from the history.
+    """
+    agent, twin = (
+        agents.aq_brmdp(uniform(mdp), mdp.rewards, mdp.discount, delta=delta, rng=1)
+        for _ in range(2)
+    )
     world = World(TabularEnv(mdp), mdp.discount)
     history = simulate(agent, world, steps, seed=2, diagnostics=Diagnostics(robust_level=0.2))
     q_values, policies = [], []
@@ -159,26 +189,36 @@ def test_every_pseudo_episode_agrees_with_plain_value_iteration(mdp, delta, step
         state = walk_on(twin, env, state, 1)
     states = history.state.tolist()
     walk = online.Walk(
-        states, history.action.tolist(), [t > 0 and history.episode[t] == history.episode[t - 1] for t in range(steps)]
+        states,
+        history.action.tolist(),
+        [t > 0 and history.episode[t] == history.episode[t - 1] for t in range(steps)],
     )
     prior = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
-    episodes = online.replay(walk, prior, lambda visits, k: online.adaptive_levels(visits, k, delta, 0.2))
+    episodes = online.replay(
+        walk, prior, lambda visits, k: online.adaptive_levels(visits, k, delta, 0.2)
+    )
     assert len(episodes) == len(policies) == history.episode[-1]
-    phi, levels = (np.stack([getattr(episode, part) for episode in episodes]) for part in ("phi", "levels"))
+    phi, levels = (
+        np.stack([getattr(episode, part) for episode in episodes]) for part in ("phi", "levels")
+    )
     np.testing.assert_allclose(np.array(history.episodes.levels), levels, rtol=0, atol=1e-13)
     rewards = np.array(mdp.rewards)
     _, expected = online.quantile_value_iteration(phi, rewards, mdp.discount, levels)
     np.testing.assert_allclose(np.array(q_values), expected, rtol=0, atol=1e-8)
     best, _ = online.quantile_value_iteration(phi, rewards, mdp.discount, 0.2)
     followed = online.quantile_policy_values(phi, rewards, mdp.discount, np.array(policies), 0.2)
-    regret = np.array([(best - followed)[k - 1, s] for k, s in zip(history.episode, states, strict=True)])
+    regret = np.array(
+        [(best - followed)[k - 1, s] for k, s in zip(history.episode, states, strict=True)]
+    )
     np.testing.assert_allclose(history.robust_regret, regret, rtol=0, atol=1e-8)
 
 
 def test_a_long_run_with_interruptions(tmp_path):
     """1,500 steps of AQ-BRMDP on the lake, saved and loaded every 50 steps or so."""
     env, twin_env = TabularEnv(LAKE), TabularEnv(LAKE)
-    agent, twin = (agents.aq_brmdp(uniform(LAKE), LAKE.rewards, 0.8, delta=10.0, rng=3) for _ in range(2))
+    agent, twin = (
+        agents.aq_brmdp(uniform(LAKE), LAKE.rewards, 0.8, delta=10.0, rng=3) for _ in range(2)
+    )
     state, _ = env.reset(seed=4)
     twin_state, _ = twin_env.reset(seed=4)
     rng = np.random.default_rng(5)

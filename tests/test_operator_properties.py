@@ -1,4 +1,7 @@
-"""Monotone, translation invariant, a γ-contraction: what every certificate rests on, as properties; and the nested value."""
+"""Monotone, translation invariant, a γ-contraction.
+
+What every certificate rests on, as properties; and the nested value.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +16,13 @@ from problems import MEASURES, problem
 relaxed = settings(derandomize=True, deadline=None, max_examples=120)
 
 KINDS = st.sampled_from(
-    [*(f"{kind}-{seed}" for kind in ("dense", "sparse", "inadmissible", "disturbance", "scenarios") for seed in (1, 2))]
+    [
+        *(
+            f"{kind}-{seed}"
+            for kind in ("dense", "sparse", "inadmissible", "disturbance", "scenarios")
+            for seed in (1, 2)
+        )
+    ]
 )
 NAMES = st.sampled_from(sorted(MEASURES))
 
@@ -58,7 +67,10 @@ def operators(belief, rewards, discount, risk, values):
 
 
 def slack(*arrays_):
-    """What rounding and the stated accuracy of the quantile (1e-9 in the tail probability) may add."""
+    """What rounding and the stated accuracy of the quantile.
+
+    (1e-9 in the tail probability) may add.
+    """
     return 1e-8 * (1 + max(np.abs(a).max() for a in arrays_))
 
 
@@ -81,8 +93,12 @@ def test_translation(data, case, shift):
     n = belief.n_states
     risk = measures((n, belief.n_actions), data.draw)
     values = data.draw(vectors(n))
-    for here, there in zip(operators(*case, risk, values), operators(*case, risk, values + shift), strict=True):
-        np.testing.assert_allclose(there, here + discount * shift, rtol=0, atol=slack(rewards, values, np.array(shift)))
+    for here, there in zip(
+        operators(*case, risk, values), operators(*case, risk, values + shift), strict=True
+    ):
+        np.testing.assert_allclose(
+            there, here + discount * shift, rtol=0, atol=slack(rewards, values, np.array(shift))
+        )
 
 
 @relaxed
@@ -93,14 +109,19 @@ def test_contraction(data, case):
     risk = measures((n, belief.n_actions), data.draw)
     first, second = data.draw(vectors(n)), data.draw(vectors(n))
     distance = np.abs(first - second).max()
-    for one, other in zip(operators(*case, risk, first), operators(*case, risk, second), strict=True):
+    for one, other in zip(
+        operators(*case, risk, first), operators(*case, risk, second), strict=True
+    ):
         assert np.abs(one - other).max() <= discount * distance + slack(rewards, first, second)
 
 
 @relaxed
 @given(st.data(), KINDS, NAMES)
 def test_contraction_for_every_belief_and_measure(data, kind, name):
-    """Scenarios, disturbances and fixed draws too: monotone, translation invariant, a contraction."""
+    """Scenarios, disturbances and fixed draws too.
+
+    Monotone, translation invariant, a contraction.
+    """
     case = problem(kind)
     n = case.n_states
     low, size = data.draw(vectors(n)), np.abs(data.draw(vectors(n)))
@@ -174,17 +195,24 @@ def test_plans_are_fixed_points_and_inherit_the_order(data, case):
     got = brmdp.plan(belief, rewards, discount, risk=risk, tolerance=tolerance)
     assert got.status == "converged"
     best, _ = operators(*case, risk, got.values)
-    assert np.abs(best - got.values).max() <= (1 + discount) * (got.error_bound + slack(got.values, rewards))
+    assert np.abs(best - got.values).max() <= (1 + discount) * (
+        got.error_bound + slack(got.values, rewards)
+    )
     more = brmdp.plan(belief, rewards + 1.0, discount, risk=risk, tolerance=tolerance)
-    np.testing.assert_allclose(more.values, got.values + 1 / (1 - discount), rtol=0, atol=2.001 * tolerance)
+    np.testing.assert_allclose(
+        more.values, got.values + 1 / (1 - discount), rtol=0, atol=2.001 * tolerance
+    )
 
 
-# --- the nested representation ----------------------------------------------------------------------------------------
+# --- the nested representation --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_nested_value_converges_to_the_evaluation(policy):
-    """The paper's eq. (nested V), unrolled stage by stage with a Beta quantile by bisection, at the rate γ^depth."""
+    """The paper's eq.
+
+    (nested V), unrolled stage by stage with a Beta quantile by bisection, at the rate γ^depth.
+    """
     rng = np.random.default_rng(3)
     phi = rng.uniform(0.5, 8.0, (2, 2, 2))
     rewards, gamma = rng.random((2, 2, 2)), 0.5
@@ -192,11 +220,16 @@ def test_nested_value_converges_to_the_evaluation(policy):
     tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
     risk = planning.dirichlet_quantile_risk(tails, phi, levels)
     belief = brmdp.DirichletPosterior(phi)
-    got = brmdp.evaluate_policy(belief, rewards, gamma, policy, risk=brmdp.Quantile(levels), tolerance=1e-11)
+    got = brmdp.evaluate_policy(
+        belief, rewards, gamma, policy, risk=brmdp.Quantile(levels), tolerance=1e-11
+    )
     reach = rewards.max() / (1 - gamma)
     previous = np.inf
     for depth in range(1, 7):
-        nested = [planning.nested_value(risk, rewards, gamma, np.array(policy), s, depth) for s in range(2)]
+        nested = [
+            planning.nested_value(risk, rewards, gamma, np.array(policy), s, depth)
+            for s in range(2)
+        ]
         distance = np.abs(got.values - nested).max()
         assert distance <= gamma**depth * reach + 1e-10
         assert distance <= gamma * previous + 1e-10
@@ -211,7 +244,16 @@ def test_nested_value_to_six_digits():
     tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
     risk = planning.dirichlet_quantile_risk(tails, phi, 0.2)
     got = brmdp.evaluate_policy(
-        brmdp.DirichletPosterior(phi), rewards, gamma, (0, 0), risk=brmdp.Quantile(0.2), tolerance=1e-11
+        brmdp.DirichletPosterior(phi),
+        rewards,
+        gamma,
+        (0, 0),
+        risk=brmdp.Quantile(0.2),
+        tolerance=1e-11,
     )
-    nested = [planning.nested_value(risk, rewards, gamma, np.zeros(2, dtype=int), s, 9) for s in range(2)]
-    np.testing.assert_allclose(got.values, nested, rtol=0, atol=gamma**9 * rewards.max() / (1 - gamma) + 1e-10)
+    nested = [
+        planning.nested_value(risk, rewards, gamma, np.zeros(2, dtype=int), s, 9) for s in range(2)
+    ]
+    np.testing.assert_allclose(
+        got.values, nested, rtol=0, atol=gamma**9 * rewards.max() / (1 - gamma) + 1e-10
+    )

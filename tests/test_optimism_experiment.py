@@ -38,9 +38,18 @@ def test_a_run_is_several_worlds_of_the_theory():
     streams = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(1,))).spawn(2)
     steps = steps_for(6, 0.6)
     for world, stream in enumerate(streams):
-        reports = theory.replicate_optimism(stream, 2, 2, steps, delta=case.parameters["delta"], discount=0.6)
+        reports = theory.replicate_optimism(
+            stream, 2, 2, steps, delta=case.parameters["delta"], discount=0.6
+        )
         part = slice(6 * world, 6 * world + 6)
-        for name in ("episode", "event", "optimistic", "robust_optimistic", "stated_probability", "event_probability"):
+        for name in (
+            "episode",
+            "event",
+            "optimistic",
+            "robust_optimistic",
+            "stated_probability",
+            "event_probability",
+        ):
             assert columns[name][part].tolist() == [getattr(report, name) for report in reports[:6]]
         assert set(columns["episodes_begun"][part]) == {len(reports)}
 
@@ -62,7 +71,9 @@ def test_report(stored, tmp_path):
     for k in range(6):
         happened = [columns["event"][run, 6 * world + k] for run in range(3) for world in range(2)]
         assert found["event"]["mean"][k] == pytest.approx(np.mean(happened))
-        assert found["stated_probability"][k] == pytest.approx(1 - 0.1 * 4 * math.log(2 * (k + 1)) / math.sqrt(k + 1))
+        assert found["stated_probability"][k] == pytest.approx(
+            1 - 0.1 * 4 * math.log(2 * (k + 1)) / math.sqrt(k + 1)
+        )
     assert found["expected_episodes"] == pytest.approx(1 + (steps_for(6, 0.6) - 1) * 0.4)
     assert found["first_informative_episode"] == 1
 
@@ -73,7 +84,10 @@ def test_workers_change_nothing(stored, tmp_path):
 
 
 def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
-    """Made-up replications: 400 runs of two worlds; each event happens in the first ``event`` of the runs."""
+    """Made-up replications: 400 runs of two worlds.
+
+    Each event happens in the first ``event`` of the runs.
+    """
     case = replace(tiny().cases[0], parameters={**tiny().cases[0].parameters, "delta": delta})
     shape = (400, 12)
     k = np.tile(np.arange(1, 7), 2) * np.ones((400, 1))
@@ -114,7 +128,11 @@ def test_unknown_plans_are_exceptions():
 
 
 def compared(found, claim):
-    (judged,) = (c for c in optimism_claims(EXPERIMENT, {"one": found}) if c.identifier == f"optimism/{claim}")
+    (judged,) = (
+        c
+        for c in optimism_claims(EXPERIMENT, {"one": found})
+        if c.identifier == f"optimism/{claim}"
+    )
     return judged.comparisons
 
 
@@ -131,7 +149,10 @@ def test_only_plans_in_which_the_event_held_are_counted():
 
 @pytest.mark.parametrize("product", [0.7, 0.1])
 def test_the_product_is_judged_by_a_ratio(product):
-    """4,800 plans, so 3,360 or 480 events expected: half as many and twice as many are told from it, however rare they are."""
+    """4,800 plans, so 3,360 or 480 events expected.
+
+    Half as many and twice as many are told from it, however rare they are.
+    """
     (found,) = compared(told(5.0, 0.5, product=product), "product")
     assert float(found.estimate.mean) == pytest.approx(0.5 / product)
     # two worlds a run with the same events: the error of a binomial share of 800
@@ -150,7 +171,10 @@ def test_few_expected_events_are_only_measured():
 
 
 def test_no_event_is_not_certainty():
-    """Of 800 worlds none has an event: at most 1 − 0.025^{1/800} of all can, at 97.5 % confidence."""
+    """Of 800 worlds none has an event.
+
+    At most 1 − 0.025^{1/800} of all can, at 97.5 % confidence.
+    """
     (found,) = compared(told(5.0, 0.0, product=0.1), "product")
     assert float(found.estimate.low) == float(found.estimate.mean) == 0.0
     assert float(found.estimate.high) == pytest.approx((1 - 0.025 ** (1 / 800)) / 0.1)
@@ -163,7 +187,10 @@ def test_no_event_is_not_certainty():
 
 
 def test_lone_points_are_drawn():
-    """At δ = 0.3 the statement speaks of k = 1, then of none up to 6; at δ = 0.1 of all: a line shows them."""
+    """At δ = 0.3 the statement speaks of k = 1, then of none up to 6.
+
+    At δ = 0.1 of all: a line shows them.
+    """
 
     def drawn(found):
         axes = optimism_figure({"one": found}).axes[0]
@@ -180,7 +207,11 @@ def test_only_informative_episodes_are_judged():
     expected = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, 7)]
     assert informative(found).tolist() == expected
     assert 0 < sum(expected) < 6
-    claim = next(c for c in optimism_claims(EXPERIMENT, {"one": found}) if c.identifier.endswith("stated-probability"))
+    claim = next(
+        c
+        for c in optimism_claims(EXPERIMENT, {"one": found})
+        if c.identifier.endswith("stated-probability")
+    )
     stated = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) for k in range(1, 7) if expected[k - 1]]
     assert float(claim.comparisons[0].estimate.mean) == pytest.approx(0.7 - np.mean(stated))
     assert by_world(found, "event").shape == (800, 6)
@@ -188,7 +219,9 @@ def test_only_informative_episodes_are_judged():
 
 def test_too_few_pseudo_episodes_are_named(monkeypatch):
     monkeypatch.setattr(experiment_module, "steps_for", lambda episodes, discount: 2)
-    with pytest.raises(InvalidInputError, match=r"episodes must begin within 2 steps; only \d of 6 did"):
+    with pytest.raises(
+        InvalidInputError, match=r"episodes must begin within 2 steps; only \d of 6 did"
+    ):
         execute(tiny().cases[0], 1, 0)
 
 

@@ -75,7 +75,9 @@ def made_without_digests(store):
     for path in store.directory.glob("runs/*.parquet"):
         table = pq.read_table(path)
         facts = json.loads(table.schema.metadata[b"brmdp"])
-        text = json.dumps({**{k: v for k, v in facts.items() if k not in ("code", "world")}, "format": 1})
+        text = json.dumps(
+            {**{k: v for k, v in facts.items() if k not in ("code", "world")}, "format": 1}
+        )
         table = table.replace_schema_metadata(None)
         seal = store_module._seal(store_module._content(table), text)
         pq.write_table(table.replace_schema_metadata({"brmdp": text, "sha256": seal}), path)
@@ -84,14 +86,16 @@ def made_without_digests(store):
     description.write_text(json.dumps({"format": 1, "experiment": content["experiment"]}))
 
 
-# --- worlds ----------------------------------------------------------------------------------------------------
+# --- worlds ---------------------------------------------------------------------------------------
 
 
 def test_an_environment_that_changed_between_two_runs_is_refused(tmp_path, monkeypatch):
     store = run_experiment(MOODY, tmp_path, workers=1)
     before = everything_in(tmp_path)
     monkeypatch.setattr(MoodyEnv, "pay", 2.0)
-    with pytest.raises(OtherOriginError, match="'any' made in another world: the digest of its tables was") as caught:
+    with pytest.raises(
+        OtherOriginError, match="'any' made in another world: the digest of its tables was"
+    ) as caught:
         run_experiment(replace(MOODY, runs=4), tmp_path, workers=1)
     assert short(store.origin.worlds["any"]) in str(caught.value)
     assert short(world_of(MOODY.cases[0])) in str(caught.value)
@@ -120,7 +124,8 @@ def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, m
             return future
 
     with pytest.raises(
-        OtherOriginError, match=r"run \d of any was refused by a worker.*environment 'tests/Moody-v0' is an"
+        OtherOriginError,
+        match=r"run \d of any was refused by a worker.*environment 'tests/Moody-v0' is an",
     ):
         run_experiment(MOODY, tmp_path, executor=Elsewhere())
     assert not list(tmp_path.glob("moody/runs/*"))
@@ -207,13 +212,17 @@ def test_what_stands_beside_an_environment_counts_too(tmp_path):
     assert len(digests) == 2
 
 
-@pytest.mark.parametrize("edit", [("1 - action", "action"), ("def slips", "\n\ndef slips"), ("class", "klass")])
+@pytest.mark.parametrize(
+    "edit", [("1 - action", "action"), ("def slips", "\n\ndef slips"), ("class", "klass")]
+)
 def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
     """What runs is the old one, and its file says something else."""
     path = tmp_path / "slippery_edited.py"
     with loaded(path, SLIPPERY) as module:
         path.write_text(SLIPPERY.replace(*edit))
-        with pytest.raises(OtherOriginError, match=r"slippery_edited\.py was edited after it was loaded.*Slippery"):
+        with pytest.raises(
+            OtherOriginError, match=r"slippery_edited\.py was edited after it was loaded.*Slippery"
+        ):
             digest_of(tables(), module.Slippery)
         path.write_text(SLIPPERY)
         assert digest_of(tables(), module.Slippery)
@@ -235,16 +244,20 @@ def test_members_of_any_kind_are_no_edits(tmp_path):
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
     assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world
-    assert world_of(drawn) != world_of(replace(drawn, environment_parameters={"n_states": 3, "n_actions": 3}))
+    assert world_of(drawn) != world_of(
+        replace(drawn, environment_parameters={"n_states": 3, "n_actions": 3})
+    )
     assert world_of(Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)) == ""
 
 
-# --- code ------------------------------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------------------
 
 
 def test_which_code_counts(tmp_path):
     package = tmp_path / "brmdp"
-    shutil.copytree(Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
     assert package_digests(package) == (CODE, ANALYSIS)
 
     def digests_after(place, change=lambda text: text + b"\n# another line\n"):
@@ -256,9 +269,27 @@ def test_which_code_counts(tmp_path):
         return found
 
     for place in (
-        *("_kernels/dirichlet.py", "planning/fixed_point.py", "posterior/gammas.py", "risk/measures.py", "pattern.py"),
-        *("mdp.py", "_streams.py", "envs/riverswim.py", "agents/agent.py", "simulation/loop.py", "theory/worlds.py"),
-        *("experiments/one_run.py", "experiments/streams.py", "experiments/lemmas.py", "continuous/fitted_q.py"),
+        *(
+            "_kernels/dirichlet.py",
+            "planning/fixed_point.py",
+            "posterior/gammas.py",
+            "risk/measures.py",
+            "pattern.py",
+        ),
+        *(
+            "mdp.py",
+            "_streams.py",
+            "envs/riverswim.py",
+            "agents/agent.py",
+            "simulation/loop.py",
+            "theory/worlds.py",
+        ),
+        *(
+            "experiments/one_run.py",
+            "experiments/streams.py",
+            "experiments/lemmas.py",
+            "continuous/fitted_q.py",
+        ),
     ):
         assert digests_after(place)[0] != CODE, place
         assert digests_after(place)[1] == ANALYSIS
@@ -327,7 +358,9 @@ def test_a_run_that_was_put_there_is_not_used(store, other_code, tmp_path):
 def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
     """A real one: another process, which imports a package with other rewards."""
     package = tmp_path / "elsewhere" / "brmdp"
-    shutil.copytree(Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
     with (package / "envs" / "riverswim.py").open("a") as stream:
         stream.write("\nSTAY_REWARD = 7.0\n")
 
@@ -371,9 +404,14 @@ def test_a_run_of_other_code_is_refused_when_it_arrives(format, tmp_path, monkey
 
     monkeypatch.setattr(runner_module, "compute", without_digests)
     if format == 1:
-        monkeypatch.setattr(store_module, "_facts", lambda text, source: {**true_facts(text, source), "code": ""})
+        monkeypatch.setattr(
+            store_module, "_facts", lambda text, source: {**true_facts(text, source), "code": ""}
+        )
     theirs = "unknown" if format == 1 else short(OTHER)
-    with pytest.raises(OtherOriginError, match=f"which a worker sent, was made by other code: its digest is {theirs}"):
+    with pytest.raises(
+        OtherOriginError,
+        match=f"which a worker sent, was made by other code: its digest is {theirs}",
+    ):
         run_experiment(TINY, tmp_path, workers=1)
     assert not list(tmp_path.glob("*/runs/*"))
 
@@ -384,7 +422,7 @@ def test_what_a_worker_sends_must_be_a_run(tmp_path, monkeypatch):
         run_experiment(TINY, tmp_path, workers=1)
 
 
-# --- older stores ----------------------------------------------------------------------------------------------
+# --- older stores ---------------------------------------------------------------------------------
 
 
 def test_a_store_without_digests_is_read_and_never_added_to(store, tmp_path, monkeypatch, capsys):
@@ -394,7 +432,9 @@ def test_a_store_without_digests_is_read_and_never_added_to(store, tmp_path, mon
     assert Store.at(store.directory).digest() == digest
     assert Store.at(store.directory).records("psrl").made_by == ((brmdp_version(), ""),)
     for insist in (False, True):
-        with pytest.raises(OtherOriginError, match=r"do not say what code and world made them \(format 1\)"):
+        with pytest.raises(
+            OtherOriginError, match=r"do not say what code and world made them \(format 1\)"
+        ):
             run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=insist)
     assert everything_in(tmp_path) == before
     assert cli.main(["status", str(tmp_path)]) == 0
@@ -415,7 +455,9 @@ def test_altered_digests_are_damage(store):
     path = store.path(CASE, 0)
     table = pq.read_table(path)
     facts = {**json.loads(table.schema.metadata[b"brmdp"]), "code": OTHER}
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"brmdp": json.dumps(facts)}), path)
+    pq.write_table(
+        table.replace_schema_metadata({**table.schema.metadata, b"brmdp": json.dumps(facts)}), path
+    )
     with pytest.raises(CorruptFileError, match="does not match its digest"):
         decode(path.read_bytes(), CASE, TINY.seed, 0, path)
 
@@ -441,7 +483,7 @@ def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsy
     assert f"made by code {short(CODE)} (now {short(OTHER)})" in capsys.readouterr().out
 
 
-# --- tables ----------------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

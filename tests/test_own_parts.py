@@ -1,4 +1,7 @@
-"""Beliefs and risk measures of one's own: planned honestly, checked at the boundary, or refused by name."""
+"""Beliefs and risk measures of one's own.
+
+Planned honestly, checked at the boundary, or refused by name.
+"""
 
 import re
 
@@ -21,11 +24,14 @@ def plan_of(belief, risk, **options):
     return brmdp.plan(belief, CASE.rewards, CASE.discount, risk=risk, **options)
 
 
-# --- beliefs: quantiles from draws ------------------------------------------------------------------------------------
+# --- beliefs: quantiles from draws ----------------------------------------------------------------
 
 
 def empirical(draws, levels, lower_tail):
-    """Oracle: order statistic ⌈nα⌉ of sorted draws, or the mean of the lowest nα of them, the last in part."""
+    """Oracle: order statistic ⌈nα⌉ of sorted draws, or the mean of the lowest nα of them.
+
+    The last in part.
+    """
 
     def risk(pair, targets):
         begin, end = CASE.belief.pattern.indptr[pair : pair + 2]
@@ -34,7 +40,9 @@ def empirical(draws, levels, lower_tail):
         if not lower_tail:
             return values[int(np.ceil(wanted - 1e-9)) - 1]
         whole = int(wanted)
-        return (values[:whole].sum() + (wanted - whole) * values[min(whole, len(values) - 1)]) / wanted
+        return (
+            values[:whole].sum() + (wanted - whole) * values[min(whole, len(values) - 1)]
+        ) / wanted
 
     return risk
 
@@ -49,7 +57,9 @@ def test_a_belief_that_offers_draws_is_planned_from_draws(measure, lower_tail, l
     assert exact.status == "converged"
     assert "sampled" not in repr(exact)
     apart = np.abs(mean.values - exact.values).max()
-    assert np.abs(got.values - exact.values).max() < 0.1 * apart, "near the truth, far from the mean"
+    assert np.abs(got.values - exact.values).max() < 0.1 * apart, (
+        "near the truth, far from the mean"
+    )
     # the fixed point of the same draws, sorted by hand
     draws = Jittered(PHI).sample_entries(DRAWS, np.random.default_rng(DRAW_SEED))
     risk = empirical(draws, level, lower_tail)
@@ -83,18 +93,23 @@ def test_only_a_belief_without_doubt_falls_back_on_the_mean():
     class Silent(Jittered):
         sample_entries = None
 
-    with pytest.raises(INVALID, match=r"method sample_entries\(\) to be planned from draws; Silent has none"):
+    with pytest.raises(
+        INVALID, match=r"method sample_entries\(\) to be planned from draws; Silent has none"
+    ):
         plan_of(Silent(PHI), brmdp.Quantile(0.1))
     assert plan_of(Silent(PHI), brmdp.Mean()).status == "converged"
 
 
 def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
     problem = (CASE.rewards, CASE.discount, 0.9)
-    with pytest.raises(INVALID, match="exact quantiles for a certificate; a Jittered offers only draws"):
+    with pytest.raises(
+        INVALID, match="exact quantiles for a certificate; a Jittered offers only draws"
+    ):
         brmdp.certify(Jittered(PHI), *problem)
     for kind in (Boastful, Sure):
         with pytest.raises(
-            brmdp.ContradictionError, match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow"
+            brmdp.ContradictionError,
+            match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow",
         ):
             brmdp.certify(kind(PHI), *problem, rng=1)
         assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
@@ -108,7 +123,10 @@ def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
 def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
-    """V = 1/(1 − γp) at state 0 and 0 at state 1, p prescribed draw by draw: exactly ``held`` of 200 draws hold."""
+    """V = 1/(1 − γp) at state 0 and 0 at state 1, p prescribed draw by draw.
+
+    Exactly ``held`` of 200 draws hold.
+    """
     law = stats.binom(200, confidence)
     least = int(np.flatnonzero(law.cdf(np.arange(201)) >= 1e-6)[0])
 
@@ -150,7 +168,10 @@ def test_what_a_belief_returns_is_checked(method, change, message):
     setattr(Poor, method, poor)
     risks = [brmdp.Mean()] if method == "mean_entries" else [brmdp.Quantile(0.1), brmdp.CVaR(0.1)]
     if method == "sample_entries":
-        risks += [brmdp.PosteriorSample(rng=1), brmdp.Quantile(0.1, brmdp.MonteCarlo(samples=5, rng=1))]
+        risks += [
+            brmdp.PosteriorSample(rng=1),
+            brmdp.Quantile(0.1, brmdp.MonteCarlo(samples=5, rng=1)),
+        ]
     for risk in risks:
         with pytest.raises(INVALID, match=rf"Poor.{method} .*{message}"):
             plan_of(Poor(PHI), risk)
@@ -177,19 +198,27 @@ def test_concentrations_and_patterns_of_ones_own_are_checked():
             plan_of(kind(PHI), brmdp.Quantile(0.1))
 
 
-# --- beliefs in agents ------------------------------------------------------------------------------------------------
+# --- beliefs in agents ----------------------------------------------------------------------------
 
 
 def agent_of(belief):
     return brmdp.Agent(
-        belief, CASE.rewards, CASE.discount, risk=brmdp.Mean(), restart=agents.EveryStep(), ties="lowest", rng=0
+        belief,
+        CASE.rewards,
+        CASE.discount,
+        risk=brmdp.Mean(),
+        restart=agents.EveryStep(),
+        ties="lowest",
+        rng=0,
     )
 
 
 def test_an_agent_with_a_belief_of_ones_own_is_saved_or_names_the_method(tmp_path):
     agent = agent_of(Jittered(PHI))
     agent.observe(0, agent.act(0), 1)
-    with pytest.raises(INVALID, match=r"a Jittered cannot be saved: .* missing: arrays, from_arrays"):
+    with pytest.raises(
+        INVALID, match=r"a Jittered cannot be saved: .* missing: arrays, from_arrays"
+    ):
         agent.save(tmp_path / "agent.npz")
     assert not list(tmp_path.iterdir())
     agent = agent_of(Storable(PHI))
@@ -225,7 +254,12 @@ class Forgetful(brmdp.DirichletPosterior):
 
 def test_an_agent_keeps_a_subclass_of_the_librarys_belief(tmp_path):
     agent = brmdp.Agent(
-        Forgetful(np.ones((3, 2, 3))), np.eye(3)[:, :2], 0.9, risk=brmdp.Mean(), restart=brmdp.agents.EveryStep(), rng=0
+        Forgetful(np.ones((3, 2, 3))),
+        np.eye(3)[:, :2],
+        0.9,
+        risk=brmdp.Mean(),
+        restart=brmdp.agents.EveryStep(),
+        rng=0,
     )
     for _ in range(10):
         agent.observe(0, agent.act(0), 1)
@@ -239,7 +273,9 @@ def test_an_agent_keeps_a_subclass_of_the_librarys_belief(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "belief", [disturbance(14).belief, scenarios(15).belief], ids=lambda belief: type(belief).__name__
+    "belief",
+    [disturbance(14).belief, scenarios(15).belief],
+    ids=lambda belief: type(belief).__name__,
 )
 def test_a_copy_of_a_subclass_is_one(belief):
     named = type("Named", (type(belief),), {})
@@ -250,17 +286,28 @@ def test_a_copy_of_a_subclass_is_one(belief):
     assert twin.name == "mine"
 
 
-# --- measures ---------------------------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 def test_a_sound_measure_of_ones_own_is_planned_like_the_librarys():
-    for inner in (brmdp.Quantile(0.2), brmdp.CVaR(0.3), brmdp.Mean(), brmdp.Quantile(0.2, "saddlepoint")):
+    for inner in (
+        brmdp.Quantile(0.2),
+        brmdp.CVaR(0.3),
+        brmdp.Mean(),
+        brmdp.Quantile(0.2, "saddlepoint"),
+    ):
         own, plain = CASE.plan(Altered(inner)), CASE.plan(inner)
         np.testing.assert_array_equal(own.values, plain.values)
-        assert (own.status, own.error_bound, own.basis) == (plain.status, plain.error_bound, plain.basis)
+        assert (own.status, own.error_bound, own.basis) == (
+            plain.status,
+            plain.error_bound,
+            plain.basis,
+        )
         np.testing.assert_allclose(own.kernel(), plain.kernel(), rtol=0, atol=1e-9)
     shifted = Altered(evaluate=lambda bound: lambda w, pairs, out: _shift(bound, w, pairs, out))
-    np.testing.assert_allclose(CASE.plan(shifted).values, CASE.plan(brmdp.Quantile(0.2)).values - 5.0, atol=1e-7)
+    np.testing.assert_allclose(
+        CASE.plan(shifted).values, CASE.plan(brmdp.Quantile(0.2)).values - 5.0, atol=1e-7
+    )
 
 
 def _shift(bound, targets, pairs, out):
@@ -274,7 +321,10 @@ def _shift(bound, targets, pairs, out):
 @pytest.mark.parametrize("weight", [4.0, 1.0, -4.0])
 @pytest.mark.parametrize("honest", [True, False])
 def test_mean_and_deviations_have_no_error_bound(method, weight, honest):
-    """Not monotone, so several fixed points: nothing may say converged, whether or not its rows show it."""
+    """Not monotone, so several fixed points.
+
+    Nothing may say converged, whether or not its rows show it.
+    """
     with pytest.raises(brmdp.RiskMeasureError, match="MeanPlus"):
         CASE.plan(MeanPlus(weight, honest), method=method, tolerance=1e-4, max_iterations=300)
 
@@ -308,21 +358,42 @@ def nothing(out, pairs):
 
 
 BAD_MEASURES = {
-    "rows too short": ({"rows": rows_changed(lambda r: r[:-1])}, "rows must hold one number per possible transition"),
-    "rows too long": ({"rows": rows_changed(lambda r: np.append(r, 0.0))}, "rows must hold one number"),
+    "rows too short": (
+        {"rows": rows_changed(lambda r: r[:-1])},
+        "rows must hold one number per possible transition",
+    ),
+    "rows too long": (
+        {"rows": rows_changed(lambda r: np.append(r, 0.0))},
+        "rows must hold one number",
+    ),
     "rows as a matrix": ({"rows": rows_changed(lambda r: r[:, None])}, "rows must hold one number"),
     "rows as a list": ({"rows": rows_changed(list)}, "rows must be an array"),
-    "rows complex": ({"rows": rows_changed(lambda r: r * 1j)}, "rows must be an array of real numbers"),
+    "rows complex": (
+        {"rows": rows_changed(lambda r: r * 1j)},
+        "rows must be an array of real numbers",
+    ),
     "rows not finite": ({"rows": rows_changed(lambda r: r * np.inf)}, "rows must be finite"),
     "rows negative": ({"rows": rows_changed(lambda r: 2 * r - 0.25)}, "rows must not be negative"),
     "rows too heavy": ({"rows": rows_changed(lambda r: 1.01 * r)}, "rows must sum to one"),
-    "fixed too short": ({"fixed_entries": lambda b: lambda: np.ones(3)}, "fixed_entries must hold one number"),
-    "fixed too light": ({"fixed_entries": lambda b: lambda: np.full(48, 0.2)}, "fixed_entries must sum to one"),
-    "values elsewhere": ({"evaluate": evaluate_changed(scribble)}, "write only the pairs asked for"),
+    "fixed too short": (
+        {"fixed_entries": lambda b: lambda: np.ones(3)},
+        "fixed_entries must hold one number",
+    ),
+    "fixed too light": (
+        {"fixed_entries": lambda b: lambda: np.full(48, 0.2)},
+        "fixed_entries must sum to one",
+    ),
+    "values elsewhere": (
+        {"evaluate": evaluate_changed(scribble)},
+        "write only the pairs asked for",
+    ),
     "values missing": ({"evaluate": evaluate_changed(set_nan)}, "finite value for every pair"),
     "error negative": ({"evaluate": evaluate_changed(nothing, -1e-9)}, "error bound, not negative"),
     "error not a number": ({"evaluate": evaluate_changed(nothing, np.nan)}, "finite error bound"),
-    "error of another kind": ({"evaluate": evaluate_changed(nothing, "small")}, "error bound, a number"),
+    "error of another kind": (
+        {"evaluate": evaluate_changed(nothing, "small")},
+        "error bound, a number",
+    ),
     "endless approximations": ({"approximation": lambda b: lambda: b}, "must come to an end"),
     "basis unknown": ({"basis": "certain"}, "basis of Altered must be one of"),
     "evaluate missing": ({"without": ("evaluate",)}, r"lacks evaluate\(\)"),
@@ -336,7 +407,9 @@ def test_what_a_measure_returns_is_checked(name):
     changes, message = BAD_MEASURES[name]
     inner = SelfApproximating() if name == "endless approximations" else Altered(**changes)
     message = message.replace("Altered", type(inner).__name__)
-    for method in ("newton",) if name == "endless approximations" else ("newton", "value-iteration"):
+    for method in (
+        ("newton",) if name == "endless approximations" else ("newton", "value-iteration")
+    ):
         with pytest.raises(brmdp.RiskMeasureError, match=message):
             # a policy leaves pairs alone that a plan would ask for
             CASE.evaluate([0, 1, 2, 0], inner, method=method, max_iterations=300, tolerance=1e-6)
@@ -354,7 +427,9 @@ def test_bind_that_returns_nothing_useful():
         def bind(self, belief):
             return None
 
-    with pytest.raises(brmdp.RiskMeasureError, match=re.escape("Empty.bind must return an object with evaluate()")):
+    with pytest.raises(
+        brmdp.RiskMeasureError, match=re.escape("Empty.bind must return an object with evaluate()")
+    ):
         CASE.plan(Empty())
     with pytest.raises(brmdp.RiskMeasureError, match=r"Empty\.bind"):
         CASE.backup(Empty(), np.zeros(4))
@@ -388,9 +463,13 @@ def test_a_measure_cannot_change_what_it_is_shown():
 
 
 def test_translation_is_probed():
-    """q(w) = 1.05·mean is monotone, and expands by 1.05: with γ = 0.8 it would still converge, to a wrong bound."""
+    """q(w) = 1.05·mean is monotone, and expands by 1.05.
+
+    With γ = 0.8 it would still converge, to a wrong bound.
+    """
     stretched = Altered(
-        brmdp.Mean(), evaluate=evaluate_changed(lambda out, pairs: out.__setitem__(pairs, 1.05 * out[pairs]))
+        brmdp.Mean(),
+        evaluate=evaluate_changed(lambda out, pairs: out.__setitem__(pairs, 1.05 * out[pairs])),
     )
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by"):
         CASE.plan(stretched)
@@ -407,12 +486,17 @@ class Careless(brmdp.MonteCarlo):
 
 
 def test_a_method_of_ones_own_is_checked_inside_the_librarys_measure():
-    with pytest.raises(brmdp.RiskMeasureError, match=r"Careless\.rows must hold one number per possible transition"):
+    with pytest.raises(
+        brmdp.RiskMeasureError, match=r"Careless\.rows must hold one number per possible transition"
+    ):
         CASE.plan(brmdp.Quantile(0.2, method=Careless(samples=50, rng=0)))
 
 
 def seesaw(reach):
-    """The mean, and three times the difference of two targets, up to ``reach``: no contraction, though its rows look fine."""
+    """The mean, and three times the difference of two targets, up to ``reach``.
+
+    No contraction, though its rows look fine.
+    """
 
     def leaning(bound):
         def evaluate(targets, pairs, out):
@@ -489,11 +573,26 @@ class Scenarios(brmdp.ScenarioPosterior):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"entries_now": lambda e: 1.2 * e}, r"Scenarios\.scenario_entries must sum to one over s'; got 1\.2"),
-        ({"entries_now": lambda e: 1.5 * e - 0.25}, r"Scenarios\.scenario_entries must not be negative"),
-        ({"entries_now": lambda e: np.full((1, 1), np.nan)}, r"Scenarios\.scenario_entries must be finite"),
-        ({"entries_now": lambda e: e[:, :-1]}, r"Scenarios\.scenario_entries must have shape \(2, 48\); got \(2, 47\)"),
-        ({"weights_now": lambda w: w[:1] * 2}, r"Scenarios\.scenario_entries must have shape \(1, 48\); got \(2, 48\)"),
+        (
+            {"entries_now": lambda e: 1.2 * e},
+            r"Scenarios\.scenario_entries must sum to one over s'; got 1\.2",
+        ),
+        (
+            {"entries_now": lambda e: 1.5 * e - 0.25},
+            r"Scenarios\.scenario_entries must not be negative",
+        ),
+        (
+            {"entries_now": lambda e: np.full((1, 1), np.nan)},
+            r"Scenarios\.scenario_entries must be finite",
+        ),
+        (
+            {"entries_now": lambda e: e[:, :-1]},
+            r"Scenarios\.scenario_entries must have shape \(2, 48\); got \(2, 47\)",
+        ),
+        (
+            {"weights_now": lambda w: w[:1] * 2},
+            r"Scenarios\.scenario_entries must have shape \(1, 48\); got \(2, 48\)",
+        ),
         ({"weights_now": lambda w: w / 2}, "weights must sum to one; got 0.5"),
         ({"weights_now": lambda w: w - [1, -1]}, "weights must not be negative"),
     ],
@@ -503,12 +602,16 @@ def test_scenarios_of_a_subclass_are_checked_before_compiled_loops_read_them(cha
     kernels = brmdp.DirichletPosterior(PHI).sample(2, rng=0)
     belief = Scenarios(kernels, [0.5, 0.5])
     plain = brmdp.ScenarioPosterior(kernels, [0.5, 0.5])
-    np.testing.assert_allclose(plan_of(belief, risk).values, plan_of(plain, risk).values, rtol=1e-12)
+    np.testing.assert_allclose(
+        plan_of(belief, risk).values, plan_of(plain, risk).values, rtol=1e-12
+    )
     vars(belief).update(change)
     with pytest.raises(INVALID, match=message):
         plan_of(belief, risk)
     with pytest.raises(INVALID, match=message):
-        brmdp.theory.downside_exposure(belief, CASE.rewards, CASE.discount, np.zeros(4, dtype=int), 0.5)
+        brmdp.theory.downside_exposure(
+            belief, CASE.rewards, CASE.discount, np.zeros(4, dtype=int), 0.5
+        )
 
 
 @pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 2, 48 - 3, -1])
@@ -536,7 +639,10 @@ def test_a_state_of_huge_value_hides_no_contradiction(penalty):
     concentration[0, 0, :2] = 1.0, 50.0
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
     rewards = np.array([[0.0], [1.0], [penalty]])
-    assert brmdp.certify(brmdp.DirichletPosterior(concentration), rewards, 0.9, 0.9, rng=0).coverage > 0.87
+    assert (
+        brmdp.certify(brmdp.DirichletPosterior(concentration), rewards, 0.9, 0.9, rng=0).coverage
+        > 0.87
+    )
     with pytest.raises(brmdp.ContradictionError):
         brmdp.certify(Liar(concentration), rewards, 0.9, 0.9, rng=0)
 
@@ -548,12 +654,17 @@ def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
     """All draws of a known kernel are that kernel: each meets the bound up to rounding."""
     ring = np.roll(np.eye(n), 1, axis=1)[:, None]
     rewards = offset + np.random.default_rng(0).normal(size=(n, 1))
-    certificate = brmdp.certify(brmdp.DirichletPosterior(ring), rewards, discount, 0.9, rng=0, coverage_samples=100)
+    certificate = brmdp.certify(
+        brmdp.DirichletPosterior(ring), rewards, discount, 0.9, rng=0, coverage_samples=100
+    )
     assert certificate.coverage == 1.0
 
 
 class Signed:
-    """q = c·w in every row, with a negative weight that no half of the successors shows; its rows are feigned."""
+    """q = c·w in every row, with a negative weight that no half of the successors shows.
+
+    Its rows are feigned.
+    """
 
     weights = np.array([-0.2, 0.5, 0.4, 0.3])
 
@@ -584,4 +695,6 @@ def test_no_linear_measure_with_a_negative_weight_passes(place):
     measure = Signed()
     measure.weights = np.roll(measure.weights, place)
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by 0 to"):
-        plan_of(brmdp.DirichletPosterior(PHI), measure, method="value-iteration", raise_on_failure=False)
+        plan_of(
+            brmdp.DirichletPosterior(PHI), measure, method="value-iteration", raise_on_failure=False
+        )

@@ -1,4 +1,7 @@
-"""Every Python block of README and of the pages runs as written, each page in a process of its own; links lead somewhere."""
+"""Every Python block of README and of the pages runs as written.
+
+Each page in a process of its own; links lead somewhere.
+"""
 
 import re
 import subprocess
@@ -18,8 +21,12 @@ def test_what_a_page_links_to_is_there(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
+)
 def test_blocks_run(page, tmp_path):
     program = "\n".join(BLOCK.findall(page.read_text()))
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,7 @@
-"""One solver for every measure: Newton and value iteration agree with each other and with plain loops."""
+"""One solver for every measure.
+
+Newton and value iteration agree with each other and with plain loops.
+"""
 
 import dataclasses
 
@@ -10,7 +13,18 @@ import brmdp
 from brmdp.planning import bellman, fixed_point
 from brmdp.planning.bellman import DENSE_STATES
 from oracles import planning
-from problems import MEASURES, RANDOM, WORLDS, Problem, known, level_array, measure, problem, random_kernel, solved
+from problems import (
+    MEASURES,
+    RANDOM,
+    WORLDS,
+    Problem,
+    known,
+    level_array,
+    measure,
+    problem,
+    random_kernel,
+    solved,
+)
 
 KINDS = [f"{kind}-{seed}" for kind in RANDOM for seed in (1, 2, 3)]
 METHODS = ("newton", "value-iteration")
@@ -25,14 +39,16 @@ def policy_values(kernel, rewards, discount, policy):
     return np.linalg.solve(np.eye(len(states)) - discount * rows, expected)
 
 
-# --- agreement --------------------------------------------------------------------------------------------------------
+# --- agreement ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
 @pytest.mark.parametrize("name", MEASURES)
 def test_newton_and_value_iteration_agree(kind, name):
     case = problem(kind)
-    newton, sweeps = (case.plan(measure(name, case.shape), tolerance=TIGHT, method=method) for method in METHODS)
+    newton, sweeps = (
+        case.plan(measure(name, case.shape), tolerance=TIGHT, method=method) for method in METHODS
+    )
     for got in (newton, sweeps):
         assert got.status == solved(name)
         assert got.error_bound <= TIGHT
@@ -69,13 +85,19 @@ def test_warm_start_gives_the_same_fixed_point(kind, name):
         warm = case.plan(measure(name, case.shape), tolerance=TIGHT, initial=initial)
         assert np.abs(warm.values - cold.values).max() <= warm.error_bound + cold.error_bound
         np.testing.assert_array_equal(initial.values if initial is cold else initial, kept)
-    assert case.plan(measure(name, case.shape), tolerance=TIGHT, initial=cold).iterations <= cold.iterations
+    assert (
+        case.plan(measure(name, case.shape), tolerance=TIGHT, initial=cold).iterations
+        <= cold.iterations
+    )
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "riverswim"])
 @pytest.mark.parametrize("name", MEASURES)
 def test_the_kernel_solves_the_evaluation_equation(kind, name):
-    """V = c + γP̂V for the risk-adjusted kernel, with c = q − γP̂V: exactly so where the measure is w·row."""
+    """V = c + γP̂V for the risk-adjusted kernel, with c = q − γP̂V.
+
+    Exactly so where the measure is w·row.
+    """
     case = problem(kind)
     got = case.plan(measure(name, case.shape), tolerance=1e-11 if "cvar" not in name else TIGHT)
     kernel = got.kernel()
@@ -84,7 +106,9 @@ def test_the_kernel_solves_the_evaluation_equation(kind, name):
     np.testing.assert_allclose(kernel.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_array_equal(got.kernel("csr").toarray(), kernel)
     states = np.arange(case.n_states)
-    rows = brmdp.backup(case.belief, case.rewards, case.discount, got.values, risk=measure(name, case.shape)).kernel
+    rows = brmdp.backup(
+        case.belief, case.rewards, case.discount, got.values, risk=measure(name, case.shape)
+    ).kernel
     np.testing.assert_allclose(kernel, rows[states, got.policy], atol=1e-7)
     expected = np.einsum("st,st->s", kernel, case.rewards[states, got.policy])
     solved = np.linalg.solve(np.eye(case.n_states) - case.discount * kernel, expected)
@@ -92,7 +116,7 @@ def test_the_kernel_solves_the_evaluation_equation(kind, name):
     np.testing.assert_allclose(solved, got.values, atol=1e-7)
 
 
-# --- the risk-neutral problem -----------------------------------------------------------------------------------------
+# --- the risk-neutral problem ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -103,13 +127,19 @@ def test_solve_against_the_oracle(seed, method):
     kernel = case.belief.kernel()
     wanted = planning.value_iteration(planning.mean_risk(kernel), case.rewards, case.discount)
     np.testing.assert_allclose(got.values, wanted, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(policy_values(kernel, case.rewards, 0.8, got.policy), wanted, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        policy_values(kernel, case.rewards, 0.8, got.policy), wanted, rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("risk", [None, 0.7, 0.9])
 def test_solve_the_papers_worlds(risk):
     for mdp, kernel, rewards in (
-        (brmdp.envs.frozenlake(risk), planning.frozenlake_kernel(risk), planning.frozenlake_rewards()),
+        (
+            brmdp.envs.frozenlake(risk),
+            planning.frozenlake_kernel(risk),
+            planning.frozenlake_rewards(),
+        ),
         (brmdp.envs.riverswim(6), planning.riverswim_kernel(6), planning.riverswim_rewards(6)),
     ):
         wanted = planning.value_iteration(planning.mean_risk(kernel), rewards, mdp.discount, 1e-12)
@@ -149,7 +179,12 @@ def test_rewards_in_every_form():
     full = np.repeat(simple[:, :, None], case.n_states, axis=2)
     plans = [
         brmdp.plan(case.belief, rewards, 0.8, risk=brmdp.Quantile(0.2), tolerance=1e-10).values
-        for rewards in (simple, full, sparse.csr_array(full.reshape(-1, case.n_states)), full.astype(np.float32))
+        for rewards in (
+            simple,
+            full,
+            sparse.csr_array(full.reshape(-1, case.n_states)),
+            full.astype(np.float32),
+        )
     ]
     for other in plans[1:3]:
         np.testing.assert_allclose(other, plans[0], rtol=0, atol=1e-12)
@@ -188,7 +223,7 @@ def test_a_known_mdp_leaves_a_sparse_argument_alone():
     np.testing.assert_array_equal(brmdp.solve(other).values, before)
 
 
-# --- special sizes ----------------------------------------------------------------------------------------------------
+# --- special sizes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -205,7 +240,14 @@ def test_discount_zero_is_one_backup(name, method):
 @pytest.mark.parametrize("name", MEASURES)
 def test_one_state(name, method):
     belief = brmdp.DirichletPosterior(np.array([[[2.0], [0.5]]]))
-    got = brmdp.plan(belief, np.array([[1.0, 3.0]]), 0.9, risk=measure(name, (1, 2)), method=method, tolerance=1e-9)
+    got = brmdp.plan(
+        belief,
+        np.array([[1.0, 3.0]]),
+        0.9,
+        risk=measure(name, (1, 2)),
+        method=method,
+        tolerance=1e-9,
+    )
     np.testing.assert_allclose(got.values, [30.0], rtol=0, atol=1e-8)
     assert got.policy.tolist() == [1]
     np.testing.assert_array_equal(got.kernel(), [[1.0]])
@@ -219,7 +261,9 @@ def test_one_action_is_an_evaluation(name, method):
     rewards = rng.normal(size=(4, 1, 4))
     risk = (measure(name, (4, 1)) for _ in range(2))
     got = brmdp.plan(belief, rewards, 0.8, risk=next(risk), method=method)
-    own = brmdp.evaluate_policy(belief, rewards, 0.8, np.zeros(4, dtype=int), risk=next(risk), method=method)
+    own = brmdp.evaluate_policy(
+        belief, rewards, 0.8, np.zeros(4, dtype=int), risk=next(risk), method=method
+    )
     np.testing.assert_allclose(got.values, own.values, rtol=0, atol=2e-8)
     assert not got.tied.any()
 
@@ -236,11 +280,13 @@ def test_discount_near_one():
     case = problem("dense-1")
     got = brmdp.plan(case.belief, case.rewards, 0.9999, risk=brmdp.Quantile(0.2), tolerance=1e-6)
     assert got.status == "converged"
-    q_values = brmdp.backup(case.belief, case.rewards, 0.9999, got.values, risk=brmdp.Quantile(0.2)).q_values
+    q_values = brmdp.backup(
+        case.belief, case.rewards, 0.9999, got.values, risk=brmdp.Quantile(0.2)
+    ).q_values
     assert np.abs(q_values.max(axis=1) - got.values).max() <= 1e-6
 
 
-# --- large sparse problems --------------------------------------------------------------------------------------------
+# --- large sparse problems ------------------------------------------------------------------------
 
 
 def large(n_states=900, n_actions=2, width=4, seed=0):
@@ -248,7 +294,9 @@ def large(n_states=900, n_actions=2, width=4, seed=0):
     n_pairs = n_states * n_actions
     columns = np.stack([rng.choice(n_states, width, replace=False) for _ in range(n_pairs)])
     pointers = np.arange(n_pairs + 1) * width
-    phi = sparse.csr_array((rng.uniform(0.5, 5, n_pairs * width), columns.ravel(), pointers), (n_pairs, n_states))
+    phi = sparse.csr_array(
+        (rng.uniform(0.5, 5, n_pairs * width), columns.ravel(), pointers), (n_pairs, n_states)
+    )
     return brmdp.DirichletPosterior(phi), rng.normal(size=(n_states, n_actions))
 
 
@@ -260,12 +308,18 @@ def test_beyond_dense_elimination(name):
     levels = measure(name, rewards.shape)
     tolerance = 1e-6
     newton = brmdp.plan(belief, rewards, 0.8, risk=levels, tolerance=tolerance)
-    sweeps = brmdp.plan(belief, rewards, 0.8, risk=levels, tolerance=tolerance, method="value-iteration")
+    sweeps = brmdp.plan(
+        belief, rewards, 0.8, risk=levels, tolerance=tolerance, method="value-iteration"
+    )
     assert newton.status == sweeps.status == "converged"
     assert np.abs(newton.values - sweeps.values).max() <= newton.error_bound + sweeps.error_bound
     assert newton.iterations < sweeps.iterations / 3
-    own = brmdp.evaluate_policy(belief, rewards, 0.8, newton.policy, risk=levels, tolerance=tolerance)
-    assert (newton.values - own.values).max() <= newton.policy_gap + newton.error_bound + own.error_bound
+    own = brmdp.evaluate_policy(
+        belief, rewards, 0.8, newton.policy, risk=levels, tolerance=tolerance
+    )
+    assert (
+        newton.values - own.values
+    ).max() <= newton.policy_gap + newton.error_bound + own.error_bound
     assert newton.kernel("csr").shape == (900, 900)
     np.testing.assert_allclose(newton.kernel("csr").sum(axis=1), 1.0, atol=1e-12)
 
@@ -283,7 +337,10 @@ def test_large_risk_neutral_against_plain_value_iteration():
 
 
 def test_iterative_path_of_a_slowly_mixing_chain():
-    """A deterministic ring with one reward: value spreads one state per sweep, which is hard for Krylov methods."""
+    """A deterministic ring with one reward.
+
+    Value spreads one state per sweep, which is hard for Krylov methods.
+    """
     n = 700
     columns = np.stack([(np.arange(n) + 1) % n, np.arange(n)], axis=1).ravel()
     kernel = sparse.csr_array((np.ones(2 * n), columns, np.arange(2 * n + 1)), (2 * n, n))
@@ -295,11 +352,14 @@ def test_iterative_path_of_a_slowly_mixing_chain():
     assert got.status == "converged"
 
 
-# --- long chains ------------------------------------------------------------------------------------------------------
+# --- long chains ----------------------------------------------------------------------------------
 
 
 def chain(n, order=None, left=0.005):
-    """Left is certain and pays at the left end; right moves on or stays, and pays 1 at the right end."""
+    """Left is certain and pays at the left end.
+
+    Right moves on or stays, and pays 1 at the right end.
+    """
     states = np.arange(n)
     forward = np.minimum(states + 1, n - 1)
     kernel, rewards = np.zeros((n, 2, n)), np.zeros((n, 2, n))
@@ -333,9 +393,15 @@ def assert_mean_optimum(kernel, rewards, discount, got):
 @pytest.mark.parametrize("discount", [0.999, 0.99999])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_long_chain_needs_few_sweeps(n, discount, shuffled):
-    """Plain policy iteration moves the border between the actions by one state; before, this took thousands."""
+    """Plain policy iteration moves the border between the actions by one state.
+
+    Before, this took thousands.
+    """
     kernel, rewards = chain(n, np.random.default_rng(1).permutation(n) if shuffled else None)
-    got = brmdp.solve(brmdp.TabularMDP(as_rows(kernel), as_rows(rewards), discount), tolerance=1e-9 / (1 - discount))
+    got = brmdp.solve(
+        brmdp.TabularMDP(as_rows(kernel), as_rows(rewards), discount),
+        tolerance=1e-9 / (1 - discount),
+    )
     assert got.iterations <= 60
     assert_mean_optimum(kernel, rewards, discount, got)
 
@@ -343,14 +409,28 @@ def test_a_long_chain_needs_few_sweeps(n, discount, shuffled):
 @pytest.mark.parametrize("n", [300, 900])
 @pytest.mark.parametrize("discount", [0.999, 0.9999])
 def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
-    """With two successors the quantile is a Beta quantile: the values are a fixed point by SciPy too."""
+    """With two successors the quantile is a Beta quantile.
+
+    The values are a fixed point by SciPy too.
+    """
     kernel, rewards = chain(n, left=0.95)
     tolerance = 1e-9 / (1 - discount)
-    got = brmdp.plan(chain_belief(kernel), as_rows(rewards), discount, risk=brmdp.Quantile(0.1), tolerance=tolerance)
+    got = brmdp.plan(
+        chain_belief(kernel),
+        as_rows(rewards),
+        discount,
+        risk=brmdp.Quantile(0.1),
+        tolerance=tolerance,
+    )
     assert got.iterations <= 30
-    stay, move = rewards[np.arange(n), 1, np.arange(n)] + discount * got.values, discount * np.append(got.values[1:], 0)
+    stay, move = (
+        rewards[np.arange(n), 1, np.arange(n)] + discount * got.values,
+        discount * np.append(got.values[1:], 0),
+    )
     stay[-1], move[-1] = 1.0 + discount * got.values[-1], -np.inf
-    high = stats.beta.ppf(0.1, 9.0, 13.0)  # share of the better of the two: to move, 1 + 20 · 0.4 against 1 + 20 · 0.6
+    high = stats.beta.ppf(
+        0.1, 9.0, 13.0
+    )  # share of the better of the two: to move, 1 + 20 · 0.4 against 1 + 20 · 0.6
     low = stats.beta.ppf(0.1, 13.0, 9.0)
     with np.errstate(invalid="ignore"):
         right = np.where(move > stay, stay + high * (move - stay), move + low * (stay - move))
@@ -365,7 +445,9 @@ def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
 def test_a_policy_of_a_long_chain_is_evaluated_in_few_sweeps():
     kernel, rewards = chain(900)
     belief, policy = chain_belief(kernel), np.ones(900, dtype=int)
-    got = brmdp.evaluate_policy(belief, as_rows(rewards), 0.999, policy, risk=brmdp.Quantile(0.1), tolerance=1e-6)
+    got = brmdp.evaluate_policy(
+        belief, as_rows(rewards), 0.999, policy, risk=brmdp.Quantile(0.1), tolerance=1e-6
+    )
     assert got.iterations <= 30
     share = stats.beta.ppf(0.1, 9.0, 13.0)
     wanted = 1000 * (0.999 * share / (1 - 0.999 * (1 - share))) ** np.arange(900)[::-1]
@@ -382,7 +464,10 @@ def test_a_long_chain_where_no_band_is_narrow_enough(monkeypatch, entries):
 
 
 class Misleading:
-    """A quantile whose rows point to the worst successor for Newton: valid, and of no use at all."""
+    """A quantile whose rows point to the worst successor for Newton.
+
+    Valid, and of no use at all.
+    """
 
     def __init__(self, alpha):
         self.inner = brmdp.Quantile(alpha)
@@ -409,7 +494,10 @@ class Misleading:
 @pytest.mark.parametrize("patience", [0, fixed_point.PATIENCE])
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_steps_cannot_cycle(monkeypatch, patience, seed):
-    """Neither convex nor concave, or with rows that mislead: a logarithmic number of excursions delays value iteration."""
+    """Neither convex nor concave, or with rows that mislead.
+
+    A logarithmic number of excursions delays value iteration.
+    """
     monkeypatch.setattr(fixed_point, "PATIENCE", patience)
     rng = np.random.default_rng(seed)
     kernels = rng.dirichlet(np.full(5, 0.2), (6, 5, 3))
@@ -423,7 +511,9 @@ def test_wide_steps_cannot_cycle(monkeypatch, patience, seed):
         assert got.status == "converged"
         assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
         excursions = 2 + np.log2(plain.iterations)
-        assert got.iterations <= plain.iterations + 3 * patience + excursions * fixed_point.EXCURSION
+        assert (
+            got.iterations <= plain.iterations + 3 * patience + excursions * fixed_point.EXCURSION
+        )
         wanted = planning.scenario_risk(kernels, scenarios.weights, levels, lower_tail=False)
         if belief is scenarios:
             oracle = planning.value_iteration(wanted, rewards, 0.8, 1e-8)
@@ -449,7 +539,7 @@ def test_the_excursions_above_do_fail(monkeypatch):
     assert outcomes.count(False) >= 3
 
 
-# --- ties -------------------------------------------------------------------------------------------------------------
+# --- ties -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -487,7 +577,10 @@ def test_lowest_index_among_exact_ties():
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
-    """The second action is better by a share of 2η + 2γη/(1 − γ), with η = (1 + 8)ε·max|w| for a single successor."""
+    """The second action is better by a share of 2η + 2γη/(1 − γ), with η =.
+
+    (1 + 8)ε·max|w| for a single successor.
+    """
     width = 2 * (9 + 0.5 * 9 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
     kernel[:, :, 1] = 1.0
@@ -516,7 +609,10 @@ def test_a_resolved_difference_is_no_tie(tolerance):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_the_error_bound_resolves_is_no_tie(seed):
-    """Small differences on large values, discounts up to 0.999999: what is called a tie lies within twice the bound."""
+    """Small differences on large values, discounts up to 0.999999.
+
+    What is called a tie lies within twice the bound.
+    """
     rng = np.random.default_rng(seed)
     n, discount = int(rng.integers(2, 6)), 1.0 - 10.0 ** rng.uniform(-6, -3)
     kernel = rng.dirichlet(np.full(n, 0.3), (n, 2))
@@ -531,21 +627,31 @@ def test_what_the_error_bound_resolves_is_no_tie(seed):
 
 
 def test_a_difference_resolved_on_huge_values_is_no_tie():
-    """Better by 0.499 a step, on values of 7e8 known to 0.16: the first action lost 49,350 in all."""
+    """Better by 0.499 a step, on values of 7e8 known to 0.16.
+
+    The first action lost 49,350 in all.
+    """
     kernel = np.array(
         [
-            [[0.9935386326822946, 0.006461367317705416], [0.005890747631776014, 0.9941092523682241]],
+            [
+                [0.9935386326822946, 0.006461367317705416],
+                [0.005890747631776014, 0.9941092523682241],
+            ],
             [[0.3254914523656319, 0.6745085476343682], [0.9923075219190665, 0.007692478080933583]],
         ]
     )
-    rewards = np.array([[6909.006605185631, 6909.345682588618], [6909.559298196325, 6909.11905361437]])
+    rewards = np.array(
+        [[6909.006605185631, 6909.345682588618], [6909.559298196325, 6909.11905361437]]
+    )
     got = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 0.9999900863283832))
     assert got.policy.tolist() == [1, 0]
     assert not got.tied.any()
 
 
 def problem_with_ties(seed):
-    """Actions 0 and 2 are the same everywhere; two copies of one world, numbered differently, and a state that leads to either.
+    """Actions 0 and 2 are the same everywhere.
+
+    Two copies of one world, numbered differently, and a state that leads to either.
 
     In some states action 1 is like action 0, but for a reward higher by 1e-16 to 1e-3.
     """
@@ -563,13 +669,18 @@ def problem_with_ties(seed):
         both[np.ix_(states, range(3), states)] = phi
         paid[np.ix_(states, range(3), states)] = rewards
     both[2 * n, 0, 0] = both[2 * n, 1, other[0]] = both[2 * n, 2, 1] = 1.0
-    return Problem(brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999])))
+    return Problem(
+        brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999]))
+    )
 
 
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
 @pytest.mark.parametrize("seed", range(8))
 def test_ties_do_not_depend_on_the_path(name, seed):
-    """Cold, warm, from afar, by either method, to another tolerance: the same ties, the exact ones among them."""
+    """Cold, warm, from afar, by either method, to another tolerance.
+
+    The same ties, the exact ones among them.
+    """
     case = problem_with_ties(seed)
     n, rng = case.n_states, np.random.default_rng(seed)
     risk = measure(name, case.shape)
@@ -579,7 +690,10 @@ def test_ties_do_not_depend_on_the_path(name, seed):
     np.testing.assert_array_equal(tied[:-1, 0], tied[:-1, 2])
     assert tied[-1, 0] == tied[-1, 1]
     others = [case.plan(risk, initial=cold), case.plan(risk, tolerance=1e-7 * size)]
-    others += [case.plan(risk, initial=cold.values + size * e * rng.normal(size=n)) for e in (1e-9, 1e-6, 1e-2, 1.0)]
+    others += [
+        case.plan(risk, initial=cold.values + size * e * rng.normal(size=n))
+        for e in (1e-9, 1e-6, 1e-2, 1.0)
+    ]
     if case.discount <= 0.9:
         others.append(case.plan(risk, method="value-iteration"))
     for other in others:
@@ -601,7 +715,7 @@ def test_inadmissible_actions_never_tie():
     np.testing.assert_array_equal(got.policy, case.admissible.argmax(axis=1))
 
 
-# --- saddlepoint ------------------------------------------------------------------------------------------------------
+# --- saddlepoint ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["dense-1", "sparse-1", "disturbance-1", *WORLDS])
@@ -622,12 +736,15 @@ def test_saddlepoint_is_approximate_and_says_so(kind, method):
     assert (exact.values - certified.values).max() < 0.02 * scale
 
 
-# --- the Solution -----------------------------------------------------------------------------------------------------
+# --- the Solution ---------------------------------------------------------------------------------
 
 
 def test_solution_is_frozen():
     case = problem("dense-1")
-    for got in (case.plan(brmdp.Quantile(0.2)), case.evaluate(np.zeros(4, dtype=int), brmdp.Quantile(0.2))):
+    for got in (
+        case.plan(brmdp.Quantile(0.2)),
+        case.evaluate(np.zeros(4, dtype=int), brmdp.Quantile(0.2)),
+    ):
         with pytest.raises(dataclasses.FrozenInstanceError):
             got.values = np.zeros(4)
         for array in (got.values, got.q_values, got.policy, got.tied):
@@ -666,7 +783,9 @@ def test_too_few_sweeps_raise_and_carry_the_iterate(method):
     with pytest.raises(brmdp.ConvergenceError, match="max_iterations=2") as caught:
         case.plan(brmdp.CVaR(0.2), max_iterations=2, method=method, tolerance=1e-12)
     assert caught.value.solution.status == "not converged"
-    got = case.plan(brmdp.CVaR(0.2), max_iterations=2, method=method, tolerance=1e-12, raise_on_failure=False)
+    got = case.plan(
+        brmdp.CVaR(0.2), max_iterations=2, method=method, tolerance=1e-12, raise_on_failure=False
+    )
     assert got.status == "not converged"
     reference = case.plan(brmdp.CVaR(0.2), tolerance=TIGHT)
     assert np.abs(got.values - reference.values).max() <= got.error_bound + TIGHT
@@ -686,15 +805,20 @@ def test_unreachable_tolerance_is_named():
         case.plan(brmdp.Quantile(0.2), tolerance=1e-18)
 
 
-# --- the default tolerance --------------------------------------------------------------------------------------------
+# --- the default tolerance ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar", "saddlepoint"])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 0.99, 0.9999, 0.999999])
 def test_the_default_tolerance_follows_the_scale(name, discount):
-    """Absolute, it made quantiles fail from rewards of 1e4 (γ = 0.9), 1e3 (0.99), 1 (0.9999) on, CVaR from 100 at 0.9."""
+    """Absolute, it made quantiles fail from rewards of 1e4.
+
+    (γ = 0.9), 1e3 (0.99), 1 (0.9999) on, CVaR from 100 at 0.9.
+    """
     case = problem("dense-1")
-    risk = brmdp.Quantile(0.1, "saddlepoint") if name == "saddlepoint" else measure(name, case.shape)
+    risk = (
+        brmdp.Quantile(0.1, "saddlepoint") if name == "saddlepoint" else measure(name, case.shape)
+    )
     unit = brmdp.plan(case.belief, case.rewards, discount, risk=risk)
     for scale in (1e-12, 100.0, 1e5, 1e12):
         got = brmdp.plan(case.belief, scale * case.rewards, discount, risk=risk)
@@ -707,7 +831,10 @@ def test_the_default_tolerance_follows_the_scale(name, discount):
         assert got.error_bound <= got.tolerance <= 1e-3 * size
         if discount <= 0.9 and name != "cvar":
             assert got.tolerance == pytest.approx(1e-8 * size)
-        assert np.abs(got.values - scale * unit.values).max() <= got.error_bound + scale * unit.error_bound
+        assert (
+            np.abs(got.values - scale * unit.values).max()
+            <= got.error_bound + scale * unit.error_bound
+        )
         np.testing.assert_array_equal(got.policy, unit.policy)
 
 
@@ -715,7 +842,9 @@ def test_the_default_tolerance_follows_the_scale(name, discount):
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
 def test_no_rewards_at_all(name, initial):
     case = problem("dense-1")
-    got = brmdp.plan(case.belief, np.zeros(case.shape), 0.99, risk=measure(name, case.shape), initial=initial)
+    got = brmdp.plan(
+        case.belief, np.zeros(case.shape), 0.99, risk=measure(name, case.shape), initial=initial
+    )
     assert got.status == "converged"
     assert np.abs(got.values).max() <= got.error_bound <= 1e-8
     assert got.tied.all()
@@ -728,7 +857,9 @@ def test_values_that_cancel():
     got = brmdp.solve(brmdp.TabularMDP(kernel, np.array([[-0.9], [1.0]]), 0.9))
     np.testing.assert_allclose(got.values, [0.0, 1.0], rtol=0, atol=1e-14)
     row = np.full((1, 1, 2), 0.5)
-    still = brmdp.TabularMDP(np.concatenate([row, row]), np.array([[[1.0, -1.0]], [[1.0, -1.0]]]), 0.9)
+    still = brmdp.TabularMDP(
+        np.concatenate([row, row]), np.array([[[1.0, -1.0]], [[1.0, -1.0]]]), 0.9
+    )
     assert np.abs(brmdp.solve(still).values).max() <= 1e-14
 
 
@@ -738,7 +869,9 @@ def test_a_huge_penalty_does_not_coarsen_the_plan():
     forbidden = np.concatenate([case.rewards, np.full((4, 1, 4), -1e9)], axis=1)
     phi = np.concatenate([case.belief.concentration(), np.ones((4, 1, 4))], axis=1)
     plain = case.plan(brmdp.Quantile(0.2))
-    got = brmdp.plan(brmdp.DirichletPosterior(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2))
+    got = brmdp.plan(
+        brmdp.DirichletPosterior(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2)
+    )
     assert got.tolerance <= 1e-2
     assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
     np.testing.assert_array_equal(got.policy, plain.policy)
@@ -746,14 +879,18 @@ def test_a_huge_penalty_does_not_coarsen_the_plan():
 
 def test_a_default_beyond_three_digits_is_an_error():
     mdp = brmdp.TabularMDP(np.full((1, 1, 1), 1.0), np.array([[1.0]]), 1 - 1e-13)
-    with pytest.raises(brmdp.ConvergenceError, match=r"default tolerance .*: arithmetic cannot resolve more") as caught:
+    with pytest.raises(
+        brmdp.ConvergenceError, match=r"default tolerance .*: arithmetic cannot resolve more"
+    ) as caught:
         brmdp.solve(mdp)
     assert caught.value.solution.error_bound > 1e-3 * caught.value.solution.values[0]
 
 
 def test_an_absolute_tolerance_stays_strict_and_the_message_helps_everywhere():
     case = problem("dense-1")
-    with pytest.raises(brmdp.ConvergenceError, match=r"key of \[\[agent\]\] in a sweep, or leave it out") as caught:
+    with pytest.raises(
+        brmdp.ConvergenceError, match=r"key of \[\[agent\]\] in a sweep, or leave it out"
+    ) as caught:
         brmdp.plan(case.belief, 1e7 * case.rewards, 0.9, risk=brmdp.Quantile(0.2), tolerance=1e-8)
     assert caught.value.solution.iterations <= 40
     assert caught.value.solution.tolerance == 1e-8
@@ -789,7 +926,9 @@ def test_policies_of_the_wrong_form_are_refused():
     mdp = brmdp.envs.riverswim(6)
     with pytest.raises(brmdp.InvalidInputError, match=r"policies must have shape \(n, 6\)"):
         brmdp.evaluate_policies(mdp, np.zeros(6, dtype=int))
-    with pytest.raises(brmdp.InvalidInputError, match=r"policies must lie in 0\.\.1; got 2 at index \(1, 5\)"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"policies must lie in 0\.\.1; got 2 at index \(1, 5\)"
+    ):
         brmdp.evaluate_policies(mdp, [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2]])
 
 
@@ -798,9 +937,13 @@ def test_evaluating_only_the_actions_of_the_policy():
     posterior = brmdp.DirichletPosterior.uniform(6, 2)
     policy = np.array([1, 1, 0, 1, 0, 1])
     whole = brmdp.evaluate_policy(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
-    part = brmdp.evaluate_policy(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False)
+    part = brmdp.evaluate_policy(
+        posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False
+    )
     np.testing.assert_array_equal(part.values, whole.values)
-    np.testing.assert_array_equal(part.q_values[np.arange(6), policy], whole.q_values[np.arange(6), policy])
+    np.testing.assert_array_equal(
+        part.q_values[np.arange(6), policy], whole.q_values[np.arange(6), policy]
+    )
     assert np.isneginf(part.q_values[np.arange(6), 1 - policy]).all()
 
 

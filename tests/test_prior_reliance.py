@@ -18,7 +18,10 @@ KEEP, REPLACE = 0, 1
 
 
 def maintenance_log(n_states=90, steps=15_800, seed=0):
-    """Wear grows by 0 to 3 a day; the operator replaces now and then, and mostly from two thirds of the wear on."""
+    """Wear grows by 0 to 3 a day.
+
+    The operator replaces now and then, and mostly from two thirds of the wear on.
+    """
     rng = np.random.default_rng(seed)
     grows = rng.choice(4, steps, p=(0.55, 0.25, 0.15, 0.05))
     luck = rng.random(steps)
@@ -39,7 +42,10 @@ def maintenance_rewards(n_states=90):
 def structure(n_states=90):
     """What is known without data: wear grows by 3 at most, a new machine is new."""
     now, then = np.arange(n_states)[:, None], np.arange(n_states)
-    return np.stack([(then >= now) & (then <= now + 3), np.broadcast_to(then == 0, (n_states, n_states))], axis=1)
+    return np.stack(
+        [(then >= now) & (then <= now + 3), np.broadcast_to(then == 0, (n_states, n_states))],
+        axis=1,
+    )
 
 
 def reliance_by_hand(belief, policy, discount, start):
@@ -64,7 +70,7 @@ def assert_by_hand(found, belief, policy, discount, start, accuracy):
         assert getattr(found, name) == pytest.approx(wanted[name], abs=accuracy), name
 
 
-# --- the case that made it necessary ----------------------------------------------------------------------------------
+# --- the case that made it necessary --------------------------------------------------------------
 
 
 def test_a_log_of_ordered_states_under_the_uniform_prior():
@@ -103,7 +109,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
     assert loss.max() > 5.0
 
 
-# --- figures ----------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [None, 3, np.eye(6)[2]])
@@ -112,7 +118,9 @@ def test_figures_by_hand(start, discount):
     belief = problem("riverswim").belief
     policy = np.array([1, 1, 0, 1, 0, 1])
     found = brmdp.prior_reliance(belief, policy, discount, start=start)
-    begin = {type(None): belief.counts().sum(axis=(1, 2)) / 200, int: np.eye(6)[3]}.get(type(start), np.eye(6)[2])
+    begin = {type(None): belief.counts().sum(axis=(1, 2)) / 200, int: np.eye(6)[3]}.get(
+        type(start), np.eye(6)[2]
+    )
     assert found.start == ("observed states" if start is None else "given")
     assert_by_hand(found, belief, policy, discount, begin, 1e-9)
 
@@ -129,11 +137,15 @@ def test_many_states_are_looked_at_iteratively(discount):
     policy = np.zeros(n, dtype=int)
     found = brmdp.prior_reliance(belief, policy, discount)
     assert found.accuracy <= 5e-3
-    assert_by_hand(found, belief, policy, discount, np.bincount(states, minlength=n) / 2000, found.accuracy)
+    assert_by_hand(
+        found, belief, policy, discount, np.bincount(states, minlength=n) / 2000, found.accuracy
+    )
 
 
 def test_known_rows_need_no_data():
-    belief = brmdp.DirichletPosterior.uniform(3, 1, possible=np.array([[[0, 1, 0]], [[0, 0, 1]], [[1, 0, 0]]]))
+    belief = brmdp.DirichletPosterior.uniform(
+        3, 1, possible=np.array([[[0, 1, 0]], [[0, 0, 1]], [[1, 0, 0]]])
+    )
     found = brmdp.prior_reliance(belief, [0, 0, 0], 0.9)
     assert (found.share, found.outweighed, found.never_observed.size) == (0.0, 0.0, 0)
     assert not found.outweighs
@@ -175,20 +187,28 @@ def test_beliefs_that_do_not_tell_have_none():
         def evidence(self, pairs):
             return np.full(len(pairs), 3.0), np.full(len(pairs), 1.0)
 
-    assert brmdp.prior_reliance(Telling(np.ones((2, 1, 2))), [0, 0], 0.9).share == pytest.approx(0.75)
+    assert brmdp.prior_reliance(Telling(np.ones((2, 1, 2))), [0, 0], 0.9).share == pytest.approx(
+        0.75
+    )
 
     class Mistaken(Jittered):
         def evidence(self, pairs):
             return np.ones(1), np.ones(1)
 
-    with pytest.raises(brmdp.InvalidInputError, match=r"Mistaken\.evidence must give one number per state"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"Mistaken\.evidence must give one number per state"
+    ):
         brmdp.prior_reliance(Mistaken(np.ones((2, 1, 2))), [0, 0], 0.9)
 
 
 @pytest.mark.parametrize(
     ("evidence", "observed", "message"),
     [
-        (lambda n: np.ones(n), np.ones, r"evidence must give two arrays, of prior and of data; got ndarray"),
+        (
+            lambda n: np.ones(n),
+            np.ones,
+            r"evidence must give two arrays, of prior and of data; got ndarray",
+        ),
         (
             lambda n: (np.zeros(n), np.zeros(n)),
             np.ones,
@@ -200,8 +220,16 @@ def test_beliefs_that_do_not_tell_have_none():
             lambda n: np.ones(n + 1),
             r"observed_states must give one number per state",
         ),
-        (lambda n: (np.ones(n), np.ones(n)), lambda n: -np.ones(n), r"observed_states must not be negative"),
-        (lambda n: (np.ones(n), np.ones(n)), lambda n: np.full(n, np.nan), r"observed_states must be finite"),
+        (
+            lambda n: (np.ones(n), np.ones(n)),
+            lambda n: -np.ones(n),
+            r"observed_states must not be negative",
+        ),
+        (
+            lambda n: (np.ones(n), np.ones(n)),
+            lambda n: np.full(n, np.nan),
+            r"observed_states must be finite",
+        ),
     ],
 )
 def test_what_a_belief_of_ones_own_tells_is_checked(evidence, observed, message):
@@ -217,7 +245,10 @@ def test_what_a_belief_of_ones_own_tells_is_checked(evidence, observed, message)
 
 
 def test_a_long_chain_is_followed_to_its_end():
-    """Data from all but the end of a river that takes thousands of steps: sweeps alone never get there."""
+    """Data from all but the end of a river that takes thousands of steps.
+
+    Sweeps alone never get there.
+    """
     n = 4000
     possible = sparse.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]).tocsr()
     belief = brmdp.DirichletPosterior.uniform(n, 1, possible=possible)
@@ -225,7 +256,8 @@ def test_a_long_chain_is_followed_to_its_end():
     belief.observe(states, 0 * states, states + 1)
     policy = np.zeros(n, dtype=int)
     found = brmdp.prior_reliance(belief, policy, 0.9999, start=0)
-    # of n states in a row the time in state s is (1 − γ)Π_{r<s} γp_r/(1 − γ(1 − p_r)) / (1 − γ(1 − p_s)), p the mean step
+    # of n states in a row the time in state s is (1 − γ)Π_{r<s} γp_r/(1 − γ(1 − p_r)) / (1 − γ(1 −
+    # p_s)), p the mean step
     step = np.r_[np.full(n - 100, 21 / 22), np.full(99, 0.5), 0.0]
     leave = 1 - 0.9999 * (1 - step)
     time = 1e-4 * np.cumprod(np.r_[1.0, 0.9999 * step[:-1] / leave[:-1]]) / leave
@@ -235,8 +267,13 @@ def test_a_long_chain_is_followed_to_its_end():
 
 
 def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
-    """A costly state that the policy meets rarely: half a percent of its time, and all of the loss."""
-    kernel = np.array([[0.99, 0.005, 0, 0.005], [0.5, 0, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0]])[:, None]
+    """A costly state that the policy meets rarely.
+
+    Half a percent of its time, and all of the loss.
+    """
+    kernel = np.array([[0.99, 0.005, 0, 0.005], [0.5, 0, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0]])[
+        :, None
+    ]
     rewards = np.ones((4, 1, 4))
     rewards[1, 0, 2] = -10_000.0
     belief = brmdp.DirichletPosterior.uniform(4, 1, possible=kernel > 0)
@@ -244,16 +281,20 @@ def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         certificate = brmdp.certify(belief, rewards, 0.95, coverage_samples=50, rng=0)
-    assert "Never observed: 1 of its 4 pairs, where it spends 0.56 % of its time; there only the prior speaks." in str(
-        certificate
+    assert (
+        "Never observed: 1 of its 4 pairs, where it spends 0.56 % of its time; there only the "
+        "prior speaks." in str(certificate)
     )
 
 
-# --- the rule ---------------------------------------------------------------------------------------------------------
+# --- the rule -------------------------------------------------------------------------------------
 
 
 def split(outweighed_time, observations):
-    """γ = 0 from a start of two states: ``outweighed_time`` in a pair never observed, the rest in one observed."""
+    """γ = 0 from a start of two states.
+
+    ``outweighed_time`` in a pair never observed, the rest in one observed.
+    """
     belief = brmdp.DirichletPosterior.uniform(2, 1)
     belief.observe([0] * observations, [0] * observations, [0] * observations)
     return brmdp.prior_reliance(belief, [0, 0], 0.0, start=[1 - outweighed_time, outweighed_time])
@@ -273,7 +314,9 @@ def test_start_is_checked_and_matters():
     for call in (
         lambda start: brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean(), start=start),
         lambda start: brmdp.certify(belief, rewards, 0.9, coverage_samples=0, start=start),
-        lambda start: brmdp.evaluate_policy(belief, rewards, 0.9, [1] * 6, risk=brmdp.Mean(), start=start),
+        lambda start: brmdp.evaluate_policy(
+            belief, rewards, 0.9, [1] * 6, risk=brmdp.Mean(), start=start
+        ),
     ):
         with pytest.raises(brmdp.InvalidInputError, match="start must"):
             call(6)
@@ -284,7 +327,7 @@ def test_start_is_checked_and_matters():
         assert first.share < last.share
 
 
-# --- who warns --------------------------------------------------------------------------------------------------------
+# --- who warns ------------------------------------------------------------------------------------
 
 
 def test_a_value_warns_too_and_agents_do_not():
@@ -295,7 +338,13 @@ def test_a_value_warns_too_and_agents_do_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent = brmdp.agents.aq_brmdp(bare, world.rewards, 0.9, delta=5, rng=0)
-        brmdp.simulate(agent, world, 40, seed=0, diagnostics=brmdp.Diagnostics(robust_level=0.2, quantile_level=0.1))
+        brmdp.simulate(
+            agent,
+            world,
+            40,
+            seed=0,
+            diagnostics=brmdp.Diagnostics(robust_level=0.2, quantile_level=0.1),
+        )
         theory.exact_caution_cost(bare, world.rewards, 0.9, [1] * 6, 0.1)
     assert agent.report.solution.prior is None
     assert brmdp.prior_reliance(agent.belief, agent.policy, 0.9).outweighs

@@ -58,7 +58,7 @@ def mean_agent(mdp, rule, rng):
     return agents.Agent(belief, mdp.rewards, mdp.discount, risk=brmdp.Mean(), restart=rule, rng=rng)
 
 
-# --- geometric -----------------------------------------------------------------------------------------------------------
+# --- geometric ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("continuation", [0.5, 0.8, 0.9, 0.99])
@@ -103,9 +103,15 @@ def test_expected_number_of_pseudo_episodes(discount, steps, runs):
 
 
 def test_no_pseudo_episode_is_lost_at_the_start_or_at_the_end():
-    """Short runs, many of them: the mean is known so well that one pseudo-episode more or less would show."""
+    """Short runs, many of them.
+
+    The mean is known so well that one pseudo-episode more or less would show.
+    """
     runs, steps = 3000, 5  # the indicator after the last step does not count
-    found = [numbers_of_episodes(mean_agent(TINY, GeometricLength(0.8), run), TINY, steps)[-1] for run in range(runs)]
+    found = [
+        numbers_of_episodes(mean_agent(TINY, GeometricLength(0.8), run), TINY, steps)[-1]
+        for run in range(runs)
+    ]
     deviation = math.sqrt((steps - 1) * 0.2 * 0.8 / runs)
     assert abs(np.mean(found) - (1 + (steps - 1) * 0.2)) < 4 * deviation < 0.1
 
@@ -128,7 +134,7 @@ def test_restarts_are_independent_of_the_trajectory():
     assert one != numbers_of_episodes(mean_agent(TINY, GeometricLength(0.9), 6), TINY, 200)
 
 
-# --- the others ----------------------------------------------------------------------------------------------------------
+# --- the others -----------------------------------------------------------------------------------
 
 
 @relaxed
@@ -165,7 +171,10 @@ def test_visit_doubling_agrees_with_the_loop(seed, n_states, n_actions):
     rng = np.random.default_rng(seed)
     now = progress((n_states, n_actions))
     rule = VisitDoubling()
-    before, visits = np.zeros((n_states, n_actions), dtype=int), np.zeros((n_states, n_actions), dtype=int)
+    before, visits = (
+        np.zeros((n_states, n_actions), dtype=int),
+        np.zeros((n_states, n_actions), dtype=int),
+    )
     for _ in range(120):
         pair = int(rng.integers(n_states)), int(rng.integers(n_actions))
         now.add(*pair)
@@ -239,7 +248,8 @@ def test_rules_are_values():
 @pytest.mark.parametrize("bad", [1.0, 1.5, -0.1, np.nan, np.inf, "0.9", None, True])
 def test_bad_continuations_are_refused(bad):
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"continuation must (lie in \[0, 1\)|be a number in \[0, 1\)); got"
+        brmdp.InvalidInputError,
+        match=r"continuation must (lie in \[0, 1\)|be a number in \[0, 1\)); got",
     ):
         GeometricLength(bad)
 

@@ -1,4 +1,7 @@
-"""Every measure gives a value and a risk-adjusted row; scenarios behave at their atoms as the paper's propositions say."""
+"""Every measure gives a value and a risk-adjusted row.
+
+Scenarios behave at their atoms as the paper's propositions say.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ def values_of(case, seed=5):
     return np.random.default_rng(seed).normal(size=case.n_states)
 
 
-# --- a value and a row, for every measure and belief ------------------------------------------------------------------
+# --- a value and a row, for every measure and belief ----------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -26,7 +29,9 @@ def test_row_is_a_probability_vector_and_the_gradient(kind, name):
     values, step = values_of(case), 1e-5
 
     def backup(v):
-        return brmdp.backup(case.belief, case.rewards, case.discount, v, risk=measure(name, case.shape))
+        return brmdp.backup(
+            case.belief, case.rewards, case.discount, v, risk=measure(name, case.shape)
+        )
 
     here = backup(values)
     assert here.q_values.shape == case.shape
@@ -41,14 +46,18 @@ def test_row_is_a_probability_vector_and_the_gradient(kind, name):
         direction = rng.normal(size=case.n_states)
         ahead, behind = backup(values + step * direction), backup(values - step * direction)
         slope = (ahead.q_values[mask] - behind.q_values[mask]) / (2 * step)
-        np.testing.assert_allclose(slope, case.discount * (here.kernel[mask] @ direction), rtol=0, atol=1e-7)
+        np.testing.assert_allclose(
+            slope, case.discount * (here.kernel[mask] @ direction), rtol=0, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if not k.startswith("disturbance")])
 @pytest.mark.parametrize("name", MEASURES)
 def test_row_leaves_out_what_is_impossible(kind, name):
     case = problem(kind)
-    row = brmdp.backup(case.belief, case.rewards, case.discount, values_of(case), risk=measure(name, case.shape)).kernel
+    row = brmdp.backup(
+        case.belief, case.rewards, case.discount, values_of(case), risk=measure(name, case.shape)
+    ).kernel
     assert (row[case.belief.mean() == 0] == 0).all()
 
 
@@ -56,8 +65,12 @@ def test_row_leaves_out_what_is_impossible(kind, name):
 def test_mean_is_the_posterior_mean(kind):
     case = problem(kind)
     got = brmdp.backup(case.belief, case.rewards, case.discount, values_of(case), risk=brmdp.Mean())
-    wanted = np.einsum("sat,sat->sa", case.belief.mean(), case.rewards + case.discount * values_of(case))
-    np.testing.assert_allclose(got.q_values[case.admissible], wanted[case.admissible], rtol=1e-13, atol=1e-14)
+    wanted = np.einsum(
+        "sat,sat->sa", case.belief.mean(), case.rewards + case.discount * values_of(case)
+    )
+    np.testing.assert_allclose(
+        got.q_values[case.admissible], wanted[case.admissible], rtol=1e-13, atol=1e-14
+    )
     np.testing.assert_allclose(got.kernel, case.belief.mean(), rtol=0, atol=1e-15)
 
 
@@ -72,18 +85,24 @@ def test_cvar_at_one_is_the_mean(kind):
     np.testing.assert_allclose(one.kernel, mean.kernel, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["mean", "cvar", "cvar-array", "posterior-sample", "sampled-quantile"])
+@pytest.mark.parametrize(
+    "name", ["mean", "cvar", "cvar-array", "posterior-sample", "sampled-quantile"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_positively_homogeneous_measures_are_their_row_applied(kind, name):
     """For these measures the value is w·row, not only to first order."""
     case = problem(kind)
     values = values_of(case)
-    got = brmdp.backup(case.belief, case.rewards, case.discount, values, risk=measure(name, case.shape))
+    got = brmdp.backup(
+        case.belief, case.rewards, case.discount, values, risk=measure(name, case.shape)
+    )
     wanted = np.einsum("sat,sat->sa", got.kernel, case.rewards + case.discount * values)
-    np.testing.assert_allclose(got.q_values[case.admissible], wanted[case.admissible], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        got.q_values[case.admissible], wanted[case.admissible], rtol=0, atol=1e-11
+    )
 
 
-# --- Dirichlet rows against the oracle's quantile ---------------------------------------------------------------------
+# --- Dirichlet rows against the oracle's quantile -------------------------------------------------
 
 
 def oracle_tails(phi, values, z):
@@ -95,7 +114,9 @@ def test_levels_are_taken_pair_by_pair(kind):
     """A quantile with its own level for every pair, against bisection on another CDF."""
     case = problem(kind)
     levels, values = level_array(case.shape), values_of(case)
-    got = brmdp.backup(case.belief, case.rewards, case.discount, values, risk=brmdp.Quantile(levels)).q_values
+    got = brmdp.backup(
+        case.belief, case.rewards, case.discount, values, risk=brmdp.Quantile(levels)
+    ).q_values
     risk = planning.dirichlet_quantile_risk(oracle_tails, case.belief.concentration(), levels)
     for s, a in [(0, 0), (1, 1), (2, 0), (3, 1)]:
         wanted = risk(s, a, case.rewards[s, a] + case.discount * values)
@@ -105,7 +126,9 @@ def test_levels_are_taken_pair_by_pair(kind):
 def test_disturbance_quantile_uses_the_shared_concentrations():
     case = problem("disturbance-1")
     levels, values = level_array(case.shape), values_of(case)
-    got = brmdp.backup(case.belief, case.rewards, case.discount, values, risk=brmdp.Quantile(levels)).q_values
+    got = brmdp.backup(
+        case.belief, case.rewards, case.discount, values, risk=brmdp.Quantile(levels)
+    ).q_values
     for s, a in [(0, 0), (1, 1), (4, 1)]:
         by_state = case.rewards[s, a] + case.discount * values
         targets = by_state[case.belief.outcomes[s, a]]
@@ -125,7 +148,9 @@ def test_disturbance_rewards_by_disturbance():
     rewards, values = rng.normal(size=(3, 2, 4)), rng.normal(size=3)
     risk = brmdp.Quantile(0.25)
     got = brmdp.backup(belief, brmdp.DisturbanceRewards(rewards), 0.9, values, risk=risk).q_values
-    wanted = brmdp.dirichlet_quantile(belief.concentration(), rewards + 0.9 * values[outcomes], 0.25)
+    wanted = brmdp.dirichlet_quantile(
+        belief.concentration(), rewards + 0.9 * values[outcomes], 0.25
+    )
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)
 
 
@@ -156,7 +181,9 @@ def test_a_known_mdp_is_the_same_for_every_measure(name):
     mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
     values = rng.normal(size=4)
     got = brmdp.backup(mdp, rewards, 0.9, values, risk=measure(name, (4, 2)))
-    np.testing.assert_allclose(got.q_values, np.einsum("sat,sat->sa", kernel, rewards + 0.9 * values), atol=1e-14)
+    np.testing.assert_allclose(
+        got.q_values, np.einsum("sat,sat->sa", kernel, rewards + 0.9 * values), atol=1e-14
+    )
     np.testing.assert_allclose(got.kernel, kernel, atol=1e-15)
     plan = brmdp.plan(mdp, rewards, 0.9, risk=measure(name, (4, 2)))
     np.testing.assert_allclose(plan.values, brmdp.solve(mdp).values, rtol=0, atol=2e-8)
@@ -167,7 +194,9 @@ def test_posterior_sample_draws_anew_and_from_its_stream():
     risk = brmdp.PosteriorSample(rng=5)
     first = brmdp.backup(case.belief, case.rewards, 0.8, values_of(case), risk=risk).kernel
     second = brmdp.backup(case.belief, case.rewards, 0.8, values_of(case), risk=risk).kernel
-    again = brmdp.backup(case.belief, case.rewards, 0.8, values_of(case), risk=brmdp.PosteriorSample(rng=5)).kernel
+    again = brmdp.backup(
+        case.belief, case.rewards, 0.8, values_of(case), risk=brmdp.PosteriorSample(rng=5)
+    ).kernel
     assert np.abs(first - second).max() > 0.01
     np.testing.assert_array_equal(first, again)
 
@@ -197,7 +226,7 @@ def test_saddlepoint_is_near_the_exact_quantile():
     np.testing.assert_allclose(near.kernel, exact.kernel, atol=0.02)
 
 
-# --- scenarios --------------------------------------------------------------------------------------------------------
+# --- scenarios ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -207,7 +236,9 @@ def test_scenario_quantile_and_cvar_against_loops(seed):
     kernels = rng.dirichlet(np.ones(n_states), (n_scenarios, n_states, n_actions))
     weights = rng.dirichlet(np.ones(n_scenarios))
     if n_scenarios > 2:
-        weights = np.append(weights[:-2] / weights[:-2].sum(), [0.0, 0.0])  # scenarios that have been ruled out
+        weights = np.append(
+            weights[:-2] / weights[:-2].sum(), [0.0, 0.0]
+        )  # scenarios that have been ruled out
         kernels[1] = kernels[0]  # and two that agree
     belief = brmdp.ScenarioPosterior(kernels, weights)
     rewards, values = rng.normal(size=(n_states, n_actions, n_states)), rng.normal(size=n_states)
@@ -224,7 +255,10 @@ def test_scenario_quantile_and_cvar_against_loops(seed):
 
 
 def two_coins(mu):
-    """One action that leads to state 0 (value 1) in the good scenario, weight μ, and to state 1 (value 0) in the bad."""
+    """One action that leads to state 0.
+
+    (value 1) in the good scenario, weight μ, and to state 1 (value 0) in the bad.
+    """
     good, bad = np.zeros((2, 1, 2)), np.zeros((2, 1, 2))
     good[:, 0, 0] = 1.0
     bad[:, 0, 1] = 1.0
@@ -233,19 +267,29 @@ def two_coins(mu):
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_level_one_minus_mu_attains_the_bad_scenario(order):
-    """α = 1 − μ in floating point, for many μ: the left quantile is the bad value, whatever the rounding."""
+    """α = 1 − μ in floating point, for many μ.
+
+    The left quantile is the bad value, whatever the rounding.
+    """
     rng = np.random.default_rng(9)
-    grid = np.concatenate((np.arange(1, 1000) / 1000, rng.random(500), [1 / 3, 2 / 3, 1 / 7, 1e-6, 1 - 1e-6]))
+    grid = np.concatenate(
+        (np.arange(1, 1000) / 1000, rng.random(500), [1 / 3, 2 / 3, 1 / 7, 1e-6, 1 - 1e-6])
+    )
     for mu in grid:
         kernels = [two_coins(mu)[i] for i in order]
         weights = [(mu, 1 - mu)[i] for i in order]
         belief = brmdp.ScenarioPosterior(kernels, weights)
         for alpha in (1 - mu, np.nextafter(1 - mu, 2), 1.0 - float(belief.weights[order.index(0)])):
             assert (
-                brmdp.backup(belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(alpha)).q_values[0, 0] == 0
+                brmdp.backup(
+                    belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(alpha)
+                ).q_values[0, 0]
+                == 0
             )
         above = 1 - mu + 10 * ATOM_TOLERANCE
-        got = brmdp.backup(belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(above)).q_values[0, 0]
+        got = brmdp.backup(
+            belief, np.zeros((2, 1)), 0.5, [1.0, 0.0], risk=brmdp.Quantile(above)
+        ).q_values[0, 0]
         assert got == 0.5
 
 
@@ -258,11 +302,13 @@ def test_atoms_of_many_scenarios_survive_accumulated_rounding():
     values = np.append(np.arange(10.0), 99.0)
     for k in range(1, 10):
         for alpha in (k / 10, sum([0.1] * k), 1 - (10 - k) / 10):
-            got = brmdp.backup(belief, np.zeros((11, 1)), 0.5, values, risk=brmdp.Quantile(alpha)).q_values[0, 0]
+            got = brmdp.backup(
+                belief, np.zeros((11, 1)), 0.5, values, risk=brmdp.Quantile(alpha)
+            ).q_values[0, 0]
             assert got == 0.5 * (k - 1)
 
 
-# --- the paper's Propositions 2 and 3 ---------------------------------------------------------------------------------
+# --- the paper's Propositions 2 and 3 -------------------------------------------------------------
 
 S0 = 0
 
@@ -308,12 +354,17 @@ def test_proposition_2_robustness_is_needed(gamma, mu, loss, c, method):
     for name, chosen in (("neutral", neutral), ("cautious", cautious)):
         worlds = [brmdp.TabularMDP(kernel, rewards, gamma) for kernel in kernels]
         regret[name] = [brmdp.solve(w).values[S0] - brmdp.evaluate(w, chosen)[S0] for w in worlds]
-    np.testing.assert_allclose(regret["neutral"], [0.0, (c + gamma * loss) / (1 - gamma)], atol=1e-7)
+    np.testing.assert_allclose(
+        regret["neutral"], [0.0, (c + gamma * loss) / (1 - gamma)], atol=1e-7
+    )
     np.testing.assert_allclose(regret["cautious"], [(gamma - c) / (1 - gamma), 0.0], atol=1e-7)
 
 
 def probing_example(c):
-    """States s0, y_G, y_B, g, b; actions safe = 0, explore = 1 (a_E at s0, a_X at the diagnostic states)."""
+    """States s0, y_G, y_B, g, b.
+
+    Actions safe = 0, explore = 1 (a_E at s0, a_X at the diagnostic states).
+    """
     kernels = np.zeros((2, 5, 2, 5))
     kernels[:, 0, 0, 0] = 1.0
     kernels[0, 0, 1, 1] = 1.0
@@ -327,7 +378,9 @@ def probing_example(c):
     return kernels, np.array([[c, 0.0], [c, 0.0], [c, 0.0], [1.0, 1.0], [0.0, 0.0]])
 
 
-@pytest.mark.parametrize(("gamma", "mu", "c"), [(0.9, 0.7, 0.5), (0.8, 0.9, 0.3), (0.95, 1 / 3, 0.6), (0.9, 0.6, 0.1)])
+@pytest.mark.parametrize(
+    ("gamma", "mu", "c"), [(0.9, 0.7, 0.5), (0.8, 0.9, 0.3), (0.95, 1 / 3, 0.6), (0.9, 0.6, 0.1)]
+)
 def test_proposition_3_the_trap(gamma, mu, c):
     assert c < gamma**2
     kernels, rewards = probing_example(c)

@@ -1,4 +1,7 @@
-"""Whoever computes, in whatever order and however often it is killed: the results are the same, and nothing is lost."""
+"""Whoever computes, in whatever order and however often it is killed.
+
+The results are the same, and nothing is lost.
+"""
 
 import contextlib
 import os
@@ -46,7 +49,7 @@ def history(**changes):
     return execute(replace(TINY.cases[0], **changes), TINY.seed, 1).history
 
 
-# --- one run ---------------------------------------------------------------------------------------------------
+# --- one run --------------------------------------------------------------------------------------
 
 
 def test_diagnostics_change_no_trajectory():
@@ -69,7 +72,9 @@ def test_cases_share_their_luck_run_by_run():
     assert (execute(other, TINY.seed + 1, 1).history.state != history().state).any()
 
 
-@pytest.mark.parametrize("name", [name for name, chosen in EXPERIMENTS.items() if isinstance(chosen.cases[0], Case)])
+@pytest.mark.parametrize(
+    "name", [name for name, chosen in EXPERIMENTS.items() if isinstance(chosen.cases[0], Case)]
+)
 def test_every_interaction_of_the_paper_runs(name):
     for case in (case for case in EXPERIMENTS[name].cases if isinstance(case, Case)):
         record = execute(replace(case, steps=3), 1, 0)
@@ -89,7 +94,9 @@ def test_restart_rules_by_name(restart):
         assert 1 < len(episodes) < 60
 
 
-@pytest.mark.parametrize("environment", ["FrozenLake-v1", "CliffWalking-v1", "brmdp/RiskyFrozenLake-v0"])
+@pytest.mark.parametrize(
+    "environment", ["FrozenLake-v1", "CliffWalking-v1", "brmdp/RiskyFrozenLake-v0"]
+)
 def test_gymnasium_environments_by_id(environment):
     assert len(execute(Case("any", environment, "continuing-psrl", 0.9, 30), 1, 0).history) == 30
 
@@ -99,9 +106,18 @@ def test_gymnasium_environments_by_id(environment):
     [
         ({"environment": "riverswin"}, "unknown environment 'riverswin'; did you mean 'riverswim'"),
         ({"environment": "FrozenLake-v9"}, "did you mean 'FrozenLake"),
-        ({"environment": "no_such_module:Thing-v0"}, "Gymnasium cannot make 'no_such_module:Thing-v0'"),
-        ({"environment": "CartPole-v1", "environment_parameters": {}}, "Discrete observation_space"),
-        ({"environment_parameters": {"m": 4}}, "unknown parameter of riverswim 'm'; did you mean|valid: n"),
+        (
+            {"environment": "no_such_module:Thing-v0"},
+            "Gymnasium cannot make 'no_such_module:Thing-v0'",
+        ),
+        (
+            {"environment": "CartPole-v1", "environment_parameters": {}},
+            "Discrete observation_space",
+        ),
+        (
+            {"environment_parameters": {"m": 4}},
+            "unknown parameter of riverswim 'm'; did you mean|valid: n",
+        ),
         ({"environment_parameters": {"n": -4}}, "n must be"),
         (
             {"environment": "FrozenLake-v1", "environment_parameters": {"slip": 1}},
@@ -110,11 +126,23 @@ def test_gymnasium_environments_by_id(environment):
         ({"agent": "aq-brmpd"}, "unknown agent 'aq-brmpd'; did you mean 'aq-brmdp'"),
         ({"agent_parameters": {}}, "aq-brmdp needs delta"),
         ({"agent_parameters": {"delta": -1}}, "delta must be a positive finite number; got -1"),
-        ({"agent_parameters": {"delta": 1, "floor": 1.0}}, "floor must lie strictly between 0 and 1; got 1.0"),
-        ({"agent_parameters": {"delta": 1, "methd": "exact"}}, "unknown parameter of aq-brmdp 'methd'; did you mean"),
-        ({"agent_parameters": {"delta": 1, "method": "exakt"}}, "unknown method 'exakt'; did you mean 'exact'"),
+        (
+            {"agent_parameters": {"delta": 1, "floor": 1.0}},
+            "floor must lie strictly between 0 and 1; got 1.0",
+        ),
+        (
+            {"agent_parameters": {"delta": 1, "methd": "exact"}},
+            "unknown parameter of aq-brmdp 'methd'; did you mean",
+        ),
+        (
+            {"agent_parameters": {"delta": 1, "method": "exakt"}},
+            "unknown method 'exakt'; did you mean 'exact'",
+        ),
         ({"agent_parameters": {"delta": 1, "restart": "daily"}}, "unknown restart 'daily'"),
-        ({"agent_parameters": {"delta": 1, "restart": 0}}, "length must be a positive integer; got 0"),
+        (
+            {"agent_parameters": {"delta": 1, "restart": 0}},
+            "length must be a positive integer; got 0",
+        ),
     ],
 )
 def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_path, computed):
@@ -139,7 +167,10 @@ def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_p
         ),
         ({"environment_parameters": {"n": float("nan")}}, "n must be a finite number, text"),
         ({"name": "two\nlines"}, "name of a case"),
-        ({"name": "n" * 256}, "name of a case must take at most 200 bytes in the name of a file; got 256 from 'nnn"),
+        (
+            {"name": "n" * 256},
+            "name of a case must take at most 200 bytes in the name of a file; got 256 from 'nnn",
+        ),
         ({"name": "é" * 40}, "at most 200 bytes in the name of a file; got 240"),
         ({"name": "\ud800"}, "name of a case must be printable text"),
         ({"environment": ["riverswim"]}, "environment must be text"),
@@ -183,12 +214,14 @@ def test_adjusted():
         EXPERIMENTS["quantile-methods"].adjusted(method="exact")
 
 
-# --- many runs -------------------------------------------------------------------------------------------------
+# --- many runs ------------------------------------------------------------------------------------
 
 
 def test_two_workers_give_the_same_bits_as_one(undisturbed, tmp_path):
     progress = []
-    store = run_experiment(TINY, tmp_path, workers=2, on_progress=lambda *numbers: progress.append(numbers))
+    store = run_experiment(
+        TINY, tmp_path, workers=2, on_progress=lambda *numbers: progress.append(numbers)
+    )
     assert store.digest() == undisturbed.digest()
     assert progress == [(finished, 12) for finished in range(13)]
 
@@ -200,7 +233,9 @@ def test_any_executor_will_do(undisturbed, tmp_path):
 
 
 def test_results_differ_with_the_seed(undisturbed, tmp_path):
-    assert run_experiment(replace(TINY, seed=12), tmp_path, workers=1).digest() != undisturbed.digest()
+    assert (
+        run_experiment(replace(TINY, seed=12), tmp_path, workers=1).digest() != undisturbed.digest()
+    )
 
 
 def test_resuming_computes_only_what_is_missing(undisturbed, tmp_path, computed):
@@ -242,7 +277,7 @@ def test_workers_are_checked(workers, tmp_path):
         run_experiment(TINY, tmp_path, workers=workers)
 
 
-# --- failures --------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 def test_a_failing_run_is_named_and_the_others_finish(tmp_path, monkeypatch):
@@ -256,7 +291,8 @@ def test_a_failing_run_is_named_and_the_others_finish(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(runner_module, "compute", fragile)
         with pytest.raises(
-            ExperimentError, match=r"1 of 12 runs failed.*run 1 of psrl failed: ZeroDivisionError\('of all"
+            ExperimentError,
+            match=r"1 of 12 runs failed.*run 1 of psrl failed: ZeroDivisionError\('of all",
         ):
             run_experiment(TINY, tmp_path, workers=1)
     assert len(list(tmp_path.glob("tiny/runs/*.parquet"))) == 11
@@ -275,7 +311,9 @@ def test_errors_of_the_library_survive_the_way_back(tmp_path):
 
 def test_a_dead_worker_is_replaced(tmp_path):
     messages = []
-    store = run_experiment(deadly(tmp_path / "dead", 1), tmp_path, workers=2, on_message=messages.append)
+    store = run_experiment(
+        deadly(tmp_path / "dead", 1), tmp_path, workers=2, on_message=messages.append
+    )
     assert len(list((tmp_path / "dead").iterdir())) >= 1
     assert messages
     assert "a worker died" in messages[0]
@@ -286,7 +324,8 @@ def test_a_run_that_keeps_killing_its_worker_is_given_up_and_the_others_finish(t
     messages = []
     experiment = replace(deadly(tmp_path / "dead", 1000), runs=1)
     with pytest.raises(
-        ExperimentError, match=r"1 of 2 runs failed.*run 0 of deadly killed its worker 2 times: out of mem"
+        ExperimentError,
+        match=r"1 of 2 runs failed.*run 0 of deadly killed its worker 2 times: out of mem",
     ):
         run_experiment(experiment, tmp_path, workers=2, on_message=messages.append)
     assert messages[-1] == "a worker died; to be computed again: run 0 of deadly"
@@ -324,7 +363,9 @@ class Broken(Executor):
 
 @pytest.mark.parametrize("on_submit", [True, False])
 def test_a_broken_executor_that_was_given_cannot_be_replaced(on_submit, tmp_path):
-    with pytest.raises(ExperimentError, match=r"the executor broke down over run 0 of .*Finished runs are kept"):
+    with pytest.raises(
+        ExperimentError, match=r"the executor broke down over run 0 of .*Finished runs are kept"
+    ):
         run_experiment(TINY, tmp_path, executor=Broken(on_submit))
 
 
@@ -336,17 +377,22 @@ def test_cancelled_runs_are_named(tmp_path):
             future.set_running_or_notify_cancel()
             return future
 
-    with pytest.raises(ExperimentError, match=r"12 of 12 runs failed.*was cancelled by the executor"):
+    with pytest.raises(
+        ExperimentError, match=r"12 of 12 runs failed.*was cancelled by the executor"
+    ):
         run_experiment(TINY, tmp_path, executor=Cancels())
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "loky", None)
-    with pytest.raises(ExperimentError, match=r"loky is missing; install it with: pip install 'brmdp\[experiments\]'"):
+    with pytest.raises(
+        ExperimentError,
+        match=r"loky is missing; install it with: pip install 'brmdp\[experiments\]'",
+    ):
         run_experiment(TINY, tmp_path, workers=2)
 
 
-# --- killed ----------------------------------------------------------------------------------------------------
+# --- killed ---------------------------------------------------------------------------------------
 
 SCRIPT = """
 import sys
@@ -398,7 +444,10 @@ def assert_gone(processes):
 
 
 def kill_often(folder, times, runs, seed):
-    """Kill runners until ``times`` is over, finish, and compare with a store that was left in peace."""
+    """Kill runners until ``times`` is over, finish.
+
+    And compare with a store that was left in peace.
+    """
     chance = random.Random(seed)
     finished = 0
     for attempt in range(times):

@@ -29,7 +29,11 @@ def posterior(weights=WEIGHTS):
 def random_scenarios(seed, n_scenarios=5, n_states=4, n_actions=2):
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.ones(n_states) * 0.7, size=(n_scenarios, n_states, n_actions))
-    return table, rng.dirichlet(np.ones(n_scenarios)), rng.normal(size=(n_states, n_actions, n_states))
+    return (
+        table,
+        rng.dirichlet(np.ones(n_scenarios)),
+        rng.normal(size=(n_states, n_actions, n_states)),
+    )
 
 
 def test_bayes_rule_by_hand():
@@ -55,7 +59,9 @@ def test_batch_equals_one_by_one():
     assert many.observe(*data) is None
     assert one.weights.tobytes() == many.weights.tobytes()
     likelihood = np.prod(table[:, data[0], data[1], data[2]], axis=1)
-    np.testing.assert_allclose(one.weights, weights * likelihood / (weights @ likelihood), rtol=1e-12)
+    np.testing.assert_allclose(
+        one.weights, weights * likelihood / (weights @ likelihood), rtol=1e-12
+    )
 
 
 def test_an_uninformative_observation_leaves_the_weights_bit_identical():
@@ -131,7 +137,9 @@ def test_draws_are_scenarios_by_weight():
     n = 4000
     draws = belief.sample(n, rng=np.random.default_rng(0))
     assert draws.shape == (n, 4, 2, 4)
-    matches = np.array([[np.allclose(draw, kernel, atol=1e-15) for kernel in table] for draw in draws[:500]])
+    matches = np.array(
+        [[np.allclose(draw, kernel, atol=1e-15) for kernel in table] for draw in draws[:500]]
+    )
     assert (matches.sum(axis=1) == 1).all()  # all rows of a draw come from one scenario
     chosen = np.array([np.abs(table - draw).sum(axis=(1, 2, 3)).argmin() for draw in draws])
     shares = np.bincount(chosen, minlength=5) / n
@@ -141,7 +149,9 @@ def test_draws_are_scenarios_by_weight():
 def test_kernels_may_be_given_in_any_form_with_different_supports():
     table = kernels()
     mdp = brmdp.TabularMDP(table[1], np.zeros((2, 1)), 0.9)
-    mixed = brmdp.ScenarioPosterior([table[0], mdp, sparse.csr_array(table[2].reshape(2, 2))], [0.5, 0.25, 0.25])
+    mixed = brmdp.ScenarioPosterior(
+        [table[0], mdp, sparse.csr_array(table[2].reshape(2, 2))], [0.5, 0.25, 0.25]
+    )
     np.testing.assert_array_equal(mixed.mean(), posterior().mean())
     assert (mixed.n_states, mixed.n_actions, mixed.n_scenarios) == (2, 1, 3)
     assert not mixed.rows_independent
@@ -187,9 +197,14 @@ def test_plans_match_value_iteration_with_the_weighted_quantile(seed, alpha):
 
 @pytest.mark.parametrize("mu", [0.1, 0.3, 0.7, 0.9, 1 / 3])
 def test_a_level_at_an_atom_is_reached_by_it(mu):
-    """Pr(bad) = 1 − μ: at α = 1 − μ the left quantile is the bad value; just above it is the good one."""
+    """Pr(bad) = 1 − μ: at α = 1 − μ the left quantile is the bad value.
+
+    Just above it is the good one.
+    """
     table = np.zeros((2, 3, 1, 3))
-    table[0, 0, 0, 1] = table[1, 0, 0, 2] = 1.0  # scenario 0 (bad) leads to 1, scenario 1 (good) to 2
+    table[0, 0, 0, 1] = table[1, 0, 0, 2] = (
+        1.0  # scenario 0 (bad) leads to 1, scenario 1 (good) to 2
+    )
     table[:, 1, 0, 1] = table[:, 2, 0, 2] = 1.0
     rewards = np.zeros((3, 1, 3))
     rewards[0, 0, 2] = 1.0

@@ -31,9 +31,13 @@ def situations(draw):
     """Visits, an admissible mask (at least one action per state) and a pseudo-episode."""
     shape = draw(st.integers(1, 6)), draw(st.integers(1, 4))
     count = st.one_of(st.integers(0, 5), st.integers(0, 10**6))
-    visits = np.array(draw(st.lists(count, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])))
+    visits = np.array(
+        draw(st.lists(count, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+    )
     visits = visits.reshape(shape)
-    mask = np.array(draw(st.lists(st.booleans(), min_size=visits.size, max_size=visits.size))).reshape(shape)
+    mask = np.array(
+        draw(st.lists(st.booleans(), min_size=visits.size, max_size=visits.size))
+    ).reshape(shape)
     mask[np.arange(shape[0]), draw(st.integers(0, shape[1] - 1))] = True
     return np.where(mask, visits, 0), mask, draw(st.integers(1, 10**6))
 
@@ -48,7 +52,9 @@ def test_levels_agree_with_the_loop(situation, delta, floor):
     visits, mask, episode = situation
     levels = AdaptiveLevel(delta, floor).levels(progress_of(visits, episode, mask))
     expected = online.adaptive_levels(visits, episode, delta, floor, mask)
-    np.testing.assert_allclose(levels, np.minimum(expected, np.nextafter(1.0, 0.0)), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        levels, np.minimum(expected, np.nextafter(1.0, 0.0)), rtol=0, atol=1e-14
+    )
 
 
 @relaxed
@@ -97,11 +103,15 @@ def test_the_mean_is_over_admissible_pairs_only(situation, delta, floor, nonsens
     spoilt = np.where(mask, visits, nonsense)
     schedule = AdaptiveLevel(delta, floor)
     levels = schedule.levels(progress_of(visits, episode, mask))
-    np.testing.assert_array_equal(schedule.levels(progress_of(spoilt, episode, mask))[mask], levels[mask])
+    np.testing.assert_array_equal(
+        schedule.levels(progress_of(spoilt, episode, mask))[mask], levels[mask]
+    )
 
 
 def test_the_mean_over_admissible_pairs_by_hand():
-    progress = progress_of([[4, 0], [0, 0]], 4, [[True, True], [True, False]])  # N⁺ = 4, 1, 1: mean 2
+    progress = progress_of(
+        [[4, 0], [0, 0]], 4, [[True, True], [True, False]]
+    )  # N⁺ = 4, 1, 1: mean 2
     g = math.log(8.0) / 2.0
     levels = AdaptiveLevel(0.3, 0.05).levels(progress)
     np.testing.assert_allclose(levels[0], [1 - 0.3 * 2 * g, 1 - 0.3 * g / 2], rtol=1e-15)
@@ -119,10 +129,16 @@ def test_the_first_pseudo_episode(delta, floor):
 @relaxed
 @given(situations(), st.floats(1.0, 20.0), st.floats(0.01, 0.5))
 def test_levels_rise_to_one_in_the_end(situation, delta, floor):
-    """g_k grows up to k = 4, falls afterwards and vanishes: with r fixed, levels rise towards one."""
+    """g_k grows up to k = 4, falls afterwards and vanishes.
+
+    With r fixed, levels rise towards one.
+    """
     visits, mask, _ = situation
     schedule = AdaptiveLevel(delta, floor)
-    levels = [schedule.levels(progress_of(visits, k, mask)) for k in (1, 2, 3, 4, 5, 10, 100, 10**4, 10**14)]
+    levels = [
+        schedule.levels(progress_of(visits, k, mask))
+        for k in (1, 2, 3, 4, 5, 10, 100, 10**4, 10**14)
+    ]
     for earlier, later in itertools.pairwise(levels[:4]):
         assert (later <= earlier).all()
     for earlier, later in itertools.pairwise(levels[3:]):
@@ -162,16 +178,22 @@ def test_schedules_are_values():
     assert FixedLevel(np.float64(0.3)) == FixedLevel(0.3) != FixedLevel(0.1)
     with pytest.raises(AttributeError):
         AdaptiveLevel(5.0).delta = 3.0
-    assert eval(repr(AdaptiveLevel(5, 0.25)), {"AdaptiveLevel": AdaptiveLevel}) == AdaptiveLevel(5.0, 0.25)
+    assert eval(repr(AdaptiveLevel(5, 0.25)), {"AdaptiveLevel": AdaptiveLevel}) == AdaptiveLevel(
+        5.0, 0.25
+    )
 
 
 @pytest.mark.parametrize("bad", [0, 0.0, -1.0, np.inf, -np.inf, np.nan, "5", None, True, [5.0]])
 def test_bad_sensitivities_are_refused(bad):
-    with pytest.raises(brmdp.InvalidInputError, match="delta must be a positive finite number; got"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="delta must be a positive finite number; got"
+    ):
         AdaptiveLevel(bad)
 
 
-@pytest.mark.parametrize("bad", [0, 1, 0.0, 1.0, -0.2, 1.5, np.nan, np.inf, "0.2", None, True, [0.2]])
+@pytest.mark.parametrize(
+    "bad", [0, 1, 0.0, 1.0, -0.2, 1.5, np.nan, np.inf, "0.2", None, True, [0.2]]
+)
 def test_bad_levels_are_refused(bad):
     allowed = r"must (lie strictly between 0 and 1|be a number strictly between 0 and 1); got"
     with pytest.raises(brmdp.InvalidInputError, match=f"floor {allowed}"):

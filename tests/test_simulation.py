@@ -1,4 +1,7 @@
-"""The interaction loop: regrets against second implementations, diagnostics that change nothing, streams and records."""
+"""The interaction loop.
+
+Regrets against second implementations, diagnostics that change nothing, streams and records.
+"""
 
 import dataclasses
 from functools import cache, partial
@@ -26,11 +29,15 @@ METHODS = {
 }
 PRESETS = {
     **{
-        f"aq-brmdp/{name}": partial(lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make)
+        f"aq-brmdp/{name}": partial(
+            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     **{
-        f"brmdp/{name}": partial(lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make)
+        f"brmdp/{name}": partial(
+            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+        )
         for name, make in METHODS.items()
     },
     "continuing-psrl": agents.continuing_psrl,
@@ -59,7 +66,7 @@ def trajectory(history):
     return [getattr(history, name).tolist() for name in ("state", "action", "reward", "episode")]
 
 
-# --- fidelity -----------------------------------------------------------------------------------------------------------
+# --- fidelity -------------------------------------------------------------------------------------
 
 STEPS = 300
 
@@ -77,7 +84,9 @@ class Run:
 
 def recorded_agent(world, name):
     mdp, delta = WORLDS[world]
-    return preset(name, mdp, rng=41, **({"alpha": 0.9} if name.startswith("brmdp") else {"delta": delta}))
+    return preset(
+        name, mdp, rng=41, **({"alpha": 0.9} if name.startswith("brmdp") else {"delta": delta})
+    )
 
 
 @cache
@@ -125,7 +134,8 @@ def test_true_regret_agrees_with_linear_systems(world, name):
     for t in range(STEPS):
         policy = run.policies[run.history.episode[t] - 1]
         expected[t] = (
-            optimum[run.states[t]] - online.policy_values(kernel, rewards, mdp.discount, policy)[run.states[t]]
+            optimum[run.states[t]]
+            - online.policy_values(kernel, rewards, mdp.discount, policy)[run.states[t]]
         )
     np.testing.assert_allclose(run.history.true_regret, expected, rtol=0, atol=1e-8)
     assert expected.max() > 0.01, "an uninteresting trajectory"
@@ -159,7 +169,10 @@ def test_robust_regret_agrees_with_plain_value_iteration(world, wanted, name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("world", WORLDS)
 def test_posterior_quantile_value_agrees_with_loops(world, name):
-    """The library's 147 kernels, drawn again from the stream of the diagnostics, evaluated one by one."""
+    """The library's 147 kernels, drawn again from the stream of the diagnostics.
+
+    Evaluated one by one.
+    """
     mdp, _ = WORLDS[world]
     run = run_of(world, name)
     n, rng = mdp.n_states, np.random.default_rng(43)
@@ -169,7 +182,9 @@ def test_posterior_quantile_value_agrees_with_loops(world, name):
         policy = run.policies[k]
         pairs = np.arange(n) * mdp.n_actions + policy
         kernels = run.beliefs[k].sample_entries(147, rng, pairs=pairs).reshape(147, n, n)
-        expected = online.posterior_quantile_value(kernels, np.array(mdp.rewards), mdp.discount, policy, 0, 0.1)
+        expected = online.posterior_quantile_value(
+            kernels, np.array(mdp.rewards), mdp.discount, policy, 0, 0.1
+        )
         assert value == pytest.approx(expected, abs=1e-10)
 
 
@@ -182,10 +197,13 @@ def test_posterior_quantile_value_agrees_with_other_draws():
     for step, value in zip(run.history.quantile_step, run.history.quantile_value, strict=True):
         k = run.history.episode[step] - 1
         policy = run.policies[k]
-        rows = np.array([[rng.dirichlet(run.phi[k][s, policy[s]]) for s in range(6)] for _ in range(1500)])
+        rows = np.array(
+            [[rng.dirichlet(run.phi[k][s, policy[s]]) for s in range(6)] for _ in range(1500)]
+        )
         # Pr(15th of 147 outside the 1 % and 28 % quantiles) < 1e-4
         low, high = (
-            online.posterior_quantile_value(rows, rewards, mdp.discount, policy, 0, level) for level in (0.01, 0.28)
+            online.posterior_quantile_value(rows, rewards, mdp.discount, policy, 0, level)
+            for level in (0.01, 0.28)
         )
         assert low <= value <= high
 
@@ -203,7 +221,13 @@ def test_episodes_are_recorded(name):
     assert episodes.first_step == starts
     assert (np.diff(history.episode) >= 0).all()
     assert history.episode[-1] == len(starts)
-    for record in (episodes.levels, episodes.iterations, episodes.residual, episodes.error_bound, episodes.status):
+    for record in (
+        episodes.levels,
+        episodes.iterations,
+        episodes.residual,
+        episodes.error_bound,
+        episodes.status,
+    ):
         assert len(record) == len(starts)
     assert max(episodes.error_bound) <= 1e-8 * 1.0 / (
         1.0 - 0.9
@@ -216,19 +240,29 @@ def test_episodes_are_recorded(name):
     visits = np.zeros((6, 2), dtype=int)
     for number, levels in enumerate(episodes.levels, 1):
         begin = starts[number - 2] if number > 1 else 0
-        np.add.at(visits, (history.state[begin : starts[number - 1]], history.action[begin : starts[number - 1]]), 1)
-        expected = online.adaptive_levels(visits, number, 5.0, 0.2) if name.startswith("aq") else np.full((6, 2), 0.9)
+        np.add.at(
+            visits,
+            (history.state[begin : starts[number - 1]], history.action[begin : starts[number - 1]]),
+            1,
+        )
+        expected = (
+            online.adaptive_levels(visits, number, 5.0, 0.2)
+            if name.startswith("aq")
+            else np.full((6, 2), 0.9)
+        )
         np.testing.assert_allclose(levels, expected, rtol=0, atol=1e-14)
 
 
-# --- diagnostics --------------------------------------------------------------------------------------------------------
+# --- diagnostics ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_diagnostics_change_no_trajectory(name):
     def run(diagnostics, rng=None):
         agent = preset(name, RIVER, rng=3)
-        history = simulate(agent, world_of(RIVER), 120, seed=4, diagnostics=diagnostics, diagnostics_rng=rng)
+        history = simulate(
+            agent, world_of(RIVER), 120, seed=4, diagnostics=diagnostics, diagnostics_rng=rng
+        )
         return history, contents(agent)
 
     plain, agent = run(Diagnostics(true_regret=False))
@@ -265,21 +299,27 @@ def test_the_stream_of_the_diagnostics_is_their_own():
 def test_diagnostics_are_exact_whatever_the_agents_method():
     """Robust regret of sampled plans is that of their policies under exact quantiles."""
     agent = preset("brmdp/monte-carlo", RIVER, rng=1)
-    history = simulate(agent, world_of(RIVER), 60, seed=2, diagnostics=Diagnostics(robust_level=0.2))
+    history = simulate(
+        agent, world_of(RIVER), 60, seed=2, diagnostics=Diagnostics(robust_level=0.2)
+    )
     best = brmdp.plan(agent.belief, RIVER.rewards, 0.9, risk=brmdp.Quantile(0.2))
     # the policy of the last pseudo-episode of the record
     policy = np.array(agent.arrays()["policy"])
-    followed = brmdp.evaluate_policy(agent.belief, RIVER.rewards, 0.9, policy, risk=brmdp.Quantile(0.2))
+    followed = brmdp.evaluate_policy(
+        agent.belief, RIVER.rewards, 0.9, policy, risk=brmdp.Quantile(0.2)
+    )
     gap = (best.values - followed.values)[history.state[-1]]
     assert history.robust_regret[-1] == pytest.approx(gap, abs=2e-8)
 
 
-# --- regret in cases that are known -------------------------------------------------------------------------------------
+# --- regret in cases that are known ---------------------------------------------------------------
 
 
 def test_regret_is_zero_when_the_policy_is_optimal():
     belief = brmdp.DirichletPosterior.informative(RIVER, 1e8)
-    agent = agents.Agent(belief, RIVER.rewards, 0.9, risk=brmdp.Mean(), restart=agents.FixedLength(20), rng=0)
+    agent = agents.Agent(
+        belief, RIVER.rewards, 0.9, risk=brmdp.Mean(), restart=agents.FixedLength(20), rng=0
+    )
     history = simulate(agent, world_of(RIVER), 200, seed=1)
     np.testing.assert_allclose(history.true_regret, 0.0, atol=1e-8)
 
@@ -301,10 +341,16 @@ def test_regret_of_a_policy_that_never_tries():
 def test_robust_regret_of_the_robust_plan_is_zero():
     for mdp in (RIVER, LAKE):
         agent = preset("brmdp/exact", mdp, rng=2, alpha=0.2)
-        history = simulate(agent, world_of(mdp), 300, seed=3, diagnostics=Diagnostics(robust_level=0.2))
-        np.testing.assert_allclose(history.robust_regret, 0.0, atol=1e-6)  # tied actions may give away 1e-7/(1 − γ)
+        history = simulate(
+            agent, world_of(mdp), 300, seed=3, diagnostics=Diagnostics(robust_level=0.2)
+        )
+        np.testing.assert_allclose(
+            history.robust_regret, 0.0, atol=1e-6
+        )  # tied actions may give away 1e-7/(1 − γ)
         other = preset("brmdp/exact", mdp, rng=2, alpha=0.9)
-        history = simulate(other, world_of(mdp), 300, seed=3, diagnostics=Diagnostics(robust_level=0.2))
+        history = simulate(
+            other, world_of(mdp), 300, seed=3, diagnostics=Diagnostics(robust_level=0.2)
+        )
         assert history.robust_regret.max() > 1e-5
 
 
@@ -315,18 +361,28 @@ def test_regret_uses_the_policy_at_the_state_of_the_step():
     believed = brmdp.DirichletPosterior(np.where(kernel > 0, 1.0, 0.0))
     for start, expected in ((0, 0.0), (1, 0.25 / (1 - 0.5))):
         # the agent's rewards are wrong on purpose, which must be declared
-        world = World(TabularEnv(brmdp.TabularMDP(kernel, rewards, 0.5, start=start)), 0.5, random_rewards=True)
-        agent = agents.brmdp(believed, [[1.0, 0.0], [0.25, 0.0]], 0.5, alpha=0.5, rng=0)  # wrong in state 1
-        np.testing.assert_allclose(simulate(agent, world, 5, seed=0).true_regret, expected, atol=1e-9)
+        world = World(
+            TabularEnv(brmdp.TabularMDP(kernel, rewards, 0.5, start=start)),
+            0.5,
+            random_rewards=True,
+        )
+        agent = agents.brmdp(
+            believed, [[1.0, 0.0], [0.25, 0.0]], 0.5, alpha=0.5, rng=0
+        )  # wrong in state 1
+        np.testing.assert_allclose(
+            simulate(agent, world, 5, seed=0).true_regret, expected, atol=1e-9
+        )
 
 
-# --- streams and seeds --------------------------------------------------------------------------------------------------
+# --- streams and seeds ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_seeds_reproduce_everything(name):
     def run(agent_seed, env_seed):
-        return trajectory(simulate(preset(name, LAKE, rng=agent_seed), world_of(LAKE), 80, seed=env_seed))
+        return trajectory(
+            simulate(preset(name, LAKE, rng=agent_seed), world_of(LAKE), 80, seed=env_seed)
+        )
 
     assert run(1, 2) == run(1, 2)
     assert run(1, 2) != run(1, 3)
@@ -334,10 +390,16 @@ def test_seeds_reproduce_everything(name):
 
 
 def test_agents_share_the_noise_of_an_environment_seed():
-    """One uniform number per step, whoever acts: the next state is the inverse of the row's distribution there."""
+    """One uniform number per step, whoever acts.
+
+    The next state is the inverse of the row's distribution there.
+    """
     numbers = gymnasium.utils.seeding.np_random(9)[0].random(200)
     cumulative = np.cumsum(LAKE.kernel(), axis=2)
-    histories = [simulate(preset(name, LAKE, rng=seed), world_of(LAKE), 200, seed=9) for seed, name in enumerate(NAMES)]
+    histories = [
+        simulate(preset(name, LAKE, rng=seed), world_of(LAKE), 200, seed=9)
+        for seed, name in enumerate(NAMES)
+    ]
     for history in histories:
         for t in range(199):
             row = cumulative[history.state[t], history.action[t]]
@@ -347,7 +409,9 @@ def test_agents_share_the_noise_of_an_environment_seed():
 
 def test_pseudo_episodes_do_not_depend_on_the_environment_or_the_measure():
     numbers = {
-        tuple(simulate(preset(name, mdp, rng=17), World(TabularEnv(mdp), 0.9), 150, seed=seed).episode)
+        tuple(
+            simulate(preset(name, mdp, rng=17), World(TabularEnv(mdp), 0.9), 150, seed=seed).episode
+        )
         for name in NAMES
         for mdp in (RIVER, frozenlake(0.7, discount=0.9))
         for seed in (1, 2)
@@ -356,16 +420,26 @@ def test_pseudo_episodes_do_not_depend_on_the_environment_or_the_measure():
 
 
 def test_agents_do_not_touch_the_environments_stream():
-    """The environment has used exactly one number per step, whatever the agent and the diagnostics drew."""
+    """The environment has used exactly one number per step.
+
+    Whatever the agent and the diagnostics drew.
+    """
     for name in NAMES:
         world = world_of(RIVER)
-        simulate(preset(name, RIVER, rng=1), world, 70, seed=8, diagnostics=ALL_DIAGNOSTICS, diagnostics_rng=2)
+        simulate(
+            preset(name, RIVER, rng=1),
+            world,
+            70,
+            seed=8,
+            diagnostics=ALL_DIAGNOSTICS,
+            diagnostics_rng=2,
+        )
         twin = gymnasium.utils.seeding.np_random(8)[0]
         twin.random(70)
         assert world.env.np_random.bit_generator.state == twin.bit_generator.state
 
 
-# --- records ------------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def test_histories_have_the_right_lengths():
@@ -384,20 +458,31 @@ def test_histories_have_the_right_lengths():
         assert history.quantile_value.shape == history.quantile_step.shape
         assert history.episode[0] == 1
         assert (history.state < 6).all()
-        assert history.state.dtype.kind == history.action.dtype.kind == history.episode.dtype.kind == "i"
+        assert (
+            history.state.dtype.kind
+            == history.action.dtype.kind
+            == history.episode.dtype.kind
+            == "i"
+        )
 
 
 def test_the_policy_of_every_pseudo_episode_took_the_actions():
-    history = simulate(preset("aq-brmdp/exact", LAKE, rng=1, delta=10.0), world_of(LAKE), 200, seed=2)
+    history = simulate(
+        preset("aq-brmdp/exact", LAKE, rng=1, delta=10.0), world_of(LAKE), 200, seed=2
+    )
     for number in range(1, history.episode[-1] + 1):
         inside = history.episode == number
-        taken = set(zip(history.state[inside].tolist(), history.action[inside].tolist(), strict=True))
+        taken = set(
+            zip(history.state[inside].tolist(), history.action[inside].tolist(), strict=True)
+        )
         assert len(taken) == len({state for state, _ in taken})
 
 
 def test_progress_is_reported_every_hundred_steps():
     seen = []
-    simulate(preset("continuing-psrl", RIVER, rng=1), world_of(RIVER), 350, seed=2, on_step=seen.append)
+    simulate(
+        preset("continuing-psrl", RIVER, rng=1), world_of(RIVER), 350, seed=2, on_step=seen.append
+    )
     assert seen == [100, 200, 300]
 
 
@@ -418,7 +503,10 @@ def test_an_agent_goes_on_from_where_it_stands():
 
 @pytest.mark.parametrize("name", ["aq-brmdp/exact", "continuing-psrl"])
 def test_a_loaded_agent_can_be_simulated(name, tmp_path):
-    """In the middle of a pseudo-episode, too; the result is that of the agent that was never saved."""
+    """In the middle of a pseudo-episode, too.
+
+    The result is that of the agent that was never saved.
+    """
     agent = preset(name, RIVER, rng=1, restart=agents.FixedLength(30))
     simulate(agent, world_of(RIVER), 100, seed=2)
     agent.save(tmp_path / "agent")
@@ -437,7 +525,8 @@ def test_independent_rows_may_be_believed_of_the_inventory():
     world = World("brmdp/Inventory-v0", 0.9)
     mdp = world.env.unwrapped.mdp
     belief = brmdp.DirichletPosterior(
-        np.where(mdp.admissible[:, :, None], 1.0, 0.0) * np.ones(mdp.n_states), admissible=mdp.admissible
+        np.where(mdp.admissible[:, :, None], 1.0, 0.0) * np.ones(mdp.n_states),
+        admissible=mdp.admissible,
     )
     agent = agents.continuing_psrl(belief, mdp.rewards, 0.9, rng=1)
     history = simulate(agent, world, 100, seed=2)
@@ -445,16 +534,24 @@ def test_independent_rows_may_be_believed_of_the_inventory():
     assert agent.progress.steps == 100
 
 
-@pytest.mark.parametrize("name", ["aq-brmdp/exact", "aq-brmdp/saddlepoint", "aq-brmdp/monte-carlo-reused"])
+@pytest.mark.parametrize(
+    "name", ["aq-brmdp/exact", "aq-brmdp/saddlepoint", "aq-brmdp/monte-carlo-reused"]
+)
 def test_agents_learn_the_river(name):
-    """Early rewards are those of the left end; later the right end is reached, whose mean reward is about 0.4."""
+    """Early rewards are those of the left end.
+
+    Later the right end is reached, whose mean reward is about 0.4.
+    """
     rewards = np.array(
-        [simulate(preset(name, RIVER, rng=seed), world_of(RIVER), 1200, seed=50 + seed).reward for seed in range(3)]
+        [
+            simulate(preset(name, RIVER, rng=seed), world_of(RIVER), 1200, seed=50 + seed).reward
+            for seed in range(3)
+        ]
     )
     assert rewards[:, 900:].mean() > 0.2 > rewards[:, :50].mean()
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [0, -5, 2.5, None, "100", True, np.nan])
@@ -464,10 +561,14 @@ def test_bad_numbers_of_steps_are_refused(bad):
 
 
 def test_an_agent_of_another_size_is_refused():
-    with pytest.raises(brmdp.InvalidInputError, match="the agent knows 6 states and 2 actions, the world has 16 and 4"):
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match="the agent knows 6 states and 2 actions, the world has 16 and 4",
+    ):
         simulate(preset("brmdp/exact", RIVER, rng=0), world_of(LAKE), 10)
     with pytest.raises(
-        brmdp.InvalidInputError, match="the agent knows 16 states and 4 actions, the world has 17 and 4"
+        brmdp.InvalidInputError,
+        match="the agent knows 16 states and 4 actions, the world has 17 and 4",
     ):
         simulate(preset("brmdp/exact", LAKE, rng=0), World("FrozenLake-v1", 0.8), 10)
 
@@ -491,7 +592,9 @@ def test_true_regret_needs_the_truth():
 
     world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)))
     agent = agents.brmdp(world.prior(), world.rewards, 0.9, alpha=0.2, rng=0)
-    with pytest.raises(brmdp.InvalidInputError, match="true_regret=True needs a world that knows the truth"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="true_regret=True needs a world that knows the truth"
+    ):
         simulate(agent, world, 10, diagnostics=Diagnostics())
     world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)), random_rewards=True)
     assert simulate(agent, world, 10, seed=1).true_regret is None
@@ -515,5 +618,7 @@ def test_bad_diagnostics_are_refused(options, message):
 
 
 def test_bad_streams_are_refused():
-    with pytest.raises(brmdp.InvalidInputError, match=r"rng must be a numpy\.random\.Generator or a seed; got 'x'"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"rng must be a numpy\.random\.Generator or a seed; got 'x'"
+    ):
         simulate(preset("brmdp/exact", RIVER, rng=0), world_of(RIVER), 10, diagnostics_rng="x")

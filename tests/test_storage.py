@@ -1,4 +1,7 @@
-"""Saved posteriors: lossless, complete or absent, and any damage is a CorruptFileError, never another posterior."""
+"""Saved posteriors.
+
+Lossless, complete or absent, and any damage is a CorruptFileError, never another posterior.
+"""
 
 import io
 import os
@@ -57,7 +60,11 @@ def content(posterior):
     if isinstance(posterior, brmdp.ScenarioPosterior):
         parts += [posterior.scenario_entries.tobytes(), posterior.weights.tobytes()]
     elif isinstance(posterior, brmdp.DisturbancePosterior):
-        parts += [posterior.outcomes.tobytes(), posterior.concentration().tobytes(), posterior.counts().tobytes()]
+        parts += [
+            posterior.outcomes.tobytes(),
+            posterior.concentration().tobytes(),
+            posterior.counts().tobytes(),
+        ]
     else:
         parts += [posterior.concentration("flat").tobytes(), posterior.counts("flat").tobytes()]
     return tuple(parts)
@@ -149,11 +156,14 @@ def test_a_missing_folder_is_file_not_found_on_saving(saved):
         posterior.save(path.parent / "nowhere" / "p.npz")
 
 
-# --- damage ------------------------------------------------------------------------------------------
+# --- damage ---------------------------------------------------------------------------------------
 
 
 def assert_refused_or_identical(posterior, path):
-    """Damage to bytes that carry nothing (a time stamp) may go unnoticed; any other is refused, naming the file."""
+    """Damage to bytes that carry nothing (a time stamp) may go unnoticed.
+
+    Any other is refused, naming the file.
+    """
     try:
         loaded = type(posterior).load(path)
     except brmdp.CorruptFileError as error:
@@ -168,7 +178,14 @@ def assert_refused_or_identical(posterior, path):
 def test_every_truncation_is_refused(saved):
     posterior, path = saved
     whole = path.read_bytes()
-    lengths = sorted({*range(0, len(whole), max(1, len(whole) // 150)), *range(40), len(whole) - 1, len(whole) - 2})
+    lengths = sorted(
+        {
+            *range(0, len(whole), max(1, len(whole) // 150)),
+            *range(40),
+            len(whole) - 1,
+            len(whole) - 2,
+        }
+    )
     for length in lengths:
         path.write_bytes(whole[:length])
         with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
@@ -250,7 +267,9 @@ def test_a_newer_format_is_refused_by_name(saved):
         type(posterior).load(path)
 
 
-@pytest.mark.parametrize(("make", "other"), [(make, other) for make in MAKERS for other in MAKERS if make is not other])
+@pytest.mark.parametrize(
+    ("make", "other"), [(make, other) for make in MAKERS for other in MAKERS if make is not other]
+)
 def test_another_kind_is_refused_by_name(tmp_path, make, other):
     path = tmp_path / "posterior.npz"
     make().save(path)
@@ -291,7 +310,7 @@ def test_what_is_not_ours_is_refused(tmp_path, make, index):
         type(make()).load(path)
 
 
-# --- files whose digest is right but whose content makes no sense ------------------------------------
+# --- files whose digest is right but whose content makes no sense ---------------------------------
 
 
 def forged(path, make, **changes):
@@ -365,11 +384,13 @@ def test_nonsense_with_a_correct_digest_is_refused(tmp_path, make, name, change)
 
 
 def test_the_largest_concentrations_and_counts_that_are_allowed_are_read(tmp_path):
-    cls = forged(tmp_path / "p", dirichlet, prior=lambda a: np.full_like(a, 1e12), counts=last_set(10**12))
+    cls = forged(
+        tmp_path / "p", dirichlet, prior=lambda a: np.full_like(a, 1e12), counts=last_set(10**12)
+    )
     assert cls.load(tmp_path / "p").concentration("flat").max() == 2e12
 
 
-# --- on any version of NumPy ---------------------------------------------------------------------------------------------
+# --- on any version of NumPy ----------------------------------------------------------------------
 
 
 def test_files_of_numpy_2_0_and_2_1_are_read(saved):
@@ -401,12 +422,14 @@ def test_a_file_holds_what_was_given_and_the_header_alone(saved):
 
 
 def test_objects_are_not_written(tmp_path):
-    with pytest.raises(brmdp.InvalidInputError, match="odd must hold numbers or text to be saved; got dtype object"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="odd must hold numbers or text to be saved; got dtype object"
+    ):
         save_arrays(tmp_path / "p", "Something", {"odd": np.array([{}], dtype=object)})
     assert os.listdir(tmp_path) == []
 
 
-# --- permissions and links ------------------------------------------------------------------------------------------------
+# --- permissions and links ------------------------------------------------------------------------
 
 
 def test_a_saved_file_has_ordinary_permissions_and_keeps_them(saved):
@@ -429,14 +452,16 @@ def test_saving_through_a_link_replaces_what_it_points_to(saved):
     assert content(type(posterior).load(path)) == content(posterior)
 
 
-# --- files that claim more than they hold ---------------------------------------------------------------------------------
+# --- files that claim more than they hold ---------------------------------------------------------
 
 
 def npy_bytes(descr="<f8", shape=(2,), data=bytes(16), version=1):
     """An array file whose header says what it is told to."""
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     text += b" " * (-(len(text) + 11) % 64) + b"\n"
-    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 * version, "little") + text + data
+    return (
+        b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 * version, "little") + text + data
+    )
 
 
 def with_member(path, data, name="prior.npy", **options):
@@ -470,7 +495,9 @@ BOMBS = {
     "text of a gigabyte": lambda path: with_member(path, npy_bytes("<U268435456", (), bytes(16))),
     "objects": lambda path: with_member(path, npy_bytes("|O", (2,))),
     "records": lambda path: with_member(path, npy_bytes([("a", "<f8")], (2,))),
-    "arrays in arrays": lambda path: with_member(path, npy_bytes([("a", "<f8", (10**6, 10**6))], (2,))),
+    "arrays in arrays": lambda path: with_member(
+        path, npy_bytes([("a", "<f8", (10**6, 10**6))], (2,))
+    ),
     "dates": lambda path: with_member(path, npy_bytes("<M8[s]", (2,))),
     "long header": lambda path: with_member(path, npy_bytes(shape=(1,) * 3000, version=2)),
     "deep header": lambda path: with_member(path, npy_bytes("(" * 3000, version=2)),

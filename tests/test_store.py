@@ -15,7 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
-from brmdp.experiments import Computation, Experiment, Replication, Store, execute, find_stores, run_experiment
+from brmdp.experiments import (
+    Computation,
+    Experiment,
+    Replication,
+    Store,
+    execute,
+    find_stores,
+    run_experiment,
+)
 from brmdp.experiments.parquet import _pages
 from brmdp.experiments.store import decode, encode, versions
 from tiny_experiments import tiny, with_tests_on_the_path
@@ -54,7 +62,10 @@ def again(store, **changes):
     """Run it again; returns the store and the messages."""
     messages = []
     done = run_experiment(
-        replace(store.experiment, **changes), store.directory.parent, workers=1, on_message=messages.append
+        replace(store.experiment, **changes),
+        store.directory.parent,
+        workers=1,
+        on_message=messages.append,
     )
     return done, messages
 
@@ -63,7 +74,7 @@ def modification_times(store):
     return {path.name: path.stat().st_mtime_ns for path in store.directory.glob("runs/*")}
 
 
-# --- one run ---------------------------------------------------------------------------------------------------
+# --- one run --------------------------------------------------------------------------------------
 
 
 def test_a_run_comes_back_as_it_was(record, data):
@@ -78,7 +89,9 @@ def test_a_run_comes_back_as_it_was(record, data):
     levels = stored.table["levels"].drop_null().to_pylist()
     np.testing.assert_array_equal(levels, [level.ravel() for level in history.episodes.levels])
     quantiles = stored.table["quantile_value"]
-    np.testing.assert_array_equal(np.flatnonzero(quantiles.is_valid().to_numpy()), history.quantile_step)
+    np.testing.assert_array_equal(
+        np.flatnonzero(quantiles.is_valid().to_numpy()), history.quantile_step
+    )
     np.testing.assert_array_equal(quantiles.drop_null().to_numpy(), history.quantile_value)
     assert stored.seconds == record.seconds
     assert stored.n_states == 4
@@ -89,7 +102,11 @@ def test_anyone_can_read_a_file_and_see_what_it_is(undisturbed):
     assert table.num_rows == 60
     assert table["robust_regret"].null_count == 60
     facts = json.loads(table.schema.metadata[b"brmdp"])
-    assert facts["case"]["agent_parameters"] == {"delta": 5.0, "method": "monte-carlo-reused", "coefficient": 20.0}
+    assert facts["case"]["agent_parameters"] == {
+        "delta": 5.0,
+        "method": "monte-carlo-reused",
+        "coefficient": 20.0,
+    }
     assert (facts["run"], facts["seed"], facts["versions"]) == (2, TINY.seed, versions())
     assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "gymnasium", "python"}
 
@@ -118,7 +135,9 @@ def test_no_changed_bit_of_the_description_ends_the_process(data):
     for position in range(len(data) - size, len(data)):
         spoilt = bytearray(data)
         spoilt[position] ^= 1 << position * 5 % 8
-        with contextlib.suppress(CorruptFileError, OtherOriginError):  # the number of the format may be hit
+        with contextlib.suppress(
+            CorruptFileError, OtherOriginError
+        ):  # the number of the format may be hit
             decode(bytes(spoilt), CASE, TINY.seed, 1, "the file")
             continue
         refused += 1
@@ -152,7 +171,7 @@ def test_what_only_figures_need_does_not_matter(data):
     decode(data, replace(CASE, shown_steps=7), TINY.seed, 1, "here")
 
 
-# --- the folder ------------------------------------------------------------------------------------------------
+# --- the folder -----------------------------------------------------------------------------------
 
 
 def test_layout(undisturbed):
@@ -227,7 +246,9 @@ def spoil_forge(path, other):
     pq.write_table(table, path)
 
 
-@pytest.mark.parametrize("spoil", [spoil_truncate, spoil_empty, spoil_flip, spoil_swap, spoil_forge])
+@pytest.mark.parametrize(
+    "spoil", [spoil_truncate, spoil_empty, spoil_flip, spoil_swap, spoil_forge]
+)
 def test_a_spoilt_file_is_named_set_aside_and_computed_again(store, undisturbed, spoil):
     path, other = store.path(CASE, 1), store.path(TINY.cases[1], 1)
     before = modification_times(store)
@@ -250,7 +271,11 @@ def test_nothing_set_aside_is_overwritten(store):
     for attempt in range(3):
         store.path(CASE, 0).write_bytes(bytes([attempt]) * 5)
         again(store)
-    assert store.files_set_aside() == ["adaptive--0000.2.parquet", "adaptive--0000.3.parquet", "adaptive--0000.parquet"]
+    assert store.files_set_aside() == [
+        "adaptive--0000.2.parquet",
+        "adaptive--0000.3.parquet",
+        "adaptive--0000.parquet",
+    ]
 
 
 def test_by_default_a_spoilt_file_is_a_warning(store):
@@ -290,9 +315,16 @@ def changed_case(**changes):
         ({"seed": 12}, "seed is 11, asked for 12"),
         ({"cases": changed_case(steps=90)}, "cases.adaptive.steps is 60, asked for 90"),
         ({"cases": changed_case(discount=0.5)}, "cases.adaptive.discount is 0.8, asked for 0.5"),
-        ({"cases": changed_case(robust_level=None)}, "cases.adaptive.robust_level is 0.2, asked for null"),
         (
-            {"cases": changed_case(agent_parameters={"delta": 5.0, "floor": 0.2, "method": "saddlepoint"})},
+            {"cases": changed_case(robust_level=None)},
+            "cases.adaptive.robust_level is 0.2, asked for null",
+        ),
+        (
+            {
+                "cases": changed_case(
+                    agent_parameters={"delta": 5.0, "floor": 0.2, "method": "saddlepoint"}
+                )
+            },
             'cases.adaptive.agent_parameters.method is "exact", asked for "saddlepoint"',
         ),
         ({"cases": TINY.cases[1:]}, "asked for absent"),
@@ -313,7 +345,9 @@ def test_wording_may_change(store):
     assert messages == []
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"format": 1, "experiment": {"name": 3}}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b'{"format": 1, "experiment": {"name": 3}}', b"\xff\xfe"]
+)
 def test_a_damaged_description_is_named(store, content, undisturbed):
     (store.directory / "experiment.json").write_bytes(content)
     with pytest.raises(ExperimentError, match=r"experiment\.json is damaged"):
@@ -340,7 +374,10 @@ def test_unfinished_files_are_removed_and_not_seen(store):
 
 
 def test_two_runners_keep_out_of_each_others_way(store):
-    code = "import sys; from tiny_experiments import tiny; from brmdp.experiments import run_experiment\n"
+    code = (
+        "import sys; from tiny_experiments import tiny; from brmdp.experiments import "
+        "run_experiment\n"
+    )
     code += "run_experiment(tiny(), sys.argv[1], workers=1)"
     with Store.opened(store.directory.parent, TINY):
         other = subprocess.run(
@@ -372,7 +409,7 @@ def test_status_of_a_case(store):
     assert store.path(CASE, 2).exists()
 
 
-# --- disks -----------------------------------------------------------------------------------------------------
+# --- disks ----------------------------------------------------------------------------------------
 
 
 def assert_intact(store, before):
@@ -393,7 +430,9 @@ def test_a_full_disk_is_a_clear_error(store, record, failing, monkeypatch):
 
     with Store.opened(store.directory.parent, TINY) as opened, monkeypatch.context() as patch:
         patch.setattr(os, failing, full)
-        with pytest.raises(ExperimentError, match=r"adaptive--0003\.parquet: No space left on device.*intact"):
+        with pytest.raises(
+            ExperimentError, match=r"adaptive--0003\.parquet: No space left on device.*intact"
+        ):
             opened.write(CASE, 3, encode(record, CASE, TINY.seed, 3))
     assert_intact(store, before)
 
@@ -451,7 +490,7 @@ def test_an_unwritable_folder(store):
     assert_intact(store, before)
 
 
-# --- what others put there -------------------------------------------------------------------------------------
+# --- what others put there ------------------------------------------------------------------------
 
 
 def test_a_linked_lock_is_refused_and_its_target_left_alone(store, tmp_path):
@@ -478,7 +517,10 @@ def test_hidden_files_of_others_are_left_alone(store):
         (runs / name).write_text("mine")
     (runs / ".adaptive--0008.parquet.unfinished-0").symlink_to(runs / ".gitignore")
     again(store)
-    assert {path.name for path in runs.glob(".*")} == {*kept, ".adaptive--0008.parquet.unfinished-0"}
+    assert {path.name for path in runs.glob(".*")} == {
+        *kept,
+        ".adaptive--0008.parquet.unfinished-0",
+    }
 
 
 def test_nothing_is_deleted_through_a_link(store, tmp_path):
@@ -507,7 +549,10 @@ def test_a_disk_that_cannot_lock_is_a_clear_error(number, tmp_path, monkeypatch)
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(ExperimentError, match=f"{os.strerror(number)}. Choose a folder on a disk that can lock files"):
+    with pytest.raises(
+        ExperimentError,
+        match=f"{os.strerror(number)}. Choose a folder on a disk that can lock files",
+    ):
         run_experiment(TINY, tmp_path, workers=1)
 
 
@@ -533,7 +578,7 @@ def test_a_huge_description_is_not_read(store, monkeypatch):
         Store.at(store.directory)
 
 
-# --- files that would unpack to far more -----------------------------------------------------------------------
+# --- files that would unpack to far more ----------------------------------------------------------
 
 
 @pytest.fixture
@@ -559,12 +604,17 @@ def test_more_rows_than_steps_are_not_unpacked(data, never_unpacked):
     table = pa.table([pa.nulls(1_000_000, field.type) for field in schema], schema=schema)
     bomb = with_facts_of(data, table, compression="zstd")
     assert len(bomb) < 50_000
-    with pytest.raises(CorruptFileError, match="the file is damaged: it must have 60 rows; got 1000000"):
+    with pytest.raises(
+        CorruptFileError, match="the file is damaged: it must have 60 rows; got 1000000"
+    ):
         decode(bomb, CASE, TINY.seed, 1, "the file")
 
 
 def test_other_columns_are_not_unpacked(data, never_unpacked):
-    for table in (pa.table({"state": pa.nulls(60, pa.int32())}), pa.table({"x": pa.nulls(60, pa.string())})):
+    for table in (
+        pa.table({"state": pa.nulls(60, pa.int32())}),
+        pa.table({"x": pa.nulls(60, pa.string())}),
+    ):
         with pytest.raises(CorruptFileError, match="it must have the columns"):
             decode(with_facts_of(data, table), CASE, TINY.seed, 1, "the file")
 
@@ -574,12 +624,17 @@ def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
     monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000_000)
     schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
     columns = [
-        pa.array([np.zeros(20_000)] * 60, field.type) if field.name == "levels" else pa.nulls(60, field.type)
+        pa.array([np.zeros(20_000)] * 60, field.type)
+        if field.name == "levels"
+        else pa.nulls(60, field.type)
         for field in schema
     ]
     bomb = with_facts_of(data, pa.table(columns, schema=schema), compression="zstd")
     assert len(bomb) < 50_000
-    with pytest.raises(CorruptFileError, match=r"its content must take at most 5,000,000 bytes; it would take [1-9]"):
+    with pytest.raises(
+        CorruptFileError,
+        match=r"its content must take at most 5,000,000 bytes; it would take [1-9]",
+    ):
         decode(bomb, CASE, TINY.seed, 1, "the file")
 
 
@@ -589,17 +644,26 @@ def test_the_number_of_values_is_that_of_the_pages(data, never_unpacked, monkeyp
     schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
     long = pa.array([np.zeros(1_000_000), *[None] * 59], schema.field("levels").type)
     columns = [long if field.name == "levels" else pa.nulls(60, field.type) for field in schema]
-    bomb = with_facts_of(data, pa.table(columns, schema=schema), compression="zstd", write_statistics=False)
-    truth, lie = b"\x16" + number(1_000_059), b"\x16" + number(60, length=3)  # the fifth field, a long integer
+    bomb = with_facts_of(
+        data, pa.table(columns, schema=schema), compression="zstd", write_statistics=False
+    )
+    truth, lie = (
+        b"\x16" + number(1_000_059),
+        b"\x16" + number(60, length=3),
+    )  # the fifth field, a long integer
     assert len(truth) == len(lie)
     begin = len(bomb) - 8 - int.from_bytes(bomb[-8:-4], "little")
     assert bomb.count(truth, begin) == 1
     bomb = bomb[:begin] + bomb[begin:].replace(truth, lie)
     chunk = next(
-        c for c in map(pq.read_metadata(io.BytesIO(bomb)).row_group(0).column, range(12)) if c.num_values == 60
+        c
+        for c in map(pq.read_metadata(io.BytesIO(bomb)).row_group(0).column, range(12))
+        if c.num_values == 60
     )
     assert chunk.num_values == 60
-    with pytest.raises(CorruptFileError, match=r"its content must take at most 5,000,000 bytes; it would take 8,"):
+    with pytest.raises(
+        CorruptFileError, match=r"its content must take at most 5,000,000 bytes; it would take 8,"
+    ):
         decode(bomb, CASE, TINY.seed, 1, "the file")
 
 
@@ -644,20 +708,27 @@ def test_the_size_of_a_page_is_its_own(never_unpacked, monkeypatch):
     monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
     bomb = computed({"x": ["a" * 1_000_000]}, use_dictionary=False)
     assert len(bomb) < 10_000
-    with pytest.raises(CorruptFileError, match="its content must take at most 100,000 bytes; it would take 1,0"):
+    with pytest.raises(
+        CorruptFileError, match="its content must take at most 100,000 bytes; it would take 1,0"
+    ):
         decode(bomb, COMPUTED, 1, 0, "the file")
 
 
 def test_a_text_repeated_is_counted_as_often(monkeypatch):
     monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
     bomb = computed({"x": ["a" * 10_000] * 100})
-    with pytest.raises(CorruptFileError, match="its texts must take at most 100,000 bytes; they would take 1,000,000"):
+    with pytest.raises(
+        CorruptFileError,
+        match="its texts must take at most 100,000 bytes; they would take 1,000,000",
+    ):
         decode(bomb, COMPUTED, 1, 0, "the file")
 
 
 def test_what_would_not_be_read_is_not_written(record, monkeypatch):
     monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000)
-    with pytest.raises(ExperimentError, match=r"run 1 of adaptive is too large to be kept: .* at most 5,000 bytes"):
+    with pytest.raises(
+        ExperimentError, match=r"run 1 of adaptive is too large to be kept: .* at most 5,000 bytes"
+    ):
         encode(record, CASE, TINY.seed, 1)
 
 
@@ -667,7 +738,10 @@ def test_nested_columns_are_no_replication(never_unpacked):
 
 
 def test_page_sizes_agree_with_what_the_writer_says(data):
-    """An independent count: the sum over pages is the unpacked size of the column without its headers."""
+    """An independent count.
+
+    The sum over pages is the unpacked size of the column without its headers.
+    """
     metadata = pq.read_metadata(io.BytesIO(data)).row_group(0)
     for number in range(metadata.num_columns):
         chunk = metadata.column(number)
@@ -696,5 +770,8 @@ def test_a_description_that_is_no_file_is_refused_at_once(store):
     description = store.directory / "experiment.json"
     description.unlink()
     os.mkfifo(description)
-    with pytest.raises(ExperimentError, match="it is not a regular file"), Store.opened(store.directory.parent, TINY):
+    with (
+        pytest.raises(ExperimentError, match="it is not a regular file"),
+        Store.opened(store.directory.parent, TINY),
+    ):
         pass

@@ -93,7 +93,11 @@ def test_the_example_in_the_documentation_is_this_one():
 def test_one_environment_is_left_out_of_the_names(sweep):
     experiment = sweep(COMMON + RIVER + PSRL + '[[agent]]\nname = "brmdp"\nalpha = 0.1\n')
     assert [case.name for case in experiment.cases] == ["continuing-psrl", "brmdp"]
-    assert (experiment.title, experiment.seed, experiment.cases[0].robust_level) == ("try", 2026, None)
+    assert (experiment.title, experiment.seed, experiment.cases[0].robust_level) == (
+        "try",
+        2026,
+        None,
+    )
 
 
 def test_tables_of_the_same_name_are_told_apart(sweep):
@@ -109,7 +113,8 @@ def test_tables_of_the_same_name_are_told_apart(sweep):
 
 def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
     agents = (
-        '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n' + '[[agent]]\nname = "aq-brmdp"\ndelta = 5\nfloor = [0.1, 0.3]\n'
+        '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n'
+        + '[[agent]]\nname = "aq-brmdp"\ndelta = 5\nfloor = [0.1, 0.3]\n'
     )
     cases = sweep(COMMON + RIVER + agents).cases
     assert [case.name for case in cases] == ["aq-brmdp", "aq-brmdp-floor0.1", "aq-brmdp-floor0.3"]
@@ -126,9 +131,15 @@ def test_names_of_long_lists_are_short_and_different(sweep, tmp_path):
 
 
 def test_a_parameter_that_is_a_list(sweep):
-    store = '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = [[0.5, 0.5], [0.2, 0.8]]\n'
+    store = (
+        '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\ndemand = [[0.5, 0.5], '
+        "[0.2, 0.8]]\n"
+    )
     experiment = sweep(COMMON + store + PSRL)
-    assert [case.environment_parameters["demand"] for case in experiment.cases] == [[0.5, 0.5], [0.2, 0.8]]
+    assert [case.environment_parameters["demand"] for case in experiment.cases] == [
+        [0.5, 0.5],
+        [0.2, 0.8],
+    ]
 
 
 LAKE = '[[environment]]\nname = "continuous-frozenlake"\n'
@@ -137,7 +148,12 @@ LAKE = '[[environment]]\nname = "continuous-frozenlake"\n'
 def test_the_continuous_lake_has_agents_with_parameters_of_their_own(sweep):
     adaptive = '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n'
     experiment = sweep(
-        COMMON + LAKE + PSRL + "learning_rate = [0.001, 0.003]\n" + adaptive + '[[agent]]\nname = "posterior-mean"\n'
+        COMMON
+        + LAKE
+        + PSRL
+        + "learning_rate = [0.001, 0.003]\n"
+        + adaptive
+        + '[[agent]]\nname = "posterior-mean"\n'
     )
     assert [case.name for case in experiment.cases] == [
         "continuing-psrl-learning_rate0.001",
@@ -155,7 +171,10 @@ def test_the_continuous_lake_has_agents_with_parameters_of_their_own(sweep):
 def test_finite_worlds_and_the_lake_in_one_sweep(sweep):
     experiment = sweep(COMMON + RIVER + LAKE + "discount = 0.8\n" + PSRL)
     river, lake = experiment.cases
-    assert (river.name, lake.name) == ("riverswim/continuing-psrl", "continuous-frozenlake/continuing-psrl")
+    assert (river.name, lake.name) == (
+        "riverswim/continuing-psrl",
+        "continuous-frozenlake/continuing-psrl",
+    )
     assert (river.discount, lake.discount) == (0.9, 0.8)
     assert set(river.agent_parameters) == {"restart", "ties"}
     assert "gradient_steps" in lake.agent_parameters
@@ -178,7 +197,9 @@ def test_discounts_can_be_swept(sweep):
 
 
 def test_a_sweep_runs(sweep, tmp_path):
-    experiment = sweep(COMMON + RIVER + '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\n' + PSRL)
+    experiment = sweep(
+        COMMON + RIVER + '[[environment]]\nname = "inventory"\ncapacity = 3\nmax_order = 2\n' + PSRL
+    )
     store = run_experiment(experiment, tmp_path, workers=1)
     assert store.records("inventory/continuing-psrl").reward.shape == (2, 30)
 
@@ -191,29 +212,59 @@ def test_a_sweep_runs(sweep, tmp_path):
         ('name = "x"\nname = "y"\n', r"at line 2"),
         ("", "needs name, runs, steps, environment, agent"),
         (COMMON + RIVER, "needs agent"),
-        (COMMON + "step = 3\n" + RIVER + PSRL, "unknown key 'step'; did you mean 'steps'[?] valid: name, title, runs"),
+        (
+            COMMON + "step = 3\n" + RIVER + PSRL,
+            "unknown key 'step'; did you mean 'steps'[?] valid: name, title, runs",
+        ),
         (COMMON.replace("30", "0") + RIVER + PSRL, "steps must be a positive integer; got 0"),
         (COMMON.replace("30", "1.5") + RIVER + PSRL, "steps must be a positive integer; got 1.5"),
-        (COMMON.replace("30", "[1, 2]") + RIVER + PSRL, r"steps must be a positive integer; got \[1, 2\]"),
+        (
+            COMMON.replace("30", "[1, 2]") + RIVER + PSRL,
+            r"steps must be a positive integer; got \[1, 2\]",
+        ),
         (COMMON.replace("= 2", "= 0") + RIVER + PSRL, "runs must be a positive integer; got 0"),
-        (COMMON.replace("= 2", '= "many"') + RIVER + PSRL, "runs must be a positive integer; got 'many'"),
+        (
+            COMMON.replace("= 2", '= "many"') + RIVER + PSRL,
+            "runs must be a positive integer; got 'many'",
+        ),
         (COMMON.replace('"try"', "7") + RIVER + PSRL, "name of an experiment must be .*; got 7"),
-        (COMMON.replace('"try"', '"a/b"') + RIVER + PSRL, "name of an experiment must be .*; got 'a/b'"),
+        (
+            COMMON.replace('"try"', '"a/b"') + RIVER + PSRL,
+            "name of an experiment must be .*; got 'a/b'",
+        ),
         (COMMON + "seed = -1\n" + RIVER + PSRL, "seed must be an integer, not negative; got -1"),
         (COMMON + "discount = 1\n" + RIVER + PSRL, r"discount must lie in \[0, 1\); got 1"),
-        (COMMON + "robust_level = 0\n" + RIVER + PSRL, "robust_level must lie strictly between 0 and 1; got 0"),
-        (COMMON + "environment = 3\n" + PSRL, r"environment must be one or more tables \[\[environment\]\]; got 3"),
+        (
+            COMMON + "robust_level = 0\n" + RIVER + PSRL,
+            "robust_level must lie strictly between 0 and 1; got 0",
+        ),
+        (
+            COMMON + "environment = 3\n" + PSRL,
+            r"environment must be one or more tables \[\[environment\]\]; got 3",
+        ),
         (COMMON + "agent = []\n" + RIVER, r"agent must be one or more tables"),
-        (COMMON + "[environment]\nname = 'riverswim'\n" + PSRL, r"environment must be one or more tables"),
+        (
+            COMMON + "[environment]\nname = 'riverswim'\n" + PSRL,
+            r"environment must be one or more tables",
+        ),
         (COMMON + "[[environment]]\nn = 3\n" + PSRL, r"each \[\[environment\]\] needs a name"),
-        (COMMON + "[[environment]]\nname = ['riverswim']\n" + PSRL, r"each \[\[environment\]\] needs a name"),
+        (
+            COMMON + "[[environment]]\nname = ['riverswim']\n" + PSRL,
+            r"each \[\[environment\]\] needs a name",
+        ),
         (
             COMMON + RIVER.replace("n = 4", "m = 4") + PSRL,
             "unknown key of the environment riverswim 'm'; .*valid: name",
         ),
-        (COMMON + RIVER.replace("4", "[]") + PSRL, r"n of \[\[environment\]\] riverswim must not be an empty list"),
+        (
+            COMMON + RIVER.replace("4", "[]") + PSRL,
+            r"n of \[\[environment\]\] riverswim must not be an empty list",
+        ),
         (COMMON + RIVER.replace("4", "'wide'") + PSRL, "case 'continuing-psrl': n must be"),
-        (COMMON + RIVER.replace("swim", "swin") + PSRL, "unknown environment 'riverswin'; did you mean 'riverswim'"),
+        (
+            COMMON + RIVER.replace("swim", "swin") + PSRL,
+            "unknown environment 'riverswin'; did you mean 'riverswim'",
+        ),
         (
             COMMON + RIVER + "[[agent]]\nname = 'psrl'\n",
             "unknown agent of riverswim 'psrl'; did you mean 'continuing-psrl'",
@@ -224,7 +275,8 @@ def test_a_sweep_runs(sweep, tmp_path):
         ),
         (
             COMMON + LAKE + PSRL + "restart = 5\n",
-            "unknown key of the agent continuing-psrl 'restart'; .*valid: name, hidden, learning_rate",
+            "unknown key of the agent continuing-psrl 'restart'; .*valid: name, hidden, "
+            "learning_rate",
         ),
         (
             COMMON + LAKE + PSRL + "iterations = 0\n",
@@ -234,16 +286,32 @@ def test_a_sweep_runs(sweep, tmp_path):
             COMMON + LAKE + "n = 3\n" + PSRL,
             "unknown key of the environment continuous-frozenlake 'n'; .*valid: name, disc",
         ),
-        (COMMON + "robust_level = 0.2\n" + LAKE + PSRL, "robust_level must be None in continuous-frozenlake"),
+        (
+            COMMON + "robust_level = 0.2\n" + LAKE + PSRL,
+            "robust_level must be None in continuous-frozenlake",
+        ),
         (
             COMMON + RIVER + PSRL + "delta = 3\n",
-            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties, tolerance",
+            "unknown key of the agent continuing-psrl 'delta'; valid: name, restart, ties, "
+            "tolerance",
         ),
-        (COMMON + RIVER + PSRL + "ties = 'first'\n", r"case 'continuing-psrl': ties must be one of .*; got 'first'"),
-        (COMMON + RIVER + PSRL + "tolerance = 0\n", "tolerance must be a positive finite number; got 0"),
+        (
+            COMMON + RIVER + PSRL + "ties = 'first'\n",
+            r"case 'continuing-psrl': ties must be one of .*; got 'first'",
+        ),
+        (
+            COMMON + RIVER + PSRL + "tolerance = 0\n",
+            "tolerance must be a positive finite number; got 0",
+        ),
         (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\n", "aq-brmdp needs delta"),
-        (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndleta = 5\n", "'dleta'; did you mean 'delta'"),
-        (COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 0\n", "delta must be a positive finite number; got 0"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndleta = 5\n",
+            "'dleta'; did you mean 'delta'",
+        ),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 0\n",
+            "delta must be a positive finite number; got 0",
+        ),
         (
             COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = [5, -1]\n",
             "case 'aq-brmdp-delta-1': delta must be a positive finite number; got -1",
@@ -253,7 +321,10 @@ def test_a_sweep_runs(sweep, tmp_path):
             "floor must lie strictly between 0 and 1; got 1.2",
         ),
         (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = true\n", "alpha must be a number"),
-        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n", "alpha must be a finite number, text"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n",
+            "alpha must be a finite number, text",
+        ),
         (
             COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 0.1\nmethod = 'exct'\n",
             "unknown method 'exct'; did you mean 'exact'",
@@ -309,7 +380,10 @@ gymnasium.register(f"{__name__}-v0", entry_point=Broken)
 
 @pytest.mark.parametrize(
     ("at", "message"),
-    [("step", r"run 0 of .* failed: RuntimeError\('sensor broke'\)"), ("start", r"FileNotFoundError: .*map\.csv")],
+    [
+        ("step", r"run 0 of .* failed: RuntimeError\('sensor broke'\)"),
+        ("start", r"FileNotFoundError: .*map\.csv"),
+    ],
 )
 def test_errors_of_an_environment_are_named_as_its_own(at, message, tmp_path, monkeypatch):
     (tmp_path / f"broken_{at}.py").write_text(FAILING)
@@ -336,7 +410,9 @@ def test_errors_of_an_environment_are_named_as_its_own(at, message, tmp_path, mo
 def test_huge_integers_are_refused_in_any_notation(sweep, place, number):
     line = place.format(number)
     common = COMMON.replace("runs = ", "# ") if line.startswith("runs") else COMMON
-    with pytest.raises(InvalidInputError, match=r"integers must have at most 1,024 bits; got one of [\d,]+$"):
+    with pytest.raises(
+        InvalidInputError, match=r"integers must have at most 1,024 bits; got one of [\d,]+$"
+    ):
         sweep(f"{line}{common}{RIVER}{PSRL}")
 
 

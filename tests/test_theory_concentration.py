@@ -1,4 +1,7 @@
-"""Deviation bounds against exact quantiles, the optimism lemma against the truth, value decompositions against simulation."""
+"""Deviation bounds against exact quantiles, the optimism lemma against the truth.
+
+Value decompositions against simulation.
+"""
 
 import doctest
 import math
@@ -21,7 +24,7 @@ from problems import dense, random_kernel
 relaxed = settings(derandomize=True, deadline=None, max_examples=150)
 INVALID = brmdp.InvalidInputError
 
-# --- Dirichlet quantile deviation -------------------------------------------------------------------------------------
+# --- Dirichlet quantile deviation -----------------------------------------------------------------
 
 
 @st.composite
@@ -30,7 +33,9 @@ def rows(draw):
     n = draw(st.integers(2, 6))
     phi = 10 ** draw(arrays(float, n, elements=st.floats(-1.5, 3.0)))
     gamma = draw(st.sampled_from([0.0, 0.5, 0.9, 0.99]))
-    unit = draw(arrays(float, n, elements=st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, width=32))))
+    unit = draw(
+        arrays(float, n, elements=st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, width=32)))
+    )
     return phi, unit / (1 - gamma), 1 / (1 - gamma)
 
 
@@ -62,12 +67,14 @@ def test_tails_stay_within_the_bound(row, share):
 @pytest.mark.parametrize(("total", "gamma"), [(2.0, 0.9), (37.5, 0.0), (1e6, 0.99)])
 def test_the_bounds_invert_the_tail(alpha, total, gamma):
     above, below = theory.quantile_deviation_bounds(total, alpha, value_range=1 / (1 - gamma))
-    assert above == pytest.approx(theory_lemmas.smallest_deviation(1 - alpha, total, gamma), rel=1e-7)
+    assert above == pytest.approx(
+        theory_lemmas.smallest_deviation(1 - alpha, total, gamma), rel=1e-7
+    )
     assert below == pytest.approx(theory_lemmas.smallest_deviation(alpha, total, gamma), rel=1e-7)
     for deviation, tail in ((above, 1 - alpha), (below, alpha)):
-        assert theory.dirichlet_tail_bound(total, deviation, value_range=1 / (1 - gamma)) == pytest.approx(
-            tail, rel=1e-7
-        )
+        assert theory.dirichlet_tail_bound(
+            total, deviation, value_range=1 / (1 - gamma)
+        ) == pytest.approx(tail, rel=1e-7)
 
 
 def test_bounds_of_a_whole_posterior():
@@ -89,7 +96,7 @@ def test_single_bounds_are_plain_numbers():
     assert type(theory.dirichlet_tail_bound(5, 0.1)) is float
 
 
-# --- the stated probability of optimism -------------------------------------------------------------------------------
+# --- the stated probability of optimism -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [0.3, 0.96, 0.97, 1.2, 1.45, 3.0, 7.7, 20.0])
@@ -99,7 +106,9 @@ def test_first_informative_episode(scale, for_good):
     assert found == theory_lemmas.first_informative(scale, for_good, 60_000)
 
 
-@pytest.mark.parametrize(("pairs", "delta"), [(12, 5.0), (64, 10.0), (12, 12**-0.5), (64, 1 / 8), (1000, 1e6)])
+@pytest.mark.parametrize(
+    ("pairs", "delta"), [(12, 5.0), (64, 10.0), (12, 12**-0.5), (64, 1 / 8), (1000, 1e6)]
+)
 def test_first_informative_episode_in_closed_form(pairs, delta):
     """√k = δn ln(2k) by Lambert's function: y = √(2k) solves y/ln y = 2√2·δn."""
     k = math.exp(-2 * special.lambertw(-1 / (2 * math.sqrt(2) * pairs * delta), -1).real) / 2
@@ -110,10 +119,12 @@ def test_stated_probability():
     assert theory.optimism_probability(12, 5.0, 1) == pytest.approx(1 - 60 * math.log(2))
     assert theory.optimism_probability(12, 5.0, 400) == pytest.approx(1 - 60 * math.log(800) / 20)
     k = theory.first_informative_episode(12, 5.0)
-    assert theory.optimism_probability(12, 5.0, k) > 0 >= theory.optimism_probability(12, 5.0, k - 1)
+    assert (
+        theory.optimism_probability(12, 5.0, k) > 0 >= theory.optimism_probability(12, 5.0, k - 1)
+    )
 
 
-# --- the lemma in runs ------------------------------------------------------------------------------------------------
+# --- the lemma in runs ----------------------------------------------------------------------------
 
 
 class Witness(theory.OptimismMeter):
@@ -133,7 +144,9 @@ class Witness(theory.OptimismMeter):
 @cache
 def watched(delta=0.1, floor=0.2, steps=60):
     truth = theory.world_from_prior(17, 3, 2, 0.7)
-    agent = agents.aq_brmdp(brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2)
+    agent = agents.aq_brmdp(
+        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2
+    )
     world = brmdp.World(TabularEnv(truth), 0.7)
     meter = Witness(agent, truth)
     path = brmdp.simulate(agent, world, steps, seed=3, on_episode=meter.begin_episode)
@@ -145,11 +158,19 @@ def test_reports_agree_with_plain_value_iteration():
     rewards = np.repeat(np.array(truth.rewards)[:, :, None], 3, axis=2)
     outcomes = set()
     for report, (phi, alpha) in zip(meter.reports[:6], meter.seen, strict=False):
-        event, optimistic, robust, margin = theory_lemmas.optimism(phi, rewards, 0.7, truth.kernel(), alpha, 0.2)
+        event, optimistic, robust, margin = theory_lemmas.optimism(
+            phi, rewards, 0.7, truth.kernel(), alpha, 0.2
+        )
         assert margin > 1e-6, "too close to call"
-        assert (report.event, report.optimistic, report.robust_optimistic) == (event, optimistic, robust)
+        assert (report.event, report.optimistic, report.robust_optimistic) == (
+            event,
+            optimistic,
+            robust,
+        )
         visits = (phi - 1).sum(axis=2).astype(int)
-        np.testing.assert_allclose(alpha, online.adaptive_levels(visits, report.episode, 0.1, 0.2), atol=1e-14)
+        np.testing.assert_allclose(
+            alpha, online.adaptive_levels(visits, report.episode, 0.1, 0.2), atol=1e-14
+        )
         assert report.event_probability == pytest.approx(math.prod(alpha.ravel()))
         assert report.union_probability == pytest.approx(1 - math.fsum(1 - alpha.ravel()))
         assert report.stated_probability == theory.optimism_probability(6, 0.1, report.episode)
@@ -159,7 +180,9 @@ def test_reports_agree_with_plain_value_iteration():
 
 def test_the_meter_sees_every_plan_and_changes_nothing():
     truth, meter, path = watched()
-    agent = agents.aq_brmdp(brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2)
+    agent = agents.aq_brmdp(
+        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
+    )
     history = brmdp.simulate(agent, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3)
     np.testing.assert_array_equal(history.state, path.state)
     np.testing.assert_array_equal(history.action, path.action)
@@ -169,14 +192,21 @@ def test_the_meter_sees_every_plan_and_changes_nothing():
 
 
 def test_a_loaded_agent_can_be_watched(tmp_path):
-    """A file does not hold the plan; the next one is seen, and the agent goes on as it would have."""
+    """A file does not hold the plan.
+
+    The next one is seen, and the agent goes on as it would have.
+    """
     truth, whole, path = watched()
-    agent = agents.aq_brmdp(brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2)
+    agent = agents.aq_brmdp(
+        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
+    )
     agent.act(0)
     agent.save(tmp_path / "agent.npz")
     loaded = agents.Agent.load(tmp_path / "agent.npz")
     meter = theory.OptimismMeter(loaded, truth)
-    again = brmdp.simulate(loaded, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3, on_episode=meter.begin_episode)
+    again = brmdp.simulate(
+        loaded, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3, on_episode=meter.begin_episode
+    )
     np.testing.assert_array_equal(again.state, path.state)
     assert meter.reports == whole.reports[1:]
 
@@ -191,7 +221,9 @@ def test_the_example_of_the_meter():
 def test_the_lemma_is_true_in_every_run(delta):
     """G_k implies V* ≤ V_k; part ii always; and the bounds on the probability are in order."""
     for seed in range(6):
-        for report in theory.replicate_optimism(seed, 3, 2, 60, delta=delta, floor=0.3, discount=0.8):
+        for report in theory.replicate_optimism(
+            seed, 3, 2, 60, delta=delta, floor=0.3, discount=0.8
+        ):
             assert report.optimistic or not report.event
             assert report.robust_optimistic
             assert report.event_probability >= report.union_probability - 1e-12
@@ -201,18 +233,26 @@ def test_the_lemma_is_true_in_every_run(delta):
 def test_optimism_for_a_fixed_river_is_only_a_diagnostic():
     """Scenarios have dependent rows: no product. And a fixed world may be watched."""
     river = riverswim(3)
-    belief = brmdp.ScenarioPosterior([river, random_kernel(np.random.default_rng(1), 3, 2)], [0.5, 0.5])
+    belief = brmdp.ScenarioPosterior(
+        [river, random_kernel(np.random.default_rng(1), 3, 2)], [0.5, 0.5]
+    )
     plan = brmdp.plan(belief, river.rewards, 0.9, risk=brmdp.Quantile(0.6))
-    report = theory.check_optimism(river, belief, plan, 0.6, schedule=agents.AdaptiveLevel(1.0, 0.2), episode=4)
+    report = theory.check_optimism(
+        river, belief, plan, 0.6, schedule=agents.AdaptiveLevel(1.0, 0.2), episode=4
+    )
     assert report.event_probability is None
     assert report.union_probability == pytest.approx(1 - 6 * 0.4)
     assert report.robust_optimistic
 
 
 def frequency(k, runs, first_seed, **options):
-    """Share of runs in which G_k held and V* ≤ V_k, and the mean of Π α_k, at the k-th plan of each run."""
+    """Share of runs in which G_k held and V* ≤ V_k, and the mean of Π α_k.
+
+    At the k-th plan of each run.
+    """
     reports = [
-        theory.replicate_optimism(first_seed + run, 2, 2, k, discount=0.0, **options)[k - 1] for run in range(runs)
+        theory.replicate_optimism(first_seed + run, 2, 2, k, discount=0.0, **options)[k - 1]
+        for run in range(runs)
     ]
     return (
         np.mean([report.event for report in reports]),
@@ -223,7 +263,10 @@ def frequency(k, runs, first_seed, **options):
 
 
 def test_the_event_is_as_frequent_as_its_probability():
-    """One plan per step at γ = 0, with rewards r(s,a,s'), so that w is known and not constant; 4 standard errors."""
+    """One plan per step at γ = 0, with rewards r(s,a,s'), so that w is known and not constant.
+
+    4 standard errors.
+    """
     rewards = np.random.default_rng(5).random((2, 2, 2))
     event, optimistic, probability, stated = frequency(6, 300, 100, delta=0.1, rewards=rewards)
     assert abs(event - probability) < 4 * np.sqrt(probability * (1 - probability) / 300)
@@ -234,17 +277,25 @@ def test_the_event_is_as_frequent_as_its_probability():
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.05, 0.2])
 def test_the_event_is_as_frequent_as_its_probability_in_real_runs(delta):
-    """The last plan of independent runs at discount 0.8, to 4 standard errors; the stated probability is exceeded."""
-    last = [theory.replicate_optimism(seed, 3, 2, 40, delta=delta, discount=0.8)[-1] for seed in range(500)]
+    """The last plan of independent runs at discount 0.8, to 4 standard errors.
+
+    The stated probability is exceeded.
+    """
+    last = [
+        theory.replicate_optimism(seed, 3, 2, 40, delta=delta, discount=0.8)[-1]
+        for seed in range(500)
+    ]
     event = np.mean([report.event for report in last])
     probability = np.mean([report.event_probability for report in last])
-    error = np.sqrt(np.mean([p * (1 - p) for p in (report.event_probability for report in last)]) / len(last))
+    error = np.sqrt(
+        np.mean([p * (1 - p) for p in (report.event_probability for report in last)]) / len(last)
+    )
     assert abs(event - probability) < 4 * error
     assert np.mean([report.optimistic for report in last]) >= event
     assert event > np.mean([report.stated_probability for report in last]) - 4 * error
 
 
-# --- value decompositions ---------------------------------------------------------------------------------------------
+# --- value decompositions -------------------------------------------------------------------------
 
 
 def decomposition_case(seed, gamma=0.7, n_states=4, n_actions=2):
@@ -275,12 +326,18 @@ def test_value_decompositions(seed):
     robust_values, low = discrepancy(np.full((4, 2), 0.15))
     cases = (
         (theory.value_decomposition(truth, posterior, policy, alpha), values - true_values, high),
-        (theory.robust_value_decomposition(truth, posterior, policy, alpha, 0.15), values - robust_values, high - low),
+        (
+            theory.robust_value_decomposition(truth, posterior, policy, alpha, 0.15),
+            values - robust_values,
+            high - low,
+        ),
     )
     for found, difference, one_step in cases:
         np.testing.assert_allclose(found.difference, difference, rtol=0, atol=1e-8)
         np.testing.assert_allclose(found.discrepancy, one_step, rtol=0, atol=1e-8)
-        left, right = theory_lemmas.decomposition_series(difference, one_step, kernel[s, policy], gamma)
+        left, right = theory_lemmas.decomposition_series(
+            difference, one_step, kernel[s, policy], gamma
+        )
         np.testing.assert_allclose(found.left, left, rtol=0, atol=1e-7)
         np.testing.assert_allclose(found.right, right, rtol=0, atol=1e-7)
         np.testing.assert_allclose(found.left, found.right, rtol=0, atol=1e-8)
@@ -303,7 +360,10 @@ def test_value_decomposition_with_rewards_of_pairs_is_the_papers():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_value_decompositions_by_simulation(robust):
-    """Both sides in 40,000 pseudo-episodes, within 4 standard errors; and in 2,000 of a plain loop."""
+    """Both sides in 40,000 pseudo-episodes, within 4 standard errors.
+
+    And in 2,000 of a plain loop.
+    """
     truth, posterior, policy, alpha = decomposition_case(4)
     found = (
         theory.robust_value_decomposition(truth, posterior, policy, alpha, 0.1)
@@ -313,7 +373,9 @@ def test_value_decompositions_by_simulation(robust):
     arguments = found.difference, found.discrepancy, found.transitions, truth.discount
     rng = np.random.default_rng(8)
     for state in (0, 3):
-        plain = np.array([theory_lemmas.simulated_pseudo_episode(*arguments, state, rng) for _ in range(2000)]).T
+        plain = np.array(
+            [theory_lemmas.simulated_pseudo_episode(*arguments, state, rng) for _ in range(2000)]
+        ).T
         for left, right in (theory.sample_decomposition(found, state, 40_000, rng), plain):
             for side, expected in ((left, found.left[state]), (right, found.right[state])):
                 assert abs(side.mean() - expected) < 4 * side.std() / np.sqrt(side.size)
@@ -329,7 +391,7 @@ def test_decomposition_without_discount():
     np.testing.assert_allclose(right, left, atol=1e-9)
 
 
-# --- pseudo-episodes --------------------------------------------------------------------------------------------------
+# --- pseudo-episodes ------------------------------------------------------------------------------
 
 
 def test_number_of_pseudo_episodes():
@@ -339,7 +401,9 @@ def test_number_of_pseudo_episodes():
     counts = np.array([theory.count_episodes(rng, steps, gamma) for _ in range(runs)])
     law = stats.binom(steps - 1, 1 - gamma)
     assert theory.expected_episodes(steps, gamma) == pytest.approx(1 + law.mean(), rel=1e-14)
-    assert abs(counts.mean() - theory.expected_episodes(steps, gamma)) < 4 * law.std() / np.sqrt(runs)
+    assert abs(counts.mean() - theory.expected_episodes(steps, gamma)) < 4 * law.std() / np.sqrt(
+        runs
+    )
     bins = np.clip(counts - 1, 1, 9)
     expected = runs * np.append(np.diff(law.cdf([-1, *range(1, 9)])), law.sf(8))
     assert stats.chisquare(np.bincount(bins, minlength=10)[1:], expected).pvalue > 1e-4
@@ -355,14 +419,16 @@ def test_agents_have_as_many_pseudo_episodes():
     counts = []
     for seed in range(100):
         truth = theory.world_from_prior(seed, 2, 2, 0.75)
-        agent = agents.continuing_psrl(brmdp.DirichletPosterior.uniform(2, 2), truth.rewards, 0.75, rng=seed)
+        agent = agents.continuing_psrl(
+            brmdp.DirichletPosterior.uniform(2, 2), truth.rewards, 0.75, rng=seed
+        )
         brmdp.simulate(agent, brmdp.World(brmdp.envs.TabularEnv(truth), 0.75), 30, seed=seed)
         counts.append(agent.episode)
     error = np.sqrt(29 * 0.75 * 0.25 / 100)
     assert abs(np.mean(counts) - theory.expected_episodes(30, 0.75)) < 4 * error
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 TRUTH, POSTERIOR, POLICY, LEVELS = decomposition_case(6)
 PLAN = brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(LEVELS))
@@ -372,16 +438,30 @@ SCHEDULE = agents.AdaptiveLevel(1.0)
 OTHER_REWARDS = brmdp.TabularMDP(TRUTH.kernel(), 0.5 * TRUTH.rewards, 0.7)
 OTHER_DISCOUNT = brmdp.TabularMDP(TRUTH.kernel(), TRUTH.rewards, 0.8)
 FEWER_ACTIONS = np.array([[True, True]] * 3 + [[True, False]])
-SMALLER = brmdp.TabularMDP(TRUTH.kernel() * FEWER_ACTIONS[:, :, None], TRUTH.rewards, 0.7, admissible=FEWER_ACTIONS)
+SMALLER = brmdp.TabularMDP(
+    TRUTH.kernel() * FEWER_ACTIONS[:, :, None], TRUTH.rewards, 0.7, admissible=FEWER_ACTIONS
+)
 SAMPLED = brmdp.Quantile(LEVELS, brmdp.MonteCarlo(rng=0))
 
 
-def check(truth=TRUTH, belief=POSTERIOR, plan=PLAN, levels=LEVELS, schedule=SCHEDULE, episode=1, optimum=None):
-    return theory.check_optimism(truth, belief, plan, levels, schedule=schedule, episode=episode, optimum=optimum)
+def check(
+    truth=TRUTH,
+    belief=POSTERIOR,
+    plan=PLAN,
+    levels=LEVELS,
+    schedule=SCHEDULE,
+    episode=1,
+    optimum=None,
+):
+    return theory.check_optimism(
+        truth, belief, plan, levels, schedule=schedule, episode=episode, optimum=optimum
+    )
 
 
 def meter(truth=TRUTH, **options):
-    return theory.OptimismMeter(agents.aq_brmdp(POSTERIOR, TRUTH.rewards, 0.7, delta=1.0, rng=0, **options), truth)
+    return theory.OptimismMeter(
+        agents.aq_brmdp(POSTERIOR, TRUTH.rewards, 0.7, delta=1.0, rng=0, **options), truth
+    )
 
 
 def test_what_is_refused_below_is_accepted_when_right():
@@ -392,47 +472,90 @@ def test_what_is_refused_below_is_accepted_when_right():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.quantile_deviation_bounds(0.0, 0.5), r"total_concentration must be positive; got 0\.0"),
-        (lambda: theory.quantile_deviation_bounds([1, -2], 0.5), r"total_concentration .* got -2\.0 at index \(1,\)"),
-        (lambda: theory.quantile_deviation_bounds(np.nan, 0.5), "total_concentration must be finite"),
-        (lambda: theory.quantile_deviation_bounds(1.0, 1.0), "alpha must lie strictly between 0 and 1"),
-        (lambda: theory.quantile_deviation_bounds([1.0, 2.0], [0.1, 0.2, 0.3]), "do not broadcast together"),
-        (lambda: theory.quantile_deviation_bounds(1.0, 0.5, value_range=0.0), "value_range must be a positive"),
+        (
+            lambda: theory.quantile_deviation_bounds(0.0, 0.5),
+            r"total_concentration must be positive; got 0\.0",
+        ),
+        (
+            lambda: theory.quantile_deviation_bounds([1, -2], 0.5),
+            r"total_concentration .* got -2\.0 at index \(1,\)",
+        ),
+        (
+            lambda: theory.quantile_deviation_bounds(np.nan, 0.5),
+            "total_concentration must be finite",
+        ),
+        (
+            lambda: theory.quantile_deviation_bounds(1.0, 1.0),
+            "alpha must lie strictly between 0 and 1",
+        ),
+        (
+            lambda: theory.quantile_deviation_bounds([1.0, 2.0], [0.1, 0.2, 0.3]),
+            "do not broadcast together",
+        ),
+        (
+            lambda: theory.quantile_deviation_bounds(1.0, 0.5, value_range=0.0),
+            "value_range must be a positive",
+        ),
         (lambda: theory.dirichlet_tail_bound(1.0, 0.0), "deviation must be positive"),
-        (lambda: theory.dirichlet_tail_bound([1.0, 2.0], [0.1, 0.2, 0.3]), "do not broadcast together"),
+        (
+            lambda: theory.dirichlet_tail_bound([1.0, 2.0], [0.1, 0.2, 0.3]),
+            "do not broadcast together",
+        ),
         (lambda: theory.optimism_probability(0, 1.0, 1), "n_pairs must be a positive integer"),
         (lambda: theory.optimism_probability(1, 0.0, 1), "delta must be a positive finite number"),
-        (lambda: theory.optimism_probability(1, 1.0, 0), "episode must be a positive integer; got 0"),
-        (lambda: theory.first_informative_episode(2, 1e200), r"delta·n_pairs must be at most 1e\+100"),
+        (
+            lambda: theory.optimism_probability(1, 1.0, 0),
+            "episode must be a positive integer; got 0",
+        ),
+        (
+            lambda: theory.first_informative_episode(2, 1e200),
+            r"delta·n_pairs must be at most 1e\+100",
+        ),
         (lambda: check(truth=None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
         (lambda: check(belief=None), "posterior must be a brmdp posterior"),
         (
             lambda: check(belief=brmdp.DirichletPosterior.uniform(3, 2)),
             r"posterior must be about the states and actions of truth, \(4, 2\); got \(3, 2\)",
         ),
-        (lambda: check(truth=SMALLER), "posterior must have the admissible actions of truth; they differ"),
+        (
+            lambda: check(truth=SMALLER),
+            "posterior must have the admissible actions of truth; they differ",
+        ),
         (
             lambda: check(truth=OTHER_REWARDS),
             "solution must be the plan under belief at levels, .* rewards and discount",
         ),
         (lambda: check(truth=OTHER_DISCOUNT), "solution must be the plan under belief at levels"),
-        (lambda: check(levels=np.minimum(LEVELS + 1e-4, 0.99)), "solution must be the plan under belief at levels"),
+        (
+            lambda: check(levels=np.minimum(LEVELS + 1e-4, 0.99)),
+            "solution must be the plan under belief at levels",
+        ),
         (
             lambda: check(plan=brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=SAMPLED)),
             "solution must be a converged plan with exact quantiles; got .*sampled",
         ),
-        (lambda: check(optimum=np.zeros(3)), r"optimum must hold one number per state, shape \(4,\); got \(3,\)"),
+        (
+            lambda: check(optimum=np.zeros(3)),
+            r"optimum must hold one number per state, shape \(4,\); got \(3,\)",
+        ),
         (lambda: check(optimum=np.full(4, np.nan)), "optimum must be finite; got nan"),
         (lambda: check(plan=None), "solution must be a converged plan with exact quantiles"),
         (
-            lambda: check(plan=brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(0.5, "saddlepoint"))),
+            lambda: check(
+                plan=brmdp.plan(
+                    POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(0.5, "saddlepoint")
+                )
+            ),
             "solution must be a converged plan with exact quantiles",
         ),
         (
             lambda: check(truth=riverswim(3), belief=brmdp.DirichletPosterior.uniform(3, 2)),
             r"solution must be a plan for the truth's states and actions, \(3, 2\); got \(4, 2\)",
         ),
-        (lambda: check(levels=np.full((2, 2), 0.5)), r"levels must be a number or have shape \(4, 2\)"),
+        (
+            lambda: check(levels=np.full((2, 2), 0.5)),
+            r"levels must be a number or have shape \(4, 2\)",
+        ),
         (lambda: check(levels=1.5), "levels must lie strictly between 0 and 1"),
         (
             lambda: check(schedule=agents.FixedLevel(0.5)),
@@ -441,7 +564,9 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: check(episode=0), "episode must be a positive integer; got 0"),
         (lambda: theory.OptimismMeter(None, TRUTH), r"agent must be a brmdp\.Agent"),
         (
-            lambda: theory.OptimismMeter(agents.brmdp(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH),
+            lambda: theory.OptimismMeter(
+                agents.brmdp(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH
+            ),
             "the lemma is about the schedule",
         ),
         (lambda: meter(None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
@@ -450,27 +575,53 @@ def test_what_is_refused_below_is_accepted_when_right():
             r"truth must have the states and actions of the agent's belief, \(4, 2\); got \(3, 2\)",
         ),
         (lambda: meter(SMALLER), "truth must have the admissible actions of the agent's belief"),
-        (lambda: meter(OTHER_DISCOUNT), r"truth must have the discount of the agent, 0\.7; got 0\.8"),
+        (
+            lambda: meter(OTHER_DISCOUNT),
+            r"truth must have the discount of the agent, 0\.7; got 0\.8",
+        ),
         (lambda: meter(OTHER_REWARDS), "truth must have the rewards that the agent plans with"),
         (lambda: meter(method="saddlepoint"), "agent must plan with exact quantiles"),
         (lambda: meter(method=brmdp.MonteCarlo()), "agent must plan with exact quantiles"),
-        (lambda: theory.replicate_optimism(0, 2, 2, 0, delta=1.0), "steps must be a positive integer; got 0"),
-        (lambda: theory.replicate_optimism(0, 2, 2, 5, delta=-1.0), "delta must be a positive finite number"),
-        (lambda: theory.value_decomposition(None, POSTERIOR, POLICY, 0.5), r"truth must be a brmdp\.TabularMDP"),
-        (lambda: theory.value_decomposition(TRUTH, None, POLICY, 0.5), "posterior must be a brmdp posterior"),
+        (
+            lambda: theory.replicate_optimism(0, 2, 2, 0, delta=1.0),
+            "steps must be a positive integer; got 0",
+        ),
+        (
+            lambda: theory.replicate_optimism(0, 2, 2, 5, delta=-1.0),
+            "delta must be a positive finite number",
+        ),
+        (
+            lambda: theory.value_decomposition(None, POSTERIOR, POLICY, 0.5),
+            r"truth must be a brmdp\.TabularMDP",
+        ),
+        (
+            lambda: theory.value_decomposition(TRUTH, None, POLICY, 0.5),
+            "posterior must be a brmdp posterior",
+        ),
         (
             lambda: theory.value_decomposition(riverswim(3), POSTERIOR, [0, 0, 0], 0.5),
             r"posterior must be about the states and actions of truth, \(3, 2\); got \(4, 2\)",
         ),
-        (lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0], 0.5), "policy must hold one action per state"),
-        (lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0, 0, 0, 2], 0.5), "policy must lie in 0..1; got 2"),
-        (lambda: theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.0), "alpha must lie strictly between 0 and 1"),
+        (
+            lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0], 0.5),
+            "policy must hold one action per state",
+        ),
+        (
+            lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0, 0, 0, 2], 0.5),
+            "policy must lie in 0..1; got 2",
+        ),
+        (
+            lambda: theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.0),
+            "alpha must lie strictly between 0 and 1",
+        ),
         (
             lambda: theory.robust_value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5, 2.0),
             "floor must lie strictly between 0 and 1",
         ),
         (
-            lambda: theory.sample_decomposition(theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5), 4, 10, 0),
+            lambda: theory.sample_decomposition(
+                theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5), 4, 10, 0
+            ),
             r"state must lie in 0\.\.3; got 4",
         ),
         (

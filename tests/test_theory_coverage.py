@@ -1,4 +1,7 @@
-"""Worlds from the prior; Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy."""
+"""Worlds from the prior.
+
+Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy.
+"""
 
 import numpy as np
 import pytest
@@ -9,15 +12,20 @@ from brmdp import theory
 from oracles import online, planning, theory_examples
 from problems import dense, disturbance, inadmissible, known, scenarios
 
-# --- worlds from the prior --------------------------------------------------------------------------------------------
+# --- worlds from the prior ------------------------------------------------------------------------
 
 
 def test_worlds_are_draws_from_the_prior():
-    """An entry of Dir(φ₀, …, φ₀) is Beta(φ₀, (S − 1)φ₀); one entry of each of 1,200 independent rows, Kolmogorov–Smirnov."""
+    """An entry of Dir(φ₀, …, φ₀) is Beta(φ₀, (S − 1)φ₀).
+
+    One entry of each of 1,200 independent rows, Kolmogorov–Smirnov.
+    """
     rng = np.random.default_rng(1)
     for concentration in (0.3, 1.0, 4.0):
         entries = [
-            theory.world_from_prior(rng, 6, 4, 0.9, concentration=concentration).kernel()[..., 0].ravel()
+            theory.world_from_prior(rng, 6, 4, 0.9, concentration=concentration)
+            .kernel()[..., 0]
+            .ravel()
             for _ in range(50)
         ]
         law = stats.beta(concentration, 5 * concentration)
@@ -31,13 +39,17 @@ def test_worlds_are_reproducible_and_their_rewards_known():
     assert one.rewards.shape == (3, 2)
     assert one.discount == 0.8
     rewards = np.linspace(0, 1, 18).reshape(3, 2, 3)
-    np.testing.assert_array_equal(theory.world_from_prior(5, 3, 2, 0.8, rewards=rewards).rewards, rewards)
+    np.testing.assert_array_equal(
+        theory.world_from_prior(5, 3, 2, 0.8, rewards=rewards).rewards, rewards
+    )
 
 
-# --- coverage ---------------------------------------------------------------------------------------------------------
+# --- coverage -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_states", "n_actions", "confidence"), [(1, 2, 0.8), (3, 2, 0.9), (4, 3, 0.5)])
+@pytest.mark.parametrize(
+    ("n_states", "n_actions", "confidence"), [(1, 2, 0.8), (3, 2, 0.9), (4, 3, 0.5)]
+)
 def test_levels_and_bounds_of_the_three_rules(n_states, n_actions, confidence):
     report = theory.replicate_coverage(3, n_states, n_actions, confidence, samples=50, discount=0.6)
     alpha = 1 - confidence
@@ -57,16 +69,23 @@ def test_levels_and_bounds_of_the_three_rules(n_states, n_actions, confidence):
         np.testing.assert_allclose(certificate.values, values, rtol=0, atol=1e-7)
     assert (report.loss_of_union_of_states >= -1e-7).all()
     assert (report.loss_of_union_of_pairs >= report.loss_of_union_of_states - 1e-7).all()
-    np.testing.assert_array_equal(report.gap_to_quantile, report.quantile.values - report.certified.values)
+    np.testing.assert_array_equal(
+        report.gap_to_quantile, report.quantile.values - report.certified.values
+    )
     kernel = report.world.kernel()
     np.testing.assert_allclose(
-        report.true_values, online.policy_values(kernel, rewards, 0.6, report.certified.policy), atol=1e-10
+        report.true_values,
+        online.policy_values(kernel, rewards, 0.6, report.certified.policy),
+        atol=1e-10,
     )
     assert report.held_in_truth == (report.true_values >= report.certified.values).all()
 
 
 def test_the_certified_bound_is_below_the_quantile_value():
-    """The consequence of Proposition 1, with the interval of the sampled quantile; and the gap is there."""
+    """The consequence of Proposition 1, with the interval of the sampled quantile.
+
+    And the gap is there.
+    """
     gaps = []
     for seed in range(12):
         report = theory.replicate_coverage(seed, 4, 2, 0.9, samples=400)
@@ -77,12 +96,17 @@ def test_the_certified_bound_is_below_the_quantile_value():
 
 
 def test_coverage_is_no_more_than_stated_when_nothing_compounds():
-    """For γ → 0 the bounds hold if and only if S independent events do, so coverage is 1 − α itself, up to O(γ)."""
+    """For γ → 0 the bounds hold if and only if S independent events do.
+
+    So coverage is 1 − α itself, up to O(γ).
+    """
     samples = 20_000
     report = theory.replicate_coverage(8, 3, 2, 0.9, discount=1e-3, samples=samples)
     assert abs(report.certified.coverage - 0.9) < 1e-3 + 4 * np.sqrt(0.09 / samples)
     stated = (1 - 0.1 / 6) ** 3
-    assert abs(report.union_of_pairs.coverage - stated) < 1e-3 + 4 * np.sqrt(stated * (1 - stated) / samples)
+    assert abs(report.union_of_pairs.coverage - stated) < 1e-3 + 4 * np.sqrt(
+        stated * (1 - stated) / samples
+    )
 
 
 def test_coverage_agrees_with_an_independent_sampler():
@@ -110,15 +134,20 @@ def test_coverage_is_reproducible():
 
 @pytest.mark.slow
 def test_the_truth_is_covered_as_often_as_stated():
-    """The truth is a posterior draw: nothing compounds at γ = 0.001, so the bounds hold in 80 % of worlds, to 4 σ."""
+    """The truth is a posterior draw.
+
+    Nothing compounds at γ = 0.001, so the bounds hold in 80 % of worlds, to 4 σ.
+    """
     held = [
-        theory.replicate_coverage(seed, 2, 2, 0.8, discount=1e-3, observations=30, samples=1).held_in_truth
+        theory.replicate_coverage(
+            seed, 2, 2, 0.8, discount=1e-3, observations=30, samples=1
+        ).held_in_truth
         for seed in range(1500)
     ]
     assert abs(np.mean(held) - 0.8) < 1e-3 + 4 * np.sqrt(0.16 / len(held))
 
 
-# --- downside exposure ------------------------------------------------------------------------------------------------
+# --- downside exposure ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [dense, inadmissible, disturbance])
@@ -127,11 +156,21 @@ def test_sampled_exposure(make):
     case = make(3)
     policy = case.admissible.argmax(axis=1)
     found = theory.downside_exposure(
-        case.belief, case.rewards, case.discount, policy, 0.7, state=2, samples=60, confidence=0.9, rng=9
+        case.belief,
+        case.rewards,
+        case.discount,
+        policy,
+        0.7,
+        state=2,
+        samples=60,
+        confidence=0.9,
+        rng=9,
     )
     kernels = case.belief.sample(60, rng=9)
     expected = [
-        theory_examples.enumerated_regret(kernel, case.rewards, case.discount, policy, 2, case.admissible)
+        theory_examples.enumerated_regret(
+            kernel, case.rewards, case.discount, policy, 2, case.admissible
+        )
         for kernel in kernels
     ]
     np.testing.assert_allclose(found.regret, expected, rtol=0, atol=1e-8)
@@ -148,12 +187,19 @@ def test_exposure_of_scenarios_is_exact():
     case = scenarios(4)
     policy = np.zeros(case.n_states, dtype=int)
     kernels = case.belief.pattern.dense(case.belief.scenario_entries)
-    expected = [theory_examples.enumerated_regret(kernel, case.rewards, case.discount, policy, 1) for kernel in kernels]
+    expected = [
+        theory_examples.enumerated_regret(kernel, case.rewards, case.discount, policy, 1)
+        for kernel in kernels
+    ]
     for threshold in (*expected, 0.5 * min(expected), 1.01 * max(expected)):
         found = theory.downside_exposure(
             case.belief, case.rewards, case.discount, policy, threshold, state=1, samples=1
         )
-        weight = sum(w for w, regret in zip(case.belief.weights, expected, strict=True) if regret >= threshold - 1e-9)
+        weight = sum(
+            w
+            for w, regret in zip(case.belief.weights, expected, strict=True)
+            if regret >= threshold - 1e-9
+        )
         assert found.exact
         assert found.probability == pytest.approx(weight, abs=1e-15)
         assert found.interval == (found.probability, found.probability)
@@ -161,7 +207,9 @@ def test_exposure_of_scenarios_is_exact():
 
 
 def test_scenarios_without_weight_are_no_exposure():
-    kernels = np.array([[[[1.0, 0], [0, 1.0]], [[0, 1.0], [0, 1.0]]], [[[1.0, 0], [1.0, 0]], [[0, 1.0], [0, 1.0]]]])
+    kernels = np.array(
+        [[[[1.0, 0], [0, 1.0]], [[0, 1.0], [0, 1.0]]], [[[1.0, 0], [1.0, 0]], [[0, 1.0], [0, 1.0]]]]
+    )
     rewards = [[0.0, 0.0], [1.0, 1.0]]
     for weight in (0.0, 0.4):
         belief = brmdp.ScenarioPosterior(kernels, [weight, 1 - weight])
@@ -172,10 +220,13 @@ def test_scenarios_without_weight_are_no_exposure():
     assert theory.downside_exposure(certain, rewards, 0.5, [0, 0], 1.0 + 1e-6).probability == 0.0
     case = known(2)
     best = brmdp.solve(case.belief).policy
-    assert theory.downside_exposure(case.belief, case.rewards, case.discount, best, 1e-6).probability == 0.0
+    assert (
+        theory.downside_exposure(case.belief, case.rewards, case.discount, best, 1e-6).probability
+        == 0.0
+    )
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +241,10 @@ def test_scenarios_without_weight_are_no_exposure():
         ({"discount": 1.0}, r"discount must lie in \[0, 1\)"),
         ({"concentration": -1.0}, "concentration must be a positive finite number"),
         ({"rewards": np.zeros((2, 2))}, "rewards must have shape"),
-        ({"rewards": np.full((3, 2), 1.5)}, r"rewards must lie in \[0, 1\]; got 1\.5 at index \(0, 0\)"),
+        (
+            {"rewards": np.full((3, 2), 1.5)},
+            r"rewards must lie in \[0, 1\]; got 1\.5 at index \(0, 0\)",
+        ),
         ({"rewards": np.full((3, 2), np.nan)}, "rewards must be finite"),
         ({"rng": "x"}, "rng must be a numpy"),
     ],

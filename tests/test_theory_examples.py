@@ -1,4 +1,7 @@
-"""The two illustrative examples and Propositions 2 and 3: against rational arithmetic, at the atoms, and outside the conditions."""
+"""The two illustrative examples and Propositions 2 and 3.
+
+Against rational arithmetic, at the atoms, and outside the conditions.
+"""
 
 import math
 from fractions import Fraction
@@ -17,12 +20,15 @@ from oracles import online, planning, theory_examples
 relaxed = settings(derandomize=True, deadline=None, max_examples=60)
 
 
-# --- Proposition 2 ----------------------------------------------------------------------------------------------------
+# --- Proposition 2 --------------------------------------------------------------------------------
 
 
 @st.composite
 def robust_parameters(draw):
-    """Decimal parameters for which Proposition 2 holds, its level (often at the atom 1 − μ), and a threshold's position."""
+    """Decimal parameters for which Proposition 2 holds, its level.
+
+    (often at the atom 1 − μ), and a threshold's position.
+    """
     mu = draw(st.integers(55, 99)) / 100
     gamma = draw(st.integers(10, 99)) / 100
     loss = draw(st.integers(1, 90)) / 100 * mu / (1 - mu)
@@ -50,7 +56,9 @@ def test_proposition_2(parameters):
     tables = theory_examples.robustness_tables(*exact[:2])
     for policy, found in (("risky", check.mean_exposure), ("safe", check.quantile_exposure)):
         chosen = {"s0": policy, "g": "safe", "b": "safe"}
-        expected = [float(theory_examples.regret(tables[kernel], chosen, exact[2])) for kernel in "GB"]
+        expected = [
+            float(theory_examples.regret(tables[kernel], chosen, exact[2])) for kernel in "GB"
+        ]
         np.testing.assert_allclose(found.regret, expected, rtol=1e-9, atol=1e-9)
     assert check.mean_exposure.probability == pytest.approx(1 - mu, abs=1e-14)
     assert check.quantile_exposure.probability == 0.0
@@ -103,15 +111,24 @@ def test_thresholds_that_cannot_be_resolved_are_refused(loss, resolved):
         for share in (1e-4, 0.05, 0.99):
             with pytest.raises(INVALID, match=r"threshold must not lie within 2e-08 above"):
                 theory.check_robustness(example, 0.1, end + share * resolved, strict=False)
-        assert theory.check_robustness(example, 0.1, end + 1.01 * resolved, strict=False).holds is beyond
-        assert theory.check_robustness(example, 0.1, end - 1.01 * resolved, strict=False).holds is not beyond
+        assert (
+            theory.check_robustness(example, 0.1, end + 1.01 * resolved, strict=False).holds
+            is beyond
+        )
+        assert (
+            theory.check_robustness(example, 0.1, end - 1.01 * resolved, strict=False).holds
+            is not beyond
+        )
     assert not theory.check_robustness(example, 0.1, low, strict=False).holds
     assert theory.check_robustness(example, 0.1, high).holds
 
 
 @pytest.mark.parametrize("mu", [0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 def test_the_atom_belongs_to_caution(mu):
-    """α = 1 − μ as a decimal number, which the difference of floats may miss on either side; a little more is curious."""
+    """α = 1 − μ as a decimal number, which the difference of floats may miss on either side.
+
+    A little more is curious.
+    """
     example = theory.robustness_example(mu, 0.5 * 0.9 * (mu - (1 - mu) * 0.9), 0.9, 0.9)
     alpha = round(1 - mu, 2)
     assert theory.check_robustness(example, alpha).holds
@@ -120,7 +137,7 @@ def test_the_atom_belongs_to_caution(mu):
     assert more.quantile_policy[0] == RISKY
 
 
-# --- Proposition 3 ----------------------------------------------------------------------------------------------------
+# --- Proposition 3 --------------------------------------------------------------------------------
 
 
 @st.composite
@@ -153,7 +170,9 @@ def test_proposition_3(parameters, steps):
 def test_the_regret_of_the_trap_is_linear():
     example = theory.probing_example(0.7, 0.5, 0.9)
     regrets = [theory.check_trap(example, 0.3, steps).regret for steps in (1, 10, 100, 400)]
-    np.testing.assert_allclose(regrets, np.array([1, 10, 100, 400]) * (0.81 - 0.5) / 0.1, rtol=1e-12)
+    np.testing.assert_allclose(
+        regrets, np.array([1, 10, 100, 400]) * (0.81 - 0.5) / 0.1, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.3, 0.7, 0.9])
@@ -178,12 +197,18 @@ def test_without_value_in_probing_there_is_no_regret():
     assert check.stated_regret < 0
 
 
-# --- the adaptive schedule in the trap --------------------------------------------------------------------------------
+# --- the adaptive schedule in the trap ------------------------------------------------------------
 
 
 def explored(example, delta, floor, truth, steps, restart=None, rng=1):
     agent = agents.aq_brmdp(
-        example.posterior, example.rewards, example.discount, delta=delta, floor=floor, restart=restart, rng=rng
+        example.posterior,
+        example.rewards,
+        example.discount,
+        delta=delta,
+        floor=floor,
+        restart=restart,
+        rng=rng,
     )
     return theory.follow_example(example, agent, steps, truth=truth)
 
@@ -212,7 +237,10 @@ def scanned_escape(example, delta, floor):
     ],
 )
 def test_the_adaptive_schedule_leaves_the_trap(mu, delta, floor):
-    """Planning after every step, at the pseudo-episode that the formula says; then it knows, and has no regret."""
+    """Planning after every step, at the pseudo-episode that the formula says.
+
+    Then it knows, and has no regret.
+    """
     c, gamma = 0.5, 0.9
     example = theory.probing_example(mu, c, gamma)
     k = theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, floor))
@@ -225,7 +253,8 @@ def test_the_adaptive_schedule_leaves_the_trap(mu, delta, floor):
     bad = explored(example, delta, floor, "bad", k + 10, agents.EveryStep())
     assert bad.escape_step == k - 1
     assert bad.good_probability == 0.0
-    # the plan to explore and exploit is worth nothing under P^B; a step later the agent knows, and stays at y_B
+    # the plan to explore and exploit is worth nothing under P^B; a step later the agent knows, and
+    # stays at y_B
     assert bad.regret.sum() == pytest.approx(c / (1 - gamma), abs=1e-7)
     assert (bad.state[-8:] == 2).all()
 
@@ -242,17 +271,30 @@ def test_the_adaptive_schedule_leaves_the_trap_with_geometric_pseudo_episodes(rn
 def test_a_large_delta_postpones_the_escape():
     example = theory.probing_example(0.7, 0.5, 0.9)
     episodes = [
-        theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, 0.2)) for delta in (1, 5, 20, 100, 1e4)
+        theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, 0.2))
+        for delta in (1, 5, 20, 100, 1e4)
     ]
     assert episodes == sorted(episodes)
     assert episodes[-1] > 1000
 
 
 @pytest.mark.parametrize(
-    ("mu", "delta"), [(0.7, 1e12), (0.7, 1.7e308), (2e-12, 5.0), (1e-6, 5.0), (0.5, 1e-300), (0.75, 1e5), (0.999, 1e5)]
+    ("mu", "delta"),
+    [
+        (0.7, 1e12),
+        (0.7, 1.7e308),
+        (2e-12, 5.0),
+        (1e-6, 5.0),
+        (0.5, 1e-300),
+        (0.75, 1e5),
+        (0.999, 1e5),
+    ],
 )
 def test_late_escapes_are_found(mu, delta):
-    """In multiple precision, to the last digits that the level itself has: before k it is too low, after it high enough."""
+    """In multiple precision, to the last digits that the level itself has.
+
+    Before k it is too low, after it high enough.
+    """
     example = theory.probing_example(mu, 0.5, 0.9)
     k = theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, 0.2))
     needed = 1.0 - mu + 1e-12
@@ -275,10 +317,15 @@ def test_a_trap_that_is_never_left_is_named(mu):
     with pytest.raises(INVALID, match="good_probability must exceed 1e-12"):
         theory.adaptive_escape_episode(example, agents.AdaptiveLevel(5.0, 0.2))
     assert example.best_policy(brmdp.Quantile(np.nextafter(1.0, 0.0)))[0] == SAFE
-    assert theory.probing_example(2e-12, 0.5, 0.9).best_policy(brmdp.Quantile(np.nextafter(1.0, 0.0)))[0] == EXPLORE
+    assert (
+        theory.probing_example(2e-12, 0.5, 0.9).best_policy(brmdp.Quantile(np.nextafter(1.0, 0.0)))[
+            0
+        ]
+        == EXPLORE
+    )
 
 
-# --- the examples themselves ------------------------------------------------------------------------------------------
+# --- the examples themselves ----------------------------------------------------------------------
 
 
 def test_the_examples_are_those_of_the_paper():
@@ -303,13 +350,17 @@ def test_the_examples_are_those_of_the_paper():
 
 def test_probing_tells_the_kernel_and_staying_nothing():
     example = theory.probing_example(0.7, 0.3, 0.9)
-    for observed, weights in (((0, SAFE, 0), [0.7, 0.3]), ((0, EXPLORE, 1), [1, 0]), ((0, EXPLORE, 2), [0, 1])):
+    for observed, weights in (
+        ((0, SAFE, 0), [0.7, 0.3]),
+        ((0, EXPLORE, 1), [1, 0]),
+        ((0, EXPLORE, 2), [0, 1]),
+    ):
         posterior = example.posterior.copy()
         posterior.observe(*observed)
         np.testing.assert_allclose(posterior.weights, weights)
 
 
-# --- conditions that are violated -------------------------------------------------------------------------------------
+# --- conditions that are violated -----------------------------------------------------------------
 
 INVALID = brmdp.InvalidInputError
 
@@ -322,7 +373,10 @@ INVALID = brmdp.InvalidInputError
             r"Proposition 2 are violated: it needs μ > 1/2 \(μ = 0\.4\); c < γ\(μ − \(1 − μ\)L\) \(c = 0\.3",
         ),
         ((0.7, 0.1, 0.5, 0.9), r"γ\(1 − L\)/2 < c \(γ\(1 − L\)/2 = 0\.225, c = 0\.1\)"),
-        ((0.7, 0.6, 0.5, 0.9), r"c < γ\(μ − \(1 − μ\)L\) \(c = 0\.6, γ\(μ − \(1 − μ\)L\) = 0\.495\)"),
+        (
+            (0.7, 0.6, 0.5, 0.9),
+            r"c < γ\(μ − \(1 − μ\)L\) \(c = 0\.6, γ\(μ − \(1 − μ\)L\) = 0\.495\)",
+        ),
     ],
 )
 def test_violated_conditions_of_proposition_2_are_named(parameters, message):
@@ -336,11 +390,16 @@ def test_violated_conditions_of_proposition_2_are_named(parameters, message):
 
 
 def test_violated_conditions_of_the_statements_are_named():
-    example, trap = theory.robustness_example(0.7, 0.3, 0.5, 0.9), theory.probing_example(0.7, 0.3, 0.9)
+    example, trap = (
+        theory.robustness_example(0.7, 0.3, 0.5, 0.9),
+        theory.probing_example(0.7, 0.3, 0.9),
+    )
     low, _ = example.thresholds
     with pytest.raises(INVALID, match=r"Proposition 2 .* α ≤ 1 − μ \(α = 0\.31, 1 − μ = 0\.3\)"):
         theory.check_robustness(example, 0.31)
-    with pytest.raises(INVALID, match=r"\(γ − c\)/\(1 − γ\) < Λ \(\(γ − c\)/\(1 − γ\) = 6, Λ = 6\)"):
+    with pytest.raises(
+        INVALID, match=r"\(γ − c\)/\(1 − γ\) < Λ \(\(γ − c\)/\(1 − γ\) = 6, Λ = 6\)"
+    ):
         theory.check_robustness(example, 0.3, low)
     with pytest.raises(INVALID, match=r"Λ ≤ \(c \+ γL\)/\(1 − γ\) \(Λ = 8, "):
         theory.check_robustness(example, 0.3, 8.0)
@@ -361,16 +420,31 @@ def test_violated_conditions_of_the_statements_are_named():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.robustness_example(1.0, 0.3, 0.5, 0.9), "good_probability must lie strictly between 0 and 1"),
+        (
+            lambda: theory.robustness_example(1.0, 0.3, 0.5, 0.9),
+            "good_probability must lie strictly between 0 and 1",
+        ),
         (
             lambda: theory.robustness_example(0.7, 0.9, 0.5, 0.9),
             r"safe_reward must lie strictly between 0 and discount = 0\.9",
         ),
-        (lambda: theory.robustness_example(0.7, math.nan, 0.5, 0.9, strict=False), "safe_reward must lie strictly"),
-        (lambda: theory.robustness_example(0.7, 0.3, 0.0, 0.9, strict=False), "loss must be a positive finite number"),
-        (lambda: theory.robustness_example(0.7, 0.3, math.inf, 0.9), "loss must be a positive finite number"),
+        (
+            lambda: theory.robustness_example(0.7, math.nan, 0.5, 0.9, strict=False),
+            "safe_reward must lie strictly",
+        ),
+        (
+            lambda: theory.robustness_example(0.7, 0.3, 0.0, 0.9, strict=False),
+            "loss must be a positive finite number",
+        ),
+        (
+            lambda: theory.robustness_example(0.7, 0.3, math.inf, 0.9),
+            "loss must be a positive finite number",
+        ),
         (lambda: theory.probing_example(0.7, 0.3, 1.0), r"discount must lie in \[0, 1\)"),
-        (lambda: theory.probing_example(0.7, 0.0, 0.9), "safe_reward must lie strictly between 0 and discount"),
+        (
+            lambda: theory.probing_example(0.7, 0.0, 0.9),
+            "safe_reward must lie strictly between 0 and discount",
+        ),
         (
             lambda: theory.check_trap(theory.probing_example(0.7, 0.3, 0.9), 1.0),
             "alpha must lie strictly between 0 and 1",
@@ -383,9 +457,14 @@ def test_violated_conditions_of_the_statements_are_named():
             lambda: theory.check_trap(theory.robustness_example(0.7, 0.3, 0.5, 0.9), 0.1),
             r"example must come from probing_example\(…\); got the robustness example",
         ),
-        (lambda: theory.check_robustness(None, 0.1), r"example must come from robustness_example\(…\); got NoneType"),
         (
-            lambda: theory.check_robustness(theory.robustness_example(0.7, 0.3, 0.5, 0.9), 0.1, -1.0),
+            lambda: theory.check_robustness(None, 0.1),
+            r"example must come from robustness_example\(…\); got NoneType",
+        ),
+        (
+            lambda: theory.check_robustness(
+                theory.robustness_example(0.7, 0.3, 0.5, 0.9), 0.1, -1.0
+            ),
             "threshold must be a positive finite number",
         ),
         (
@@ -393,7 +472,9 @@ def test_violated_conditions_of_the_statements_are_named():
             "agent must be a brmdp.Agent",
         ),
         (
-            lambda: theory.follow_example(theory.probing_example(0.7, 0.3, 0.9), None, 5, truth="ugly"),
+            lambda: theory.follow_example(
+                theory.probing_example(0.7, 0.3, 0.9), None, 5, truth="ugly"
+            ),
             "truth must be 'good' or 'bad'; got 'ugly'",
         ),
         (

@@ -1,4 +1,7 @@
-"""Theorem 1: the limit against series and enumeration, its replications against the expansion in the proof and the law."""
+"""Theorem 1: the limit against series and enumeration.
+
+Its replications against the expansion in the proof and the law.
+"""
 
 import math
 
@@ -37,14 +40,16 @@ def chain(matrix, start=0, discount=0.9):
     return brmdp.TabularMDP(matrix[:, None, :], rewards, discount, start)
 
 
-# --- the chain of a policy --------------------------------------------------------------------------------------------
+# --- the chain of a policy ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_visit_frequencies_are_long_run_shares(seed):
     rng = np.random.default_rng(seed)
     kernel = random_kernel(rng, 5, 3, keep=0.6)
-    kernel = 0.9 * kernel + 0.1 * np.roll(np.eye(5), 1, axis=1)[:, None, :]  # a cycle through all states
+    kernel = (
+        0.9 * kernel + 0.1 * np.roll(np.eye(5), 1, axis=1)[:, None, :]
+    )  # a cycle through all states
     mdp = brmdp.TabularMDP(kernel, np.zeros((5, 3)), 0.9)
     policy = rng.integers(3, size=5)
     found = visit_frequencies(mdp, policy)
@@ -69,7 +74,9 @@ def test_rare_states_are_as_accurate_as_common_ones():
 
 def test_a_period_does_no_harm():
     cycle = np.roll(np.eye(4), 1, axis=1)
-    np.testing.assert_allclose(visit_frequencies(chain(cycle), np.zeros(4, dtype=int)), 0.25, rtol=1e-15)
+    np.testing.assert_allclose(
+        visit_frequencies(chain(cycle), np.zeros(4, dtype=int)), 0.25, rtol=1e-15
+    )
     np.testing.assert_allclose(oracle.long_run_shares(cycle, 2, 4_000), 0.25, atol=1e-3)
     assert visit_frequencies(chain([[1.0]]), [0]) == 1.0
 
@@ -86,7 +93,10 @@ def test_posterior_mean_has_frequencies():
     [
         ([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], ["states {2} are transient"]),
         (np.eye(3), ["3 closed classes, {0} and {1} and {2}"]),
-        ([[0.2, 0.4, 0.4], [0, 1, 0], [0, 0, 1]], ["states {0} are transient", "2 closed classes, {1} and {2}"]),
+        (
+            [[0.2, 0.4, 0.4], [0, 1, 0], [0, 0, 1]],
+            ["states {0} are transient", "2 closed classes, {1} and {2}"],
+        ),
     ],
 )
 def test_chains_that_are_not_ergodic_are_told_why(matrix, words):
@@ -122,12 +132,17 @@ def test_transition_counts_of_long_trajectories():
     problem = random_problem(1)
     rows = policy_matrix(problem.mdp, problem.policy)
     drawn = np.array(
-        [transition_counts(problem.mdp, problem.policy, 200, np.random.default_rng(i)) for i in range(400)]
+        [
+            transition_counts(problem.mdp, problem.policy, 200, np.random.default_rng(i))
+            for i in range(400)
+        ]
     )
     assert (drawn.sum(axis=(1, 2)) == 200).all()
     # a trajectory leaves every state as often as it enters it, but for its two ends
     assert np.abs(drawn.sum(axis=1) - drawn.sum(axis=2)).max() <= 1
-    score = (drawn.mean(axis=0) - oracle.expected_counts(rows, 0, 200)) / (drawn.std(axis=0) / math.sqrt(400))
+    score = (drawn.mean(axis=0) - oracle.expected_counts(rows, 0, 200)) / (
+        drawn.std(axis=0) / math.sqrt(400)
+    )
     assert np.abs(score).max() < 4.0  # 16 entries
 
 
@@ -139,7 +154,7 @@ def test_trajectories_begin_where_the_mdp_does():
     assert stats.binomtest(int(first[2]), 400, 0.75).pvalue > 1e-3
 
 
-# --- the limit --------------------------------------------------------------------------------------------------------
+# --- the limit ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -148,14 +163,18 @@ def test_limit_agrees_with_series(seed):
     found = asymptotic_normality(mdp, policy, LEVELS)
     shares = visit_frequencies(mdp, policy)
     for level, one_step_mean, mean in zip(LEVELS, found.one_step_mean, found.mean, strict=True):
-        values, sd, *wanted, covariance = oracle.limit(mdp.kernel(), mdp.rewards, mdp.discount, policy, level, shares)
+        values, sd, *wanted, covariance = oracle.limit(
+            mdp.kernel(), mdp.rewards, mdp.discount, policy, level, shares
+        )
         np.testing.assert_allclose(found.values, values, rtol=1e-12)
         np.testing.assert_allclose(found.one_step_sd, sd, rtol=1e-12)
         np.testing.assert_allclose(one_step_mean, wanted[0], rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(mean, wanted[1], rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(found.covariance, covariance, rtol=1e-12)
         np.testing.assert_allclose(found.sd, np.sqrt(np.diag(covariance)), rtol=1e-12)
-    np.testing.assert_allclose(found.one_step(found.mean), found.one_step_mean, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(
+        found.one_step(found.mean), found.one_step_mean, rtol=1e-10, atol=1e-13
+    )
 
 
 def test_limit_is_the_papers_where_the_reward_does_not_depend_on_the_next_state():
@@ -169,7 +188,9 @@ def test_limit_is_the_papers_where_the_reward_does_not_depend_on_the_next_state(
     sigma = np.sqrt(variance / visit_frequencies(mdp, policy))
     np.testing.assert_allclose(found.sigma, sigma, rtol=1e-9)
     np.testing.assert_allclose(found.lambda_, stats.norm.ppf(0.9) * sigma, rtol=1e-9)
-    np.testing.assert_allclose(found.mean_bound, 0.7 / 0.3 * stats.norm.ppf(0.9) * sigma.max(), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.mean_bound, 0.7 / 0.3 * stats.norm.ppf(0.9) * sigma.max(), rtol=1e-9
+    )
 
 
 def test_levels_move_the_mean_only():
@@ -219,21 +240,27 @@ def test_one_step_adjustment_against_beta_quantiles():
     for s in range(2):
         for a in range(3):
             targets = mdp.rewards[s, a] + 0.8 * values
-            assert found[s, a] == pytest.approx(risk(s, a, targets) - mdp.kernel()[s, a] @ targets, abs=1e-9)
+            assert found[s, a] == pytest.approx(
+                risk(s, a, targets) - mdp.kernel()[s, a] @ targets, abs=1e-9
+            )
 
 
 def test_one_step_adjustment_of_inadmissible_actions():
     kernel = np.full((2, 2, 2), 0.5)
     mask = np.array([[True, False], [True, True]])
     mdp = brmdp.TabularMDP(kernel, np.zeros((2, 2)), 0.8, admissible=mask)
-    found = one_step_adjustment(brmdp.DirichletPosterior(2 * kernel, admissible=mask), mdp, [0.0, 1.0], 0.5)
+    found = one_step_adjustment(
+        brmdp.DirichletPosterior(2 * kernel, admissible=mask), mdp, [0.0, 1.0], 0.5
+    )
     assert np.isneginf(found[0, 1])
-    np.testing.assert_allclose(found[mask], 0.0, atol=1e-9)  # the median of a symmetric law is its mean
+    np.testing.assert_allclose(
+        found[mask], 0.0, atol=1e-9
+    )  # the median of a symmetric law is its mean
     with pytest.raises(InvalidInputError, match="admissible"):
         one_step_adjustment(brmdp.DirichletPosterior(2 * kernel), mdp, [0.0, 1.0], 0.5)
 
 
-# --- replications -----------------------------------------------------------------------------------------------------
+# --- replications ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prior", [1.0, 3.0])
@@ -255,7 +282,10 @@ def test_a_replication_is_the_nested_quantile_value(prior):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_replications_follow_the_expansion_of_the_proof(seed):
-    """√N times the remainder shrinks like N^{−1/2}: by 10 from N = 10³ to 10⁵, less what its own scatter allows."""
+    """√N times the remainder shrinks like N^{−1/2}.
+
+    By 10 from N = 10³ to 10⁵, less what its own scatter allows.
+    """
     mdp, policy = random_problem(30 + seed)
     kernel, scaled = mdp.kernel(), {}
     for steps in (1_000, 100_000):
@@ -281,8 +311,14 @@ def test_adjustments_have_the_stated_mean():
     steps, found = 20_000, []
     for run in range(60):
         phi = np.ones((3, 2, 3))
-        phi[np.arange(3), policy] += transition_counts(mdp, policy, steps, np.random.default_rng((4, run)))
-        found.append(one_step_adjustment(brmdp.DirichletPosterior(phi), mdp, limit.values, 0.1)[np.arange(3), policy])
+        phi[np.arange(3), policy] += transition_counts(
+            mdp, policy, steps, np.random.default_rng((4, run))
+        )
+        found.append(
+            one_step_adjustment(brmdp.DirichletPosterior(phi), mdp, limit.values, 0.1)[
+                np.arange(3), policy
+            ]
+        )
     fit = normal_fit(found, limit.adjustment(steps), limit.one_step_sd / math.sqrt(steps))
     assert (np.abs(fit.bias) < 4 * fit.bias_error).all()
     assert (np.abs(fit.variance_ratio - 1) < 4 * VARIANCE_ERROR / math.sqrt(59)).all()
@@ -294,7 +330,10 @@ def test_replications_approach_the_limit():
     limit = asymptotic_normality(mdp, policy, LEVELS)
     fits = {}
     for steps in (20, 5_000):
-        drawn = [replicate_normality(mdp, policy, steps, LEVELS, np.random.default_rng((5, run))) for run in range(150)]
+        drawn = [
+            replicate_normality(mdp, policy, steps, LEVELS, np.random.default_rng((5, run)))
+            for run in range(150)
+        ]
         fits[steps] = normal_fit(drawn, limit.mean, limit.sd)
     assert (np.abs(fits[20].bias) / fits[20].bias_error).max() > 8.0
     assert fits[20].distance.max() > stats.kstwo.isf(1e-6, 150)
@@ -307,11 +346,17 @@ def test_replications_approach_the_limit():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_limit_law_at_large_samples(seed):
-    """800 replications of 20,000 steps; 0.05 standard deviations are left for the bias of order N^{−1/2}."""
+    """800 replications of 20,000 steps.
+
+    0.05 standard deviations are left for the bias of order N^{−1/2}.
+    """
     mdp, policy = random_problem(50 + seed, n_states=5)
     limit = asymptotic_normality(mdp, policy, LEVELS)
     drawn = np.array(
-        [replicate_normality(mdp, policy, 20_000, LEVELS, np.random.default_rng((seed, run))) for run in range(800)]
+        [
+            replicate_normality(mdp, policy, 20_000, LEVELS, np.random.default_rng((seed, run)))
+            for run in range(800)
+        ]
     )
     for samples, mean, sd in (
         (drawn, limit.mean, limit.sd),
@@ -340,7 +385,7 @@ def test_random_problems_visit_every_state():
     np.testing.assert_array_equal(twin.policy, again.policy)
 
 
-# --- comparing with a law ---------------------------------------------------------------------------------------------
+# --- comparing with a law -------------------------------------------------------------------------
 
 
 def test_normal_fit_agrees_with_scipy():
@@ -356,12 +401,18 @@ def test_normal_fit_agrees_with_scipy():
             assert fit.distance[i, j] == pytest.approx(wanted, rel=1e-12)
             assert fit.bias[i, j] == pytest.approx(np.mean(column) - mean[i, j], rel=1e-12)
             assert fit.bias_error[i, j] == pytest.approx(stats.sem(column), rel=1e-12)
-            assert fit.variance_ratio[i, j] == pytest.approx(np.var(column, ddof=1) / sd[j] ** 2, rel=1e-12)
-    np.testing.assert_allclose(fit.variance_ratio_error, fit.variance_ratio * VARIANCE_ERROR / math.sqrt(79))
-    assert fit.critical_distance == pytest.approx(stats.kstwobign.isf(0.05) / math.sqrt(80), rel=1e-9)
+            assert fit.variance_ratio[i, j] == pytest.approx(
+                np.var(column, ddof=1) / sd[j] ** 2, rel=1e-12
+            )
+    np.testing.assert_allclose(
+        fit.variance_ratio_error, fit.variance_ratio * VARIANCE_ERROR / math.sqrt(79)
+    )
+    assert fit.critical_distance == pytest.approx(
+        stats.kstwobign.isf(0.05) / math.sqrt(80), rel=1e-9
+    )
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", [[0, 0], [0, 0, 2, 0], [0, 0, -1, 0], [0.0] * 4, "left", None])
@@ -422,14 +473,18 @@ def test_other_bad_input():
         "sd": lambda: normal_fit(np.ones((5, 2)), 0.0, [1.0, 0.0]),
         "mean": lambda: normal_fit(np.ones((5, 2)), np.zeros(3), 1.0),
         "posterior": lambda: visit_frequencies(np.eye(3), [0, 0, 0]),
-        r"alpha must hold at least one level; got shape \(0,\)": lambda: asymptotic_normality(mdp, policy, []),
+        r"alpha must hold at least one level; got shape \(0,\)": lambda: asymptotic_normality(
+            mdp, policy, []
+        ),
         "alphas must hold at least one level": lambda: replicate_normality(mdp, policy, 10, [], 0),
-        r"values must hold one number per state, shape \(4,\); got \(2,\)": lambda: adjusted(values=[0, 0]),
+        r"values must hold one number per state, shape \(4,\); got \(2,\)": lambda: adjusted(
+            values=[0, 0]
+        ),
         "values must be finite; got nan": lambda: adjusted(values=[0, 0, float("nan"), 0]),
         r"mdp must be a brmdp\.TabularMDP; got DirichletPosterior": lambda: adjusted(mdp=uniform),
         "posterior must be a brmdp posterior": lambda: adjusted(posterior=None),
-        r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: adjusted(
-            posterior=brmdp.DirichletPosterior.uniform(3, 2)
+        r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: (
+            adjusted(posterior=brmdp.DirichletPosterior.uniform(3, 2))
         ),
     }
     for words, call in cases.items():

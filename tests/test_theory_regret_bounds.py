@@ -1,4 +1,7 @@
-"""Regret bounds against a transcription in multiple precision, trying all horizons, and the inequalities of the proof."""
+"""Regret bounds against a transcription in multiple precision, trying all horizons.
+
+And the inequalities of the proof.
+"""
 
 import itertools
 import math
@@ -7,10 +10,19 @@ import numpy as np
 import pytest
 
 from brmdp.errors import InvalidInputError
-from brmdp.theory import balanced_delta, first_informative_horizon, regret_bound, robust_regret_bound
+from brmdp.theory import (
+    balanced_delta,
+    first_informative_horizon,
+    regret_bound,
+    robust_regret_bound,
+)
 from oracles import theory_regret_bounds as oracle
 
-SETTINGS = list(itertools.product([(1, 1), (6, 2), (16, 4)], [0.0, 0.5, 0.9, 0.999], [0.05, 10.0], [0.01, 0.2, 0.9]))
+SETTINGS = list(
+    itertools.product(
+        [(1, 1), (6, 2), (16, 4)], [0.0, 0.5, 0.9, 0.999], [0.05, 10.0], [0.01, 0.2, 0.9]
+    )
+)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 4_500, 10**9, 10**30])
@@ -19,7 +31,9 @@ def test_bounds_agree_with_the_paper(steps):
         arguments = (n_states, n_actions, discount, steps, delta, floor)
         found, robust = regret_bound(*arguments), robust_regret_bound(*arguments)
         assert found.total == pytest.approx(float(oracle.bayesian_regret(*arguments)), rel=1e-12)
-        assert robust.total == pytest.approx(float(oracle.bayesian_robust_regret(*arguments)), rel=1e-12)
+        assert robust.total == pytest.approx(
+            float(oracle.bayesian_robust_regret(*arguments)), rel=1e-12
+        )
         for bound in (found, robust):
             assert bound.total == pytest.approx(math.fsum(bound.terms.values()), rel=1e-15)
             assert all(size >= 0.0 for size in bound.terms.values())
@@ -39,9 +53,16 @@ def test_terms_are_named():
     assert set(robust.terms) - set(found.terms) == {"robust deviation"}
     for name in ("robustness floor", "optimistic schedule"):
         assert robust.terms[name] == found.terms[name]
-    for name in ("posterior concentration", "doubled counts", "concentration failures", "long episodes"):
+    for name in (
+        "posterior concentration",
+        "doubled counts",
+        "concentration failures",
+        "long episodes",
+    ):
         assert robust.terms[name] == 2 * found.terms[name]
-    assert found.terms["lost optimism"] == pytest.approx(2 * 10 * 12 * math.sqrt(4_500) * math.log(9_000) / 0.01)
+    assert found.terms["lost optimism"] == pytest.approx(
+        2 * 10 * 12 * math.sqrt(4_500) * math.log(9_000) / 0.01
+    )
     for bound, name in ((found, "BR(4500)"), (robust, "BR-R(4500)")):
         text = str(bound)
         assert name in text
@@ -56,13 +77,23 @@ def test_bounds_grow_with_the_horizon_and_the_problem():
     for function in (regret_bound, robust_regret_bound):
         totals = [function(6, 2, 0.9, t, 1.0, 0.2).total for t in horizons]
         assert (np.diff(totals) >= 0).all()
-        assert (np.diff([function(s, 2, 0.9, 1_000, 1.0, 0.2).total for s in range(1, 20)]) > 0).all()
-        assert (np.diff([function(4, a, 0.9, 1_000, 1.0, 0.2).total for a in range(1, 20)]) > 0).all()
-        assert (np.diff([function(4, 2, g, 1_000, 1.0, 0.2).total for g in np.linspace(0.05, 0.99, 30)]) > 0).all()
+        assert (
+            np.diff([function(s, 2, 0.9, 1_000, 1.0, 0.2).total for s in range(1, 20)]) > 0
+        ).all()
+        assert (
+            np.diff([function(4, a, 0.9, 1_000, 1.0, 0.2).total for a in range(1, 20)]) > 0
+        ).all()
+        assert (
+            np.diff([function(4, 2, g, 1_000, 1.0, 0.2).total for g in np.linspace(0.05, 0.99, 30)])
+            > 0
+        ).all()
 
 
 def test_growth_tends_to_the_square_root():
-    """Slope of log bound against log T: ½ and what logarithms add, less and less (m_T² ln T at most: 2.5/ln u)."""
+    """Slope of log bound against log T.
+
+    ½ and what logarithms add, less and less (m_T² ln T at most: 2.5/ln u).
+    """
     for function in (regret_bound, robust_regret_bound):
         slopes = []
         for exponent in (12, 20, 28):
@@ -76,7 +107,10 @@ def test_sensitivity_trades_two_terms():
     bounds = [regret_bound(6, 2, 0.9, 10**6, delta, 0.2) for delta in np.geomspace(1e-3, 1e2, 20)]
     assert (np.diff([b.terms["lost optimism"] for b in bounds]) > 0).all()
     assert (np.diff([b.terms["optimistic schedule"] for b in bounds]) < 0).all()
-    robust = [robust_regret_bound(6, 2, 0.9, 10**6, delta, 0.2).total for delta in np.geomspace(1e-3, 1e2, 20)]
+    robust = [
+        robust_regret_bound(6, 2, 0.9, 10**6, delta, 0.2).total
+        for delta in np.geomspace(1e-3, 1e2, 20)
+    ]
     assert (np.diff(robust) < 0).all(), "only the schedule's term depends on delta"
 
 
@@ -92,7 +126,10 @@ def test_floor_near_the_ends_costs():
 def test_balanced_delta():
     assert balanced_delta(6, 2) == pytest.approx(1 / math.sqrt(12), rel=1e-15)
     # lost optimism then grows like √(SA): by √3 from 12 to 36 pairs
-    sizes = [regret_bound(s, 2, 0.9, 10**6, balanced_delta(s, 2), 0.2).terms["lost optimism"] for s in (6, 18)]
+    sizes = [
+        regret_bound(s, 2, 0.9, 10**6, balanced_delta(s, 2), 0.2).terms["lost optimism"]
+        for s in (6, 18)
+    ]
     assert sizes[1] / sizes[0] == pytest.approx(math.sqrt(3), rel=1e-12)
 
 
@@ -109,7 +146,7 @@ def test_rewards_that_depend_on_the_next_state_cost_the_factor():
         assert found.terms[name] == pytest.approx(factor * size, rel=1e-12)
 
 
-# --- the first horizon ------------------------------------------------------------------------------------------------
+# --- the first horizon ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,14 +177,22 @@ def test_first_informative_horizon_where_the_bound_jumps():
 
 
 def test_first_informative_horizon_before_the_jump_of_a_logarithm():
-    """Where m passes 2²⁶ the bound says nothing again for many values of m: what follows is not the first horizon."""
+    """Where m passes 2²⁶ the bound says nothing again for many values of m.
+
+    What follows is not the first horizon.
+    """
     setting = (6, 2, 1 - 1.2035495280493974e-06)
     first = first_informative_horizon(*setting, balanced_delta(6, 2), 0.2)
 
     def informative(steps):
-        return oracle.bayesian_regret(*setting, steps, balanced_delta(6, 2), 0.2) < steps / (1 - setting[2])
+        return oracle.bayesian_regret(*setting, steps, balanced_delta(6, 2), 0.2) < steps / (
+            1 - setting[2]
+        )
 
-    verdicts = [informative(int(first * x)) for x in (0.999, 1 - 1e-8, 1 + 1e-8, 1.00004, 1.0002, 1.0004, 1.001)]
+    verdicts = [
+        informative(int(first * x))
+        for x in (0.999, 1 - 1e-8, 1 + 1e-8, 1.00004, 1.0002, 1.0004, 1.001)
+    ]
     assert verdicts == [False, False, True, True, False, True, True]
 
 
@@ -183,7 +228,7 @@ def test_extreme_sensitivities_do_not_overflow(delta, steps):
         assert found == pytest.approx(float(wanted(5, 2, 0.9, steps, delta, 0.2)), rel=1e-12)
 
 
-# --- the proof --------------------------------------------------------------------------------------------------------
+# --- the proof ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gamma", [0.05, 0.5, 0.9, 0.99])
@@ -196,9 +241,14 @@ def test_long_episodes_are_rare(gamma, steps):
 @pytest.mark.parametrize(("n_states", "n_actions"), [(1, 1), (2, 2), (4, 3)])
 @pytest.mark.parametrize("delta", [0.05, 10.0])
 def test_sums_along_a_trajectory_obey_the_proof(n_states, n_actions, delta):
-    """The three inequalities behind the first four terms, on visits that are even, uneven, and one pair only."""
+    """The three inequalities behind the first four terms, on visits that are even, uneven.
+
+    And one pair only.
+    """
     gamma, steps, n_pairs = 0.9, 3_000, n_states * n_actions
-    _, m, _, extended, spread = (float(x) for x in oracle.constants(n_states, n_actions, gamma, steps, delta))
+    _, m, _, extended, spread = (
+        float(x) for x in oracle.constants(n_states, n_actions, gamma, steps, delta)
+    )
     rng = np.random.default_rng((n_states, n_actions))
     for weights in (np.ones(n_pairs), 0.3 ** np.arange(n_pairs), np.eye(n_pairs)[0]):
         lengths = []
@@ -208,12 +258,14 @@ def test_sums_along_a_trajectory_obey_the_proof(n_states, n_actions, delta):
         plain, weighted, doubled = oracle.proof_sums(visits, lengths, n_states, n_pairs, m, spread)
         assert 0 < plain <= math.sqrt(8 * n_pairs * extended)
         with_prior = extended + n_states * n_pairs
-        assert weighted <= math.sqrt(8 * n_pairs * with_prior * (math.log1p(n_pairs * spread / with_prior) + 2))
+        assert weighted <= math.sqrt(
+            8 * n_pairs * with_prior * (math.log1p(n_pairs * spread / with_prior) + 2)
+        )
         assert doubled <= n_pairs * math.ceil(math.log2(m))
     assert weighted > 0
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_bad_input():

@@ -1,4 +1,7 @@
-"""Sample-size planning: the first-order cost, the allocations by brute force, and what happens when the data are collected."""
+"""Sample-size planning.
+
+The first-order cost, the allocations by brute force, and what happens when the data are collected.
+"""
 
 import math
 
@@ -22,14 +25,19 @@ from problems import scenarios
 
 
 def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
-    """A random MDP, a policy, and a posterior after ``observed`` transitions of every pair of the policy."""
+    """A random MDP, a policy.
+
+    And a posterior after ``observed`` transitions of every pair of the policy.
+    """
     rng = np.random.default_rng(seed)
     mdp, policy = random_ergodic_mdp(rng, n_states, n_actions, discount=discount)
-    phi = oracle.collect(np.ones((n_states, n_actions, n_states)), mdp.kernel(), policy, [observed] * n_states, rng)
+    phi = oracle.collect(
+        np.ones((n_states, n_actions, n_states)), mdp.kernel(), policy, [observed] * n_states, rng
+    )
     return mdp, policy, brmdp.DirichletPosterior(phi)
 
 
-# --- the cost ---------------------------------------------------------------------------------------------------------
+# --- the cost -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
@@ -61,7 +69,9 @@ def test_exact_cost_approaches_the_first_order(alpha):
     for strength in (1e2, 1e4):
         posterior = brmdp.DirichletPosterior.informative(mdp, strength)
         exact = exact_caution_cost(posterior, mdp.rewards, 0.8, policy, alpha, tolerance=1e-10)
-        first = [caution_cost(mdp, policy, alpha, s, np.full(4, strength + 1)).total for s in range(4)]
+        first = [
+            caution_cost(mdp, policy, alpha, s, np.full(4, strength + 1)).total for s in range(4)
+        ]
         errors.append(np.abs(exact / first - 1).max())
     assert errors[1] < 0.01
     assert errors[1] < errors[0] / 8.0
@@ -75,7 +85,7 @@ def test_unreachable_states_cost_nothing():
     assert found.total > 0.0
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,15 +95,21 @@ def test_plan_against_brute_force(seed, share):
     now = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, 1e9).now
     epsilon = share * now.total
     plan = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, epsilon)
-    np.testing.assert_allclose(now.counts, posterior.concentration()[np.arange(3), policy].sum(axis=1) + 1.0)
+    np.testing.assert_allclose(
+        now.counts, posterior.concentration()[np.arange(3), policy].sum(axis=1) + 1.0
+    )
     wanted = oracle.contributions(posterior.mean(), mdp.rewards, 0.6, policy, 0.2, 1, now.counts)
     np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-12)
     # along the policy: the smallest number of steps
     frequencies = visit_frequencies(posterior, policy)
-    assert plan.on_policy_steps == oracle.fewest_steps(now.coefficients, now.counts, frequencies, epsilon)
+    assert plan.on_policy_steps == oracle.fewest_steps(
+        now.coefficients, now.counts, frequencies, epsilon
+    )
     np.testing.assert_allclose(plan.on_policy, plan.on_policy_steps * frequencies)
     # at will: rounding up costs less than one observation for each pair
-    fewest = oracle.fewest_observations(now.coefficients, now.counts, epsilon, int(3 * plan.cheapest.max()) + 5)
+    fewest = oracle.fewest_observations(
+        now.coefficients, now.counts, epsilon, int(3 * plan.cheapest.max()) + 5
+    )
     assert oracle.cost(now.coefficients, now.counts, plan.cheapest) <= epsilon * (1 + 1e-12)
     assert fewest <= plan.cheapest_total < fewest + 3
     assert plan.cheapest_total <= plan.on_policy_steps + 3
@@ -117,8 +133,13 @@ def test_pairs_known_well_are_left_alone():
 
 def test_fewer_observations_for_a_larger_epsilon():
     mdp, policy, posterior = known_problem(6, observed=10)
-    plans = [observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 2, e) for e in (0.01, 0.05, 0.2, 50.0)]
-    assert [p.on_policy_steps for p in plans] == sorted((p.on_policy_steps for p in plans), reverse=True)
+    plans = [
+        observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 2, e)
+        for e in (0.01, 0.05, 0.2, 50.0)
+    ]
+    assert [p.on_policy_steps for p in plans] == sorted(
+        (p.on_policy_steps for p in plans), reverse=True
+    )
     assert (np.diff([p.cheapest_total for p in plans]) <= 0).all()
     assert plans[-1].on_policy_steps == plans[-1].cheapest_total == 0
     assert str(plans[-1]).endswith("No further observations are needed.")
@@ -137,7 +158,10 @@ def test_summary_names_pairs_and_numbers():
 
 
 def test_the_plan_tells_the_exact_cost_beside_the_first_order():
-    """RiverSwim after a hundred transitions of every pair: the first order is a fifth too high, and says so."""
+    """RiverSwim after a hundred transitions of every pair.
+
+    The first order is a fifth too high, and says so.
+    """
     river, right = brmdp.envs.riverswim(6), np.ones(6, dtype=int)
     phi = 1.0 + np.random.default_rng(0).multinomial(100, river.kernel())
     posterior = brmdp.DirichletPosterior(phi)
@@ -155,7 +179,10 @@ def test_the_plan_tells_the_exact_cost_beside_the_first_order():
 
 
 def test_a_first_order_that_asks_for_too_little_says_so():
-    """A pair seen once, far from normal: ε between the first order and the exact cost is no success."""
+    """A pair seen once, far from normal.
+
+    Ε between the first order and the exact cost is no success.
+    """
     posterior = brmdp.DirichletPosterior(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
     rewards = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     for alpha in (0.001, 0.01, 0.1, 0.3):
@@ -176,8 +203,13 @@ def test_plans_do_not_depend_on_the_unit_of_rewards(scale):
     mdp, policy, posterior = known_problem(8, observed=10)
     plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
     other = observations_needed(posterior, scale * mdp.rewards, 0.8, policy, 0.1, 0, scale * 0.05)
-    assert (other.on_policy_steps, other.cheapest_total) == (plan.on_policy_steps, plan.cheapest_total)
-    assert other.exact_cost == pytest.approx(scale * plan.exact_cost, abs=4e-8 * max(1.0, scale / 0.2))
+    assert (other.on_policy_steps, other.cheapest_total) == (
+        plan.on_policy_steps,
+        plan.cheapest_total,
+    )
+    assert other.exact_cost == pytest.approx(
+        scale * plan.exact_cost, abs=4e-8 * max(1.0, scale / 0.2)
+    )
 
 
 def test_chains_that_are_not_ergodic_are_sampled_by_pair():
@@ -193,11 +225,14 @@ def test_chains_that_are_not_ergodic_are_sampled_by_pair():
     assert (plan.cheapest[:2] > 0).all()
 
 
-# --- states that the policy leaves or never reaches -------------------------------------------------------------------
+# --- states that the policy leaves or never reaches -----------------------------------------------
 
 
 def machine(n_states=6, replaced_from=3, restart=None):
-    """Wear by one or none with unknown chance; from a threshold on the machine is replaced, by a new one or a restart."""
+    """Wear by one or none with unknown chance.
+
+    From a threshold on the machine is replaced, by a new one or a restart.
+    """
     phi = np.zeros((n_states, 1, n_states))
     for s in range(n_states):
         if s < replaced_from:
@@ -213,7 +248,10 @@ def machine(n_states=6, replaced_from=3, restart=None):
 
 
 def test_states_above_a_threshold_are_left_out():
-    """From the first state the upper ones are never reached: the plan is that of the machine without them."""
+    """From the first state the upper ones are never reached.
+
+    The plan is that of the machine without them.
+    """
     phi, rewards = machine()
     whole = observations_needed(brmdp.DirichletPosterior(phi), rewards, 0.9, [0] * 6, 0.1, 0, 0.5)
     few = brmdp.DirichletPosterior(phi[:4, :, :4])
@@ -227,13 +265,18 @@ def test_states_above_a_threshold_are_left_out():
     assert whole.exact_cost == pytest.approx(part.exact_cost, abs=1e-7)
     assert (whole.now.contributions[4:] == 0.0).all()
     shares = oracle.long_run_shares(brmdp.DirichletPosterior(phi).mean()[:, 0], 0)
-    np.testing.assert_allclose(long_run_frequencies(brmdp.DirichletPosterior(phi), [0] * 6, 0), shares, atol=1e-12)
+    np.testing.assert_allclose(
+        long_run_frequencies(brmdp.DirichletPosterior(phi), [0] * 6, 0), shares, atol=1e-12
+    )
     wanted = oracle.fewest_steps(whole.now.coefficients, whole.now.counts, shares, 0.5)
     assert whole.on_policy_steps == wanted
 
 
 def test_transient_states_on_the_way_keep_their_cost():
-    """From the last state: replacing it is uncertain, happens once, and is known as well as it will ever be."""
+    """From the last state.
+
+    Replacing it is uncertain, happens once, and is known as well as it will ever be.
+    """
     for restart, known in (((3e4, 1e4), True), ((3.0, 1.0), False)):
         phi, rewards = machine(restart=None)
         phi[5, 0, :2] = restart
@@ -246,7 +289,9 @@ def test_transient_states_on_the_way_keep_their_cost():
         if known:
             shares = oracle.long_run_shares(posterior.mean()[:, 0], 5)
             assert shares[5] == shares[4] == 0.0
-            assert plan.on_policy_steps == oracle.fewest_steps(now.coefficients, now.counts, shares, epsilon)
+            assert plan.on_policy_steps == oracle.fewest_steps(
+                now.coefficients, now.counts, shares, epsilon
+            )
             assert plan.on_policy[5] == 0.0
         else:
             assert now.contributions[5] > epsilon
@@ -267,14 +312,17 @@ def test_two_ends_are_left_to_chance():
     assert "2 closed classes, {1} and {2}" in plan.obstacle
 
 
-# --- one disturbance for all pairs ------------------------------------------------------------------------------------
+# --- one disturbance for all pairs ----------------------------------------------------------------
 
 
 def stock(strength=1.0, seed=0, by_disturbance=False):
     """A store of five with unknown demand, ordering up to four; several demands may empty it."""
     n, demands = 5, 4
     outcomes = np.array(
-        [[[max(0, (s if a == 0 else 4) - d) for d in range(demands)] for a in range(2)] for s in range(n)]
+        [
+            [[max(0, (s if a == 0 else 4) - d) for d in range(demands)] for a in range(2)]
+            for s in range(n)
+        ]
     )
     law = np.array([0.15, 0.4, 0.3, 0.15])
     posterior = brmdp.DisturbancePosterior(outcomes, strength * law)
@@ -294,7 +342,11 @@ def test_first_order_of_a_shared_disturbance(by_disturbance, state):
     wanted = oracle.shared_contributions(outcomes, law, table, 0.8, policy, 0.1, state, 41.0)
     np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-10, atol=1e-14)
     constant = math.fsum(wanted) * math.sqrt(41.0)
-    assert constant / math.sqrt(41.0 + plan.cheapest_total) <= 0.05 < constant / math.sqrt(40.0 + plan.cheapest_total)
+    assert (
+        constant / math.sqrt(41.0 + plan.cheapest_total)
+        <= 0.05
+        < constant / math.sqrt(40.0 + plan.cheapest_total)
+    )
     # every step brings one, whatever pair it is taken in
     assert plan.on_policy_steps == plan.cheapest_total > 0
     assert plan.obstacle is None
@@ -319,7 +371,9 @@ def test_observed_disturbances_bring_the_cost_to_epsilon():
     plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, epsilon)
     for seed in range(3):
         later = posterior.copy()
-        later.observe_disturbance(np.random.default_rng(seed).choice(4, size=plan.cheapest_total, p=law))
+        later.observe_disturbance(
+            np.random.default_rng(seed).choice(4, size=plan.cheapest_total, p=law)
+        )
         cost = exact_caution_cost(later, rewards, 0.8, policy, 0.1)[0]
         assert cost == pytest.approx(epsilon, rel=0.05)
 
@@ -339,23 +393,32 @@ def test_the_value_varies_less_than_the_nested_cost_says():
 
 def test_a_disturbance_out_of_reach():
     posterior, rewards, _, policy, _, _ = stock()
-    with pytest.raises(InvalidInputError, match=r"more than 1e\+15 observations would be needed of the disturbance"):
+    with pytest.raises(
+        InvalidInputError, match=r"more than 1e\+15 observations would be needed of the disturbance"
+    ):
         observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e-12)
     with pytest.raises(InvalidInputError, match="state must lie"):
         observations_needed(posterior, rewards, 0.8, policy, 0.1, 9, 0.1)
 
 
-# --- the promise ------------------------------------------------------------------------------------------------------
+# --- the promise ----------------------------------------------------------------------------------
 
 
 def costs_after(posterior, mdp, policy, further, runs, seed):
-    """Exact cost at state 0 after the observations were drawn from the true kernel, for several draws."""
+    """Exact cost at state 0 after the observations were drawn from the true kernel.
+
+    For several draws.
+    """
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(runs):
-        phi = oracle.collect(posterior.concentration(), mdp.kernel(), policy, np.round(further), rng)
+        phi = oracle.collect(
+            posterior.concentration(), mdp.kernel(), policy, np.round(further), rng
+        )
         later = brmdp.DirichletPosterior(phi)
-        found.append(exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0])
+        found.append(
+            exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
+        )
     return np.array(found)
 
 
@@ -381,7 +444,10 @@ def test_collected_data_bring_the_cost_to_epsilon(seed):
     ],
 )
 def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
-    """With the counts that the plan forecasts: a uniform prior over impossible transitions makes it ask for too much."""
+    """With the counts that the plan forecasts.
+
+    A uniform prior over impossible transitions makes it ask for too much.
+    """
     mdp = world()
     policy = brmdp.solve(mdp).policy
     shape = (mdp.n_states, mdp.n_actions, mdp.n_states)
@@ -408,7 +474,10 @@ def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
     ],
 )
 def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowest, highest):
-    """Along true trajectories: RiverSwim falls short of it, since the posterior's visit frequencies are not the river's."""
+    """Along true trajectories.
+
+    RiverSwim falls short of it, since the posterior's visit frequencies are not the river's.
+    """
     mdp = world()
     policy = brmdp.solve(mdp).policy
     states = np.arange(mdp.n_states)
@@ -421,13 +490,16 @@ def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowes
         plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
         phi[states, policy] += transition_counts(mdp, policy, plan.on_policy_steps, rng)
         later = brmdp.DirichletPosterior(phi)
-        ratio = exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0] / epsilon
+        ratio = (
+            exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
+            / epsilon
+        )
         assert lowest < ratio < highest
         expected = visit_frequencies(posterior, policy)[0] / visit_frequencies(mdp, policy)[0]
         assert (expected > 4.0) == (world is brmdp.envs.riverswim)
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_bad_input():
@@ -446,9 +518,8 @@ def test_bad_input():
         "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
         "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
         "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
-        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got ScenarioPosterior": lambda: (
-            needed(belief=scenarios(1).belief)
-        ),
+        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got "
+        "ScenarioPosterior": lambda: needed(belief=scenarios(1).belief),
         "alpha must lie below 1/2": lambda: needed(alpha=0.5),
         "alpha must lie strictly between": lambda: needed(alpha=0.0),
         "epsilon must be": lambda: needed(epsilon=0.0),

@@ -1,4 +1,7 @@
-"""Worlds: any Gymnasium environment with discrete spaces as agents see it, its ends, and Gymnasium's own tables."""
+"""Worlds: any Gymnasium environment with discrete spaces as agents see it, its ends.
+
+And Gymnasium's own tables.
+"""
 
 import gymnasium
 import numpy as np
@@ -46,7 +49,10 @@ def values_of_table(table, discount):
         following = np.array(
             [
                 max(
-                    sum(p * (r + discount * (0.0 if end else values[t])) for p, t, r, end in outcomes)
+                    sum(
+                        p * (r + discount * (0.0 if end else values[t]))
+                        for p, t, r, end in outcomes
+                    )
                     for outcomes in row.values()
                 )
                 for _, row in sorted(table.items())
@@ -59,7 +65,10 @@ def values_of_table(table, discount):
 
 
 class Corridor(gymnasium.Env):
-    """Four cells, no table: 1 goes right unless it slips (one time in four), 0 goes left; the right end pays and ends."""
+    """Four cells, no table: 1 goes right unless it slips (one time in four), 0 goes left.
+
+    The right end pays and ends.
+    """
 
     def __init__(self, n_states=4):
         self.observation_space = Discrete(n_states)
@@ -95,10 +104,12 @@ def noting(agent):
 
 
 def learner(world, *, rng=0, method="exact", alpha=0.5):
-    return agents.brmdp(world.prior(), world.rewards, world.discount, alpha=alpha, method=method, rng=rng)
+    return agents.brmdp(
+        world.prior(), world.rewards, world.discount, alpha=alpha, method=method, rng=rng
+    )
 
 
-# --- Gymnasium's tables -------------------------------------------------------------------------------------------------
+# --- Gymnasium's tables ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -126,10 +137,15 @@ def test_every_step_is_one_of_the_model_and_pays_what_the_model_says(name):
         following = world.end_of(int(observation)) if terminated else int(observation)
         assert (following >= world.env.observation_space.n) == terminated
         assert kernel[state * world.n_actions + action, following] > 0
-        listed = [(p, r) for p, t, r, end in table[state][action] if (t, end) == (observation, terminated) and p > 0]
+        listed = [
+            (p, r)
+            for p, t, r, end in table[state][action]
+            if (t, end) == (observation, terminated) and p > 0
+        ]
         paid = {r for _, r in listed}
         assert reward in paid
-        # at the start of the slippery cliff a fall and a blocked move both lead to the start: the mean
+        # at the start of the slippery cliff a fall and a blocked move both lead to the start: the
+        # mean
         assert len(paid) == 1 or name == "CliffWalking-slippery"
         mean = sum(p * r for p, r in listed) / sum(p for p, _ in listed)
         assert rewards[state, action, following] == pytest.approx(mean, rel=1e-14)
@@ -156,7 +172,9 @@ def test_one_end_suffices_unless_an_action_can_end_in_ways_that_pay_differently(
     large = made("FrozenLake8x8-v1")
     table = large.unwrapped.P
     world = World(large, 0.9)
-    last = {t for row in table.values() for outcomes in row.values() for _, t, _, end in outcomes if end}
+    last = {
+        t for row in table.values() for outcomes in row.values() for _, t, _, end in outcomes if end
+    }
     assert world.n_states == 64 + len(last)
     mixed = [
         (s, a)
@@ -192,12 +210,15 @@ def test_unlisted_transitions_pay_the_least_that_the_pair_can_pay():
     assert (dense_rewards(cliff)[37, 1] == dense_rewards(cliff)[37, 1].min()).all()
 
 
-# --- termination, truncation, reset -------------------------------------------------------------------------------------
+# --- termination, truncation, reset ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1"])
 def test_neither_a_reset_nor_a_truncation_is_observed(name):
-    """A short limit of steps: after an end or a truncation the next observed transition begins at the start."""
+    """A short limit of steps.
+
+    After an end or a truncation the next observed transition begins at the start.
+    """
     limit = 40
     env = made(name, max_episode_steps=limit)
     world = World(env, 0.9)
@@ -229,7 +250,10 @@ def test_neither_a_reset_nor_a_truncation_is_observed(name):
 
 
 def test_truncation_of_a_continuing_task():
-    """The river with a limit: the jump back to the start is no transition, although the last step before it is one."""
+    """The river with a limit.
+
+    The jump back to the start is no transition, although the last step before it is one.
+    """
     mdp = riverswim(6)
     world = World(TimeLimit(TabularEnv(mdp), 15), 0.9)
     agent = agents.continuing_psrl(world.prior(), world.rewards, 0.9, rng=2)
@@ -246,11 +270,13 @@ def test_an_end_that_the_table_does_not_know_is_refused():
         P = {s: {a: [(1.0, max(s - 1, 0), 0.0, False)] for a in range(2)} for s in range(4)}  # noqa: RUF012
 
     world = World(Liar(), 0.9)
-    with pytest.raises(brmdp.InvalidInputError, match="terminated in state 3, where its table P never ends"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="terminated in state 3, where its table P never ends"
+    ):
         world.end_of(3)
 
 
-# --- environments without a table ---------------------------------------------------------------------------------------
+# --- environments without a table -----------------------------------------------------------------
 
 
 def test_an_environment_without_a_table_needs_rewards():
@@ -282,7 +308,9 @@ def test_the_model_of_an_environment_without_a_table():
     phi = world.prior().concentration()
     assert (phi[:4] == 1.0).all()
     np.testing.assert_array_equal(phi[4], [[0, 0, 0, 0, 1]] * 2)
-    with pytest.raises(brmdp.InvalidInputError, match="known_successors=True needs an environment that tells"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="known_successors=True needs an environment that tells"
+    ):
         world.prior(known_successors=True)
 
 
@@ -302,7 +330,7 @@ def test_agents_learn_in_an_environment_without_a_table(make):
     assert agent.explain(4)[0].value == 0.0, "the end is worth nothing"
 
 
-# --- rewards that do not fit ---------------------------------------------------------------------------------------------
+# --- rewards that do not fit ----------------------------------------------------------------------
 
 
 class Paying(gymnasium.Wrapper):
@@ -338,14 +366,20 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_an_environment_that_pays_what_it_says_is_never_suspected(name):
-    for pay in (lambda r, o, end: r, lambda r, o, end: np.float32(r), lambda r, o, end: np.array(r)):
+    for pay in (
+        lambda r, o, end: r,
+        lambda r, o, end: np.float32(r),
+        lambda r, o, end: np.array(r),
+    ):
         acted(World(Paying(RIGHT[name](), pay), 0.9), 400)
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_an_environment_that_pays_more_than_it_says_is_found_out(name):
     world = World(Paying(RIGHT[name](), lambda r, o, end: r + 0.5), 0.9)
-    with pytest.raises(brmdp.RewardMismatchError, match=r"the environment paid .* for \(state=.*the model has"):
+    with pytest.raises(
+        brmdp.RewardMismatchError, match=r"the environment paid .* for \(state=.*the model has"
+    ):
         acted(world, 1)
     acted(World(Paying(RIGHT[name](), lambda r, o, end: r + 0.5), 0.9, random_rewards=True), 50)
 
@@ -357,7 +391,9 @@ def test_what_is_said_of_a_reward_that_does_not_fit():
     with pytest.raises(brmdp.RewardMismatchError) as caught:
         world.step(1)
     assert isinstance(caught.value, ValueError)
-    assert "paid 0.25 for (state=0, action=1, next_state=4), where the model has 0." in str(caught.value)
+    assert "paid 0.25 for (state=0, action=1, next_state=4), where the model has 0." in str(
+        caught.value
+    )
 
 
 def test_one_large_reward_hides_no_other():
@@ -367,7 +403,9 @@ def test_one_large_reward_hides_no_other():
     world.reset(seed=1)
     with pytest.raises(brmdp.RewardMismatchError, match=r"paid 0.5 .* the model has 0\."):
         world.step(1)
-    world = World(Paying(Corridor(), lambda r, o, end: np.float32(-1e6 + 1e-2)), 0.9, rewards=rewards)
+    world = World(
+        Paying(Corridor(), lambda r, o, end: np.float32(-1e6 + 1e-2)), 0.9, rewards=rewards
+    )
     world.reset(seed=1)
     world.step(0)
 
@@ -376,7 +414,9 @@ def test_one_large_reward_hides_no_other():
 def test_random_rewards_are_numbers(bad):
     world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9, random_rewards=True)
     world.reset(seed=1)
-    with pytest.raises(brmdp.InvalidInputError, match="the environment's reward must be finite; got"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="the environment's reward must be finite; got"
+    ):
         world.step(0)
 
 
@@ -392,7 +432,9 @@ def test_rewards_that_are_no_numbers_never_fit(bad):
 def test_rewards_of_another_type_are_refused(bad):
     world = World(Paying(TabularEnv(riverswim(6)), lambda r, o, end: bad), 0.9)
     world.reset(seed=1)
-    with pytest.raises(brmdp.InvalidInputError, match="the environment's reward must be a number; got"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match="the environment's reward must be a number; got"
+    ):
         world.step(0)
 
 
@@ -417,7 +459,10 @@ def test_a_step_before_the_reset_is_refused():
 
 
 class Twofold(gymnasium.Env):
-    """One state and an end: outcomes with the same next state that pay differently, and an end in the same state."""
+    """One state and an end.
+
+    Outcomes with the same next state that pay differently, and an end in the same state.
+    """
 
     P = {0: {0: [(0.5, 0, 1.0, False), (0.25, 0, 3.0, False), (0.25, 0, -7.0, True)]}}  # noqa: RUF012
 
@@ -436,7 +481,10 @@ class Twofold(gymnasium.Env):
 
 def test_any_of_several_outcomes_that_may_have_happened_will_do():
     acted(World(Twofold(), 0.9), 100)
-    for pays, culprit in (((1.0, 3.0), "where the model has -7"), ((-7.0, -7.0), "where the model has 1 or 3")):
+    for pays, culprit in (
+        ((1.0, 3.0), "where the model has -7"),
+        ((-7.0, -7.0), "where the model has 1 or 3"),
+    ):
         with pytest.raises(brmdp.RewardMismatchError, match=culprit):
             acted(World(Twofold(pays), 0.9), 100)
     # r(0, 0) = 0.5 + 0.75 - 1.75, and it goes on with 3/4
@@ -448,19 +496,23 @@ def test_an_agent_that_plans_with_other_rewards_is_refused():
     world = World(TabularEnv(riverswim(6)), 0.9)
     agent = agents.brmdp(world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0)
     with pytest.raises(
-        brmdp.RewardMismatchError, match=r"the agent plans with the reward 0\.5\d* for \(state=0, action=0"
+        brmdp.RewardMismatchError,
+        match=r"the agent plans with the reward 0\.5\d* for \(state=0, action=0",
     ):
         simulate(agent, world, 10)
     assert len(simulate(agent, World(TabularEnv(riverswim(6)), 0.9, random_rewards=True), 10)) == 10
 
 
-# --- endings that pay differently ------------------------------------------------------------------------------------------
+# --- endings that pay differently -----------------------------------------------------------------
 
 
 class Expedition(gymnasium.Env):
-    """Three camps, 0 to 2. Waiting (0) costs 0.1 and may kill; climbing (1) goes on, kills more often, and ends at home.
+    """Three camps, 0 to 2.
 
-    From every camp one may die (observation 3, pays -10) or, from the last, come home (observation 4, pays +5).
+    Waiting (0) costs 0.1 and may kill; climbing (1) goes on, kills more often, and ends at home.
+
+    From every camp one may die (observation 3, pays -10) or, from the last, come home (observation
+    4, pays +5).
     """
 
     DEATH, HOME = 3, 4
@@ -472,7 +524,13 @@ class Expedition(gymnasium.Env):
     @classmethod
     def outcomes(cls, camp, action):
         risk = cls.RISK[camp][action]
-        onward = (camp, -0.1, False) if action == 0 else (camp + 1, 0.0, False) if camp < 2 else (cls.HOME, 5.0, True)
+        onward = (
+            (camp, -0.1, False)
+            if action == 0
+            else (camp + 1, 0.0, False)
+            if camp < 2
+            else (cls.HOME, 5.0, True)
+        )
         return [(1.0 - risk, *onward), (risk, cls.DEATH, -10.0, True)]
 
     def reset(self, *, seed=None, options=None):
@@ -502,7 +560,10 @@ def expedition_values(discount, choice=None):
         q = np.array(
             [
                 [
-                    sum(p * (r + (0.0 if end else discount * values[t])) for p, t, r, end in Expedition.outcomes(s, a))
+                    sum(
+                        p * (r + (0.0 if end else discount * values[t]))
+                        for p, t, r, end in Expedition.outcomes(s, a)
+                    )
                     for a in range(2)
                 ]
                 for s in range(3)
@@ -532,7 +593,8 @@ def test_death_and_survival_with_a_table(discount):
     assert {-10.0, 5.0} <= set(history.reward.tolist())
     followed = {}
     for t in np.flatnonzero(np.diff(history.episode, prepend=0)):
-        # the policy of an episode is seen in its actions only; the regret of its first step is that of some policy
+        # the policy of an episode is seen in its actions only; the regret of its first step is that
+        # of some policy
         followed[int(history.episode[t])] = history.true_regret[t]
     gaps = {
         round(float((values - expedition_values(discount, np.array(choice))[0])[s]), 6)
@@ -563,7 +625,8 @@ def test_one_end_for_all_cannot_pay_in_two_ways():
     one[:, :, 5] = 5.0
     world = World(Expedition(), 0.95, rewards=one)
     with pytest.raises(
-        brmdp.RewardMismatchError, match=r"paid -10 for .*next_state=5, where the episode ended with observ"
+        brmdp.RewardMismatchError,
+        match=r"paid -10 for .*next_state=5, where the episode ended with observ",
     ):
         acted(world, 500)
     # an end that pays, in a model that has zero there
@@ -576,7 +639,9 @@ def test_ends_may_be_grouped_and_must_be_complete():
     rewards = np.zeros((5, 2, 6))
     world = World(Expedition(), 0.9, rewards=rewards, ends=[(3, 4)], random_rewards=True)
     assert world.end_of(3) == world.end_of(4) == 5
-    with pytest.raises(brmdp.InvalidInputError, match=r"terminated in state 4, where no end was given \(ends=\)"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"terminated in state 4, where no end was given \(ends=\)"
+    ):
         World(Expedition(), 0.9, rewards=rewards, ends=[3]).end_of(4)
     for bad, message in (
         ([], "ends must be states"),
@@ -591,11 +656,13 @@ def test_ends_may_be_grouped_and_must_be_complete():
             World(Expedition(), 0.9, rewards=rewards, ends=bad)
     with pytest.raises(brmdp.InvalidInputError, match="ends go with rewards="):
         World(Mapped(), 0.9, ends=[3, 4])
-    with pytest.raises(brmdp.InvalidInputError, match=r"\(5, 2, 7\), the last 2 successors being the ends"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"\(5, 2, 7\), the last 2 successors being the ends"
+    ):
         World(Expedition(), 0.9, rewards=rewards, ends=[3, 4])
 
 
-# --- large priors -----------------------------------------------------------------------------------------------------------
+# --- large priors ---------------------------------------------------------------------------------
 
 
 def test_a_very_large_prior_must_be_asked_for():
@@ -605,23 +672,30 @@ def test_a_very_large_prior_must_be_asked_for():
 
     world = World(Wide(), 0.9, rewards=np.zeros((1500, 2)))
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"has 4,506,002 entries here.*ask for prior\(known_successors=False\)"
+        brmdp.InvalidInputError,
+        match=r"has 4,506,002 entries here.*ask for prior\(known_successors=False\)",
     ):
         world.prior()
     assert world.prior(known_successors=False).pattern.n_states == 1501
 
 
-# --- the library's own worlds -------------------------------------------------------------------------------------------
+# --- the library's own worlds ---------------------------------------------------------------------
 
 
 def test_worlds_of_the_library_come_with_their_truth():
-    for env in ("brmdp/RiverSwim-v0", gymnasium.make("brmdp/RiskyFrozenLake-v0"), TabularEnv(riverswim(6))):
+    for env in (
+        "brmdp/RiverSwim-v0",
+        gymnasium.make("brmdp/RiskyFrozenLake-v0"),
+        TabularEnv(riverswim(6)),
+    ):
         world = World(env, 0.9)
         mdp = world.env.unwrapped.mdp
         np.testing.assert_array_equal(world.truth.kernel(), mdp.kernel())
         np.testing.assert_array_equal(world.rewards, mdp.rewards)
         assert world.truth.discount == 0.9
-        assert (world.prior(2.0).concentration() == 2.0).all(), "no structural zeros, as in the paper"
+        assert (world.prior(2.0).concentration() == 2.0).all(), (
+            "no structural zeros, as in the paper"
+        )
         np.testing.assert_array_equal(
             world.prior(known_successors=True).concentration() > 0, np.asarray(mdp.kernel()) > 0
         )
@@ -644,7 +718,9 @@ def test_inadmissible_actions_stay_inadmissible():
     for known in (True, False, None):
         np.testing.assert_array_equal(world.prior(known_successors=known).pattern.admissible, mask)
     np.testing.assert_array_equal(world.truth.admissible, mask)
-    history = simulate(agents.continuing_psrl(world.prior(), world.rewards, 0.5, rng=0), world, 200, seed=1)
+    history = simulate(
+        agents.continuing_psrl(world.prior(), world.rewards, 0.5, rng=0), world, 200, seed=1
+    )
     assert mask[history.state, history.action].all()
 
 
@@ -679,14 +755,16 @@ def test_regret_falls_in_the_inventory():
     assert np.mean(later) < np.mean(first)
 
 
-# --- agents in Gymnasium's own environments -----------------------------------------------------------------------------
+# --- agents in Gymnasium's own environments -------------------------------------------------------
 
 AGENTS = {
     "aq-brmdp": lambda world, rng: agents.aq_brmdp(
         world.prior(), world.rewards, world.discount, delta=1.0, method="saddlepoint", rng=rng
     ),
     "brmdp": lambda world, rng: learner(world, method="saddlepoint", rng=rng),
-    "continuing-psrl": lambda world, rng: agents.continuing_psrl(world.prior(), world.rewards, world.discount, rng=rng),
+    "continuing-psrl": lambda world, rng: agents.continuing_psrl(
+        world.prior(), world.rewards, world.discount, rng=rng
+    ),
 }
 
 
@@ -765,12 +843,14 @@ def test_unknown_successors_can_be_learned_too():
     """A dry lake of which nothing but the rewards is known."""
     world = World(made("FrozenLake-dry"), 0.9)
     belief = world.prior(0.1, known_successors=False)
-    history = simulate(agents.continuing_psrl(belief, world.rewards, 0.9, rng=2), world, 1500, seed=4)
+    history = simulate(
+        agents.continuing_psrl(belief, world.rewards, 0.9, rng=2), world, 1500, seed=4
+    )
     assert history.reward[1000:].mean() > 0.14  # the best is 1/6
     assert history.true_regret[1000:].mean() < 0.2 * history.true_regret[:200].mean()
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 class Spaces(gymnasium.Env):
@@ -794,13 +874,17 @@ class Spaces(gymnasium.Env):
     ],
 )
 def test_spaces_that_are_not_discrete_are_refused(spaces, culprit):
-    with pytest.raises(brmdp.InvalidInputError, match=f"env must have a Discrete {culprit} that begins at 0; got"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=f"env must have a Discrete {culprit} that begins at 0; got"
+    ):
         World(Spaces(*spaces), 0.9, rewards=np.zeros((4, 2)))
 
 
 def test_gymnasiums_other_environments_are_refused():
     for name in ("CartPole-v1", "Blackjack-v1", "Pendulum-v1", "MountainCar-v0"):
-        with pytest.raises(brmdp.InvalidInputError, match="env must have a Discrete observation_space"):
+        with pytest.raises(
+            brmdp.InvalidInputError, match="env must have a Discrete observation_space"
+        ):
             World(name, 0.9)
     for bad in (None, 3, riverswim(6)):
         with pytest.raises(brmdp.InvalidInputError, match="env must"):
@@ -819,7 +903,7 @@ def test_bad_concentrations_are_refused(bad):
         World(TabularEnv(riverswim(6)), 0.9).prior(bad)
 
 
-# --- what the environment may do behind the world's back -----------------------------------------------------------------
+# --- what the environment may do behind the world's back ------------------------------------------
 
 
 class Generous(TabularEnv):
@@ -859,14 +943,23 @@ def test_random_rewards_are_declared_by_a_truth_value(value):
     ("table", "message"),
     [
         ({}, "must map every state to a non-empty dictionary of actions"),
-        ({0: [[(1.0, 0, 0.0, False)]], 1: [[(1.0, 1, 0.0, False)]]}, "must map every state to a non-empty dictionary"),
+        (
+            {0: [[(1.0, 0, 0.0, False)]], 1: [[(1.0, 1, 0.0, False)]]},
+            "must map every state to a non-empty dictionary",
+        ),
         (
             {0: {0: None}, 1: {0: []}},
             r"P\[0\]\[0\] must list \(probability, next state, reward, terminated\); got None",
         ),
         ({0: {0: [(1.0, 0, 0.0)]}, 1: {0: []}}, r"P\[0\]\[0\] must list"),
-        ({0: {0: [(1.0, None, 0.0, True)]}, 1: {0: []}}, r"next state in P\[0\]\[0\] must be an integer in 0\.\.1"),
-        ({0: {0: [(1.0, 7, 0.0, True)]}, 1: {0: []}}, r"next state in P\[0\]\[0\] must lie in 0\.\.1; got 7"),
+        (
+            {0: {0: [(1.0, None, 0.0, True)]}, 1: {0: []}},
+            r"next state in P\[0\]\[0\] must be an integer in 0\.\.1",
+        ),
+        (
+            {0: {0: [(1.0, 7, 0.0, True)]}, 1: {0: []}},
+            r"next state in P\[0\]\[0\] must lie in 0\.\.1; got 7",
+        ),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: []}}, r"reward in P\[0\]\[0\] must be finite"),
     ],
 )

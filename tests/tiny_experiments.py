@@ -1,4 +1,7 @@
-"""Experiments of a few milliseconds per run, and worlds that kill their worker, for tests of the store and the runner."""
+"""Experiments of a few milliseconds per run, and worlds that kill their worker.
+
+For tests of the store and the runner.
+"""
 
 import os
 import signal
@@ -12,9 +15,15 @@ from brmdp.experiments import Case, Experiment
 
 
 def with_tests_on_the_path():
-    """Environment variables for a process, in whatever folder, that imports this module, and the library from where it is here."""
+    """Environment variables for a process, in whatever folder, that imports this module.
+
+    And the library from where it is here.
+    """
     folders = Path(__file__).parent, Path(brmdp.__file__).parents[1]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders),
+    }
 
 
 def tiny(runs=3, steps=60, seed=11, name="tiny"):
@@ -39,7 +48,13 @@ def tiny(runs=3, steps=60, seed=11, name="tiny"):
         (
             case("adaptive", "aq-brmdp", delta=5.0, floor=0.2, method="exact"),
             case("psrl", "continuing-psrl"),
-            case("sampled/reused", "aq-brmdp", delta=5.0, method="monte-carlo-reused", coefficient=20.0),
+            case(
+                "sampled/reused",
+                "aq-brmdp",
+                delta=5.0,
+                method="monte-carlo-reused",
+                coefficient=20.0,
+            ),
             case("store", "brmdp", "inventory", {"capacity": 4, "max_order": 2}.items(), alpha=0.3),
         ),
         runs,
@@ -53,7 +68,10 @@ def longer(runs):
 
 
 class DeadlyEnv(TabularEnv):
-    """RiverSwim, but a step in any process other than ``parent`` kills it, until ``deaths`` files lie in ``folder``."""
+    """RiverSwim, but a step in any process other than ``parent`` kills it.
+
+    Until ``deaths`` files lie in ``folder``.
+    """
 
     def __init__(self, parent, folder, deaths):
         super().__init__(brmdp.envs.riverswim(4))

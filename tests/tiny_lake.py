@@ -1,10 +1,20 @@
-"""The experiment ``continuous`` with networks that are fitted in no time; also for processes that tests start."""
+"""The experiment ``continuous`` with networks that are fitted in no time.
+
+Also for processes that tests start.
+"""
 
 from dataclasses import replace
 
 from brmdp.experiments import EXPERIMENTS, Case, Experiment
 
-FITTING = {"hidden": [8], "states": 16, "iterations": 2, "gradient_steps": 2, "first_rounds": 2, "draws": 48}
+FITTING = {
+    "hidden": [8],
+    "states": 16,
+    "iterations": 2,
+    "gradient_steps": 2,
+    "first_rounds": 2,
+    "draws": 48,
+}
 COMPUTED = {
     "continuous-portrait": {"early": 10, "points": 3},
     "continuous-epsilon": {"episodes": [1, 3], "choices": [0.001, 0.01, 0.1]},
@@ -15,13 +25,26 @@ FULL = EXPERIMENTS["continuous"]
 def tiny_lake(runs=2, steps=30, names=None):
     """All cases, or those named."""
     chosen = [case for case in FULL.cases if names is None or case.name in names]
-    return Experiment("continuous", "A tiny lake", tuple(_tiny(case, steps) for case in chosen), runs, seed=5)
+    return Experiment(
+        "continuous", "A tiny lake", tuple(_tiny(case, steps) for case in chosen), runs, seed=5
+    )
 
 
 def _tiny(case, steps):
     if isinstance(case, Case):
-        return replace(case, steps=steps, shown_steps=steps, agent_parameters={**case.agent_parameters, **FITTING})
+        return replace(
+            case,
+            steps=steps,
+            shown_steps=steps,
+            agent_parameters={**case.agent_parameters, **FITTING},
+        )
     agent = {**case.parameters["agent_parameters"], **FITTING}
     return replace(
-        case, parameters={**case.parameters, "agent_parameters": agent, "steps": steps, **COMPUTED[case.program]}
+        case,
+        parameters={
+            **case.parameters,
+            "agent_parameters": agent,
+            "steps": steps,
+            **COMPUTED[case.program],
+        },
     )

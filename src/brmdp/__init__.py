@@ -38,7 +38,12 @@ from brmdp.planning import (
     prior_reliance,
     solve,
 )
-from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards, ScenarioPosterior
+from brmdp.posterior import (
+    DirichletPosterior,
+    DisturbancePosterior,
+    DisturbanceRewards,
+    ScenarioPosterior,
+)
 from brmdp.risk import (
     CVaR,
     Mean,

@@ -30,4 +30,6 @@ def require_extra(extra: str) -> None:
 
 
 def _missing(package: str, extra: str) -> MissingExtraError:
-    return MissingExtraError(f"{package} is missing; install it with: pip install 'brmdp[{extra}]'", package)
+    return MissingExtraError(
+        f"{package} is missing; install it with: pip install 'brmdp[{extra}]'", package
+    )

@@ -1,9 +1,10 @@
 """Files that are complete or absent, and digests of what they hold.
 
-A file is written beside its final place under a name that begins with a dot, flushed to disk, and moved into place. The
-writer holds a lock on it, which ends with its process in whatever way: a hidden file that nobody holds was left by a process
-that was killed, and the next one to write the same file removes it. Several processes may write the same file at a time;
-each writes its own, and the last to finish wins.
+A file is written beside its final place under a name that begins with a dot, flushed to disk, and
+moved into place. The writer holds a lock on it, which ends with its process in whatever way: a
+hidden file that nobody holds was left by a process that was killed, and the next one to write the
+same file removes it. Several processes may write the same file at a time; each writes its own, and
+the last to finish wins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ except ModuleNotFoundError:  # pragma: no cover - not a Unix
 __all__ = ["digest", "write_atomically"]
 
 PLACES = 8
-"""How many may write one file at a time before names are drawn at random, which nobody cleans up."""
+"""How many may write one file at a time before names are drawn at random.
+
+Which nobody cleans up.
+"""
 
 _LOCKS = fcntl is not None
 _LONGEST_NAME = 200
@@ -47,10 +51,12 @@ def digest(parts: Iterable[str | bytes]) -> str:
 
 
 def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
-    """Let ``write`` fill a file that appears under ``path`` all at once, when it is complete and on disk.
+    """Let ``write`` fill a file that appears under ``path`` all at once.
 
-    A link is followed: what it points to is replaced. A new file gets the permissions that the process gives to new files,
-    a replaced one keeps its own. If ``write`` fails, all is as before.
+    When it is complete and on disk.
+
+    A link is followed: what it points to is replaced. A new file gets the permissions that the
+    process gives to new files, a replaced one keeps its own. If ``write`` fails, all is as before.
 
     Parameters
     ----------
@@ -93,9 +99,12 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
-    """A new file in the same folder that this process holds, after removal of those that nobody holds.
+    """A new file in the same folder that this process holds.
 
-    A stream, not a descriptor: one that an interruption loses closes itself, and the next writer removes its file.
+    After removal of those that nobody holds.
+
+    A stream, not a descriptor: one that an interruption loses closes itself, and the next writer
+    removes its file.
     """
     if not _LOCKS:  # pragma: no cover - not a Unix
         return _create_anywhere(target, mode)
@@ -173,7 +182,10 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is(name: Path, descriptor: int) -> bool:
-    """Whether the open file still has this name: its writer may have moved it into place meanwhile."""
+    """Whether the open file still has this name.
+
+    Its writer may have moved it into place meanwhile.
+    """
     try:
         return os.path.samestat(os.stat(name, follow_symlinks=False), os.fstat(descriptor))
     except FileNotFoundError:
@@ -194,7 +206,10 @@ def _hidden(target: Path, place: int | str) -> Path:
 
 
 def _like(replaced: os.stat_result, descriptor: int) -> None:
-    """Owner and permissions as before, as far as the system allows; of the open file, whatever has its name by now."""
+    """Owner and permissions as before, as far as the system allows.
+
+    Of the open file, whatever has its name by now.
+    """
     if os.name != "posix":  # pragma: no cover
         return
     own = os.fstat(descriptor)

@@ -1,8 +1,9 @@
 """Sparse matrices, checked before compiled code reads them.
 
-SciPy's constructors take indices beyond the shape and pointers that lead nowhere (as from a program that counts from 1), and
-its compiled routines then read and write outside their arrays. So everything is checked here with NumPy first, on the arrays
-as they are, whatever the matrix claims about itself.
+SciPy's constructors take indices beyond the shape and pointers that lead nowhere (as from a program
+that counts from 1), and its compiled routines then read and write outside their arrays. So
+everything is checked here with NumPy first, on the arrays as they are, whatever the matrix claims
+about itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ __all__ = ["as_csr"]
 
 
 def as_csr(matrix: Any, name: str) -> sparse.csr_array:
-    """A copy in compressed rows with double precision: columns in order, duplicates added up, stored zeros kept.
+    """A copy in compressed rows with double precision.
+
+    Columns in order, duplicates added up, stored zeros kept.
 
     Parameters
     ----------
@@ -35,14 +38,18 @@ def as_csr(matrix: Any, name: str) -> sparse.csr_array:
         If its entries are not finite real numbers, or its indices do not fit its shape.
     """
     if matrix.dtype.kind not in "biuf":
-        raise InvalidInputError(f"{name} must be real numbers; got a sparse matrix of dtype {matrix.dtype}")
+        raise InvalidInputError(
+            f"{name} must be real numbers; got a sparse matrix of dtype {matrix.dtype}"
+        )
     if matrix.format in ("csr", "csc", "bsr"):
         checked = _compressed(matrix, name)
     elif matrix.format in _TO_COORDINATES:
         data, rows, columns = _TO_COORDINATES[matrix.format](matrix, name)
         checked = _coordinates(data, rows, columns, matrix.shape, name)
     else:
-        raise InvalidInputError(f"{name} must be in one of SciPy's sparse formats; got {matrix.format!r}")
+        raise InvalidInputError(
+            f"{name} must be in one of SciPy's sparse formats; got {matrix.format!r}"
+        )
     result = sparse.csr_array(checked)
     result.sum_duplicates()
     as_float_array(result.data, name)  # sums may be too large
@@ -53,10 +60,14 @@ def _compressed(matrix: Any, name: str) -> Any:
     """Anew from its arrays: flags such as ``has_sorted_indices`` may be out of date."""
     data = as_float_array(matrix.data, name)
     if data.ndim != (3 if matrix.format == "bsr" else 1) or 0 in data.shape[1:]:
-        raise InvalidInputError(f"{name}.data must have one axis (three for blocks); got shape {data.shape}")
+        raise InvalidInputError(
+            f"{name}.data must have one axis (three for blocks); got shape {data.shape}"
+        )
     height, width = data.shape[1:] or (1, 1)
     if matrix.shape[0] % height or matrix.shape[1] % width:
-        raise InvalidInputError(f"{name} of shape {matrix.shape} must be made of whole blocks; got {(height, width)}")
+        raise InvalidInputError(
+            f"{name} of shape {matrix.shape} must be made of whole blocks; got {(height, width)}"
+        )
     lines, positions = matrix.shape[0] // height, matrix.shape[1] // width
     if matrix.format == "csc":
         lines, positions = positions, lines
@@ -65,7 +76,8 @@ def _compressed(matrix: Any, name: str) -> Any:
     if pointers[0] != 0 or pointers[-1] != indices.size or (pointers[1:] < pointers[:-1]).any():
         raise InvalidInputError(
             f"{name}.indptr must rise from 0 to {indices.size}, the number of indices; "
-            f"got {pointers[0]} to {pointers[-1]}" + (", falling" if (pointers[1:] < pointers[:-1]).any() else "")
+            f"got {pointers[0]} to {pointers[-1]}"
+            + (", falling" if (pointers[1:] < pointers[:-1]).any() else "")
         )
     indices = _in_range(indices, positions, f"{name}.indices")
     make = getattr(sparse, f"{matrix.format}_array")
@@ -91,8 +103,12 @@ def _from_lists(matrix: Any, name: str) -> tuple[Any, Any, Any]:
     """Of a lil matrix: a list of columns and one of entries per row."""
     lengths = [len(columns) for columns in matrix.rows]
     if len(lengths) != matrix.shape[0] or lengths != [len(entries) for entries in matrix.data]:
-        raise InvalidInputError(f"{name} must have {matrix.shape[0]} rows with a column for every entry")
-    entries, columns = (list(itertools.chain.from_iterable(part)) for part in (matrix.data, matrix.rows))
+        raise InvalidInputError(
+            f"{name} must have {matrix.shape[0]} rows with a column for every entry"
+        )
+    entries, columns = (
+        list(itertools.chain.from_iterable(part)) for part in (matrix.data, matrix.rows)
+    )
     return entries, np.repeat(np.arange(len(lengths)), lengths), columns
 
 
@@ -108,14 +124,21 @@ def _from_diagonals(matrix: Any, name: str) -> tuple[Any, Any, Any]:
     offsets = _integers(matrix.offsets, f"{name}.offsets", data.shape[0] if data.ndim == 2 else -1)
     n_rows, n_columns = matrix.shape
     if ((offsets <= -n_rows) | (offsets >= n_columns)).any():
-        raise InvalidInputError(f"{name}.offsets must lie in {1 - n_rows}..{n_columns - 1}; got {offsets.tolist()}")
+        raise InvalidInputError(
+            f"{name}.offsets must lie in {1 - n_rows}..{n_columns - 1}; got {offsets.tolist()}"
+        )
     columns = np.broadcast_to(np.arange(data.shape[1]), data.shape)
     rows = columns - offsets.astype(np.int64)[:, None]
     inside = (rows >= 0) & (rows < n_rows) & (columns < n_columns)
     return data[inside], rows[inside], columns[inside]
 
 
-_TO_COORDINATES = {"coo": _from_coo, "lil": _from_lists, "dok": _from_dictionary, "dia": _from_diagonals}
+_TO_COORDINATES = {
+    "coo": _from_coo,
+    "lil": _from_lists,
+    "dok": _from_dictionary,
+    "dia": _from_diagonals,
+}
 
 
 def _integers(value: Any, name: str, size: int) -> NDArray[Any]:
@@ -133,6 +156,10 @@ def _in_range(indices: NDArray[Any], size: int, name: str) -> IntArray:
     bad = (indices < 0) | (indices >= size)
     if bad.any():
         (where,) = first_bad(bad)
-        hint = "; indices are counted from 0" if indices.min() == 1 and indices.max() == size else ""
-        raise InvalidInputError(f"{name} must lie in 0..{size - 1}; got {indices[where]} at position {where}{hint}")
+        hint = (
+            "; indices are counted from 0" if indices.min() == 1 and indices.max() == size else ""
+        )
+        raise InvalidInputError(
+            f"{name} must lie in 0..{size - 1}; got {indices[where]} at position {where}{hint}"
+        )
     return indices.astype(np.int64)

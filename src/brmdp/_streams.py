@@ -1,4 +1,7 @@
-"""Random streams: independent ones from one seed, and their exact state as an array that needs no pickle."""
+"""Random streams.
+
+Independent ones from one seed, and their exact state as an array that needs no pickle.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ LONGEST_STATE = 20_000
 """Characters of the text; the longest is that of MT19937, below 8,000."""
 
 _WAITING = {"has_uint32": (None, 2), "uinteger": (None, 2**32)}
-_PCG: dict[str, tuple[int | None, int]] = {"state.state": (None, 2**128), "state.inc": (None, 2**128), **_WAITING}
+_PCG: dict[str, tuple[int | None, int]] = {
+    "state.state": (None, 2**128),
+    "state.inc": (None, 2**128),
+    **_WAITING,
+}
 _LAYOUTS: dict[str, dict[str, tuple[int | None, int]]] = {
     "PCG64": _PCG,
     "PCG64DXSM": _PCG,
@@ -33,12 +40,22 @@ _LAYOUTS: dict[str, dict[str, tuple[int | None, int]]] = {
     "SFC64": {"state.state": (4, 2**64), **_WAITING},
     "MT19937": {"state.key": (624, 2**32), "state.pos": (None, 625)},
 }
-"""Fields of NumPy's bit generators: how many integers (None: a single one), and below what. They index memory unchecked."""
+"""Fields of NumPy's bit generators.
+
+How many integers (None: a single one), and below what. They index memory unchecked.
+"""
 
 
 def independent_streams(rng: Any, n: int) -> list[np.random.Generator]:
-    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator; a list of ``n`` Generators is taken as it is."""
-    if isinstance(rng, list) and len(rng) == n and all(isinstance(stream, np.random.Generator) for stream in rng):
+    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator.
+
+    A list of ``n`` Generators is taken as it is.
+    """
+    if (
+        isinstance(rng, list)
+        and len(rng) == n
+        and all(isinstance(stream, np.random.Generator) for stream in rng)
+    ):
         return rng
     return as_rng(rng).spawn(n)
 
@@ -55,7 +72,8 @@ def stream_state(rng: np.random.Generator) -> NDArray[Any]:
     Raises
     ------
     InvalidInputError
-        If its bit generator is none of NumPy's, so that :func:`stream_from_state` could not read it.
+        If its bit generator is none of NumPy's, so that :func:`stream_from_state` could not read
+        it.
     """
     state = rng.bit_generator.state
     if not isinstance(state, dict) or state.get("bit_generator") not in _LAYOUTS:
@@ -80,16 +98,20 @@ def stream_from_state(state: Any) -> np.random.Generator:
     layout = _LAYOUTS.get(kind) if isinstance(kind, str) else None
     if layout is None:
         raise InvalidInputError(
-            f"the state of a random stream must be of one of the bit generators {sorted(_LAYOUTS)}; got {_short(kind)}"
+            "the state of a random stream must be of one of the bit generators "
+            f"{sorted(_LAYOUTS)}; got {_short(kind)}"
         )
     if fields.keys() != layout.keys():
         raise InvalidInputError(
-            f"the state of a random stream ({kind}) must have the fields {sorted(layout)}; got {_short(sorted(fields))}"
+            f"the state of a random stream ({kind}) must have the fields {sorted(layout)}; got "
+            f"{_short(sorted(fields))}"
         )
     for name, (length, limit) in layout.items():
         _check(fields[name], length, limit, f"{name} in the state of a random stream ({kind})")
     if kind == "MT19937" and not any(fields["state.key"]):
-        raise InvalidInputError("state.key in the state of a random stream (MT19937) must not be all zero")
+        raise InvalidInputError(
+            "state.key in the state of a random stream (MT19937) must not be all zero"
+        )
     if kind.startswith("PCG64") and fields["state.inc"] % 2 == 0:
         raise InvalidInputError(f"state.inc in the state of a random stream ({kind}) must be odd")
     generator = getattr(np.random, kind)(0)
@@ -101,7 +123,9 @@ def _flat(content: dict[str, Any]) -> dict[str, Any]:
     """Fields by path; of the inner dictionary only what is called ``state``."""
     inner = content.get("state")
     outer = {name: value for name, value in content.items() if name != "state"}
-    return outer | ({f"state.{name}": value for name, value in inner.items()} if isinstance(inner, dict) else {})
+    return outer | (
+        {f"state.{name}": value for name, value in inner.items()} if isinstance(inner, dict) else {}
+    )
 
 
 def _nested(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +134,9 @@ def _nested(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {"bit_generator": kind, "state": {}}
     for name, value in fields.items():
         place = result["state"] if name.startswith("state.") else result
-        place[name.removeprefix("state.")] = np.array(value, dtype=word) if isinstance(value, list) else value
+        place[name.removeprefix("state.")] = (
+            np.array(value, dtype=word) if isinstance(value, list) else value
+        )
     return result
 
 

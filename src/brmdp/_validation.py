@@ -1,4 +1,7 @@
-"""Checks shared by the public functions; each error names the argument, what is allowed and what came."""
+"""Checks shared by the public functions.
+
+Each error names the argument, what is allowed and what came.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ __all__ = [
 LEAST_LEVEL = 1e-100
 
 SUM_TOLERANCE, COARSEST_SUM = 1e-8, 0.01
-"""Probabilities must sum to one this closely: in double precision, and in whatever precision they came."""
+"""Probabilities must sum to one this closely.
+
+In double precision, and in whatever precision they came.
+"""
 
 MOST_ENTRIES = 20_000_000
 """Of the tables of a world that is made to order; each takes some hundred bytes on the way."""
@@ -51,12 +57,17 @@ def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
-    """np.asarray, with a named error for ragged or otherwise impossible input, and for masked entries."""
+    """np.asarray, with a named error for ragged or otherwise impossible input.
+
+    And for masked entries.
+    """
     try:
         masked = _has_masked(value)
         array = np.asanyarray(value)
         if masked or _has_masked(array):
-            raise InvalidInputError(f"{name} must be {what} without masked entries; fill or remove them")
+            raise InvalidInputError(
+                f"{name} must be {what} without masked entries; fill or remove them"
+            )
         return np.asarray(array)
     except InvalidInputError:
         raise
@@ -65,11 +76,18 @@ def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
 
 
 def _has_masked(value: Any) -> bool:
-    """Whether a masked array, alone or in lists (where NumPy would look through its mask), hides an entry."""
+    """Whether a masked array, alone or in lists.
+
+    (where NumPy would look through its mask), hides an entry.
+    """
     if isinstance(value, np.ma.MaskedArray):
         return bool(np.ma.is_masked(value))
     if isinstance(value, list | tuple):
-        return any(_has_masked(item) for item in value if isinstance(item, list | tuple | np.ma.MaskedArray))
+        return any(
+            _has_masked(item)
+            for item in value
+            if isinstance(item, list | tuple | np.ma.MaskedArray)
+        )
     return False
 
 
@@ -80,15 +98,23 @@ def rounding_of(array: Any) -> float:
 
 
 def sum_tolerance(rounding: float, width: Any) -> Any:
-    """How far the sum of ``width`` probabilities may be from one: 1e-8, or their rounding if that is coarser."""
+    """How far the sum of ``width`` probabilities may be from one.
+
+    1e-8, or their rounding if that is coarser.
+    """
     return np.maximum(SUM_TOLERANCE, np.minimum(rounding * np.asarray(width), COARSEST_SUM))
 
 
 def as_json(value: Any, name: str, longest: int) -> Any:
-    """What a text in an array without axes describes, if it is not longer than ``longest`` characters."""
+    """What a text in an array without axes describes.
+
+    If it is not longer than ``longest`` characters.
+    """
     array = as_array(value, name, "a text")
     if array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * longest:
-        raise InvalidInputError(f"{name} must be a text of at most {longest} characters; got {array.dtype}")
+        raise InvalidInputError(
+            f"{name} must be a text of at most {longest} characters; got {array.dtype}"
+        )
     try:
         return json.loads(str(array))
     except (ValueError, RecursionError) as error:
@@ -171,7 +197,9 @@ def as_level(value: Any, name: str = "alpha") -> float:
 def require_moderate(entries: int, what: str) -> None:
     """Refuse a world with more entries than memory would hold, before any is made."""
     if entries > MOST_ENTRIES:
-        raise InvalidInputError(f"{what} must give at most {MOST_ENTRIES:,} transitions; got {entries:,}")
+        raise InvalidInputError(
+            f"{what} must give at most {MOST_ENTRIES:,} transitions; got {entries:,}"
+        )
 
 
 def as_index(value: Any, size: int, name: str) -> int:
@@ -181,7 +209,9 @@ def as_index(value: Any, size: int, name: str) -> int:
     try:
         index = operator.index(value)
     except TypeError:
-        raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}") from None
+        raise InvalidInputError(
+            f"{name} must be an integer in 0..{size - 1}; got {value!r}"
+        ) from None
     # some libraries turn arrays of one entry, and booleans, into integers
     truth = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     if truth or getattr(value, "shape", ()) != () or _has_masked(value):
@@ -202,12 +232,14 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
         missing = next((k for k, item in enumerate(array.flat) if _is_missing(item)), None)
         if missing is not None:
             raise InvalidInputError(
-                f"{name} must be integers in 0..{size - 1}; got a missing value, the first at index {missing}"
+                f"{name} must be integers in 0..{size - 1}; got a missing value, the first at "
+                f"index {missing}"
             )
         first = next((item for item in array.flat if not _is_integer(item)), array.flat[0])
         example = repr(first.item() if isinstance(first, np.generic) else first)
         raise InvalidInputError(
-            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as {example:.40}"
+            f"{name} must be integers in 0..{size - 1}; got dtype {array.dtype}, such as "
+            f"{example:.40}"
         )
     bad = (array < 0) | (array >= size)
     if bad.any():
@@ -240,7 +272,9 @@ def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -
     n_states = admissible.shape[0]
     array = as_array(value, name, "integers")
     if array.shape != (n_states,):
-        raise InvalidInputError(f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}")
+        raise InvalidInputError(
+            f"{name} must hold one action per state, shape ({n_states},); got shape {array.shape}"
+        )
     return _admissible_actions(array, admissible, name)
 
 
@@ -261,7 +295,8 @@ def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name
     if refused.any():
         where = first_bad(refused)
         raise InvalidInputError(
-            f"{name} takes action {actions[where]} in state {where[-1]}, which is not admissible there"
+            f"{name} takes action {actions[where]} in state {where[-1]}, which is not admissible "
+            "there"
         )
     return actions
 
@@ -273,4 +308,6 @@ def as_rng(value: Any, name: str = "rng") -> np.random.Generator:
     try:
         return np.random.default_rng(value)
     except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be a numpy.random.Generator or a seed; got {value!r}") from None
+        raise InvalidInputError(
+            f"{name} must be a numpy.random.Generator or a seed; got {value!r}"
+        ) from None

@@ -1,4 +1,7 @@
-"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``; a thin shell on :mod:`brmdp.experiments`."""
+"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``.
+
+A thin shell on :mod:`brmdp.experiments`.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             suppress_keyboard_interrupt=False,
             result_action="return_value",
         )
-        commands = {"reproduce": reproduce, "run": run, "list": list_experiments, "status": status, "report": report}
+        commands = {
+            "reproduce": reproduce,
+            "run": run,
+            "list": list_experiments,
+            "status": status,
+            "report": report,
+        }
         for name, command in commands.items():
             app.command(command, name=name)
         try:
-            app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
+            app(
+                sys.argv[1:] if arguments is None else arguments,
+                exit_on_error=False,
+                print_error=False,
+            )
         except cyclopts.CycloptsError as error:
             raise InvalidInputError(f"{error} (see brmdp --help)") from error
         if sys.stdout is not None:  # closed from the start
@@ -63,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrmdpError as error:
         return _fail(" ".join(str(error).split()), 1)
     except KeyboardInterrupt:
-        return _fail("stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED)
+        return _fail(
+            "stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED
+        )
     except BrokenPipeError:
         # whoever read our output has seen enough, as `| head` has
         _settle_output()
@@ -94,7 +109,8 @@ def reproduce(
     name : str
         One that `brmdp list` shows, or `all` for those of the paper.
     runs : int
-        Runs of each case; by default 100 for the paper's. What is already there is not computed again.
+        Runs of each case; by default 100 for the paper's. What is already there is not computed
+        again.
     workers : int
         Processes on this machine; by default one per processor.
     out : Path
@@ -111,7 +127,11 @@ def reproduce(
     require_known(name, [*EXPERIMENTS, "all"], "experiment")
     chosen = [EXPERIMENTS[key] for key in (ALL if name == "all" else [name])]
     _carry_out(
-        [e.adjusted(runs=runs, steps=steps, method=method) for e in chosen], out, workers, cluster, accept_other_code
+        [e.adjusted(runs=runs, steps=steps, method=method) for e in chosen],
+        out,
+        workers,
+        cluster,
+        accept_other_code,
     )
 
 
@@ -149,7 +169,13 @@ def run(
         Add to runs that another version of the code made; reports name both.
     """
     experiment = load_sweep(file)
-    _carry_out([experiment.adjusted(runs=runs, steps=steps, method=method)], out, workers, cluster, accept_other_code)
+    _carry_out(
+        [experiment.adjusted(runs=runs, steps=steps, method=method)],
+        out,
+        workers,
+        cluster,
+        accept_other_code,
+    )
 
 
 def list_experiments() -> None:
@@ -158,7 +184,10 @@ def list_experiments() -> None:
     for experiment in EXPERIMENTS.values():
         first, cases = experiment.cases[0], len(experiment.cases)
         steps = f", {first.steps} steps" if isinstance(first, Case) else ""
-        print(f"{experiment.name:{width}}  {experiment.title}: {cases} case{'s' if cases > 1 else ''}{steps}")
+        print(
+            f"{experiment.name:{width}}  {experiment.title}: {cases} "
+            f"case{'s' if cases > 1 else ''}{steps}"
+        )
     print(f"{'all':{width}}  The paper's: {', '.join(ALL)}")
 
 
@@ -171,14 +200,29 @@ def status(directory: Path, /) -> None:
         A folder of results, or that of one experiment in it.
     """
     for store in find_stores(directory):
-        print(f"{store.directory}: {store.experiment.title}, {_runs(store.experiment)}{_other_code(store)}")
+        print(
+            f"{store.directory}: {store.experiment.title}, "
+            f"{_runs(store.experiment)}{_other_code(store)}"
+        )
         for case in store.experiment.cases:
             with _busy(f"verifying {case.name}"):
                 found = store.status(case)
             parts = [f"{len(found.finished)} finished"]
-            parts += [f"{len(found.missing)} missing ({_ranges(found.missing)})"] if found.missing else []
-            parts += [f"{len(found.damaged)} damaged ({_ranges(found.damaged)})"] if found.damaged else []
-            parts += [f"{len(found.foreign)} of another origin ({_ranges(found.foreign)})"] if found.foreign else []
+            parts += (
+                [f"{len(found.missing)} missing ({_ranges(found.missing)})"]
+                if found.missing
+                else []
+            )
+            parts += (
+                [f"{len(found.damaged)} damaged ({_ranges(found.damaged)})"]
+                if found.damaged
+                else []
+            )
+            parts += (
+                [f"{len(found.foreign)} of another origin ({_ranges(found.foreign)})"]
+                if found.foreign
+                else []
+            )
             print(f"  {case.name}: {', '.join(parts)}")
         for name in store.files_set_aside():
             print(f"  set aside: {name}")
@@ -204,7 +248,10 @@ def report(directory: Path, /) -> None:
             records = {name: store.records(name, runs) for name, runs in finished.items()}
         missing = sum(len(found.missing) + len(found.damaged) for found in statuses)
         if missing:
-            print(f"brmdp: {store.directory}: {missing} runs are missing or damaged, and left out", file=sys.stderr)
+            print(
+                f"brmdp: {store.directory}: {missing} runs are missing or damaged, and left out",
+                file=sys.stderr,
+            )
         with _busy(f"{store.experiment.name}: writing the report"):
             written = reporting.write_report(store.experiment, records, store.directory)
         print(written.text)
@@ -213,7 +260,7 @@ def report(directory: Path, /) -> None:
         reporting.write_overview(together, directory)
 
 
-# --- behind the commands ---------------------------------------------------------------------------------------
+# --- behind the commands --------------------------------------------------------------------------
 
 
 def _runs(experiment: Experiment) -> str:
@@ -248,13 +295,25 @@ def _busy(text: str) -> Iterator[None]:
 
 
 def _carry_out(
-    experiments: list[Experiment], out: Path, workers: int | None, cluster: str | None, accept_other_code: bool
+    experiments: list[Experiment],
+    out: Path,
+    workers: int | None,
+    cluster: str | None,
+    accept_other_code: bool,
 ) -> None:
     if cluster is not None and workers is not None:
-        raise InvalidInputError("workers and cluster exclude each other: a cluster brings its own workers")
-    reporting = optional("brmdp.figures.report")  # asked for now, so that nothing is computed in vain
+        raise InvalidInputError(
+            "workers and cluster exclude each other: a cluster brings its own workers"
+        )
+    reporting = optional(
+        "brmdp.figures.report"
+    )  # asked for now, so that nothing is computed in vain
     reports = []
-    with nullcontext() if cluster is None else cluster_executor(cluster, on_message=_tell) as executor:
+    with (
+        nullcontext()
+        if cluster is None
+        else cluster_executor(cluster, on_message=_tell) as executor
+    ):
         for experiment in experiments:
             with _display(experiment.name) as display:
                 store = run_experiment(
@@ -284,7 +343,10 @@ class _Display:
 @contextmanager
 def _display(name: str) -> Iterator[_Display]:
     """A progress bar with the remaining time, on standard error."""
-    rich_progress, console = optional("rich.progress"), optional("rich.console").Console(stderr=True)
+    rich_progress, console = (
+        optional("rich.progress"),
+        optional("rich.console").Console(stderr=True),
+    )
     columns = (
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),
@@ -327,7 +389,10 @@ def _ranges(runs: Iterable[int]) -> str:
 
 
 def _settle_output() -> None:
-    """Write what is still buffered, or let it go nowhere if that fails: Python would try once more on leaving."""
+    """Write what is still buffered, or let it go nowhere if that fails.
+
+    Python would try once more on leaving.
+    """
     if sys.stdout is None:
         return
     try:

@@ -35,15 +35,24 @@ class ImpossibleTransitionError(InvalidInputError):
 
 
 class RiskMeasureError(InvalidInputError):
-    """A risk measure of one's own breaks what the solver and its certificates rest on (see ``brmdp.risk.BoundRisk``)."""
+    """A risk measure of one's own breaks what the solver and its certificates rest on.
+
+    (see ``brmdp.risk.BoundRisk``).
+    """
 
 
 class ContradictionError(BrmdpError, RuntimeError):
-    """A guarantee failed its own check: the belief breaks an assumption that the guarantee rests on."""
+    """A guarantee failed its own check.
+
+    The belief breaks an assumption that the guarantee rests on.
+    """
 
 
 class RewardMismatchError(BrmdpError, ValueError):
-    """An environment paid, or an agent plans with, another reward than the model of the world has for that transition."""
+    """An environment paid, or an agent plans with.
+
+    Another reward than the model of the world has for that transition.
+    """
 
 
 class ConvergenceError(BrmdpError, RuntimeError):
@@ -65,9 +74,12 @@ class CorruptFileError(BrmdpError, ValueError):
 
 
 class ExperimentError(BrmdpError, RuntimeError):
-    """An experiment cannot go on: its folder, a run or a worker failed, or the folder holds something else.
+    """An experiment cannot go on.
 
-    Finished runs stay where they are; once the cause is removed, running it again goes on from there.
+    Its folder, a run or a worker failed, or the folder holds something else.
+
+    Finished runs stay where they are; once the cause is removed, running it again goes on from
+    there.
     """
 
 

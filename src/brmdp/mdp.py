@@ -1,8 +1,9 @@
 """Finite Markov decision processes with a known kernel.
 
-:class:`TabularMDP` is a pure description: kernel P(s'|s,a), reward r(s,a,s'), discount γ, start. It is solved by
-:func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate`. It also serves as a belief without doubt, so that the truth
-that regret needs comes from the same solver as every Bayesian-risk plan.
+:class:`TabularMDP` is a pure description: kernel P(s'|s,a), reward r(s,a,s'), discount γ, start. It
+is solved by :func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate`. It also serves as a belief
+without doubt, so that the truth that regret needs comes from the same solver as every Bayesian-risk
+plan.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ class TabularMDP(OnPattern):
     Parameters
     ----------
     transitions : (S, A, S) array or SciPy sparse matrix (S·A, S) with row s·A + a
-        P(s'|s,a). Rows of admissible actions sum to one, within 1e-8. A kernel in less than double precision may be off by
-        its rounding times the number of successors, at most by 0.01. The rows are then made to sum to one exactly.
+        P(s'|s,a). Rows of admissible actions sum to one, within 1e-8. A kernel in less than double
+        precision may be off by its rounding times the number of successors, at most by 0.01. The
+        rows are then made to sum to one exactly.
     rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
-        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`: it may be defined beyond the possible transitions, which
-        a belief with wider support needs.
+        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`: it may be defined beyond the possible
+        transitions, which a belief with wider support needs.
     discount : float in [0, 1)
     start : int or (S,) probabilities
         Where an interaction begins.
@@ -80,8 +82,12 @@ class TabularMDP(OnPattern):
         self.rewards: Any = _own_copy(rewards)
         self.discount: float = as_discount(discount)
         self.start: int | FloatArray = as_start(start, pattern.n_states)
-        self.state_names: tuple[str, ...] | None = _as_names(state_names, pattern.n_states, "state_names")
-        self.action_names: tuple[str, ...] | None = _as_names(action_names, pattern.n_actions, "action_names")
+        self.state_names: tuple[str, ...] | None = _as_names(
+            state_names, pattern.n_states, "state_names"
+        )
+        self.action_names: tuple[str, ...] | None = _as_names(
+            action_names, pattern.n_actions, "action_names"
+        )
         self.probabilities.flags.writeable = False
         self.transition_rewards.flags.writeable = False
 
@@ -91,15 +97,23 @@ class TabularMDP(OnPattern):
         return self.pattern.admissible
 
     def kernel(self, format: str = "dense") -> Any:
-        """P(s'|s,a) as a dense (S, A, S) array, a "csr" matrix (S·A, S), or "flat" over the possible transitions."""
+        """P(s'|s,a) as a dense.
+
+        (S, A, S) array, a "csr" matrix (S·A, S), or "flat" over the possible transitions.
+        """
         return self.pattern.export(self.probabilities, format)
 
     def mean_entries(self) -> FloatArray:
         """The kernel on the possible transitions (a known kernel is its own mean)."""
         return self.probabilities
 
-    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
-        """``n`` copies of the kernel (there is nothing to draw), restricted to ``pairs`` if given."""
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
+        """``n`` copies of the kernel.
+
+        (there is nothing to draw), restricted to ``pairs`` if given.
+        """
         entries = self.probabilities
         if pairs is not None:
             entries = self.pattern.take(entries, pairs)
@@ -115,9 +129,9 @@ class TabularMDP(OnPattern):
     def from_gymnasium(cls, source: Any, discount: float, start: Any = None) -> TabularMDP:
         """Build from a Gymnasium environment with ``env.unwrapped.P``, or from such a dictionary.
 
-        ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states are added up, with the
-        probability-weighted mean of their rewards. A terminated transition goes to one extra state, the last, which is
-        absorbing and pays nothing, so its value is zero.
+        ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states are
+        added up, with the probability-weighted mean of their rewards. A terminated transition goes
+        to one extra state, the last, which is absorbing and pays nothing, so its value is zero.
         """
         table: Any = source
         unwrapped = getattr(source, "unwrapped", None)
@@ -126,11 +140,17 @@ class TabularMDP(OnPattern):
             if start is None and table is not None:
                 start = getattr(unwrapped, "initial_state_distrib", None)
         if not isinstance(table, Mapping):
-            raise InvalidInputError("source must be a dictionary P[s][a] or an environment with env.unwrapped.P")
+            raise InvalidInputError(
+                "source must be a dictionary P[s][a] or an environment with env.unwrapped.P"
+            )
         n = len(table)
-        if n == 0 or not all(isinstance(actions, Mapping) and actions for actions in table.values()):
+        if n == 0 or not all(
+            isinstance(actions, Mapping) and actions for actions in table.values()
+        ):
             raise InvalidInputError("P must map every state to a non-empty dictionary of actions")
-        n_actions = 1 + max(as_index(a, 2**31, "action in P") for actions in table.values() for a in actions)
+        n_actions = 1 + max(
+            as_index(a, 2**31, "action in P") for actions in table.values() for a in actions
+        )
         terminal = n
         data: list[float] = []
         reward_data: list[float] = []
@@ -144,8 +164,14 @@ class TabularMDP(OnPattern):
                 mass: dict[int, float] = {}
                 paid: dict[int, float] = {}
                 for entry in table[s].get(a, ()):
-                    probability, next_state, reward, terminated = gymnasium_entry(entry, f"P[{s}][{a}]")
-                    target = terminal if terminated else as_index(next_state, n, f"next state in P[{s}][{a}]")
+                    probability, next_state, reward, terminated = gymnasium_entry(
+                        entry, f"P[{s}][{a}]"
+                    )
+                    target = (
+                        terminal
+                        if terminated
+                        else as_index(next_state, n, f"next state in P[{s}][{a}]")
+                    )
                     ends = ends or terminated
                     mass[target] = mass.get(target, 0.0) + probability
                     paid[target] = paid.get(target, 0.0) + probability * reward
@@ -163,8 +189,12 @@ class TabularMDP(OnPattern):
                 reward_data.append(0.0)
                 indptr.append(len(indices))
         shape = (n_states * n_actions, n_states)
-        transitions = sparse.csr_array((np.array(data), np.array(indices), np.array(indptr)), shape=shape)
-        rewards = sparse.csr_array((np.array(reward_data), np.array(indices), np.array(indptr)), shape=shape)
+        transitions = sparse.csr_array(
+            (np.array(data), np.array(indices), np.array(indptr)), shape=shape
+        )
+        rewards = sparse.csr_array(
+            (np.array(reward_data), np.array(indices), np.array(indptr)), shape=shape
+        )
         if start is None:
             start = 0
         elif ends and isinstance(start, list | tuple | np.ndarray) and len(start) == n:
@@ -175,7 +205,10 @@ class TabularMDP(OnPattern):
 
 
 def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
-    """An outcome of Gymnasium's ``P[s][a]``, checked: probability, next state, reward, terminated."""
+    """An outcome of Gymnasium's ``P[s][a]``, checked.
+
+    Probability, next state, reward, terminated.
+    """
     try:
         probability, next_state, reward, terminated = entry
     except (TypeError, ValueError):
@@ -191,9 +224,16 @@ def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
     return chance, next_state, paid, bool(terminated)
 
 
-def pattern_and_probabilities(kernel: Any, name: str, admissible: Any = None) -> tuple[TransitionPattern, FloatArray]:
-    """Possible transitions of a kernel, dense (S, A, S) or sparse (S·A, S), and their probabilities, checked."""
-    given = kernel if sparse.issparse(kernel) else as_array(kernel, name, "an array of real numbers")
+def pattern_and_probabilities(
+    kernel: Any, name: str, admissible: Any = None
+) -> tuple[TransitionPattern, FloatArray]:
+    """Possible transitions of a kernel, dense.
+
+    (S, A, S) or sparse (S·A, S), and their probabilities, checked.
+    """
+    given = (
+        kernel if sparse.issparse(kernel) else as_array(kernel, name, "an array of real numbers")
+    )
     pattern, entries = pattern_and_entries(given, name, admissible)
     return pattern, normalised_rows(pattern, entries, name, rounding_of(given))
 
@@ -206,11 +246,15 @@ def normalised_rows(
     ``rounding`` is that of the numbers as they came, where it is coarser than double precision.
     """
     sums = np.bincount(pattern.pair_of_transition, weights=probabilities, minlength=pattern.n_pairs)
-    off = pattern.admissible.ravel() & (np.abs(sums - 1.0) > sum_tolerance(rounding, pattern.widths))
+    off = pattern.admissible.ravel() & (
+        np.abs(sums - 1.0) > sum_tolerance(rounding, pattern.widths)
+    )
     if off.any():
         pair = int(np.argmax(off))
         s, a = divmod(pair, pattern.n_actions)
-        raise InvalidInputError(f"{name} must sum to one over s'; got {sums[pair]:.12g} at (s={s}, a={a})")
+        raise InvalidInputError(
+            f"{name} must sum to one over s'; got {sums[pair]:.12g} at (s={s}, a={a})"
+        )
     return probabilities / sums[pattern.pair_of_transition]
 
 

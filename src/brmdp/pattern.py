@@ -1,12 +1,13 @@
 """Which transitions are possible.
 
-A :class:`TransitionPattern` lists, for every state-action pair, the next states that can follow, in one flat array
-(compressed rows: pair ``s·A + a`` owns ``next_states[indptr[pair]:indptr[pair + 1]]``). Kernels, posteriors, rewards and
-risk-adjusted rows are flat arrays over the same entries, so memory and time grow with the number of possible
-transitions, never with S². A pair without entries is an inadmissible action.
+A :class:`TransitionPattern` lists, for every state-action pair, the next states that can follow, in
+one flat array (compressed rows: pair ``s·A + a`` owns ``next_states[indptr[pair]:indptr[pair +
+1]]``). Kernels, posteriors, rewards and risk-adjusted rows are flat arrays over the same entries,
+so memory and time grow with the number of possible transitions, never with S². A pair without
+entries is an inadmissible action.
 
-Entries are usually distinct next states in increasing order; for a shared disturbance they are the disturbance's
-outcomes, and a next state may repeat.
+Entries are usually distinct next states in increasing order; for a shared disturbance they are the
+disturbance's outcomes, and a next state may repeat.
 """
 
 from __future__ import annotations
@@ -32,11 +33,20 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
-__all__ = ["OnPattern", "TransitionPattern", "full_pattern", "pattern_and_entries", "pattern_from_arrays"]
+__all__ = [
+    "OnPattern",
+    "TransitionPattern",
+    "full_pattern",
+    "pattern_and_entries",
+    "pattern_from_arrays",
+]
 
 DENSE_LIMIT = 50_000_000
 DENSE_REWARDS = 4_000_000
-"""Worlds of the library list the rewards of all transitions, possible or not, in an array of at most this size."""
+"""Worlds of the library list the rewards of all transitions, possible or not.
+
+In an array of at most this size.
+"""
 
 LARGEST_FULL = 500_000_000
 """Most transitions (some 12 GB) of a pattern that nobody has written out."""
@@ -142,25 +152,32 @@ class TransitionPattern:
         entry = begin + int(np.searchsorted(self.next_states[begin:end], next_state))
         if entry == end or self.next_states[entry] != next_state:
             raise ImpossibleTransitionError(
-                f"the transition (state={state}, action={action}, next_state={next_state}) is impossible: "
-                f"next_state must be one of {_shorten(self.next_states[begin:end])}"
+                f"the transition (state={state}, action={action}, next_state={next_state}) is "
+                f"impossible: next_state must be one of {_shorten(self.next_states[begin:end])}"
             )
         return entry
 
     def gather(self, rewards: Any, name: str = "rewards") -> FloatArray:
-        """Rewards r(s,a), r(s,a,s'), a CSR matrix (S·A, S), or flat, as one number per possible transition.
+        """Rewards r(s,a), r(s,a,s'), a CSR matrix.
+
+        (S·A, S), or flat, as one number per possible transition.
 
         A CSR matrix has SciPy's meaning: entries it does not store are zero.
         """
         shapes = (
-            f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, {self.n_states}), "
-            f"a sparse ({self.n_pairs}, {self.n_states}), or flat ({self.n_transitions},) over the possible transitions"
+            f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, "
+            f"{self.n_states}), a sparse ({self.n_pairs}, {self.n_states}), or flat "
+            f"({self.n_transitions},) over the possible transitions"
         )
         if sparse.issparse(rewards):
             if rewards.shape != (self.n_pairs, self.n_states):
-                raise InvalidInputError(f"{name} must have shape {shapes}; got a sparse {rewards.shape}")
+                raise InvalidInputError(
+                    f"{name} must have shape {shapes}; got a sparse {rewards.shape}"
+                )
             matrix = as_csr(rewards, name)
-            if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(matrix.indices, self.next_states):
+            if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(
+                matrix.indices, self.next_states
+            ):
                 return np.asarray(matrix.data)
             flat = np.asarray(matrix[self.pair_of_transition, self.next_states]).ravel()
             return np.ascontiguousarray(flat, dtype=np.float64)
@@ -170,7 +187,9 @@ class TransitionPattern:
         if array.shape == (self.n_states, self.n_actions, self.n_states):
             if self.is_full:
                 return array.reshape(-1).copy()
-            return array.reshape(self.n_pairs, self.n_states)[self.pair_of_transition, self.next_states]
+            return array.reshape(self.n_pairs, self.n_states)[
+                self.pair_of_transition, self.next_states
+            ]
         if array.shape == (self.n_transitions,):
             return np.array(array)
         raise InvalidInputError(f"{name} must have shape {shapes}; got {array.shape}")
@@ -181,7 +200,9 @@ class TransitionPattern:
             return entries
         widths = self.widths[pairs]
         ends = np.cumsum(widths)
-        return entries[..., np.arange(ends[-1]) + np.repeat(self.indptr[pairs] - ends + widths, widths)]
+        return entries[
+            ..., np.arange(ends[-1]) + np.repeat(self.indptr[pairs] - ends + widths, widths)
+        ]
 
     def dense(self, entries: NDArray[Any]) -> NDArray[Any]:
         """Entries (..., transitions) as arrays (..., S, A, S); repeated next states add up."""
@@ -192,7 +213,8 @@ class TransitionPattern:
         size = int(np.prod(shape, dtype=np.float64))
         if size > DENSE_LIMIT:
             raise InvalidInputError(
-                f"a dense array of shape {shape} would hold {size} numbers; ask for format='csr' or format='flat'"
+                f"a dense array of shape {shape} would hold {size} numbers; ask for format='csr' "
+                "or format='flat'"
             )
         out = np.zeros((*leading, self.n_pairs, self.n_states), dtype=entries.dtype)
         if self.is_simple:
@@ -207,7 +229,8 @@ class TransitionPattern:
     def csr(self, entries: NDArray[Any]) -> sparse.csr_array:
         """Entries as a CSR array of shape (S·A, S)."""
         matrix = sparse.csr_array(
-            (entries.copy(), self.next_states.copy(), self.indptr.copy()), shape=(self.n_pairs, self.n_states)
+            (entries.copy(), self.next_states.copy(), self.indptr.copy()),
+            shape=(self.n_pairs, self.n_states),
         )
         matrix.sum_duplicates()
         return matrix
@@ -220,7 +243,9 @@ class TransitionPattern:
             return self.csr(entries)
         if format == "flat":
             return entries.copy()
-        raise InvalidInputError(f"format must be 'dense', 'csr' (one kernel) or 'flat'; got {format!r}")
+        raise InvalidInputError(
+            f"format must be 'dense', 'csr' (one kernel) or 'flat'; got {format!r}"
+        )
 
     def same_as(self, other: TransitionPattern) -> bool:
         """Whether both list the same entries in the same order."""
@@ -233,7 +258,10 @@ class TransitionPattern:
 
 
 class OnPattern:
-    """What every distribution over kernels on a pattern has: a mean, draws, and rewards laid out like its entries."""
+    """What every distribution over kernels on a pattern has.
+
+    A mean, draws, and rewards laid out like its entries.
+    """
 
     pattern: TransitionPattern
 
@@ -251,17 +279,27 @@ class OnPattern:
         """Mean probability of every possible transition."""
         raise NotImplementedError
 
-    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
-        """``n`` joint draws of the kernel, (n, transitions), of the given pairs only (one after another) if given."""
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
+        """``n`` joint draws of the kernel,.
+
+        (n, transitions), of the given pairs only (one after another) if given.
+        """
         raise NotImplementedError
 
     def mean(self, format: str = "dense") -> Any:
-        """Mean kernel: "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions."""
+        """Mean kernel: "dense".
+
+        (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions.
+        """
         return self.pattern.export(self.mean_entries(), format)
 
     def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
         """``n`` kernels drawn from the belief: (n, S, A, S), or "flat" (n, transitions)."""
-        return self.pattern.export(self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format)
+        return self.pattern.export(
+            self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format
+        )
 
     def gather_rewards(self, rewards: Any) -> FloatArray:
         """Rewards in any accepted form as one number per possible transition."""
@@ -273,8 +311,12 @@ def _shorten(states: IntArray) -> str:
     return f"[{shown}, …]" if states.size > 8 else f"[{shown}]"
 
 
-def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple[TransitionPattern, FloatArray]:
-    """Pattern of the non-zero entries of a dense (S, A, S) array or a sparse (S·A, S) matrix, and those entries.
+def pattern_and_entries(
+    kernel: Any, name: str, admissible: Any = None
+) -> tuple[TransitionPattern, FloatArray]:
+    """Pattern of the non-zero entries of a dense.
+
+    (S, A, S) array or a sparse (S·A, S) matrix, and those entries.
 
     Entries must be finite and not negative. Every admissible pair (all by default) must have one.
     """
@@ -289,7 +331,8 @@ def pattern_and_entries(kernel: Any, name: str, admissible: Any = None) -> tuple
         position = int(np.argmax(entries < 0))
         s, a = divmod(int(np.searchsorted(matrix.indptr, position, side="right")) - 1, n_actions)
         raise InvalidInputError(
-            f"{name} must not be negative; got {entries[position]} at (s={s}, a={a}, s'={next_states[position]})"
+            f"{name} must not be negative; got {entries[position]} at (s={s}, a={a}, "
+            f"s'={next_states[position]})"
         )
     empty = mask.ravel() & (widths == 0)
     if empty.any():
@@ -312,8 +355,8 @@ def full_pattern(n_states: int, n_actions: int, admissible: Any = None) -> Trans
     entries = int(np.count_nonzero(mask)) * n_states
     if entries > LARGEST_FULL:
         raise InvalidInputError(
-            f"possible must be given where {n_states:,} states and {n_actions:,} actions have {entries:,} transitions if all are "
-            f"possible: at most {LARGEST_FULL:,} are taken so"
+            f"possible must be given where {n_states:,} states and {n_actions:,} actions have "
+            f"{entries:,} transitions if all are possible: at most {LARGEST_FULL:,} are taken so"
         )
     return TransitionPattern(
         n_states,
@@ -329,17 +372,26 @@ def _as_mask(admissible: Any, n_states: int, n_actions: int) -> NDArray[np.bool_
     mask = as_array(admissible, "admissible", "booleans")
     if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
         raise InvalidInputError(
-            f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of shape {mask.shape}"
+            f"admissible must be booleans of shape {(n_states, n_actions)}; got {mask.dtype} of "
+            f"shape {mask.shape}"
         )
     return mask
 
 
-def pattern_from_arrays(n_states: int, n_actions: int, indptr: Any, next_states: Any) -> TransitionPattern:
+def pattern_from_arrays(
+    n_states: int, n_actions: int, indptr: Any, next_states: Any
+) -> TransitionPattern:
     """A simple pattern from stored arrays, checked."""
     columns = as_index_array(next_states, n_states, "next_states").ravel()
     pointers = as_index_array(indptr, columns.size + 1, "indptr").ravel()
-    if pointers.size != n_states * n_actions + 1 or pointers[0] != 0 or pointers[-1] != columns.size:
-        raise InvalidInputError(f"indptr must run from 0 to {columns.size} over {n_states * n_actions} pairs")
+    if (
+        pointers.size != n_states * n_actions + 1
+        or pointers[0] != 0
+        or pointers[-1] != columns.size
+    ):
+        raise InvalidInputError(
+            f"indptr must run from 0 to {columns.size} over {n_states * n_actions} pairs"
+        )
     if (np.diff(pointers) < 0).any():
         raise InvalidInputError("indptr must not decrease")
     pattern = TransitionPattern(n_states, n_actions, pointers, columns)
@@ -353,12 +405,15 @@ def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
     if sparse.issparse(kernel):
         if kernel.ndim != 2 or 0 in kernel.shape or kernel.shape[0] % kernel.shape[1]:
             raise InvalidInputError(
-                f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got {kernel.shape}"
+                f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got "
+                f"{kernel.shape}"
             )
         matrix = as_csr(kernel, name)
         matrix.eliminate_zeros()
         return matrix
     array = as_float_array(kernel, name)
     if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
-        raise InvalidInputError(f"{name} must have shape (S, A, S) or be sparse (S·A, S); got shape {array.shape}")
+        raise InvalidInputError(
+            f"{name} must have shape (S, A, S) or be sparse (S·A, S); got shape {array.shape}"
+        )
     return sparse.csr_array(array.reshape(-1, array.shape[2]))

@@ -1,4 +1,6 @@
-"""Compile the numerical kernels now, for instance while an image is built: ``python -m brmdp.warm_up``.
+"""Compile the numerical kernels now, for instance while an image is built.
+
+``python -m brmdp.warm_up``.
 
 They are kept where :mod:`brmdp._kernels.compiled` says, and found there by every later process.
 """

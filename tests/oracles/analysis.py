@@ -8,7 +8,10 @@ from scipy import integrate, optimize, stats
 
 
 def random_weights_below(points, q):
-    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1), which is P(Σ E_i (x_i − q) ≤ 0) for exponential E: inverted by Gil-Pelaez."""
+    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1), which is P(Σ E_i.
+
+    (x_i − q) ≤ 0) for exponential E: inverted by Gil-Pelaez.
+    """
     gaps = np.asarray(points) - q
     gaps = gaps / np.abs(gaps).max()
 
@@ -16,11 +19,14 @@ def random_weights_below(points, q):
         size = math.exp(-0.5 * np.log1p((t * gaps) ** 2).sum())
         return math.sin(np.arctan(t * gaps).sum()) * size / t
 
-    # first the part where it matters, since the characteristic function of a sum of many is concentrated near zero
+    # first the part where it matters, since the characteristic function of a sum of many is
+    # concentrated near zero
     width = 1.0 / math.sqrt((gaps * gaps).sum())
     parts = [(1e-14, 8.0 * width), (8.0 * width, 80.0 * width), (80.0 * width, math.inf)]
     settings = {"epsabs": 1e-13, "epsrel": 1e-12, "limit": 400}
-    return 0.5 - math.fsum(integrate.quad(integrand, *part, **settings)[0] for part in parts) / math.pi
+    return (
+        0.5 - math.fsum(integrate.quad(integrand, *part, **settings)[0] for part in parts) / math.pi
+    )
 
 
 def random_weights_quantile(points, level):
@@ -29,20 +35,30 @@ def random_weights_quantile(points, level):
         return least
     reach = 1e-9 * (most - least)
     found = optimize.brentq(
-        lambda q: random_weights_below(points, q) - level, least + reach, most - reach, xtol=1e-13 * (most - least)
+        lambda q: random_weights_below(points, q) - level,
+        least + reach,
+        most - reach,
+        xtol=1e-13 * (most - least),
     )
     return float(found)
 
 
 def interval(samples, confidence=0.95, bounds=None):
-    """Mean and interval of numbers: at each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds."""
+    """Mean and interval of numbers.
+
+    At each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds.
+    """
     numbers = [float(x) for x in samples]
     mean, tail = statistics.fmean(numbers), (1.0 - confidence) / 2.0
     least, most = (min(numbers), max(numbers)) if bounds is None else bounds
     low = random_weights_quantile([*numbers, least], tail)
     high = random_weights_quantile([*numbers, most], 1.0 - tail)
     if bounds is None:
-        reach = -stats.t.ppf(tail, len(numbers) - 1) * statistics.stdev(numbers) / math.sqrt(len(numbers))
+        reach = (
+            -stats.t.ppf(tail, len(numbers) - 1)
+            * statistics.stdev(numbers)
+            / math.sqrt(len(numbers))
+        )
         low, high = min(low, mean - reach), max(high, mean + reach)
     return mean, low, high
 
@@ -74,7 +90,10 @@ def first_time(rewards, window, threshold, steps):
 
 
 def paired(first, second):
-    """Differences of two dictionaries run number → value, over the runs that both have, in order of the runs."""
+    """Differences of two dictionaries run number → value, over the runs that both have.
+
+    In order of the runs.
+    """
     return [first[run] - second[run] for run in sorted(first) if run in second]
 
 
@@ -82,7 +101,10 @@ def ratio_interval(numerator, denominator, confidence=0.95):
     """Ratio of means with its interval: that of what each run moves it by, to first order."""
     top, bottom = statistics.fmean(numerator), statistics.fmean(denominator)
     ratio = top / bottom
-    moved = [ratio + x / bottom - top * y / bottom**2 for x, y in zip(numerator, denominator, strict=True)]
+    moved = [
+        ratio + x / bottom - top * y / bottom**2
+        for x, y in zip(numerator, denominator, strict=True)
+    ]
     return interval(moved, confidence)
 
 

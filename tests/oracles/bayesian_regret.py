@@ -1,4 +1,7 @@
-"""Growth exponents once more: from variances and a covariance, and by leaving out one run at a time."""
+"""Growth exponents once more.
+
+From variances and a covariance, and by leaving out one run at a time.
+"""
 
 import math
 import statistics
@@ -7,10 +10,15 @@ from oracles.analysis import interval
 
 
 def growth_interval(early, late, tenfold):
-    """ln(mean late / mean early) / ln(tenfold) with its 95 % interval: that of what each run moves it by, to first order."""
+    """ln(mean late / mean early) / ln(tenfold) with its 95 % interval.
+
+    That of what each run moves it by, to first order.
+    """
     first, last = statistics.fmean(early), statistics.fmean(late)
     slope = math.log(last / first) / math.log(tenfold)
-    moved = [slope + (y / last - x / first) / math.log(tenfold) for x, y in zip(early, late, strict=True)]
+    moved = [
+        slope + (y / last - x / first) / math.log(tenfold) for x, y in zip(early, late, strict=True)
+    ]
     return interval(moved)
 
 

@@ -1,8 +1,11 @@
-"""Second, obvious implementations for the continuous lake: plain loops and SciPy quadrature, nothing imported from the package.
+"""Second, obvious implementations for the continuous lake.
+
+Plain loops and SciPy quadrature, nothing imported from the package.
 
 * one step of the law, drawn for many agents at once, and discounted returns of rollouts;
 * one Bellman backup of any value function by quadrature along the movements;
-* values on squares of constant value (midpoint collocation), another discretisation than the package's;
+* values on squares of constant value (midpoint collocation), another discretisation than the
+  package's;
 * brute-force Bayes on a grid of parameters.
 """
 
@@ -26,14 +29,16 @@ def letter(x: float, y: float) -> str:
     return LAKE[4 * min(int(y), 3) + min(int(x), 3)]
 
 
-def directions(x: float, y: float, action: int, slip: Sequence[float], mobility: float) -> list[tuple[float, int]]:
+def directions(
+    x: float, y: float, action: int, slip: Sequence[float], mobility: float
+) -> list[tuple[float, int]]:
     """Probabilities and directions of the movements that may be activated."""
     if letter(x, y) == "H":
         return [(mobility, action)]
     return list(zip(slip, (action, *PERPENDICULAR[action]), strict=True))
 
 
-# --- simulation -------------------------------------------------------------------------------------------------------
+# --- simulation -----------------------------------------------------------------------------------
 
 
 def step(
@@ -79,7 +84,7 @@ def rollouts(
     return float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(agents))
 
 
-# --- one backup -------------------------------------------------------------------------------------------------------
+# --- one backup -----------------------------------------------------------------------------------
 
 
 def backup(
@@ -93,7 +98,9 @@ def backup(
     pieces: int = 1,
     points: int = 24,
 ) -> float:
-    """E[r + γV(s')] out of an ordinary cell or a hole: Gauss quadrature between all multiples of 1/4 on the way.
+    """E[r + γV(s')] out of an ordinary cell or a hole.
+
+    Gauss quadrature between all multiples of 1/4 on the way.
 
     Jumps and kinks of the optimal values lie there; for others each piece may be divided further.
     """
@@ -109,7 +116,9 @@ def backup(
     for probability, direction in directions(*state, action, slip, mobility):
         place = state[0] if direction in (LEFT, RIGHT) else state[1]
         borders = {abs(k / 4 - place) for k in range(17)}
-        ends = sorted({SHORTEST, SHORTEST + spread} | {d for d in borders if SHORTEST < d < SHORTEST + spread})
+        ends = sorted(
+            {SHORTEST, SHORTEST + spread} | {d for d in borders if SHORTEST < d < SHORTEST + spread}
+        )
         for low, high in itertools.pairwise(ends):
             for begin, end in itertools.pairwise(np.linspace(low, high, pieces + 1)):
                 piece, _ = integrate.fixed_quad(worth, begin, end, args=(direction,), n=points)
@@ -118,7 +127,7 @@ def backup(
     return float(total + (1.0 - activated) * discount * value(state[None])[0])
 
 
-# --- another discretisation -------------------------------------------------------------------------------------------
+# --- another discretisation -----------------------------------------------------------------------
 
 
 def values_on_squares(
@@ -129,10 +138,12 @@ def values_on_squares(
     mobility: float = MOBILITY,
     spread: float = SPREAD,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Midpoints (m, 2) of n × n squares per cell and the values (m,) there, as if V were constant on each square.
+    """Midpoints (m, 2) of n × n squares per cell and the values.
 
-    The values are the best, or those of a policy. ``land[sign][i, k]`` is the chance that a movement from midpoint i ends in
-    interval k of the same line.
+    (m,) there, as if V were constant on each square.
+
+    The values are the best, or those of a policy. ``land[sign][i, k]`` is the chance that a
+    movement from midpoint i ends in interval k of the same line.
     """
     side = 4 * n
     middle = (np.arange(side) + 0.5) / n
@@ -141,7 +152,9 @@ def values_on_squares(
     for sign in (-1, 1):
         matrix = np.zeros((side, side))
         for i in range(side):
-            low, high = sorted((middle[i] + sign * SHORTEST, middle[i] + sign * (SHORTEST + spread)))
+            low, high = sorted(
+                (middle[i] + sign * SHORTEST, middle[i] + sign * (SHORTEST + spread))
+            )
             for k in range(side):
                 matrix[i, k] = max(0.0, min(high, (k + 1) / n) - max(low, k / n)) / spread
             matrix[i, i] += 1.0 - matrix[i].sum()  # lengths that leave the square
@@ -152,14 +165,23 @@ def values_on_squares(
     values = np.zeros((side, side))
     while True:
         worth = (kinds == "G") + discount * values
-        moved = {LEFT: worth @ land[-1].T, RIGHT: worth @ land[1].T, UP: land[-1] @ worth, DOWN: land[1] @ worth}
+        moved = {
+            LEFT: worth @ land[-1].T,
+            RIGHT: worth @ land[1].T,
+            UP: land[-1] @ worth,
+            DOWN: land[1] @ worth,
+        }
         options = []
         for action in range(4):
             one, two = PERPENDICULAR[action]
             slippery = slip[0] * moved[action] + slip[1] * moved[one] + slip[2] * moved[two]
             sticky = mobility * moved[action] + (1.0 - mobility) * worth
             options.append(np.where(kinds == "H", sticky, slippery))
-        taken = np.max(options, axis=0) if chosen is None else np.take_along_axis(np.array(options), chosen, 0)[0]
+        taken = (
+            np.max(options, axis=0)
+            if chosen is None
+            else np.take_along_axis(np.array(options), chosen, 0)[0]
+        )
         new = np.where(kinds == "G", worth[ordinary].mean(), taken)
         change = np.abs(new - values).max()
         values = new
@@ -167,10 +189,13 @@ def values_on_squares(
             return states.reshape(-1, 2), values.ravel()
 
 
-# --- Bayes by brute force ---------------------------------------------------------------------------------------------
+# --- Bayes by brute force -------------------------------------------------------------------------
 
 
 def weights_by_bayes(prior: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
-    """Posterior weights of the points of a grid, from prior weights and the logarithm of the likelihood."""
+    """Posterior weights of the points of a grid.
+
+    From prior weights and the logarithm of the likelihood.
+    """
     weights = prior * np.exp(log_likelihood - log_likelihood.max())
     return weights / weights.sum()

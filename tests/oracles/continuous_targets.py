@@ -1,7 +1,9 @@
-"""Slow, obvious twins of fitting in the continuous part: reset, network, optimiser, fitted Q iteration and level schedule.
+"""Slow, obvious twins of fitting in the continuous part.
 
-Written from the paper's appendix "Continuous-State FrozenLake Experiment", in double precision. The law of the movements is in
-``continuous_lake``.
+Reset, network, optimiser, fitted Q iteration and level schedule.
+
+Written from the paper's appendix "Continuous-State FrozenLake Experiment", in double precision. The
+law of the movements is in ``continuous_lake``.
 """
 
 import itertools
@@ -13,7 +15,10 @@ from oracles.continuous_lake import LAKE, letter
 
 
 def reset_mean(value, discount, points=12):
-    """Mean of R + γ max Q over the eleven ordinary cells, by a product rule on the quarters of each."""
+    """Mean of R + γ max Q over the eleven ordinary cells.
+
+    By a product rule on the quarters of each.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(points)
     total = 0.0
     for cell in (cell for cell in range(16) if LAKE[cell] in "SF"):
@@ -27,12 +32,16 @@ def reset_mean(value, discount, points=12):
     return total / 11
 
 
-# --- network -----------------------------------------------------------------------------------------------------------
+# --- network --------------------------------------------------------------------------------------
 
 
 def lake_features(state):
     x, y = state
-    one_hot = [float(min(int(x), 3) == column and min(int(y), 3) == row) for row in range(4) for column in range(4)]
+    one_hot = [
+        float(min(int(x), 3) == column and min(int(y), 3) == row)
+        for row in range(4)
+        for column in range(4)
+    ]
     return [x / 4, y / 4, *one_hot, float(letter(x, y) == "H"), float(letter(x, y) == "G")]
 
 
@@ -65,7 +74,9 @@ class Adam:
     def __init__(self, network, rate, first=0.9, second=0.999, small=1e-8):
         self.rate, self.first, self.second, self.small = rate, first, second, small
         self.steps = 0
-        self.moments = [[[np.zeros(part.shape), np.zeros(part.shape)] for part in layer] for layer in network]
+        self.moments = [
+            [[np.zeros(part.shape), np.zeros(part.shape)] for part in layer] for layer in network
+        ]
 
     def step(self, network, gradient):
         self.steps += 1
@@ -83,7 +94,10 @@ class Adam:
 
 
 def fitted_q(network, batches, all_targets, features, ranks, bounds, gradient_steps, adam):
-    """Fitted Q iteration; ``all_targets(network, state)`` is (A, B), ``ranks[i][n]`` per action (rank, count) or None."""
+    """Fitted Q iteration.
+
+    ``all_targets(network, state)`` is (A, B), ``ranks[i][n]`` per action (rank, count) or None.
+    """
     losses = []
     for i, states in enumerate(batches):
         wanted = []
@@ -106,7 +120,7 @@ def fitted_q(network, batches, all_targets, features, ranks, bounds, gradient_st
     return network, losses
 
 
-# --- schedule ----------------------------------------------------------------------------------------------------------
+# --- schedule -------------------------------------------------------------------------------------
 
 
 def level(k, uncertainty, at_centres, known, delta, floor, ceiling, epsilon):

@@ -1,11 +1,12 @@
 """Slow, independent oracles for the linear functional X = w·P of a Dirichlet vector P ~ Dir(φ).
 
-Each ``*_tails`` function returns the two tails (F, S) = (Pr(X <= z), Pr(X > z)).  Five routes that share no
-formula with one another, and none with a contour through the saddlepoint:
+Each ``*_tails`` function returns the two tails (F, S) = (Pr(X <= z), Pr(X > z)).  Five routes that
+share no formula with one another, and none with a contour through the saddlepoint:
 
 * ``beta_tails``: two distinct values, the regularised incomplete Beta function;
 * ``spline_tails``: integer φ, the Curry–Schoenberg B-spline in exact rational arithmetic;
-* ``three_value_tails``: three distinct values, a positive integral over the stick-breaking proportion;
+* ``three_value_tails``: three distinct values, a positive integral over the stick-breaking
+  proportion;
 * ``ray_tails``: anything, Gil-Pelaez inversion along a ray from the origin, in extended precision;
 * ``mp_tails``: the same inversion in multiple precision, done twice along different rays.
 """
@@ -28,7 +29,7 @@ def merge_ties(phi, values):
     return np.bincount(group, weights=phi[phi > 0]), distinct
 
 
-# --- two distinct values: Beta ------------------------------------------------------------------------------
+# --- two distinct values: Beta --------------------------------------------------------------------
 
 
 def _beta_cdf(a, b, x, y):
@@ -48,7 +49,7 @@ def beta_tails(phi, values, z):
     return _beta_cdf(a2, a1, x, y), _beta_cdf(a1, a2, y, x)
 
 
-# --- integer φ: B-splines in rational arithmetic ------------------------------------------------------------
+# --- integer φ: B-splines in rational arithmetic --------------------------------------------------
 
 
 def _divided_difference(knots, taylor):
@@ -63,9 +64,14 @@ def _divided_difference(knots, taylor):
 
 
 def _truncated_power(phi, values, z, degree):
-    """Divided difference of (x - z)_+^degree at the knots w_i, each repeated φ_i times, as a Fraction."""
+    """Divided difference of.
+
+    (x - z)_+^degree at the knots w_i, each repeated φ_i times, as a Fraction.
+    """
     shift = Fraction(float(z))
-    knots = sorted(Fraction(float(w)) - shift for w, k in zip(values, phi, strict=True) for _ in range(int(k)))
+    knots = sorted(
+        Fraction(float(w)) - shift for w, k in zip(values, phi, strict=True) for _ in range(int(k))
+    )
 
     def taylor(x, k):
         return comb(degree, k) * x ** (degree - k) if x > 0 and k <= degree else Fraction(0)
@@ -74,13 +80,19 @@ def _truncated_power(phi, values, z, degree):
 
 
 def spline_tails(phi, values, z):
-    """Integer φ, N = Σφ: Pr(X > z) is the divided difference of (x - z)_+^(N-1).  Exact Fractions."""
+    """Integer φ, N = Σφ: Pr(X > z) is the divided difference of (x - z)_+^(N-1).
+
+    Exact Fractions.
+    """
     upper = _truncated_power(phi, values, z, int(np.sum(phi)) - 1)
     return 1 - upper, upper
 
 
 def spline_row(phi, values, z):
-    """E[P_i | X = z] = (φ_i / N) f_{φ+e_i}(z) / f_φ(z) with f(z) = (N - 1) [(x - z)_+^(N-2)], exactly."""
+    """E[P_i | X = z] =.
+
+    (φ_i / N) f_{φ+e_i}(z) / f_φ(z) with f(z) = (N - 1) [(x - z)_+^(N-2)], exactly.
+    """
     total = int(np.sum(phi))
     density = (total - 1) * _truncated_power(phi, values, z, total - 2)
     return [
@@ -89,7 +101,7 @@ def spline_row(phi, values, z):
     ]
 
 
-# --- three distinct values: one positive integral -----------------------------------------------------------
+# --- three distinct values: one positive integral -------------------------------------------------
 
 _STEPS = 1e-4 * 2.0 ** np.arange(27)
 _OFFSETS = np.concatenate((-_STEPS[::-1], [0.0], _STEPS))
@@ -106,15 +118,20 @@ def _log_share(share, v):
 
 
 class _Stick:
-    """The integrand over u = P3 / (P2 + P3) ~ Beta(φ3, φ2), which is independent of P1 ~ Beta(φ1, φ2 + φ3).
+    """The integrand over u = P3 /.
 
-    For w1 < z <= w2 and m(u) = w2 - z + (w3 - w2) u, the event X <= z is P1 >= x(u) = m / (m + z - w1).
-    The case z > w2 is the mirror image w -> -w.  The variable of integration is v = logit(u) - logit(E u);
-    k indexes the cases.
+    (P2 + P3) ~ Beta(φ3, φ2), which is independent of P1 ~ Beta(φ1, φ2 + φ3).
+
+    For w1 < z <= w2 and m(u) = w2 - z + (w3 - w2) u, the event X <= z is P1 >= x(u) = m / (m + z -
+    w1). The case z > w2 is the mirror image w -> -w.  The variable of integration is v = logit(u) -
+    logit(E u); k indexes the cases.
     """
 
     def __init__(self, phi, values, z):
-        phi, values = np.atleast_2d(np.asarray(phi, float)), np.atleast_2d(np.asarray(values, float))
+        phi, values = (
+            np.atleast_2d(np.asarray(phi, float)),
+            np.atleast_2d(np.asarray(values, float)),
+        )
         z = np.atleast_1d(np.asarray(z, float))
         self.mirror = z > values[:, 1]
         phi = np.where(self.mirror[:, None], phi[:, ::-1], phi)
@@ -140,18 +157,25 @@ class _Stick:
     def threshold(self, k, v):
         """The logarithms of m(u), x(u) and 1 - x(u)."""
         below, above, gap = self.logs[:, k]
-        log_m = np.logaddexp(above, gap + np.log(self.share[0, k]) + _log_share(self.share[:, k], v))
+        log_m = np.logaddexp(
+            above, gap + np.log(self.share[0, k]) + _log_share(self.share[:, k], v)
+        )
         return log_m, -np.logaddexp(0, below - log_m), -np.logaddexp(0, log_m - below)
 
     def log_integrand(self, kind, k, v):
-        """Log of the integrand over v of F (``"lower"``), S (``"upper"``) or the density (``"density"``)."""
+        """Log of the integrand over v of F.
+
+        (``"lower"``), S (``"upper"``) or the density (``"density"``).
+        """
         a, b = self.phi[0, k], self.phi[1, k] + self.phi[2, k]
         log_m, log_x, log_y = self.threshold(k, v)
         if kind == "density":
             beta = (a - 1) * log_x + (b - 1) * log_y
             return self.weight(k, v) + beta - np.logaddexp(log_m, self.logs[0, k])
         x, y = np.exp(log_x), np.exp(log_y)
-        power = np.minimum(a * log_x - np.log(a) - special.betaln(a, b), 0)  # Pr(P1 <= x) as x -> 0, in logs
+        power = np.minimum(
+            a * log_x - np.log(a) - special.betaln(a, b), 0
+        )  # Pr(P1 <= x) as x -> 0, in logs
         with np.errstate(divide="ignore"):
             if kind == "lower":
                 log_p, limit = np.log(_beta_cdf(b, a, y, x)), np.log(-np.expm1(power))
@@ -167,7 +191,9 @@ class _Stick:
             odds = below + np.log(self.phi[0, k] / (self.phi[1, k] + self.phi[2, k]))
             turn = special.logit(np.exp(odds - gap) - np.exp(above - gap))
             origin = np.log(self.share[0, k] / self.share[1, k])
-            centres = [np.nan_to_num(c - origin, posinf=0, neginf=0) for c in (origin, above - gap, turn)]
+            centres = [
+                np.nan_to_num(c - origin, posinf=0, neginf=0) for c in (origin, above - gap, turn)
+            ]
         edges = np.sort(np.concatenate([c + _OFFSETS for c in centres], axis=1), axis=1)
         best = np.argmax(self.log_integrand(kind, k, edges), axis=1)[:, None]
         reach = len(centres)  # because the centres may coincide
@@ -190,7 +216,10 @@ class _Stick:
         return case, lo + half * (1 + _NODES), half * _WEIGHTS
 
     def integrate(self, kind, moments=False):
-        """∫ integrand / ∫ weight for every case; with ``moments`` those of P1, P2 and P3, up to a factor."""
+        """∫ integrand / ∫ weight for every case.
+
+        With ``moments`` those of P1, P2 and P3, up to a factor.
+        """
         edges = self.grid(kind)
         case, v, weights = self.quadrature(edges, lambda k, v: self.log_integrand(kind, k, v))
         height = self.log_integrand(kind, case[:, None], v)
@@ -201,38 +230,49 @@ class _Stick:
             _, log_x, log_y = self.threshold(case[:, None], v)
             u = self.share[0, case, None] * np.exp(_log_share(self.share[:, case, None], v))
             shares = np.exp(log_x), np.exp(log_y) * (1 - u), np.exp(log_y) * u
-            return np.stack([np.bincount(case, (mass * p).sum(axis=1), len(edges)) for p in shares], axis=1)
+            return np.stack(
+                [np.bincount(case, (mass * p).sum(axis=1), len(edges)) for p in shares], axis=1
+            )
         total = np.bincount(case, (np.exp(height) * weights).sum(axis=1), len(edges))
         case, v, weights = self.quadrature(edges, self.weight)
-        norm = np.bincount(case, (np.exp(self.weight(case[:, None], v)) * weights).sum(axis=1), len(edges))
+        norm = np.bincount(
+            case, (np.exp(self.weight(case[:, None], v)) * weights).sum(axis=1), len(edges)
+        )
         return total / norm
 
 
 def three_value_tails(phi, values, z):
-    """Three distinct values w1 < w2 < w3 (rows of (k, 3) arrays), φ ≥ 1e-9 (the grid ends at ±6,700 in logits), w1 < z < w3."""
+    """Three distinct values w1 < w2 < w3.
+
+    (rows of (k, 3) arrays), φ ≥ 1e-9 (the grid ends at ±6,700 in logits), w1 < z < w3.
+    """
     assert np.min(phi) >= 1e-9
     stick = _Stick(phi, values, z)
     lower = stick.integrate("lower")
     upper = 1 - lower
-    if (large := lower > 0.5).any():  # integrate the smaller tail, so that both are relatively accurate
+    if (
+        large := lower > 0.5
+    ).any():  # integrate the smaller tail, so that both are relatively accurate
         upper[large] = stick.select(large).integrate("upper")
         lower[large] = 1 - upper[large]
     return np.where(stick.mirror, upper, lower), np.where(stick.mirror, lower, upper)
 
 
 def three_value_row(phi, values, z):
-    """E[P_i | X = z] for three distinct values: the density integral weighted by P_i, normalised."""
+    """E[P_i | X = z] for three distinct values.
+
+    The density integral weighted by P_i, normalised.
+    """
     stick = _Stick(phi, values, z)
     weights = stick.integrate("density", moments=True)
     weights = np.where(stick.mirror[:, None], weights[:, ::-1], weights)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-# --- general case: Gil-Pelaez along a ray -------------------------------------------------------------------
-#
-# With G_i ~ Gamma(φ_i), c_i = w_i - z and M(t) = E exp(t Σ c_i G_i) = Π (1 - c_i t)^-φ_i, for 0 < ψ < π,
-#     Pr(Σ c_i G_i > 0) = [ψ + Im ∫_0^∞ M(r e^{iψ}) dr/r] / π.
-# ψ = π/2 is Gil-Pelaez; tilting the ray damps the oscillation caused by a heavy φ_i with a tiny c_i.
+# --- general case: Gil-Pelaez along a ray ---------------------------------------------------------
+#  With G_i ~ Gamma(φ_i), c_i = w_i - z and M(t) = E exp(t Σ c_i G_i) = Π (1 - c_i t)^-φ_i, for 0 <
+# ψ < π, Pr(Σ c_i G_i > 0) = [ψ + Im ∫_0^∞ M(r e^{iψ}) dr/r] / π. ψ = π/2 is Gil-Pelaez; tilting the
+# ray damps the oscillation caused by a heavy φ_i with a tiny c_i.
 
 _DEAD = 62.0  # exp(-62) ~ 1e-27: where |M| is that small for good, the integral stops
 _SERIES = 90  # terms of the expansion at infinity, which converges like 1/4^k
@@ -245,7 +285,10 @@ def _log_terms(c, r, cos, sin):
 
 
 def _choose_ray(phi, c, tilts):
-    """The tilt off the imaginary axis with the least oscillation, and where |M| has died along that ray."""
+    """The tilt off the imaginary axis with the least oscillation.
+
+    And where |M| has died along that ray.
+    """
     start, stop = 1e-3 / np.sqrt(phi @ c**2), 10 / np.min(np.abs(c))
     r = np.geomspace(min(start, stop / 10), stop, 200)
     best = None
@@ -278,7 +321,10 @@ def _panels(phi, c, psi, end):
 
 
 def _tail_series(phi, c, direction, radius, mgf):
-    """∫_R^∞ M dr/r for R >= 4 / min|c|, from M(r) = C r^-N Π (1 - 1/(c_j t))^-φ_j = C r^-N Σ g_k r^-k."""
+    """∫_R^∞ M dr/r for R >= 4 / min|c|, from M(r) = C r^-N Π.
+
+    (1 - 1/(c_j t))^-φ_j = C r^-N Σ g_k r^-k.
+    """
     total = sum(phi)
     ratio = [1 / (cj * direction * radius) for cj in c]
     power, sums, g = list(phi), [], [1]
@@ -315,14 +361,20 @@ _OTHER_TILTS = (np.pi / 16, -np.pi / 16, np.pi / 6, -np.pi / 6)
 def _long_legendre(order):
     """The same nodes and weights as long doubles."""
     with mpmath.workdps(40):
-        return [np.array([np.longdouble(mpmath.nstr(x, 30)) for x in column]) for column in _legendre(order, 30)]
+        return [
+            np.array([np.longdouble(mpmath.nstr(x, 30)) for x in column])
+            for column in _legendre(order, 30)
+        ]
 
 
 _LONG_PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def ray_tails(phi, values, z, tilts=_TILTS, order=24):
-    """(F, S, absolute error bound) in extended precision, accurate to about 1e-18 (1 + max Σ φ_j |c_j t|)."""
+    """(F, S, absolute error bound) in extended precision, accurate to about 1e-18.
+
+    (1 + max Σ φ_j |c_j t|).
+    """
     phi, values = merge_ties(phi, values)
     c = values.astype(np.longdouble) - np.longdouble(z)
     phi, c = phi[c != 0], c[c != 0]
@@ -343,7 +395,9 @@ def ray_tails(phi, values, z, tilts=_TILTS, order=24):
     if log_m[-1] > -_DEAD:
         mgf = size[-1] * (np.cos(arg_m[-1]) + 1j * np.sin(arg_m[-1]))
         integral += _tail_series(phi, c, cos + 1j * sin, edges[-1], mgf).imag
-    bound = np.finfo(np.longdouble).eps * np.max(size * (1 + (np.abs(log_abs) + np.abs(angle)) @ phi))
+    bound = np.finfo(np.longdouble).eps * np.max(
+        size * (1 + (np.abs(log_abs) + np.abs(angle)) @ phi)
+    )
     return (pi - psi - integral) / pi, (psi + integral) / pi, float(bound)
 
 
@@ -365,7 +419,10 @@ def _mp_upper(phi, c, tilts, order, digits):
 
         integral = mpmath.mpf(0)
         for lo, hi in pairwise(edges):
-            centre, half = (mpmath.mpf(hi) + mpmath.mpf(lo)) / 2, (mpmath.mpf(hi) - mpmath.mpf(lo)) / 2
+            centre, half = (
+                (mpmath.mpf(hi) + mpmath.mpf(lo)) / 2,
+                (mpmath.mpf(hi) - mpmath.mpf(lo)) / 2,
+            )
             for x, weight in zip(*_legendre(order, digits), strict=True):
                 r = centre + half * x
                 integral += weight * half * mgf(r).imag / r
@@ -376,7 +433,10 @@ def _mp_upper(phi, c, tilts, order, digits):
 
 
 def mp_tails(phi, values, z, order=20, digits=32):
-    """(F, S, error) as mpf; the error is the difference between two rays, node counts and precisions."""
+    """(F, S, error) as mpf.
+
+    The error is the difference between two rays, node counts and precisions.
+    """
     phi, values = merge_ties(phi, values)
     with mpmath.workdps(digits + 10):
         c = [mpmath.mpf(w) - mpmath.mpf(float(z)) for w in values.tolist()]
@@ -387,7 +447,7 @@ def mp_tails(phi, values, z, order=20, digits=32):
         return 1 - second, +second, abs(first - second)
 
 
-# --- expectations from any of the oracles -------------------------------------------------------------------
+# --- expectations from any of the oracles ---------------------------------------------------------
 
 
 def _size_biased(phi):
@@ -397,13 +457,18 @@ def _size_biased(phi):
 
 
 def lower_moments(tails, phi, values, z):
-    """E[P_i; X <= z] = (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing), from an oracle ``tails``."""
+    """E[P_i; X <= z] =.
+
+    (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing), from an oracle ``tails``.
+    """
     biased = [float(tails(bumped, values, z)[0]) for bumped in _size_biased(phi)]
     return np.asarray(phi) / np.sum(phi) * np.array(biased)
 
 
 def lower_cvar(tails, phi, values, alpha, q):
-    """CVaR = max_z z - E[(z - X)_+] / α, attained at the quantile: the maximum over z within 2 ulp of q.
+    """CVaR = max_z z - E[(z - X)_+] / α, attained at the quantile.
+
+    The maximum over z within 2 ulp of q.
 
     The function of z is concave and flat at the top, so that the rounding of q is harmless.
     """
@@ -418,7 +483,7 @@ def lower_cvar(tails, phi, values, alpha, q):
     return best
 
 
-# --- random problems ----------------------------------------------------------------------------------------
+# --- random problems ------------------------------------------------------------------------------
 
 
 def random_levels(rng, size, smallest=1e-8):
@@ -446,7 +511,10 @@ def random_concentration(rng, n):
 
 
 def random_values(rng, n):
-    """Distinct values of any scale and offset, some of them nearly tied (relative 1e-14 .. 1e-9)."""
+    """Distinct values of any scale and offset, some of them nearly tied (relative 1e-14 .
+
+    1e-9).
+    """
     kind = rng.integers(6)
     while True:
         values = rng.normal(size=n) if rng.random() < 0.5 else rng.random(n) ** rng.integers(1, 4)
@@ -470,15 +538,22 @@ def with_structural_zeros(rng, phi, values):
     if rng.random() < 0.7:
         return phi, values
     where = rng.integers(0, len(phi) + 1, rng.integers(1, 4))
-    return np.insert(phi, where, 0), np.insert(values, where, 10 * rng.normal(size=len(where)) * np.abs(values).max())
+    return np.insert(phi, where, 0), np.insert(
+        values, where, 10 * rng.normal(size=len(where)) * np.abs(values).max()
+    )
 
 
 def random_tied_problem(rng, distinct):
-    """φ and w over up to 200 successors with just ``distinct`` distinct values, and structural zeros."""
+    """φ and w over up to 200 successors with just ``distinct`` distinct values.
+
+    And structural zeros.
+    """
     n = random_size(rng, distinct)
     group = np.concatenate((np.arange(distinct), rng.integers(0, distinct, n - distinct)))
     group = rng.permutation(group)
-    return with_structural_zeros(rng, random_concentration(rng, n), random_values(rng, distinct)[group])
+    return with_structural_zeros(
+        rng, random_concentration(rng, n), random_values(rng, distinct)[group]
+    )
 
 
 def random_problem(rng, largest=200):
@@ -491,7 +566,10 @@ def random_problem(rng, largest=200):
 
 
 def random_integer_problem(rng):
-    """Small integer φ (floats) and w with ties, near ties and structural zeros; at most 12 knots."""
+    """Small integer φ (floats) and w with ties, near ties and structural zeros.
+
+    At most 12 knots.
+    """
     n = int(rng.integers(2, 7))
     phi, values = rng.integers(1, 5, n), random_values(rng, n)
     while phi.sum() > 12:
@@ -501,7 +579,7 @@ def random_integer_problem(rng):
     return with_structural_zeros(rng, phi.astype(float), values)
 
 
-# --- problems by structure -----------------------------------------------------------------------------------
+# --- problems by structure ------------------------------------------------------------------------
 
 
 def compositions(total):
@@ -518,7 +596,10 @@ def compositions(total):
 
 
 def spreads(n):
-    """Increasing values of n successors in every manner that has ever mattered: even, geometric, clustered, nearly tied."""
+    """Increasing values of n successors in every manner that has ever mattered.
+
+    Even, geometric, clustered, nearly tied.
+    """
     k = np.arange(n, dtype=float)
     ends = np.where(k == n - 1, 1.0, 0.0)
     return {
@@ -546,7 +627,7 @@ def mean_and_deviation(phi, values):
     return mean, np.sqrt(p @ (values - mean) ** 2 / (phi.sum() + 1))
 
 
-# --- the exactness contract ---------------------------------------------------------------------------------
+# --- the exactness contract -----------------------------------------------------------------------
 
 TOLERANCE = 1e-9
 
@@ -561,9 +642,12 @@ def cdf_fault(lower, upper, exact_lower, exact_upper):
 
 
 def quantile_fault(tails, phi, values, q, alpha):
-    """Empty if q is a quantile to the contract, else what is wrong; ``tails`` is an oracle for any z.
+    """Empty if q is a quantile to the contract, else what is wrong.
 
-    Either F(q) equals α to a relative error of 1e-9 in min(α, 1 - α), or F crosses α within 2 ulp of max|w|.
+    ``tails`` is an oracle for any z.
+
+    Either F(q) equals α to a relative error of 1e-9 in min(α, 1 - α), or F crosses α within 2 ulp
+    of max|w|.
     """
     active = values[phi > 0]
     low, high = active.min(), active.max()
@@ -576,7 +660,11 @@ def quantile_fault(tails, phi, values, q, alpha):
             lower, upper = (0, 1) if z <= low else (1, 0)
         else:
             lower, upper = tails(phi, values, z)[:2]
-        return float(lower - alpha) / alpha if alpha <= 0.5 else float((1 - alpha) - upper) / (1 - alpha)
+        return (
+            float(lower - alpha) / alpha
+            if alpha <= 0.5
+            else float((1 - alpha) - upper) / (1 - alpha)
+        )
 
     here = excess(q)
     if abs(here) <= TOLERANCE:
@@ -588,7 +676,10 @@ def quantile_fault(tails, phi, values, q, alpha):
 
 
 def merged(tails):
-    """An oracle for distinct values, made to accept ties and structural zeros and to return scalars."""
+    """An oracle for distinct values.
+
+    Made to accept ties and structural zeros and to return scalars.
+    """
 
     def scalar_tails(phi, values, z):
         lower, upper = tails(*merge_ties(phi, values), z)

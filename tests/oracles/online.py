@@ -1,13 +1,15 @@
-"""Second, obvious implementations of the online learner: plain loops over dense arrays, nothing imported from the package.
+"""Second, obvious implementations of the online learner.
+
+Plain loops over dense arrays, nothing imported from the package.
 
 * the adaptive schedule (the paper's eq. alphak) and the restart rule of doubled visits;
 * Algorithm AQ-BRMDP (and BRMDP-α, Continuing PSRL) replayed along a recorded trajectory;
 * true and robust regret;
 * the posterior quantile value by M drawn kernels (eq. app-posterior-lb-estimator).
 
-The quantile of w·P, P ~ Dir(φ), comes from Gil-Pelaez's inversion on the imaginary axis by the trapezoidal rule in log y,
-which shares nothing with a contour through the saddlepoint. It is vectorised over rows, so that plain value iteration from
-zero is affordable.
+The quantile of w·P, P ~ Dir(φ), comes from Gil-Pelaez's inversion on the imaginary axis by the
+trapezoidal rule in log y, which shares nothing with a contour through the saddlepoint. It is
+vectorised over rows, so that plain value iteration from zero is affordable.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# --- the quantile of a Dirichlet row, for many rows at once -----------------------------------------------------------
+# --- the quantile of a Dirichlet row, for many rows at once ---------------------------------------
 
 FIRST = -11.0  # log y of the first node; below, Im M(iy) = y E[Σ c_j G_j] up to y³
 BLOCK = 64
@@ -28,18 +30,21 @@ DEAD = -38.0  # log|M| at which the integral ends
 def gil_pelaez(phi: np.ndarray, values: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pr(w·P ≤ z) and its derivative in z for rows of φ and w, (rows, S) each, and z, (rows,).
 
-    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j the event is Σ c_j G_j ≤ 0, and
+    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j the event is Σ c_j G_j ≤
+    0, and
 
         Pr = 1/2 − (1/π) ∫ Im M(iy) dy/y,   derivative = (1/π) ∫ Re[M(iy) Σ φ_j/(1 − i c_j y)] dy.
 
-    As functions of log y the integrands are analytic in a strip about the real axis, so that the trapezoidal rule converges
-    exponentially.
+    As functions of log y the integrands are analytic in a strip about the real axis, so that the
+    trapezoidal rule converges exponentially.
     """
     c = values - z[:, None]
     scale = np.sqrt((phi * c**2).sum(axis=1))
     c = c / scale[:, None]
     step = 0.1 if phi.max() < 40 else 0.05
-    earlier = step * math.exp(FIRST) / math.expm1(step)  # all nodes before the first, a geometric series
+    earlier = (
+        step * math.exp(FIRST) / math.expm1(step)
+    )  # all nodes before the first, a geometric series
     integral, density = (phi * c).sum(axis=1) * earlier, phi.sum(axis=1) * earlier
     weights = phi[:, None, :]
     begin = 0
@@ -64,9 +69,12 @@ def gil_pelaez(phi: np.ndarray, values: np.ndarray, z: np.ndarray) -> tuple[np.n
 def dirichlet_quantiles(
     phi: np.ndarray, values: np.ndarray, alpha: np.ndarray, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """inf{z : Pr(w·P ≤ z) ≥ α} for each row: Newton's method, kept inside a shrinking bracket by bisection.
+    """inf{z : Pr(w·P ≤ z) ≥ α} for each row.
 
-    A Newton step below 1e-8 of the spread is the last: it leaves an error of the order of its square.
+    Newton's method, kept inside a shrinking bracket by bisection.
+
+    A Newton step below 1e-8 of the spread is the last: it leaves an error of the order of its
+    square.
     """
     possible = phi > 0
     low = np.where(possible, values, np.inf).min(axis=1)
@@ -91,12 +99,14 @@ def dirichlet_quantiles(
         following = z[moving] + step
         newton = (low[moving] <= following) & (following <= high[moving])
         z[moving] = np.where(newton, following, 0.5 * (low[moving] + high[moving]))
-        done = (newton & (np.abs(step) < 1e-8 * spread[moving])) | (high - low <= 1e-15 * spread)[moving]
+        done = (newton & (np.abs(step) < 1e-8 * spread[moving])) | (high - low <= 1e-15 * spread)[
+            moving
+        ]
         moving = moving[~done]
     raise AssertionError("the quantile did not converge")
 
 
-# --- fixed points -----------------------------------------------------------------------------------------------------
+# --- fixed points ---------------------------------------------------------------------------------
 
 
 def quantile_value_iteration(
@@ -106,10 +116,12 @@ def quantile_value_iteration(
     levels: np.ndarray | float,
     accuracy: float = 1e-9,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V, Q), (B, S) and (B, S, A), of B quantile problems at once, by plain value iteration from zero.
+    """(V, Q), (B, S) and.
 
-    φ is (B, S, A, S), rewards (S, A, S) or (B, S, A, S), levels (B, S, A) or a number. The loop ends when the contraction
-    guarantees ``accuracy`` in the maximum norm.
+    (B, S, A), of B quantile problems at once, by plain value iteration from zero.
+
+    φ is (B, S, A, S), rewards (S, A, S) or (B, S, A, S), levels (B, S, A) or a number. The loop
+    ends when the contraction guarantees ``accuracy`` in the maximum norm.
     """
     batch, n_states, n_actions, _ = phi.shape
     rewards = np.broadcast_to(rewards, phi.shape)
@@ -132,17 +144,30 @@ def quantile_value_iteration(
 
 
 def quantile_policy_values(
-    phi: np.ndarray, rewards: np.ndarray, discount: float, policies: np.ndarray, level: float, accuracy: float = 1e-9
+    phi: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    policies: np.ndarray,
+    level: float,
+    accuracy: float = 1e-9,
 ) -> np.ndarray:
-    """V^π, (B, S), of one policy in each of B quantile problems: value iteration with one action per state."""
+    """V^π, (B, S), of one policy in each of B quantile problems.
+
+    Value iteration with one action per state.
+    """
     batch, n_states, _, _ = phi.shape
     b, s = np.arange(batch)[:, None], np.arange(n_states)
     followed = phi[b, s, policies][:, :, None], rewards[s, policies][:, :, None]
     return quantile_value_iteration(*followed, discount, level, accuracy)[0]
 
 
-def policy_iteration(kernel: np.ndarray, rewards: np.ndarray, discount: float) -> tuple[np.ndarray, np.ndarray]:
-    """(V*, Q*) of a known kernel (S, A, S): Howard's policy iteration with NumPy's linear solver."""
+def policy_iteration(
+    kernel: np.ndarray, rewards: np.ndarray, discount: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(V*, Q*) of a known kernel (S, A, S).
+
+    Howard's policy iteration with NumPy's linear solver.
+    """
     n_states, n_actions, _ = kernel.shape
     policy = [0] * n_states
     while True:
@@ -161,7 +186,9 @@ def policy_iteration(kernel: np.ndarray, rewards: np.ndarray, discount: float) -
         policy = improved
 
 
-def policy_values(kernel: np.ndarray, rewards: np.ndarray, discount: float, policy: Sequence[int]) -> np.ndarray:
+def policy_values(
+    kernel: np.ndarray, rewards: np.ndarray, discount: float, policy: Sequence[int]
+) -> np.ndarray:
     """V^π = (I − γP_π)^-1 r_π with r_π(s) = Σ_s' P(s'|s,π(s)) r(s,π(s),s')."""
     n_states = kernel.shape[0]
     followed = np.array([kernel[s, policy[s]] for s in range(n_states)])
@@ -169,13 +196,20 @@ def policy_values(kernel: np.ndarray, rewards: np.ndarray, discount: float, poli
     return np.linalg.solve(np.eye(n_states) - discount * followed, paid)
 
 
-# --- schedule and restarts --------------------------------------------------------------------------------------------
+# --- schedule and restarts ------------------------------------------------------------------------
 
 
 def adaptive_levels(
-    visits: np.ndarray, episode: int, delta: float, floor: float, admissible: np.ndarray | None = None
+    visits: np.ndarray,
+    episode: int,
+    delta: float,
+    floor: float,
+    admissible: np.ndarray | None = None,
 ) -> np.ndarray:
-    """α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲}, pair by pair; the average is over admissible pairs."""
+    """α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲}, pair by pair.
+
+    The average is over admissible pairs.
+    """
     n_states, n_actions = visits.shape
     adjusted, n_pairs = 0, 0
     for s in range(n_states):
@@ -203,14 +237,15 @@ def some_visits_doubled(before: np.ndarray, now: np.ndarray) -> bool:
     return False
 
 
-# --- Algorithm AQ-BRMDP -----------------------------------------------------------------------------------------------
+# --- Algorithm AQ-BRMDP ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
     """What an interaction of T steps looked like from outside.
 
-    s_1, …, s_{T+1}; a_1, …, a_T; and the indicators X_1, …, X_T, of which X_t = 0 begins a pseudo-episode at time t.
+    s_1, …, s_{T+1}; a_1, …, a_T; and the indicators X_1, …, X_T, of which X_t = 0 begins a
+    pseudo-episode at time t.
     """
 
     states: list[int]
@@ -229,8 +264,13 @@ class Episode:
     levels: np.ndarray
 
 
-def replay(walk: Walk, prior: np.ndarray, schedule: Callable[[np.ndarray, int], np.ndarray]) -> list[Episode]:
-    """The pseudo-episodes of the algorithm along a walk: everything is counted again from the history at every restart."""
+def replay(
+    walk: Walk, prior: np.ndarray, schedule: Callable[[np.ndarray, int], np.ndarray]
+) -> list[Episode]:
+    """The pseudo-episodes of the algorithm along a walk.
+
+    Everything is counted again from the history at every restart.
+    """
     episodes: list[Episode] = []
     for t in range(len(walk.actions)):
         if walk.continues[t]:
@@ -254,13 +294,21 @@ def episode_of_step(walk: Walk) -> list[int]:
     return numbers
 
 
-# --- the posterior quantile value -------------------------------------------------------------------------------------
+# --- the posterior quantile value -----------------------------------------------------------------
 
 
 def posterior_quantile_value(
-    kernels: np.ndarray, rewards: np.ndarray, discount: float, policy: Sequence[int], state: int, alpha: float
+    kernels: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    policy: Sequence[int],
+    state: int,
+    alpha: float,
 ) -> float:
-    """Y_(⌈αM⌉) of the policy's values at ``state`` in M kernels, given by their rows P(·|s,π(s)), (M, S, S)."""
+    """Y_(⌈αM⌉) of the policy's values at ``state`` in M kernels.
+
+    Given by their rows P(·|s,π(s)), (M, S, S).
+    """
     n_states = rewards.shape[0]
     found = []
     for kernel in kernels:

@@ -1,7 +1,7 @@
 """Planning oracles: plain loops over dense arrays, nothing imported from the package.
 
-A risk functional is any function ``risk(state, action, targets) -> float``; ``targets`` is the vector
-w(s') = r(s,a,s') + γ V(s') over all successors. Rewards are dense, (S, A, S).
+A risk functional is any function ``risk(state, action, targets) -> float``; ``targets`` is the
+vector w(s') = r(s,a,s') + γ V(s') over all successors. Rewards are dense, (S, A, S).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oracles.dirichlet_functional import lower_cvar
 Risk = Callable[[int, int, np.ndarray], float]
 
 
-# --- fixed points by plain value iteration -----------------------------------------------------------
+# --- fixed points by plain value iteration --------------------------------------------------------
 
 
 def backup(risk: Risk, rewards: np.ndarray, discount: float, values: np.ndarray) -> np.ndarray:
@@ -36,8 +36,8 @@ def fixed_point(
 ) -> np.ndarray:
     """Fixed point of a γ-contraction to ``tolerance`` in the maximum norm, from V = 0.
 
-    After m sweeps the distance is at most γ^m ‖V_1 − V_0‖ / (1 − γ). That number of sweeps is known after
-    the first one, so rounding in the operator can never keep the loop from ending.
+    After m sweeps the distance is at most γ^m ‖V_1 − V_0‖ / (1 − γ). That number of sweeps is known
+    after the first one, so rounding in the operator can never keep the loop from ending.
     """
     before = np.zeros(n_states)
     values = operator(before)
@@ -58,7 +58,10 @@ def value_iteration(
     tolerance: float = 1e-13,
     admissible: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Optimal values V = max_a risk(s, a, r + γV); ``admissible`` is an optional boolean (S, A) mask."""
+    """Optimal values V = max_a risk(s, a, r + γV).
+
+    ``admissible`` is an optional boolean (S, A) mask.
+    """
     n_states, n_actions, _ = rewards.shape
     if admissible is None:
         admissible = np.ones((n_states, n_actions), dtype=bool)
@@ -97,11 +100,14 @@ def mean_risk(kernel: np.ndarray) -> Risk:
     return lambda s, a, targets: float(kernel[s, a] @ targets)
 
 
-def nested_value(risk: Risk, rewards: np.ndarray, discount: float, policy: np.ndarray, state: int, depth: int) -> float:
+def nested_value(
+    risk: Risk, rewards: np.ndarray, discount: float, policy: np.ndarray, state: int, depth: int
+) -> float:
     """The paper's nested representation (eq. nested V), unrolled ``depth`` stages from ``state``.
 
-    Every stage has its own independent draw, so the risk of stage t sees only the values of the histories
-    below it: S^depth leaves, no memory. The distance to the value is at most γ^depth max|r| / (1 − γ).
+    Every stage has its own independent draw, so the risk of stage t sees only the values of the
+    histories below it: S^depth leaves, no memory. The distance to the value is at most γ^depth
+    max|r| / (1 − γ).
     """
     if depth == 0:
         return 0.0
@@ -116,7 +122,7 @@ def nested_value(risk: Risk, rewards: np.ndarray, discount: float, policy: np.nd
     return risk(state, a, targets)
 
 
-# --- the paper's worlds ------------------------------------------------------------------------------
+# --- the paper's worlds ---------------------------------------------------------------------------
 
 
 def riverswim_kernel(n: int) -> np.ndarray:
@@ -147,7 +153,10 @@ def riverswim_rewards(n: int) -> np.ndarray:
 
 
 def frozenlake_kernel(shortcut_risk: float | None = None) -> np.ndarray:
-    """FrozenLake of the paper; Left = 0, Right = 1, Up = 2, Down = 3; None leaves the shortcut out."""
+    """FrozenLake of the paper.
+
+    Left = 0, Right = 1, Up = 2, Down = 3; None leaves the shortcut out.
+    """
     left, right, up, down = range(4)
     goal, holes = 15, {5, 7, 11, 12}
     ordinary = [s for s in range(16) if s != goal and s not in holes]
@@ -192,11 +201,16 @@ def frozenlake_rewards() -> np.ndarray:
     return rewards
 
 
-# --- finitely many scenarios -------------------------------------------------------------------------
+# --- finitely many scenarios ----------------------------------------------------------------------
 
 
-def weighted_left_quantile(values: np.ndarray, weights: np.ndarray, alpha: float, tolerance: float = 1e-12) -> float:
-    """inf{z : Pr(X ≤ z) ≥ α}; a cumulative weight within ``tolerance`` below α counts as reaching it."""
+def weighted_left_quantile(
+    values: np.ndarray, weights: np.ndarray, alpha: float, tolerance: float = 1e-12
+) -> float:
+    """inf{z : Pr(X ≤ z) ≥ α}.
+
+    A cumulative weight within ``tolerance`` below α counts as reaching it.
+    """
     for z in sorted(float(v) for v in values):
         at_most_z = math.fsum(weight for v, weight in zip(values, weights, strict=True) if v <= z)
         if at_most_z >= alpha - tolerance:
@@ -214,7 +228,7 @@ def weighted_lower_cvar(values: np.ndarray, weights: np.ndarray, alpha: float) -
     return total / alpha
 
 
-# --- the paper's Monte Carlo estimators --------------------------------------------------------------
+# --- the paper's Monte Carlo estimators -----------------------------------------------------------
 
 
 def budget(alpha: float, coefficient: float, cap: int = 2048) -> int:
@@ -254,8 +268,8 @@ def posterior_quantile_value(
 ) -> np.ndarray:
     """Posterior α-quantile value of a policy, for every state, from M drawn kernels (M, S, A, S).
 
-    The paper's estimator (eq. app-posterior-lb-estimator): exact evaluation under every draw, then the
-    order statistic ⌈αM⌉ per state. The paper uses M = 147 and α = 0.1.
+    The paper's estimator (eq. app-posterior-lb-estimator): exact evaluation under every draw, then
+    the order statistic ⌈αM⌉ per state. The paper uses M = 147 and α = 0.1.
     """
     n_states = rewards.shape[0]
     values = np.empty((len(kernels), n_states))
@@ -266,10 +280,12 @@ def posterior_quantile_value(
     return np.array([order_statistic(values[:, s], alpha) for s in range(n_states)])
 
 
-# --- measures of Dirichlet rows, from a CDF that is not the package's ---------------------------------
+# --- measures of Dirichlet rows, from a CDF that is not the package's -----------------------------
 
 
-def bisected_quantile(tails: Callable[[float], tuple], low: float, high: float, alpha: float) -> float:
+def bisected_quantile(
+    tails: Callable[[float], tuple], low: float, high: float, alpha: float
+) -> float:
     """inf{z : F(z) ≥ α} on [low, high] by plain bisection, down to neighbouring numbers.
 
     ``tails(z)`` begins with (F, 1 − F), each accurate when it is small; the smaller one decides.
@@ -285,7 +301,9 @@ def bisected_quantile(tails: Callable[[float], tuple], low: float, high: float, 
             low = middle
 
 
-def dirichlet_quantile_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
+def dirichlet_quantile_risk(
+    tails: Callable, concentration: np.ndarray, levels: np.ndarray | float
+) -> Risk:
     """Quantile of w·P, P ~ Dir(φ(s,a)), from any ``tails(φ, w, z)`` that begins with (F, 1 − F)."""
     levels = np.broadcast_to(levels, concentration.shape[:2])
 
@@ -298,8 +316,13 @@ def dirichlet_quantile_risk(tails: Callable, concentration: np.ndarray, levels: 
     return risk
 
 
-def dirichlet_cvar_risk(tails: Callable, concentration: np.ndarray, levels: np.ndarray | float) -> Risk:
-    """Lower CVaR of w·P: max over z near the quantile of z − E[(z − w·P)⁺]/α, which is flat at its top."""
+def dirichlet_cvar_risk(
+    tails: Callable, concentration: np.ndarray, levels: np.ndarray | float
+) -> Risk:
+    """Lower CVaR of w·P.
+
+    Max over z near the quantile of z − E[(z − w·P)⁺]/α, which is flat at its top.
+    """
     levels = np.broadcast_to(levels, concentration.shape[:2])
     quantile = dirichlet_quantile_risk(tails, concentration, levels)
 
@@ -310,7 +333,9 @@ def dirichlet_cvar_risk(tails: Callable, concentration: np.ndarray, levels: np.n
     return risk
 
 
-def scenario_risk(kernels: np.ndarray, weights: np.ndarray, levels: np.ndarray | float, *, lower_tail: bool) -> Risk:
+def scenario_risk(
+    kernels: np.ndarray, weights: np.ndarray, levels: np.ndarray | float, *, lower_tail: bool
+) -> Risk:
     """Weighted left quantile, or lower CVaR, over kernels (K, S, A, S)."""
     levels = np.broadcast_to(levels, kernels.shape[1:3])
 
@@ -327,10 +352,12 @@ def sampled_quantile_risk(draws: Callable[[int, int], np.ndarray], levels: np.nd
     return lambda s, a, targets: monte_carlo_quantile(draws(s, a), targets, float(levels[s, a]))
 
 
-# --- where a policy spends its time -------------------------------------------------------------------
+# --- where a policy spends its time ---------------------------------------------------------------
 
 
-def discounted_time(kernel: np.ndarray, policy: np.ndarray, discount: float, start: np.ndarray) -> np.ndarray:
+def discounted_time(
+    kernel: np.ndarray, policy: np.ndarray, discount: float, start: np.ndarray
+) -> np.ndarray:
     """(1 − γ) Σ_t γ^t Pr(s_t = s) for a dense (S, A, S) kernel: the series, term by term."""
     here = np.array(start, dtype=float)
     rows = kernel[np.arange(here.size), policy]

@@ -1,7 +1,10 @@
-"""The paper's two examples by hand: successor tables, rational arithmetic, and all policies one by one.
+"""The paper's two examples by hand.
 
-Each kernel is deterministic, so a stationary policy walks along a path that ends in a loop, and its value is a finite sum plus a
-geometric series: exact in fractions. Also posterior downside exposure by enumerating every policy in every kernel.
+Successor tables, rational arithmetic, and all policies one by one.
+
+Each kernel is deterministic, so a stationary policy walks along a path that ends in a loop, and its
+value is a finite sum plus a geometric series: exact in fractions. Also posterior downside exposure
+by enumerating every policy in every kernel.
 """
 
 from __future__ import annotations
@@ -43,7 +46,10 @@ def probing_tables(c: Fraction) -> dict[str, Table]:
 
 
 def path_value(table: Table, policy: dict[str, str], gamma: Fraction, state: str) -> Fraction:
-    """Discounted rewards along the path of a policy: what comes before the loop, and the loop as a geometric series."""
+    """Discounted rewards along the path of a policy.
+
+    What comes before the loop, and the loop as a geometric series.
+    """
     seen: dict[str, int] = {}
     rewards: list[Fraction] = []
     while state not in seen:
@@ -71,11 +77,20 @@ def regret(table: Table, policy: dict[str, str], gamma: Fraction, state: str = "
     return best_value(table, gamma, state) - path_value(table, policy, gamma, state)
 
 
-def dense(tables: dict[str, Table], actions: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernels (2, S, A, S), rewards (S, A, S) and admissible actions (S, A), in the order of the tables."""
+def dense(
+    tables: dict[str, Table], actions: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Kernels (2, S, A, S), rewards.
+
+    (S, A, S) and admissible actions (S, A), in the order of the tables.
+    """
     states = list(tables["G"])
     shape = (len(states), len(actions))
-    kernels, rewards, admissible = np.zeros((2, *shape, len(states))), np.zeros(shape), np.zeros(shape, dtype=bool)
+    kernels, rewards, admissible = (
+        np.zeros((2, *shape, len(states))),
+        np.zeros(shape),
+        np.zeros(shape, dtype=bool),
+    )
     for k, table in enumerate(tables.values()):
         for s, state in enumerate(states):
             for action, (reward, successor) in table[state].items():
@@ -94,9 +109,15 @@ def enumerated_regret(
     state: int,
     admissible: np.ndarray | None = None,
 ) -> float:
-    """V* − V^π at ``state`` in one kernel (S, A, S) with rewards (S, A, S): one linear system for every policy there is."""
+    """V* − V^π at ``state`` in one kernel (S, A, S) with rewards (S, A, S).
+
+    One linear system for every policy there is.
+    """
     n_states, n_actions, _ = kernel.shape
-    allowed = [[a for a in range(n_actions) if admissible is None or admissible[s, a]] for s in range(n_states)]
+    allowed = [
+        [a for a in range(n_actions) if admissible is None or admissible[s, a]]
+        for s in range(n_states)
+    ]
 
     def value(actions: tuple[int, ...] | np.ndarray) -> float:
         rows = np.array([kernel[s, actions[s]] for s in range(n_states)])

@@ -1,4 +1,7 @@
-"""Second implementations of the lemmas behind the regret bounds: bisection, series, loops; nothing from the package."""
+"""Second implementations of the lemmas behind the regret bounds: bisection, series, loops.
+
+Nothing from the package.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def smallest_deviation(tail: float, total: float, discount: float) -> float:
 def nested_values(
     phi: np.ndarray, rewards: np.ndarray, discount: float, policy: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """V^π_{φ,α} and ρ^α(w·P) at it, (S,) each, by value iteration; φ and rewards are (S, A, S), levels (S, A)."""
+    """V^π_{φ,α} and ρ^α(w·P) at it, (S,) each, by value iteration.
+
+    Φ and rewards are (S, A, S), levels (S, A).
+    """
     s = np.arange(len(policy))
     rows, paid, alpha = phi[s, policy], rewards[s, policy], levels[s, policy]
     values, q_values = online.quantile_value_iteration(
@@ -38,7 +44,10 @@ def nested_values(
 def decomposition_series(
     difference: np.ndarray, discrepancy: np.ndarray, rows: np.ndarray, discount: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_i γ^{i−1} E[Δ(s_i)] and Σ_i i γ^{i−1} E[D(s_i)] for every first state, term after term until they are rounding."""
+    """Σ_i γ^{i−1} E[Δ(s_i)] and Σ_i i γ^{i−1} E[D(s_i)] for every first state.
+
+    Term after term until they are rounding.
+    """
     left, right = np.zeros(len(difference)), np.zeros(len(difference))
     law = np.eye(len(difference))  # of s_i, one row per first state
     i = 1
@@ -58,7 +67,10 @@ def simulated_pseudo_episode(
     state: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Both sums along one trajectory; after every step the pseudo-episode ends with probability 1 − γ."""
+    """Both sums along one trajectory.
+
+    After every step the pseudo-episode ends with probability 1 − γ.
+    """
     left = right = 0.0
     i = 1
     while True:
@@ -71,11 +83,23 @@ def simulated_pseudo_episode(
 
 
 def optimism(
-    phi: np.ndarray, rewards: np.ndarray, discount: float, kernel: np.ndarray, levels: np.ndarray, floor: float
+    phi: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    kernel: np.ndarray,
+    levels: np.ndarray,
+    floor: float,
 ) -> tuple[bool, bool, bool, float]:
-    """G_k, V* ≤ V_k, V*_{φ,α̲} ≤ V_k, and the smallest margin by which a comparison was decided; arrays are (S, A, S)."""
-    (values,), _ = online.quantile_value_iteration(phi[None], rewards, discount, levels[None], accuracy=1e-10)
-    (robust,), _ = online.quantile_value_iteration(phi[None], rewards, discount, floor, accuracy=1e-10)
+    """G_k, V* ≤ V_k, V*_{φ,α̲} ≤ V_k.
+
+    And the smallest margin by which a comparison was decided; arrays are (S, A, S).
+    """
+    (values,), _ = online.quantile_value_iteration(
+        phi[None], rewards, discount, levels[None], accuracy=1e-10
+    )
+    (robust,), _ = online.quantile_value_iteration(
+        phi[None], rewards, discount, floor, accuracy=1e-10
+    )
     best, _ = online.policy_iteration(kernel, rewards, discount)
     n_states, n_actions, _ = phi.shape
     event, margins = True, list(np.abs(values - best))
@@ -86,11 +110,19 @@ def optimism(
             true = float(kernel[s, a] @ w)
             margins.append(abs(quantile - true))
             event = event and true <= quantile
-    return event, bool((best <= values).all()), bool((robust <= values + 1e-9).all()), float(min(margins))
+    return (
+        event,
+        bool((best <= values).all()),
+        bool((robust <= values + 1e-9).all()),
+        float(min(margins)),
+    )
 
 
 def first_informative(scale: float, for_good: bool, most: int) -> int:
-    """The first k at which 1 − scale·ln(2k)/√k is positive (for good: at which it is so up to ``most``), by a plain scan."""
+    """The first k at which 1 − scale·ln(2k)/√k is positive (for good.
+
+    At which it is so up to ``most``), by a plain scan.
+    """
     positive = [1 - scale * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, most + 1)]
     if not for_good:
         return positive.index(True) + 1

@@ -1,4 +1,7 @@
-"""Theorem 1 once more: sums over paths and series instead of linear systems, one state at a time."""
+"""Theorem 1 once more.
+
+Sums over paths and series instead of linear systems, one state at a time.
+"""
 
 import itertools
 import math
@@ -8,7 +11,10 @@ from scipy import stats
 
 
 def long_run_shares(matrix, start, steps=200_000):
-    """Share of time in each state over ``steps`` steps, by adding up the distributions of s_t (any period)."""
+    """Share of time in each state over ``steps`` steps, by adding up the distributions of s_t.
+
+    (any period).
+    """
     distribution = np.zeros(len(matrix))
     distribution[start] = 1.0
     total = np.zeros(len(matrix))
@@ -29,10 +35,14 @@ def discounted_visits(matrix, discount, tolerance=1e-16):
 
 
 def target_deviation(row, rewards, discount, values):
-    """Standard deviation of r(s') + γV(s') under a row, from all pairs: Var X = ½ ΣΣ p p' (x − x')²."""
+    """Standard deviation of r(s') + γV(s') under a row, from all pairs.
+
+    Var X = ½ ΣΣ p p' (x − x')².
+    """
     targets = [rewards[s] + discount * values[s] for s in range(len(row))]
     variance = 0.5 * math.fsum(
-        p * q * (x - y) ** 2 for (p, x), (q, y) in itertools.product(list(zip(row, targets, strict=True)), repeat=2)
+        p * q * (x - y) ** 2
+        for (p, x), (q, y) in itertools.product(list(zip(row, targets, strict=True)), repeat=2)
     )
     return math.sqrt(variance)
 
@@ -45,10 +55,14 @@ def limit(kernel, rewards, discount, policy, alpha, shares):
     paid = [math.fsum(rows[s] * rewards[s, policy[s]]) for s in range(n)]
     values = [math.fsum(visits[s] * paid) for s in range(n)]
     z = stats.norm.ppf(alpha)
-    sd = [target_deviation(rows[s], rewards[s, policy[s]], discount, values) / math.sqrt(shares[s]) for s in range(n)]
+    sd = [
+        target_deviation(rows[s], rewards[s, policy[s]], discount, values) / math.sqrt(shares[s])
+        for s in range(n)
+    ]
     mean = [math.fsum(visits[s, j] * z * sd[j] for j in range(n)) for s in range(n)]
     covariance = [
-        [math.fsum(visits[s, j] * sd[j] ** 2 * visits[t, j] for j in range(n)) for t in range(n)] for s in range(n)
+        [math.fsum(visits[s, j] * sd[j] ** 2 * visits[t, j] for j in range(n)) for t in range(n)]
+        for s in range(n)
     ]
     return np.array(values), np.array(sd), z * np.array(sd), np.array(mean), np.array(covariance)
 
@@ -65,7 +79,10 @@ def expected_counts(matrix, start, steps):
 
 
 def path_probabilities(matrix, start, steps):
-    """Probability of every table of counts, by enumerating all paths; keys are tuples of the flattened counts."""
+    """Probability of every table of counts, by enumerating all paths.
+
+    Keys are tuples of the flattened counts.
+    """
     n = len(matrix)
     found = {}
     for path in itertools.product(range(n), repeat=steps):
@@ -79,7 +96,10 @@ def path_probabilities(matrix, start, steps):
 
 
 def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
-    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)]: what the proof compares V_{φ,α} with, for one table of counts (S, S)."""
+    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)].
+
+    What the proof compares V_{φ,α} with, for one table of counts (S, S).
+    """
     n = len(kernel)
     rows = np.array([kernel[s, policy[s]] for s in range(n)])
     paid = np.array([rows[s] @ rewards[s, policy[s]] for s in range(n)])
@@ -91,13 +111,18 @@ def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
         seen = counts[s].sum()
         moved[s] = (counts[s] / seen - rows[s]) @ targets
         moved[s] += (
-            stats.norm.ppf(alpha) * target_deviation(rows[s], rewards[s, policy[s]], discount, values) / math.sqrt(seen)
+            stats.norm.ppf(alpha)
+            * target_deviation(rows[s], rewards[s, policy[s]], discount, values)
+            / math.sqrt(seen)
         )
     return values, values + visits @ moved
 
 
 def two_state_risk(concentration, alpha):
-    """Quantile of w·P for two successors: w_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low)."""
+    """Quantile of w·P for two successors.
+
+    W_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low).
+    """
 
     def risk(s, a, targets):
         low, high = np.argsort(targets)

@@ -1,4 +1,7 @@
-"""The theorem on regret transcribed from the paper in multiple precision, and the inequalities of its proof by simulation."""
+"""The theorem on regret transcribed from the paper in multiple precision.
+
+And the inequalities of its proof by simulation.
+"""
 
 import math
 
@@ -63,16 +66,20 @@ def informative_horizons(S, A, gamma, delta, floor, most):
     T_bar = T + m
     M = 2 * (S + 1) * (T_bar + S * A) * np.sqrt(T_bar) / (S * A * delta * math.log(2))
     total = np.sqrt(16 * S * A * T_bar * math.log(1 / (1 - floor)))
-    total += np.sqrt(16 * S * A * (T_bar + S**2 * A) * (np.log(1 + S * A * M / (T_bar + S**2 * A)) + 2))
+    total += np.sqrt(
+        16 * S * A * (T_bar + S**2 * A) * (np.log(1 + S * A * M / (T_bar + S**2 * A)) + 2)
+    )
     total += np.sqrt(16 * S * A * T_bar * np.log(2 * S * A * T**3 * m))
     total *= gamma * m / (1 - gamma)
     total += gamma * S * A / (1 - gamma) * m**2 * np.ceil(np.log2(m))
-    total += math.pi**2 / (6 * (1 - gamma)) + 4 * gamma / (1 - gamma) * (log_u + np.log(log_u) + 4) ** 2
+    total += (
+        math.pi**2 / (6 * (1 - gamma)) + 4 * gamma / (1 - gamma) * (log_u + np.log(log_u) + 4) ** 2
+    )
     total += 2 * delta * S * A * np.sqrt(T) * np.log(2 * T) / (1 - gamma) ** 2
     return np.flatnonzero(total < T / (1 - gamma)) + 1
 
 
-# --- what the proof sums up -------------------------------------------------------------------------------------------
+# --- what the proof sums up -----------------------------------------------------------------------
 
 
 @precisely
@@ -88,10 +95,12 @@ def long_episode_sum(gamma, T):
 
 
 def proof_sums(visits, lengths, S, n_pairs, m, M):
-    """The sums of the proof along a sequence of pairs, cut into pseudo-episodes of the given lengths, with counts N + S.
+    """The sums of the proof along a sequence of pairs.
 
-    Returns (Σ 1/√N'_{t_k}, Σ √(ln₊(M/2N'_{t_k})/N'_{t_k})) over short episodes that double no count, and the number of short
-    episodes that double one.
+    Cut into pseudo-episodes of the given lengths, with counts N + S.
+
+    Returns (Σ 1/√N'_{t_k}, Σ √(ln₊(M/2N'_{t_k})/N'_{t_k})) over short episodes that double no
+    count, and the number of short episodes that double one.
     """
     counts = [S] * n_pairs
     plain = weighted = 0.0

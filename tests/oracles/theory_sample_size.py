@@ -25,7 +25,9 @@ def contributions(kernel, rewards, discount, policy, alpha, state, counts):
 
 
 def cost(coefficients, counts, further):
-    return math.fsum(c / math.sqrt(n + x) for c, n, x in zip(coefficients, counts, further, strict=True))
+    return math.fsum(
+        c / math.sqrt(n + x) for c, n, x in zip(coefficients, counts, further, strict=True)
+    )
 
 
 def fewest_steps(coefficients, counts, frequencies, epsilon):
@@ -37,7 +39,10 @@ def fewest_steps(coefficients, counts, frequencies, epsilon):
 
 
 def fewest_observations(coefficients, counts, epsilon, most):
-    """The least total of whole numbers x ≤ most with Σ c/√(n + x) ≤ ε, by trying all but the last coordinate."""
+    """The least total of whole numbers x ≤ most with Σ c/√(n + x) ≤ ε.
+
+    By trying all but the last coordinate.
+    """
     best = math.inf
     *others, last = range(len(coefficients))
     for tried in itertools.product(range(most + 1), repeat=len(others)):
@@ -50,7 +55,10 @@ def fewest_observations(coefficients, counts, epsilon, most):
 
 
 def collect(concentration, kernel, policy, further, rng):
-    """Concentrations (S, A, S) after ``further[s]`` more observations of each (s, π(s)), one multinomial each."""
+    """Concentrations.
+
+    (S, A, S) after ``further[s]`` more observations of each (s, π(s)), one multinomial each.
+    """
     grown = np.array(concentration, dtype=float)
     for s, n in enumerate(further):
         grown[s, policy[s]] += rng.multinomial(int(n), kernel[s, policy[s]])
@@ -58,7 +66,10 @@ def collect(concentration, kernel, policy, further, rng):
 
 
 def long_run_shares(chain, start):
-    """Shares of time by multiplying the chain with itself, averaged over two powers; what is left of transients is cut off."""
+    """Shares of time by multiplying the chain with itself, averaged over two powers.
+
+    What is left of transients is cut off.
+    """
     many = np.linalg.matrix_power(np.asarray(chain), 1 << 16)
     shares = 0.5 * (many[start] + (many @ chain)[start])
     return np.where(shares > 1e-12, shares, 0.0)
@@ -85,7 +96,10 @@ def shared_contributions(outcomes, law, rewards, discount, policy, alpha, state,
     visits = discounted_visits(chain, discount)[state]
     found = []
     for s in range(n):
-        targets = [rewards[s, policy[s], d] + discount * values[outcomes[s, policy[s], d]] for d in range(len(law))]
+        targets = [
+            rewards[s, policy[s], d] + discount * values[outcomes[s, policy[s], d]]
+            for d in range(len(law))
+        ]
         centre = math.fsum(p * w for p, w in zip(law, targets, strict=True))
         variance = math.fsum(p * (w - centre) ** 2 for p, w in zip(law, targets, strict=True))
         found.append(-stats.norm.ppf(alpha) * visits[s] * math.sqrt(variance / count))

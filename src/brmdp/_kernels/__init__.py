@@ -1,1 +1,4 @@
-"""Compiled loops: they trust their input, write into output arrays and import nothing else of ours."""
+"""Compiled loops.
+
+They trust their input, write into output arrays and import nothing else of ours.
+"""

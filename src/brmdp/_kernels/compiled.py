@@ -7,13 +7,14 @@ A compiled kernel is read from the first folder that has it and written to the f
 3. the user's cache: ``$XDG_CACHE_HOME/brmdp`` or ``~/.cache/brmdp``;
 4. a private folder among the temporary files.
 
-If none takes it, kernels are compiled anew in every process. numba's own cache does not do here: importing fails where no folder
-is writable, planning fails when the disk is full, a read-only folder is not read, and a kernel stays as it was when one that it
-calls, in another file, has changed. An entry of ours carries a digest of all kernel sources, of everything else that the machine
-code depends on, and of itself: what does not match is compiled again.
+If none takes it, kernels are compiled anew in every process. numba's own cache does not do here:
+importing fails where no folder is writable, planning fails when the disk is full, a read-only
+folder is not read, and a kernel stays as it was when one that it calls, in another file, has
+changed. An entry of ours carries a digest of all kernel sources, of everything else that the
+machine code depends on, and of itself: what does not match is compiled again.
 
-Entries are pickles, as numba's are. So folders 3 and 4, whose place others can guess, are used only if they belong to the
-user and nobody else can write to them.
+Entries are pickles, as numba's are. So folders 3 and 4, whose place others can guess, are used only
+if they belong to the user and nobody else can write to them.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ class KernelCache(NullCache):
         _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
-        """File name and key: versions that may be in use side by side have files of their own, others replace each other."""
+        """File name and key.
+
+        Versions that may be in use side by side have files of their own, others replace each other.
+        """
         machine = (str(arguments), codegen.magic_tuple(), CONFIG.OPT, CONFIG.BOUNDSCHECK)
         version = (self._name, sys.version, numba.__version__, source_digest())
         short = hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
@@ -124,8 +128,14 @@ class _Place:
         """The folder; an OSError if it is not there or not to be trusted."""
         if self.private and hasattr(os, "getuid"):
             found = self.folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-                raise PermissionError(f"{self.folder} is no folder that only this user can write to")
+            if (
+                not stat.S_ISDIR(found.st_mode)
+                or found.st_uid != os.getuid()
+                or found.st_mode & 0o022
+            ):
+                raise PermissionError(
+                    f"{self.folder} is no folder that only this user can write to"
+                )
         return self.folder
 
     def write(self, name: str, content: bytes) -> None:
@@ -141,18 +151,28 @@ def _places() -> Iterator[_Place]:
     if CONFIG.CACHE_DIR:
         yield _Place(Path(CONFIG.CACHE_DIR) / f"brmdp-{short}")
     yield _Place(SOURCES / "__pycache__")
-    homes = (os.environ.get("XDG_CACHE_HOME"), os.environ.get("LOCALAPPDATA"), os.path.expanduser("~/.cache"))
+    homes = (
+        os.environ.get("XDG_CACHE_HOME"),
+        os.environ.get("LOCALAPPDATA"),
+        os.path.expanduser("~/.cache"),
+    )
     home = next((home for home in homes if home and os.path.isabs(home)), None)
     if home is not None:
         yield _Place(Path(home, "brmdp", short), private=True)
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    temporary = os.environ.get("TMPDIR") or ("/tmp" if os.name == "posix" else tempfile.gettempdir())
+    temporary = os.environ.get("TMPDIR") or (
+        "/tmp" if os.name == "posix" else tempfile.gettempdir()
+    )
     yield _Place(Path(temporary) / f"brmdp-{user}-{short}", private=True, lasting=False)
 
 
 def kept() -> dict[Path, int]:
     """Folders with compiled kernels, and how many of any version they hold."""
-    found = {place.folder: len(list(place.folder.glob("*.kernel"))) for place in _places()} if source_digest() else {}
+    found = (
+        {place.folder: len(list(place.folder.glob("*.kernel"))) for place in _places()}
+        if source_digest()
+        else {}
+    )
     return {folder: entries for folder, entries in found.items() if entries}
 
 
@@ -175,12 +195,17 @@ class _Writer:
                 continue
             if reason is not None:
                 level = logging.INFO if place.lasting else logging.WARNING
-                LOG.log(level, "compiled kernels are kept in %s, since this failed: %s", place.folder, reason)
+                LOG.log(
+                    level,
+                    "compiled kernels are kept in %s, since this failed: %s",
+                    place.folder,
+                    reason,
+                )
             return
         if reason is not None:
             LOG.warning(
-                "compiled kernels cannot be kept (%s): every process spends up to a minute on compiling them; "
-                "set NUMBA_CACHE_DIR to a folder that can be written",
+                "compiled kernels cannot be kept (%s): every process spends up to a minute on "
+                "compiling them; set NUMBA_CACHE_DIR to a folder that can be written",
                 reason,
             )
 
@@ -201,7 +226,10 @@ def _write(path: Path, content: bytes) -> None:
 
 @cache
 def source_digest() -> str | None:
-    """Of all kernel sources, since kernels are compiled into one another; None where they cannot be read."""
+    """Of all kernel sources, since kernels are compiled into one another.
+
+    None where they cannot be read.
+    """
     digest = hashlib.sha256()
     try:
         files = sorted(SOURCES.glob("*.py"))
@@ -230,7 +258,10 @@ class _Reporter(event.Listener):
             return
         if not self._announced:
             self._announced = True
-            LOG.info("compiling numerical kernels for this machine: the first plans take up to a minute longer")
+            LOG.info(
+                "compiling numerical kernels for this machine: the first plans take up to a minute "
+                "longer"
+            )
         if self._depth == 0:
             self._began = time.monotonic()
         self._depth += 1

@@ -2,40 +2,43 @@
 
 For P ~ Dir(φ), values w, and independent G_i ~ Gamma(φ_i), with c_i = (w_i − z)/(max w − min w),
 
-    F(z) = Pr(w·P ≤ z) = Pr(Σ c_i G_i ≤ 0),      E[exp(t Σ c_i G_i)] = Π (1 − c_i t)^{−φ_i} = exp K(t).
+    F(z) = Pr(w·P ≤ z) = Pr(Σ c_i G_i ≤ 0),      E[exp(t Σ c_i G_i)] = Π (1 − c_i t)^{−φ_i} = exp
+    K(t).
 
-**One tail, one side.** Mirroring c → −c where z lies below the mean, we may assume K'(0) ≤ 0: the saddlepoint
-t̂ (K'(t̂) = 0) is not negative, and the tail above z is
+**One tail, one side.** Mirroring c → −c where z lies below the mean, we may assume K'(0) ≤ 0: the
+saddlepoint t̂ (K'(t̂) = 0) is not negative, and the tail above z is
 
     Pr(Σ c_i G_i > 0) = (1/π) ∫_0^∞ Re[ exp K(τ + iy) / (τ + iy) ] dy,      0 < τ < 1/max c.
 
-The line goes through t̂, pushed off the pole at 0 when t̂ is smaller than the saddle's width 1/√K''. With
-κ_i = c_i/(1 − c_i τ) the integrand is exp K(τ) · Π (1 − iκ_i y)^{−φ_i} / (τ + iy), whose modulus falls
-monotonically in y.
+The line goes through t̂, pushed off the pole at 0 when t̂ is smaller than the saddle's width
+1/√K''. With κ_i = c_i/(1 − c_i τ) the integrand is exp K(τ) · Π (1 − iκ_i y)^{−φ_i} / (τ + iy),
+whose modulus falls monotonically in y.
 
-**Quadrature.** y = s·sinh(x), trapezoidal rule in x, s the distance from τ to the nearest branch point. Near the
-saddle the rule is linear in y and fine for a Gaussian; farther out all scales of y are resolved by a constant
-number of nodes per e-fold. The pole at t = 0, x = i·arcsin(τ/s), would spoil the rule when it is close; its
-contribution to the rule with step h is known, +1/(e^{2πa/h} − 1) with nodes at kh and −1/(e^{2πa/h} + 1) with
-nodes at (k+½)h, a its distance from the x axis,
-and is taken out where it contributes. The two rules then differ by ε, and their mean, which is the
-rule of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
+**Quadrature.** y = s·sinh(x), trapezoidal rule in x, s the distance from τ to the nearest branch
+point. Near the saddle the rule is linear in y and fine for a Gaussian; farther out all scales of y
+are resolved by a constant number of nodes per e-fold. The pole at t = 0, x = i·arcsin(τ/s), would
+spoil the rule when it is close; its contribution to the rule with step h is known, +1/(e^{2πa/h} −
+1) with nodes at kh and −1/(e^{2πa/h} + 1) with nodes at (k+½)h, a its distance from the x axis, and
+is taken out where it contributes. The two rules then differ by ε, and their mean, which is the rule
+of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
 
-**Slow tails.** For small Σφ the integrand decays slowly. A Dirichlet vector is a mixture of those with r more draws among
-their counts (size biasing), so with b_i = 1/(1 − c_i t), and h_r the coefficient of s^r in Π (1 − b_i s)^{−φ_i}, the factor
-h_r(t)/h_r(0) in the integrand changes nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
+**Slow tails.** For small Σφ the integrand decays slowly. A Dirichlet vector is a mixture of those
+with r more draws among their counts (size biasing), so with b_i = 1/(1 − c_i t), and h_r the
+coefficient of s^r in Π (1 − b_i s)^{−φ_i}, the factor h_r(t)/h_r(0) in the integrand changes
+nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
 
-    tail           (1/Φ) ∫ exp(K) a / t
-    density        ∫ exp(K) a                                   (= (Φ − 1) ∫ exp(K))
-    row (quantile) ∂q/∂w_i = E[P_i | w·P = q] ∝ φ_i ∫ exp(K) b_i (a + b_i)
-    row (CVaR)     E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),  tail of φ+e_i = (1/(Φ+1)) ∫ exp(K) b_i (a + b_i) / t
+    tail           (1/Φ) ∫ exp(K) a / t density        ∫ exp(K) a
+    (= (Φ − 1) ∫ exp(K)) row (quantile) ∂q/∂w_i = E[P_i | w·P = q] ∝ φ_i ∫ exp(K) b_i (a + b_i) row
+    (CVaR)     E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),  tail of φ+e_i = (1/(Φ+1)) ∫ exp(K) b_i (a +
+    b_i) / t
 
-**Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is
-(1/2πi) ∫ (1 − δt)^{Φ−1} exp(K(t)) dt/t with K still taken at z. The nodes of z thus give the whole Taylor series in δ,
-and the quantile costs about one evaluation of the distribution function once the start is good.
+**Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is (1/2πi) ∫ (1 − δt)^{Φ−1}
+exp(K(t)) dt/t with K still taken at z. The nodes of z thus give the whole Taylor series in δ, and
+the quantile costs about one evaluation of the distribution function once the start is good.
 
-**The start** is the saddlepoint quantile. Parametrised by u (1 − c_i t = (1 − v_i u)/(1 − zu), v centred at the
-mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one scalar equation r*(u) = Φ⁻¹(α) is left.
+**The start** is the saddlepoint quantile. Parametrised by u (1 − c_i t = (1 − v_i u)/(1 − zu), v
+centred at the mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one scalar
+equation r*(u) = Φ⁻¹(α) is left.
 """
 
 from __future__ import annotations
@@ -49,45 +52,54 @@ from scipy.special import ndtri
 
 from brmdp._kernels.compiled import kernel
 
-# First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at most MAX_STEP.
+# First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at
+# most MAX_STEP.
 STEP_IN_WIDTHS = 0.8
 MAX_STEP = 0.3
-# Largest difference of the two rules accepted, relative to the result; their mean then errs by about its square.
+# Largest difference of the two rules accepted, relative to the result; their mean then errs by
+# about its square.
 COARSE_TOLERANCE = 2e-8
-# Reported is its power 1.5: the difference can be small by accident, and in 20,000 cases of every kind that covered it.
+# Reported is its power 1.5: the difference can be small by accident, and in 20,000 cases of every
+# kind that covered it.
 ROW_TOLERANCE = 1e-6
-# Rounding in a sum, in units of EPS times the sum of its terms' moduli: it shows where they cancel, beside very light successors.
+# Rounding in a sum, in units of EPS times the sum of its terms' moduli: it shows where they cancel,
+# beside very light successors.
 ROUNDING = 16.0
 # An integral ends at the node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
-# Values nearer to z than this fraction of the spread count as equal to it in the distribution function.
+# Values nearer to z than this fraction of the spread count as equal to it in the distribution
+# function.
 CLOSEST = 1e-150
-# Where the integrand, still above this fraction of the sum, turns by more than a right angle from one node to the
-# next, it is not resolved, whatever the two rules say.
+# Where the integrand, still above this fraction of the sum, turns by more than a right angle from
+# one node to the next, it is not resolved, whatever the two rules say.
 TURN_MATTERS = 1e-5
 MAX_HALVINGS = 8
-# exp(K) is 1 at τ in our units and should fall along the path; where it grows beyond this the path is wrong.
+# exp(K) is 1 at τ in our units and should fall along the path; where it grows beyond this the path
+# is wrong.
 MAX_GROWTH = 1e6
 FIRST_HALVINGS = 4
-# Largest integer concentration multiplied out instead of logged, and how many nodes are evaluated together.
+# Largest integer concentration multiplied out instead of logged, and how many nodes are evaluated
+# together.
 MAX_POWER = 1024
 LANES = 4
 # Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
 MAX_STORED = 128
-# Σφ above which the plain integrands decay fast enough to need no division per node; below it, as many draws are added to the
-# counts (size biasing) as bring it to BIASED_DECAY.
+# Σφ above which the plain integrands decay fast enough to need no division per node; below it, as
+# many draws are added to the counts (size biasing) as bring it to BIASED_DECAY.
 FAST_DECAY = 6.0
 BIASED_DECAY = 8.0
 MAX_BIAS = 8
 # Beside a smaller φ only one: more would put all their weight on its branch point.
 LEAST_BIASED = 1e-3
-# ... and a tail may be wrong by this much, whatever its error estimate says: the light successor's share of it can be lost.
+# ... and a tail may be wrong by this much, whatever its error estimate says: the light successor's
+# share of it can be lost.
 LOST_TAIL = 2e-16
 # An evaluation whose relative error may be larger than this cannot end the search for a quantile.
 MAX_ERROR = 1e-7
-# What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ| times the largest |t| of the
-# path: beyond lie the values at which the distribution function changes its form.
+# What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ|
+# times the largest |t| of the path: beyond lie the values at which the distribution function
+# changes its form.
 SERIES_TOLERANCE = 1e-11
 SERIES_REACH = 0.5
 # Tolerance of the saddlepoint's normal score where it only starts the exact search.
@@ -103,8 +115,8 @@ SUBNORMAL = 5e-324
 def workspace(n):
     """Scratch for rows of at most n successors.
 
-    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends, lanes of one block,
-    1/(1 − ct) at its nodes, and what ``biased_block`` needs.
+    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends,
+    lanes of one block, 1/(1 − ct) at its nodes, and what ``biased_block`` needs.
     """
     return (
         np.empty((6, n)),
@@ -157,9 +169,12 @@ def one_minus(c, t, epsilon):
 
 @kernel
 def saddle(phi, c, n):
-    """(t, 1 − t) with K'(t) = 0, given K'(0) ≤ 0 and max c = 1; to two digits of the saddle's width.
+    """(t, 1 − t) with K'(t) = 0, given K'(0) ≤ 0 and max c = 1.
 
-    Newton on (1 − t)(t + L) K'(t), L = 1/|min c|: both poles are gone, and for two values it is linear in t.
+    To two digits of the saddle's width.
+
+    Newton on (1 − t)(t + L) K'(t), L = 1/|min c|: both poles are gone, and for two values it is
+    linear in t.
     """
     least = 0.0
     top = 0.0
@@ -216,10 +231,12 @@ def saddle(phi, c, n):
 
 @kernel
 def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
-    """(t, 1 − t) at the minimum of exp(K) h_r on [0, 1), r = ``bias``, and the second derivative of its logarithm there.
+    """(t, 1 − t) at the minimum of exp(K) h_r on [0, 1), r = ``bias``.
 
-    With θ = t d/dt, θ(exp(K) h_r) = exp(K) ((r + 1) h_{r+1} − (Φ + r) h_r). Bracketed Newton from the saddle of exp(K), to two
-    digits of the width.
+    And the second derivative of its logarithm there.
+
+    With θ = t d/dt, θ(exp(K) h_r) = exp(K) ((r + 1) h_{r+1} − (Φ + r) h_r). Bracketed Newton from
+    the saddle of exp(K), to two digits of the width.
     """
     power = sums[0, :, 0]
     h = sums[1, :, 0]
@@ -244,7 +261,9 @@ def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
         ratio = (bias + 1) * h[bias + 1] / h[bias]
         slope = (ratio - (total + bias)) / t
         # θ² of the logarithm is t² times its second derivative plus t times its first
-        curvature = ratio * ((bias + 2) * h[bias + 2] / h[bias + 1] - 1.0 - ratio) / (t * t) - slope / t
+        curvature = (
+            ratio * ((bias + 2) * h[bias + 2] / h[bias + 1] - 1.0 - ratio) / (t * t) - slope / t
+        )
         step = -slope / curvature
         if abs(slope) <= 0.1 * math.sqrt(curvature):
             break
@@ -270,9 +289,10 @@ def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
 def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
     """Place the path and fill e = 1 − cτ and κ = c/e.
 
-    The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x): it crosses the real axis at τ and has one
-    bend, with ρ = s and the curvature of the path of steepest descent, b = s K₃/(3 K₂) (third and second derivative).
-    Returns (τ, s, first step, K(τ), pole), pole being the distance of t = 0 from the x axis.
+    The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x): it crosses the real axis
+    at τ and has one bend, with ρ = s and the curvature of the path of steepest descent, b = s K₃/(3
+    K₂) (third and second derivative). Returns (τ, s, first step, K(τ), pole), pole being the
+    distance of t = 0 from the x axis.
     """
     tau, epsilon = saddle(phi, c, n)
     curvature = 0.0
@@ -319,8 +339,9 @@ def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
 def bend_by_scale(phi, kappa, n, first, bends):
     """Let the path follow the decay of exp(K) at every scale; returns the number of bends.
 
-    At |t − τ| = ρ the coordinates with |κ|ρ < 1 act like exp(S(t − τ)), S the sum of their φκ: the path should lean
-    right where S < 0 and left where S > 0. S changes sign where its coordinates have very different scales.
+    At |t − τ| = ρ the coordinates with |κ|ρ < 1 act like exp(S(t − τ)), S the sum of their φκ: the
+    path should lean right where S < 0 and left where S > 0. S changes sign where its coordinates
+    have very different scales.
     """
     order = np.argsort(-np.abs(kappa[:n]))
     slope_sum = 0.0
@@ -368,8 +389,9 @@ def without_pole(rule, residue, pole, step, shifted):
 def split_powers(phi, c, n, order):
     """Order coordinates by how (1 − κ(t − τ))^φ is best taken; returns (head, turn, end, fraction).
 
-    Before ``head``: integer φ up to MAX_POWER, multiplied. Before ``end``: φ with one common fractional part, whose factors are
-    multiplied first and raised to ``fraction`` together, those with c > 0 before ``turn``. The others are logged one by one.
+    Before ``head``: integer φ up to MAX_POWER, multiplied. Before ``end``: φ with one common
+    fractional part, whose factors are multiplied first and raised to ``fraction`` together, those
+    with c > 0 before ``turn``. The others are logged one by one.
     """
     head = 0
     fraction = 0.0
@@ -437,9 +459,10 @@ def path_block(scale, bends, bend_count, first, step, lanes):
 def integrand_block(phi, kappa, n, order, split, lanes):
     """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
 
-    Integer powers are multiplied out by repeated squaring, without logarithms. Factors raised to the same fraction share one
-    logarithm: those with κ of one sign turn one way, each by less than π, so that the product's changes of sign count its
-    turns. The four lanes are written out so that they stay in registers.
+    Integer powers are multiplied out by repeated squaring, without logarithms. Factors raised to
+    the same fraction share one logarithm: those with κ of one sign turn one way, each by less than
+    π, so that the product's changes of sign count its turns. The four lanes are written out so that
+    they stay in registers.
     """
     head, turn, end, fraction = split
     u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
@@ -478,15 +501,28 @@ def integrand_block(phi, kappa, n, order, split, lanes):
                 phase[lane] += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
         elif position >= head:
             c0, c1, c2, c3 = abs(y0), abs(y1), abs(y2), abs(y3)
-            p0, p1, p2, p3 = a0 * c0 + b0 * x0, a1 * c1 + b1 * x1, a2 * c2 + b2 * x2, a3 * c3 + b3 * x3
-            a0, a1, a2, a3 = a0 * x0 - b0 * c0, a1 * x1 - b1 * c1, a2 * x2 - b2 * c2, a3 * x3 - b3 * c3
+            p0, p1, p2, p3 = (
+                a0 * c0 + b0 * x0,
+                a1 * c1 + b1 * x1,
+                a2 * c2 + b2 * x2,
+                a3 * c3 + b3 * x3,
+            )
+            a0, a1, a2, a3 = (
+                a0 * x0 - b0 * c0,
+                a1 * x1 - b1 * c1,
+                a2 * x2 - b2 * c2,
+                a3 * x3 - b3 * c3,
+            )
             n0 += b0 < 0.0 and p0 >= 0.0
             n1 += b1 < 0.0 and p1 >= 0.0
             n2 += b2 < 0.0 and p2 >= 0.0
             n3 += b3 < 0.0 and p3 >= 0.0
             b0, b1, b2, b3 = p0, p1, p2, p3
         if head <= position < end and (
-            position + 1 == turn or position + 1 == end or abs(a3) + abs(b3) > 1e60 or abs(a0) + abs(b0) < 1e-60
+            position + 1 == turn
+            or position + 1 == end
+            or abs(a3) + abs(b3) > 1e60
+            or abs(a0) + abs(b0) < 1e-60
         ):
             direction = fraction if position < turn else -fraction
             log_0, angle_0 = logarithm(a0, b0, n0)
@@ -521,7 +557,12 @@ def integrand_block(phi, kappa, n, order, split, lanes):
             x3, y3 = x3 * x3 - y3 * y3, 2.0 * x3 * y3
         if position & 1 == 1 and abs(r3) + abs(i3) > 1e60:
             logged = True
-            s0, s1, s2, s3 = abs(r0) + abs(i0), abs(r1) + abs(i1), abs(r2) + abs(i2), abs(r3) + abs(i3)
+            s0, s1, s2, s3 = (
+                abs(r0) + abs(i0),
+                abs(r1) + abs(i1),
+                abs(r2) + abs(i2),
+                abs(r3) + abs(i3),
+            )
             log_modulus[0] -= math.log(s0)
             log_modulus[1] -= math.log(s1)
             log_modulus[2] -= math.log(s2)
@@ -549,7 +590,8 @@ def integrand_block(phi, kappa, n, order, split, lanes):
 def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
     """h_r(t)/h_r(0), r = ``bias``, at the block's nodes into lanes[6:8].
 
-    h_r is the coefficient of s^r in Π (1 − b_j s)^{−φ_j}, from the power sums p_k = Σ φ_j b_j^k: k h_k = Σ p_j h_{k−j}.
+    h_r is the coefficient of s^r in Π (1 − b_j s)^{−φ_j}, from the power sums p_k = Σ φ_j b_j^k: k
+    h_k = Σ p_j h_{k−j}.
     """
     p_re, p_im, h_re, h_im = sums[0], sums[1], sums[2], sums[3]
     for k in range(bias + 1):
@@ -630,14 +672,16 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 
 @kernel
 def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
-    """The tail, the integral of exp(K) (times h_r/h_r(0), r = ``bias``) and an error estimate relative to the tail.
+    """The tail, the integral of exp(K).
 
-    The estimate is 1 plus the last difference of the two rules where they could not be brought to agree on tail and density,
-    and 2 where the path is wrong altogether.
+    (times h_r/h_r(0), r = ``bias``) and an error estimate relative to the tail.
 
-    Returns (tail, integral, relative error, rounding, step, count); nodes[0, :count] holds t, nodes[1, :count] holds
-    exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when they did not fit. ``rounding`` is what cancelling terms
-    may add to the relative error.
+    The estimate is 1 plus the last difference of the two rules where they could not be brought to
+    agree on tail and density, and 2 where the path is wrong altogether.
+
+    Returns (tail, integral, relative error, rounding, step, count); nodes[0, :count] holds t,
+    nodes[1, :count] holds exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when
+    they did not fit. ``rounding`` is what cancelling terms may add to the relative error.
     """
     work, order, nodes, bends, lanes, _, sums = scratch
     phi = work[0]
@@ -671,7 +715,9 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
                     biased_block(phi, e, kappa, m, total, bias, lanes, sums)
                 lane = 0
             t = complex(tau + lanes[0, lane], lanes[1, lane])
-            value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
+            value = complex(lanes[4, lane], lanes[5, lane]) * complex(
+                lanes[2, lane] * peak, lanes[3, lane] * peak
+            )
             growth = abs(lanes[4, lane]) + abs(lanes[5, lane])
             if bias > 0:
                 value *= complex(lanes[6, lane], lanes[7, lane])
@@ -683,7 +729,11 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
             new_integral += value.real
             if bias > 0:
                 # the density's integrand outlives the tail's; what checks the rule must die with it
-                new_moment += (ratio * complex(t.real, -t.imag)).real * tau / (t.real * t.real + t.imag * t.imag)
+                new_moment += (
+                    (ratio * complex(t.real, -t.imag)).real
+                    * tau
+                    / (t.real * t.real + t.imag * t.imag)
+                )
             if count < room:
                 nodes[0, count] = t
                 nodes[1, count] = ratio
@@ -694,7 +744,10 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
                 break
             if bias <= 1:
                 # with more, Φ is so small that nothing oscillates
-                if size > TURN_MATTERS * abs(new_tail) and ratio.real * last.real + ratio.imag * last.imag < 0.0:
+                if (
+                    size > TURN_MATTERS * abs(new_tail)
+                    and ratio.real * last.real + ratio.imag * last.imag < 0.0
+                ):
                     turned = True
                 last = ratio
             if not growth < MAX_GROWTH:
@@ -715,9 +768,13 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
         apart = abs(tail - new_tail) / (abs(tail) + 1e-300)
         difference = apart
         if bias == 0:
-            difference = max(apart, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300))
+            difference = max(
+                apart, abs(integral - new_integral) / (abs(integral) + abs(new_integral) + 1e-300)
+            )
         elif pole == 0.0:
-            difference = max(apart, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300))
+            difference = max(
+                apart, abs(moment - new_moment) / (abs(moment) + abs(new_moment) + 1e-300)
+            )
         tail = 0.5 * (tail + new_tail)
         integral = 0.5 * (integral + new_integral)
         moment = 0.5 * (moment + new_moment)
@@ -736,7 +793,10 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, error, rounding, mirrored, unit, Σφ + bias, step, count) for min w < z < max w; see ``tail_on_line``."""
+    """(tail, density, error, rounding, mirrored, unit, Σφ + bias, step.
+
+    Count) for min w < z < max w; see ``tail_on_line``.
+    """
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, unit, total, everything, least = compact(phi, values, n, z, work[0], work[1])
     bias = 0
@@ -744,7 +804,9 @@ def tail_at(phi, values, n, z, scratch):
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
     split = split_powers(work[0], work[1], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, rounding, step, count = tail_on_line(m, split, line, 1, bias, total, FIRST_HALVINGS, scratch)
+    tail, integral, error, rounding, step, count = tail_on_line(
+        m, split, line, 1, bias, total, FIRST_HALVINGS, scratch
+    )
     if error >= 1.0:
         # rare: scales so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
@@ -796,9 +858,12 @@ def cdf_row(phi, values, n, z, scratch):
 
 @kernel
 def beside_end(phi, values, n, end, distance, anchor, scratch):
-    """``cdf_row`` at this distance from the lowest or highest value, from what it is at ``anchor``, a little farther off.
+    """``cdf_row`` at this distance from the lowest or highest value.
 
-    There the tail is proportional to distance^ψ, ψ the sum of all other φ, up to a fraction anchor/(distance of the next value).
+    From what it is at ``anchor``, a little farther off.
+
+    There the tail is proportional to distance^ψ, ψ the sum of all other φ, up to a fraction
+    anchor/(distance of the next value).
     """
     away = abs(anchor - end)
     power = 0.0
@@ -838,7 +903,10 @@ def cdf_between(phi, values, n, z, scratch):
 
 @kernel
 def cdf_rows(phi, values, z, below, above, error):
-    """Distribution functions of many rows, and estimates of their errors; phi and values are (rows, n)."""
+    """Distribution functions of many rows, and estimates of their errors.
+
+    Phi and values are (rows, n).
+    """
     rows, n = phi.shape
     scratch = workspace(n)
     for row in range(rows):
@@ -847,10 +915,13 @@ def cdf_rows(phi, values, z, below, above, error):
 
 @kernel
 def modified_score(phi, v, n, total, u, epsilon, multiply, e):
-    """(r*, dr*/du, z, dz/du, d²z/du²) of the saddlepoint approximation at tilt u, for values with mean 0 and maximum 1.
+    """(r*, dr*/du, z, dz/du, d²z/du²) of the saddlepoint approximation at tilt u.
+
+    For values with mean 0 and maximum 1.
 
     With x = (v − z)/(1 − vu) and S_k = Σ φ x^k: û² = u²S₂, dz/du = S₂/Φ and r dr/du = uS₂/(1 − zu).
-    With ``multiply`` the factors with φ = 1 share a logarithm, which is accurate enough away from the mean.
+    With ``multiply`` the factors with φ = 1 share a logarithm, which is accurate enough away from
+    the mean.
     """
     log_sum = 0.0
     first = 0.0
@@ -889,7 +960,11 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
     rho3 = 2.0 * s3 / (s2 * math.sqrt(s2))
     if u_hat < 2e-3:
         rho4 = 6.0 * s4 / (s2 * s2)
-        score = u_hat * (1.0 - rho3 * u_hat / 6.0) + rho3 / 6.0 + u_hat * (rho3 * rho3 / 18.0 - rho4 / 24.0)
+        score = (
+            u_hat * (1.0 - rho3 * u_hat / 6.0)
+            + rho3 / 6.0
+            + u_hat * (rho3 * rho3 / 18.0 - rho4 / 24.0)
+        )
         return score, math.sqrt(s2), z, z_slope, s2_slope / total
     k = total * math.log1p(-z * u) - log_sum
     r = math.sqrt(max(-2.0 * k, 1e-300))
@@ -901,10 +976,12 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
 
 @kernel
 def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch):
-    """Quantile with normal score ``score`` by the saddlepoint approximation; low = min w < max w = high.
+    """Quantile with normal score ``score`` by the saddlepoint approximation.
 
-    ``start`` is (u, t): the tilt of a similar row to start from, 0 if none is known, replaced by that of this row and the
-    saddlepoint in units of 1/(high − low).
+    Low = min w < max w = high.
+
+    ``start`` is (u, t): the tilt of a similar row to start from, 0 if none is known, replaced by
+    that of this row and the saddlepoint in units of 1/(high − low).
     """
     v = scratch[0][1]
     e = scratch[0][2]
@@ -1008,9 +1085,10 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
 def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
 
-    r* = r + log(û/r)/r with r² = −2K, û² = t²K₂, all at the saddle of z; the gradient is −∂r*/∂w over its sum. Near the mean
-    the formula cancels, and for small φ it can be negative: then the tilted row φ_i/(1 − c_i t), its leading term, is used.
-    ``start`` is what evaluating the row has left.
+    r* = r + log(û/r)/r with r² = −2K, û² = t²K₂, all at the saddle of z; the gradient is −∂r*/∂w
+    over its sum. Near the mean the formula cancels, and for small φ it can be negative: then the
+    tilted row φ_i/(1 − c_i t), its leading term, is used. ``start`` is what evaluating the row has
+    left.
     """
     work = scratch[0]
     m, mirrored, unit, _, _, _ = compact(phi, values, n, z, work[0], work[1])
@@ -1081,9 +1159,12 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
 
 @kernel
 def tilted_row(phi, values, n, z, scratch, out):
-    """The row φ_i/(1 − c_i t), normalised, at the saddle of z (min w < z < max w): positive, with mean z.
+    """The row φ_i/(1 − c_i t), normalised, at the saddle of z (min w < z < max w).
 
-    Where concentrations differ by so much that the saddle cannot be resolved, the mean row, if that comes closer to z.
+    Positive, with mean z.
+
+    Where concentrations differ by so much that the saddle cannot be resolved, the mean row, if that
+    comes closer to z.
     """
     work = scratch[0]
     m, mirrored, unit, _, total, _ = compact(phi, values, n, z, work[0], work[1])
@@ -1108,14 +1189,18 @@ def tilted_row(phi, values, n, z, scratch, out):
 
 @kernel
 def series_root(nodes, count, step, tail, total, wanted, scale):
-    """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1, k) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
+    """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1.
 
-    The series knows one analytic piece of the tail, which ends at the nearest value. What a step over a value, or the end
-    of the path at t = T, can contribute is of the size of the integrand at |t| = 1/|δ|; with |δ| T ≤ SERIES_REACH that has
-    died long before. What is left of the binomial series after k = 6 is then at most |binom(Φ − 1, 7)| |δt|^7 times
+    K) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
+
+    The series knows one analytic piece of the tail, which ends at the nearest value. What a step
+    over a value, or the end of the path at t = T, can contribute is of the size of the integrand at
+    |t| = 1/|δ|; with |δ| T ≤ SERIES_REACH that has died long before. What is left of the binomial
+    series after k = 6 is then at most |binom(Φ − 1, 7)| |δt|^7 times
     |1 − sδt|^{Φ − 8}, 0 ≤ s ≤ 1.
 
-    Returns (δ, d tail/dδ there, bound on what the series leaves out relative to ``scale``), infinite beyond its reach.
+    Returns (δ, d tail/dδ there, bound on what the series leaves out relative to ``scale``),
+    infinite beyond its reach.
     """
     s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     farthest = 0.0
@@ -1152,9 +1237,14 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
     s7 *= abs(weight)
     delta = 0.0
     for _ in range(10):
-        miss = tail - wanted + delta * (s1 + delta * (s2 + delta * (s3 + delta * (s4 + delta * (s5 + delta * s6)))))
+        miss = (
+            tail
+            - wanted
+            + delta * (s1 + delta * (s2 + delta * (s3 + delta * (s4 + delta * (s5 + delta * s6)))))
+        )
         slope = s1 + delta * (
-            2.0 * s2 + delta * (3.0 * s3 + delta * (4.0 * s4 + delta * (5.0 * s5 + delta * 6.0 * s6)))
+            2.0 * s2
+            + delta * (3.0 * s3 + delta * (4.0 * s4 + delta * (5.0 * s5 + delta * 6.0 * s6)))
         )
         move = -miss / slope
         delta += move
@@ -1172,9 +1262,10 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
 def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
     """Where to look next in the bracket when Newton's step from z cannot be had.
 
-    For small Φ the distribution function jumps at the values and varies with the logarithm of the distance from them. So look
-    at the values inside the bracket first: the one below which a ``share`` of all φ lies, later the one in the middle. Then,
-    between neighbouring values, search in x = log((z − left)/(right − z)), by Newton's step there if it is not ``creeping``.
+    For small Φ the distribution function jumps at the values and varies with the logarithm of the
+    distance from them. So look at the values inside the bracket first: the one below which a
+    ``share`` of all φ lies, later the one in the middle. Then, between neighbouring values, search
+    in x = log((z − left)/(right − z)), by Newton's step there if it is not ``creeping``.
     """
     inside = 0
     below = 0.0
@@ -1239,7 +1330,10 @@ def beta_series(a, b, x):
 
 @kernel
 def beta_quantile(a, b, level, x):
-    """(x with Pr(B ≤ x) = level, its error) for B ~ Beta(a, b), a and b from 1 to FAST_DECAY, level ≤ 1/2; Newton in log x."""
+    """(x with Pr(B ≤ x) = level, its error) for B ~ Beta(a, b), a and b from 1 to FAST_DECAY.
+
+    Level ≤ 1/2; Newton in log x.
+    """
     log_norm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     error = 1.0
     for _ in range(50):
@@ -1263,7 +1357,10 @@ def beta_quantile(a, b, level, x):
 
 @kernel
 def beta_row(phi, values, n, low, high, alpha, z):
-    """The quantile of a row with two values and Φ < FAST_DECAY, searched from z; (z, error), the error negative if it is none."""
+    """The quantile of a row with two values and Φ < FAST_DECAY, searched from z.
+
+    (z, error), the error negative if it is none.
+    """
     above = 0.0
     total = 0.0
     for i in range(n):
@@ -1345,7 +1442,9 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     doubtful = False
     previous = np.inf
     for _ in range(200):
-        tail, density, error, rounding, mirrored, unit, total, step, count = tail_at(phi, values, n, z, scratch)
+        tail, density, error, rounding, mirrored, unit, total, step, count = tail_at(
+            phi, values, n, z, scratch
+        )
         same = mirrored == lower
         probability = tail if same else 1.0 - tail
         if not same:
@@ -1358,7 +1457,8 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         else:
             bottom = z
         resolved = error <= MAX_ERROR
-        # an evaluation that cannot tell on which side of the target it is makes the bracket worthless
+        # an evaluation that cannot tell on which side of the target it is makes the bracket
+        # worthless
         doubtful = doubtful or not (resolved or error < 0.1 * abs(miss))
         z_error = top - bottom
         if density > 0.0:
@@ -1369,12 +1469,16 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         move = -miss * probability / density if lower else miss * probability / density
         if count > 0 and resolved and abs(miss) < 0.2:
             wanted = target if same else 1.0 - target
-            inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
+            inside, gradient, cut = series_root(
+                scratch[2], count, step, tail, total, wanted, target
+            )
             if gradient < 0.0:
                 move = -inside * unit if mirrored else inside * unit
                 if cut <= SERIES_TOLERANCE and bottom <= z + move <= top:
                     z += move
-                    z_error = (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
+                    z_error = (
+                        error + rounding + cut
+                    ) * target * unit / -gradient + 4.0 * resolution
                     if not light or target > 1e6 * LOST_TAIL:
                         return z, z_error
                     doubtful = False
@@ -1438,7 +1542,9 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
                 integrand_block(phi, kappa, m, order, split, lanes)
                 inverse_block(phi, e, kappa, m, lanes, inverses)
                 lane = 0
-            value = complex(lanes[4, lane], lanes[5, lane]) * complex(lanes[2, lane] * peak, lanes[3, lane] * peak)
+            value = complex(lanes[4, lane], lanes[5, lane]) * complex(
+                lanes[2, lane] * peak, lanes[3, lane] * peak
+            )
             growth = abs(lanes[4, lane]) + abs(lanes[5, lane])
             if k == 0 and stage == 0:
                 value *= 0.5
@@ -1460,7 +1566,10 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
             lane += 1
             if modulus <= TAIL_CUT * abs(summed):
                 break
-            if modulus > TURN_MATTERS * abs(summed) and value.real * last.real + value.imag * last.imag < 0.0:
+            if (
+                modulus > TURN_MATTERS * abs(summed)
+                and value.real * last.real + value.imag * last.imag < 0.0
+            ):
                 turned = True
             last = value
             if not growth < MAX_GROWTH:
@@ -1492,7 +1601,10 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
 
 @kernel
 def row_at(phi, values, n, z, of_tail, scratch, out):
-    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i; w·P ≤ z]; returns its sum, 1 or F(z), and its error."""
+    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i.
+
+    W·P ≤ z]; returns its sum, 1 or F(z), and its error.
+    """
     low, high = value_range(phi, values, n)
     total = 0.0
     for i in range(n):
@@ -1559,9 +1671,10 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
 def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     """(lower-tail CVaR, bound on its numerical error); its row into ``out``.
 
-    CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error enters squared. Where the
-    distribution function jumps within a rounding error of q, F(q) < α, the missing mass α − F(q) sits at q. The error bound is
-    never below what covered the rounding of every row tried.
+    CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error
+    enters squared. Where the distribution function jumps within a rounding error of q, F(q) < α,
+    the missing mass α − F(q) sits at q. The error bound is never below what covered the rounding of
+    every row tried.
     """
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
@@ -1593,7 +1706,10 @@ def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     if has_light(phi, n):
         error += LOST_TAIL
     error /= level
-    error = max(error * spread + z_error * (abs(missing) + error), (1e-11 + n * EPS) * spread) + 4.0 * EPS * size
+    error = (
+        max(error * spread + z_error * (abs(missing) + error), (1e-11 + n * EPS) * spread)
+        + 4.0 * EPS * size
+    )
     return min(max(value, low), z), error if error < spread else spread
 
 
@@ -1616,7 +1732,7 @@ def mean_into(phi, n, out):
         out[i] = phi[i] / total
 
 
-# --- many rows -----------------------------------------------------------------------------------------------------
+# --- many rows ------------------------------------------------------------------------------------
 
 EXACT = 0
 SADDLEPOINT = 1
@@ -1626,7 +1742,8 @@ CVAR = 2
 class Rows(NamedTuple):
     """Dirichlet rows of pairs, and the level at which each is measured.
 
-    Pair p has the successors indptr[p] to indptr[p + 1] and the concentrations phi[offsets[p]:] of as many.
+    Pair p has the successors indptr[p] to indptr[p + 1] and the concentrations phi[offsets[p]:] of
+    as many.
     """
 
     indptr: NDArray[np.int64]
@@ -1636,7 +1753,10 @@ class Rows(NamedTuple):
     scores: NDArray[np.float64]
     """Normal scores of the levels."""
     starts: NDArray[np.float64]
-    """(pairs, 2): tilt and saddlepoint of each pair when last evaluated, only a place to start from; 0 if unknown."""
+    """(pairs, 2): tilt and saddlepoint of each pair when last evaluated.
+
+    Only a place to start from; 0 if unknown.
+    """
     widest: int
     """Most successors of a pair."""
 
@@ -1682,22 +1802,31 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
             out[pair] = low
             error = high - low + EPS * size
         elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
+            out[pair] = saddlepoint_row(
+                f, w, n, low, high, score, sharpness, rows.starts[pair], scratch
+            )
             error = 0.0
         elif measure == CVAR:
-            out[pair], error = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
+            out[pair], error = cvar_row(
+                f, w, n, level, score, rows.starts[pair], scratch, row, extra
+            )
         else:
-            out[pair], error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
+            out[pair], error = quantile_row(
+                f, w, n, low, high, level, score, rows.starts[pair], scratch
+            )
         worst = max(worst, error)
     return worst
 
 
 @kernel
 def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
-    """Risk-adjusted rows of the given pairs, one after another in ``out`` (CSR pointer ``out_indptr``).
+    """Risk-adjusted rows of the given pairs, one after another in ``out``.
 
-    Without ``precise`` the saddlepoint gradient, right to about three digits, replaces that of the exact quantile where all
-    concentrations are at least 1: enough for Newton's method, and several times cheaper.
+    (CSR pointer ``out_indptr``).
+
+    Without ``precise`` the saddlepoint gradient, right to about three digits, replaces that of the
+    exact quantile where all concentrations are at least 1: enough for Newton's method, and several
+    times cheaper.
     """
     scratch = workspace(rows.widest)
     extra = np.empty(rows.widest)
@@ -1709,12 +1838,26 @@ def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, 
         f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
         target = out[out_indptr[position] : out_indptr[position] + n]
         low, high = value_range(f, w, n)
-        if (measure == CVAR and rows.levels[pair] == 1.0) or high - low <= EPS * max(abs(low), abs(high)):
+        if (measure == CVAR and rows.levels[pair] == 1.0) or high - low <= EPS * max(
+            abs(low), abs(high)
+        ):
             mean_into(f, n, target)
         elif measure == SADDLEPOINT or (measure == EXACT and not precise and f.min() >= 1.0):
-            saddlepoint_gradient(f, w, n, low, high, quantiles[pair], rows.starts[pair], scratch, target)
+            saddlepoint_gradient(
+                f, w, n, low, high, quantiles[pair], rows.starts[pair], scratch, target
+            )
         elif measure == CVAR:
-            cvar_row(f, w, n, rows.levels[pair], rows.scores[pair], rows.starts[pair], scratch, target, extra)
+            cvar_row(
+                f,
+                w,
+                n,
+                rows.levels[pair],
+                rows.scores[pair],
+                rows.starts[pair],
+                scratch,
+                target,
+                extra,
+            )
         else:
             row_at(f, w, n, quantiles[pair], False, scratch, target)
 

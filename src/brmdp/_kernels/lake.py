@@ -1,8 +1,11 @@
-"""Sweeps over the grid of the continuous lake: integrals along rows and columns, and backups at the nodes.
+"""Sweeps over the grid of the continuous lake.
 
-Arrays over nodes are indexed [row, column], that is [y, x]; directions are Left, Right, Up, Down. A node has a kind (0 ordinary,
-1 hole, 2 goal), and ``movement[kind, action]`` holds the probabilities of an activated movement in each direction,
-``staying[kind]`` that of none. See ``brmdp.continuous.grid`` for the geometry.
+Integrals along rows and columns, and backups at the nodes.
+
+Arrays over nodes are indexed [row, column], that is [y, x]; directions are Left, Right, Up, Down. A
+node has a kind (0 ordinary, 1 hole, 2 goal), and ``movement[kind, action]`` holds the probabilities
+of an activated movement in each direction, ``staying[kind]`` that of none. See
+``brmdp.continuous.grid`` for the geometry.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from brmdp._kernels.compiled import kernel
 
 @kernel
 def accumulate(values, kinds, discount, lengths, share_x, share_y, along_x, along_y):
-    """Integrals of h = 1[goal] + γV along rows and columns, from the border of the square to every node.
+    """Integrals of h = 1[goal] + γV along rows and columns.
 
-    Of the stretch between a node and the next, ``lengths`` long, the part ``share`` has the worth of the former.
+    From the border of the square to every node.
+
+    Of the stretch between a node and the next, ``lengths`` long, the part ``share`` has the worth
+    of the former.
     """
     n = values.shape[0]
     worth, above = np.empty(n), np.empty(n)
@@ -41,8 +47,8 @@ def accumulate(values, kinds, discount, lengths, share_x, share_y, along_x, alon
 def contributions(j, begins, begin_parts, ends, end_parts, scale, along_x, along_y, out):
     """What the landing places of each direction contribute, for the nodes of row j: (4, n).
 
-    ``scale`` times the integral between two points; each lies at the fraction ``parts`` of the stretch that follows a node.
-    Index 0 is for Left and Up, 1 for Right and Down.
+    ``scale`` times the integral between two points; each lies at the fraction ``parts`` of the
+    stretch that follows a node. Index 0 is for Left and Up, 1 for Right and Down.
     """
     n = along_x.shape[0]
     for side in range(2):
@@ -92,7 +98,9 @@ def follow(weights, kinds, restart, discount, geometry, along_x, along_y, values
 
 
 @kernel
-def improve(movement, staying, blocked, kinds, restart, discount, geometry, along_x, along_y, values):
+def improve(
+    movement, staying, blocked, kinds, restart, discount, geometry, along_x, along_y, values
+):
     """Values of the best actions, in place; returns the largest change."""
     n = values.shape[0]
     begins, begin_parts, ends, end_parts, scale = geometry
@@ -109,9 +117,14 @@ def improve(movement, staying, blocked, kinds, restart, discount, geometry, alon
             for action in range(4):
                 moves = movement[kind, action]
                 value = (
-                    moves[0] * parts[0, i] + moves[1] * parts[1, i] + moves[2] * parts[2, i] + moves[3] * parts[3, i]
+                    moves[0] * parts[0, i]
+                    + moves[1] * parts[1, i]
+                    + moves[2] * parts[2, i]
+                    + moves[3] * parts[3, i]
                 )
-                best = max(best, value * times(kind, action, j, i, movement, staying, blocked, discount))
+                best = max(
+                    best, value * times(kind, action, j, i, movement, staying, blocked, discount)
+                )
             change = max(change, abs(best - values[j, i]))
             restarted += restart[j, i] * best
             values[j, i] = best
@@ -156,7 +169,9 @@ def lead(preferences, out):
 
 @kernel
 def share(preferences, actions, out):
-    """Where the action changes between neighbours of a row: the part of the stretch that belongs to the former.
+    """Where the action changes between neighbours of a row.
+
+    The part of the stretch that belongs to the former.
 
     The lead of the one action over the other is taken to change linearly.
     """

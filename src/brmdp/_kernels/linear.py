@@ -1,4 +1,7 @@
-"""Loops over compressed rows: sums, greedy actions, policy matrices, order statistics of scenarios."""
+"""Loops over compressed rows.
+
+Sums, greedy actions, policy matrices, order statistics of scenarios.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ def weighted_sums(pairs, indptr, probabilities, targets, out):
 
 @kernel
 def greedy(q, values, policy, pairs, best):
-    """Lowest-index maximiser of each row of q, its pair and value; returns max |best − values| and max |best|."""
+    """Lowest-index maximiser of each row of q, its pair and value.
+
+    Returns max |best − values| and max |best|.
+    """
     worst = 0.0
     size = 0.0
     for s in range(q.shape[0]):
@@ -100,10 +106,15 @@ def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best
 
 
 @kernel
-def policy_iteration(pairs, indptr, next_states, probabilities, rewards, discount, n_actions, values, most, floor):
-    """Policy iteration for one kernel from ``values``, until the policy repeats, the residual is rounding, or ``most`` rounds.
+def policy_iteration(
+    pairs, indptr, next_states, probabilities, rewards, discount, n_actions, values, most, floor
+):
+    """Policy iteration for one kernel from ``values``, until the policy repeats.
 
-    ``pairs`` are the actions to choose from, state after state. Returns values of the last policy and the rounds made.
+    The residual is rounding, or ``most`` rounds.
+
+    ``pairs`` are the actions to choose from, state after state. Returns values of the last policy
+    and the rounds made.
     """
     n = values.shape[0]
     chosen = np.full(n, -1)
@@ -145,7 +156,10 @@ def policy_iteration(pairs, indptr, next_states, probabilities, rewards, discoun
 
 @kernel
 def constant_parts(pairs, indptr, next_states, rows, discount, values, q, out):
-    """out[pair] = q[pair] − γ Σ rows · V: what the linearised backup pays before anything follows."""
+    """out[pair] = q[pair] − γ Σ rows · V.
+
+    What the linearised backup pays before anything follows.
+    """
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         total = 0.0
@@ -169,10 +183,12 @@ def solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values)
 
 @kernel
 def relax(pairs, indptr, next_states, rows, paid, discount, n_actions, values, chosen, most):
-    """Gauss–Seidel sweeps up and down the states, in place, until no state changes its action, at most ``most`` of each.
+    """Gauss–Seidel sweeps up and down the states, in place.
 
-    News travels any distance in one sweep, where it goes in the order of the states or against it. ``pairs`` are sorted;
-    ``chosen`` holds the pair of each state.
+    Until no state changes its action, at most ``most`` of each.
+
+    News travels any distance in one sweep, where it goes in the order of the states or against it.
+    ``pairs`` are sorted; ``chosen`` holds the pair of each state.
     """
     count = pairs.shape[0]
     for _ in range(most):
@@ -189,7 +205,9 @@ def relax(pairs, indptr, next_states, rows, paid, discount, n_actions, values, c
                     if pair // n_actions != s:
                         break
                     done += 1
-                    value = solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values)
+                    value = solve_for_itself(
+                        pair, s, indptr, next_states, rows, paid, discount, values
+                    )
                     if value > best:
                         best = value
                         action = pair
@@ -256,7 +274,10 @@ def any_rival(q, best, slack):
 
 @kernel
 def lowest_tied(q, best, slack):
-    """Lowest-index action within ``slack`` of the best in each state, its pair, whether others are too, and the most lost."""
+    """Lowest-index action within ``slack`` of the best in each state, its pair.
+
+    Whether others are too, and the most lost.
+    """
     n, actions = q.shape
     policy = np.empty(n, np.int64)
     pairs = np.empty(n, np.int64)
@@ -280,7 +301,10 @@ def lowest_tied(q, best, slack):
 
 @kernel
 def normalise_rows(entries, widths):
-    """Divide consecutive rows of the given widths by their sums, in place; ``entries`` is (n, entries)."""
+    """Divide consecutive rows of the given widths by their sums, in place.
+
+    ``entries`` is (n, entries).
+    """
     for k in range(entries.shape[0]):
         begin = 0
         for width in widths:
@@ -322,7 +346,10 @@ def scenario_values(pair, indptr, entries, targets, out):
 
 @kernel
 def scenario_shares(values, weights, level, lower_tail, tolerance, shares):
-    """Share of each scenario in the left quantile (one scenario) or in the lower-tail mean at ``level``."""
+    """Share of each scenario in the left quantile.
+
+    (one scenario) or in the lower-tail mean at ``level``.
+    """
     order = np.argsort(values)
     shares[:] = 0.0
     before = 0.0

@@ -1,8 +1,11 @@
-"""The one agent: a belief, a risk measure, a level schedule and a restart rule (the paper's Algorithm AQ-BRMDP).
+"""The one agent.
 
-At the start of each pseudo-episode the agent takes a snapshot of what it believes, asks the schedule for levels, plans, and
-then follows that plan, while data are collected, until the restart rule ends the pseudo-episode. Every method of the paper is
-a choice of the four parts; see :mod:`brmdp.agents.presets`.
+A belief, a risk measure, a level schedule and a restart rule (the paper's Algorithm AQ-BRMDP).
+
+At the start of each pseudo-episode the agent takes a snapshot of what it believes, asks the
+schedule for levels, plans, and then follows that plan, while data are collected, until the restart
+rule ends the pseudo-episode. Every method of the paper is a choice of the four parts; see
+:mod:`brmdp.agents.presets`.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ __all__ = ["ActionReport", "Agent", "EpisodeReport"]
 
 TIES = ("uniform", "lowest")
 
-BELIEFS = {cls.__name__: cls for cls in (DirichletPosterior, DisturbancePosterior, ScenarioPosterior)}
+BELIEFS = {
+    cls.__name__: cls for cls in (DirichletPosterior, DisturbancePosterior, ScenarioPosterior)
+}
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,9 @@ class ActionReport:
     visits : int
         How often this agent had observed it in this state when the plan was made.
     observations : int or None
-        How often the belief had, including what it knew before the agent began. Where one disturbance drives all
-        transitions, every observation teaches about every action, and this counts all. None if the belief does not count.
+        How often the belief had, including what it knew before the agent began. Where one
+        disturbance drives all transitions, every observation teaches about every action, and this
+        counts all. None if the belief does not count.
     mean : float
         Posterior mean of r + γV(s'), V the plan's values.
     quantile : float
@@ -127,7 +133,9 @@ class EpisodeReport:
     solution: Solution | None
 
     @classmethod
-    def of(cls, episode: int, first_step: int, levels: FloatArray | None, solution: Solution) -> EpisodeReport:
+    def of(
+        cls, episode: int, first_step: int, levels: FloatArray | None, solution: Solution
+    ) -> EpisodeReport:
         """The report of a plan just made."""
         return cls(
             episode,
@@ -154,9 +162,13 @@ class _Plan:
     report: EpisodeReport
 
     @classmethod
-    def of(cls, solution: Solution, policy: IntArray, levels: FloatArray | None, report: EpisodeReport) -> _Plan:
+    def of(
+        cls, solution: Solution, policy: IntArray, levels: FloatArray | None, report: EpisodeReport
+    ) -> _Plan:
         """The plan that follows ``policy``, one of those tied."""
-        return cls(solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report)
+        return cls(
+            solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report
+        )
 
 
 class Agent(EpisodicAgent):
@@ -177,16 +189,17 @@ class Agent(EpisodicAgent):
     tolerance : float, optional
         Of the plans, as in :func:`brmdp.plan`; by default relative to their values.
     ties : {"uniform", "lowest"}
-        Which of several tied actions to take, decided once per plan: one at random, or the first. The first is what a plain
-        arg max takes; it makes the numbering of the actions matter.
+        Which of several tied actions to take, decided once per plan: one at random, or the first.
+        The first is what a plain arg max takes; it makes the numbering of the actions matter.
     rng : numpy.random.Generator or seed
-        Source of the agent's two streams: one for ties, one for the restart rule (or a list of these two). Measures that draw
-        have their own.
+        Source of the agent's two streams: one for ties, one for the restart rule (or a list of
+        these two). Measures that draw have their own.
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state)``. Threads may share
-    an agent: calls take turns. Each happens completely or not at all, whenever it is interrupted.
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action,
+    next_state)``. Threads may share an agent: calls take turns. Each happens completely or not at
+    all, whenever it is interrupted.
     """
 
     risk: RiskMeasure
@@ -205,9 +218,15 @@ class Agent(EpisodicAgent):
         ties: str = "uniform",
         rng: Any = None,
     ) -> None:
-        if isinstance(belief, type) or not (hasattr(belief, "observe") and hasattr(belief, "pattern")):
-            raise InvalidInputError(f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}")
-        _require_members(belief, ("copy", "observe", "mean_entries", "gather_rewards"), "to plan and learn")
+        if isinstance(belief, type) or not (
+            hasattr(belief, "observe") and hasattr(belief, "pattern")
+        ):
+            raise InvalidInputError(
+                f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}"
+            )
+        _require_members(
+            belief, ("copy", "observe", "mean_entries", "gather_rewards"), "to plan and learn"
+        )
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
@@ -223,7 +242,7 @@ class Agent(EpisodicAgent):
         )
         self.ties = ties
 
-    # --- acting and learning -----------------------------------------------------------------------------------
+    # --- acting and learning ----------------------------------------------------------------------
 
     def act(self, state: int) -> int:
         """The action for ``state``; plans first when a new pseudo-episode begins.
@@ -234,7 +253,9 @@ class Agent(EpisodicAgent):
         action: int = policy[as_index(state, len(policy), "state")]
         return action
 
-    def observe(self, state: int, action: int, next_state: int, *, disturbance: int | None = None) -> None:
+    def observe(
+        self, state: int, action: int, next_state: int, *, disturbance: int | None = None
+    ) -> None:
         """Learn from a transition, whoever chose the action.
 
         Parameters
@@ -247,7 +268,8 @@ class Agent(EpisodicAgent):
         Raises
         ------
         InvalidInputError, ImpossibleTransitionError
-            As the belief's ``observe``; the agent is then unchanged, as it is if the call is interrupted.
+            As the belief's ``observe``; the agent is then unchanged, as it is if the call is
+            interrupted.
         """
         belief = self._record.base
         pattern = belief.pattern
@@ -259,10 +281,18 @@ class Agent(EpisodicAgent):
         if disturbance is None:
             self._learn((state, action, next_state))
         elif isinstance(belief, DisturbancePosterior):
-            self._learn((state, action, next_state, as_index(disturbance, belief.n_disturbances, "disturbance")))
+            self._learn(
+                (
+                    state,
+                    action,
+                    next_state,
+                    as_index(disturbance, belief.n_disturbances, "disturbance"),
+                )
+            )
         else:
             raise InvalidInputError(
-                f"disturbance is for a DisturbancePosterior; the belief is a {type(belief).__name__}"
+                "disturbance is for a DisturbancePosterior; the belief is a "
+                f"{type(belief).__name__}"
             )
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
@@ -271,7 +301,9 @@ class Agent(EpisodicAgent):
         if not working.stale and self.restart.ends(working.progress, working.streams["restart"]):
             working.stale = True
 
-    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[_Plan, tuple[str, ...]]:
+    def _make_plan(
+        self, belief: Any, record: Record, working: Working
+    ) -> tuple[_Plan, tuple[str, ...]]:
         """Set the levels, plan, and choose among tied actions."""
         progress, before = working.progress, record.plan
         risk: Any = self.risk
@@ -302,7 +334,7 @@ class Agent(EpisodicAgent):
         """Of the plans; None for the default, which is relative to their values."""
         return self._problem.tolerance
 
-    # --- what it thinks ----------------------------------------------------------------------------------------
+    # --- what it thinks ---------------------------------------------------------------------------
 
     @property
     def policy(self) -> IntArray:
@@ -330,13 +362,16 @@ class Agent(EpisodicAgent):
         return plan.report
 
     def explain(self, state: int, *, quantile_level: float | None = None) -> list[ActionReport]:
-        """What the current plan thinks of each admissible action in ``state``; plans first when none is current.
+        """What the current plan thinks of each admissible action in ``state``.
+
+        Plans first when none is current.
 
         Parameters
         ----------
         state : int
         quantile_level : float in (0, 1), optional
-            Level of the reported posterior quantile; by default that of the plan, or 0.1 for measures without levels.
+            Level of the reported posterior quantile; by default that of the plan, or 0.1 for
+            measures without levels.
         """
         s = as_index(state, self._problem.pattern.n_states, "state")
         level = 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
@@ -346,7 +381,9 @@ class Agent(EpisodicAgent):
         if quantile_level is None and plan.levels is not None:
             shown = np.minimum(plan.levels, np.nextafter(1.0, 0.0))
         mean = backup(belief, self.rewards, self.discount, plan.values, risk=Mean()).q_values[s]
-        quantile = backup(belief, self.rewards, self.discount, plan.values, risk=Quantile(shown)).q_values[s]
+        quantile = backup(
+            belief, self.rewards, self.discount, plan.values, risk=Quantile(shown)
+        ).q_values[s]
         best = plan.q_values[s] >= plan.q_values[s].max() - plan.tie_width
         observations = _observations(belief, s)
         return [
@@ -365,7 +402,7 @@ class Agent(EpisodicAgent):
             for a in np.flatnonzero(self._problem.pattern.admissible[s]).tolist()
         ]
 
-    # --- files -------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the next step depends on, as named arrays, for :meth:`save`.
@@ -388,15 +425,23 @@ class Agent(EpisodicAgent):
             content: dict[str, NDArray[Any]] = {
                 "parts": np.array(json.dumps(parts)),
                 "rewards": self.rewards,
-                "numbers": np.array([self.discount, np.nan if self.tolerance is None else self.tolerance]),
+                "numbers": np.array(
+                    [self.discount, np.nan if self.tolerance is None else self.tolerance]
+                ),
                 "tie_stream": stream_state(working.streams["ties"]),
             }
             content |= self._common_arrays(record, working)
         if plan is not None:
-            content |= {"values": plan.values, "q_values": plan.q_values, "policy": np.array(plan.policy)}
+            content |= {
+                "values": plan.values,
+                "q_values": plan.q_values,
+                "policy": np.array(plan.policy),
+            }
             report = plan.report
             content["plan"] = np.array([report.first_step, report.iterations])
-            content["accuracy"] = np.array([report.residual, report.error_bound, report.policy_gap, plan.tie_width])
+            content["accuracy"] = np.array(
+                [report.residual, report.error_bound, report.policy_gap, plan.tie_width]
+            )
             content["status"] = np.array(report.status)
             if plan.levels is not None:
                 content["levels"] = plan.levels
@@ -418,7 +463,8 @@ class Agent(EpisodicAgent):
         ----------
         path : path
         belief : type, optional
-            The class of a belief of your own making, whose ``from_arrays`` reads what its ``arrays`` wrote.
+            The class of a belief of your own making, whose ``from_arrays`` reads what its
+            ``arrays`` wrote.
         risk, schedule, restart : optional
             Parts of your own making, which a file cannot hold; those of the library are rebuilt.
 
@@ -449,17 +495,27 @@ class Agent(EpisodicAgent):
         with meaningless_is_corrupt(source):
             with corrupt_if_invalid(source):
                 parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
-            require_foreign_parts({name: parts[name] for name in ("belief", *given)}, given | {"belief": belief})
-            belief_type: Any = belief if isinstance(parts["belief"], dict) else BELIEFS[parts["belief"]]
+            require_foreign_parts(
+                {name: parts[name] for name in ("belief", *given)}, given | {"belief": belief}
+            )
+            belief_type: Any = (
+                belief if isinstance(parts["belief"], dict) else BELIEFS[parts["belief"]]
+            )
             with corrupt_if_invalid(source):
-                chosen: dict[str, Any] = {name: build_part(parts[name], part) for name, part in given.items()}
+                chosen: dict[str, Any] = {
+                    name: build_part(parts[name], part) for name, part in given.items()
+                }
             if foreign:
                 # what does not fit now is the argument, not the file
                 _check_parts(**chosen)
             with corrupt_if_invalid(source):
                 latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
-                settings = {"tolerance": None if np.isnan(tolerance) else tolerance, "ties": parts["ties"], "rng": 0}
+                settings = {
+                    "tolerance": None if np.isnan(tolerance) else tolerance,
+                    "ties": parts["ties"],
+                    "rng": 0,
+                }
                 agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
                 agent._resume(arrays, source)
         return agent
@@ -470,12 +526,16 @@ class Agent(EpisodicAgent):
         belief, working = self._resumed(arrays, source, streams)
         kept = arrays.get("risk.phi")
         if kept is not None and kept.shape != (working.latest.pattern.n_transitions,):
-            raise InvalidInputError(f"risk.phi must be one per possible transition; got shape {kept.shape}")
+            raise InvalidInputError(
+                f"risk.phi must be one per possible transition; got shape {kept.shape}"
+            )
         if type(working.latest) is DirichletPosterior:
             _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
             if (observed < working.progress.visits.ravel()).any():
                 raise InvalidInputError("latest.counts must not be less than visits")
-        plan = self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
+        plan = (
+            self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
+        )
         self._record = recorded(belief, plan, working, working.latest.copy())
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
@@ -484,15 +544,24 @@ class Agent(EpisodicAgent):
         assert values is not None
         q_values = as_array(arrays["q_values"], "q_values", "numbers")
         if q_values.shape != admissible.shape or q_values.dtype != np.float64:
-            raise InvalidInputError(f"q_values must be numbers of shape {admissible.shape}; got {q_values.shape}")
-        if not (np.abs(q_values[admissible]) <= LARGEST_VALUE).all() or (q_values[~admissible] != -np.inf).any():
-            raise InvalidInputError(f"q_values must lie within ±{LARGEST_VALUE:g}, -inf for what is not admissible")
+            raise InvalidInputError(
+                f"q_values must be numbers of shape {admissible.shape}; got {q_values.shape}"
+            )
+        if (
+            not (np.abs(q_values[admissible]) <= LARGEST_VALUE).all()
+            or (q_values[~admissible] != -np.inf).any()
+        ):
+            raise InvalidInputError(
+                f"q_values must lie within ±{LARGEST_VALUE:g}, -inf for what is not admissible"
+            )
         policy = as_policy(arrays["policy"], admissible).tolist()
         levels = None
         if self.schedule is not None or hasattr(self.risk, "alpha") or "levels" in arrays:
             levels = as_levels(arrays["levels"], "levels", one_allowed=True)
             if levels.shape != admissible.shape:
-                raise InvalidInputError(f"levels must have shape {admissible.shape}; got {levels.shape}")
+                raise InvalidInputError(
+                    f"levels must have shape {admissible.shape}; got {levels.shape}"
+                )
         first_step, iterations = as_index_array(arrays["plan"], 2**62, "plan").tolist()
         as_index(first_step, progress.steps + 1, "first_step")
         accuracy = [as_number(value, "accuracy", "a number") for value in arrays["accuracy"]]
@@ -501,22 +570,37 @@ class Agent(EpisodicAgent):
         residual, error_bound, policy_gap, tie_width = accuracy
         status = str(arrays["status"])
         if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
-            raise InvalidInputError(f"accuracy must not be negative and status one of {STATUSES}; got {status!r}")
+            raise InvalidInputError(
+                f"accuracy must not be negative and status one of {STATUSES}; got {status!r}"
+            )
         if status == CONVERGED and not np.isfinite(accuracy).all():
-            raise InvalidInputError(f"accuracy must be finite where the status is {status!r}; got {accuracy}")
-        sampled = isinstance(self.risk, PosteriorSample) or isinstance(getattr(self.risk, "method", None), MonteCarlo)
+            raise InvalidInputError(
+                f"accuracy must be finite where the status is {status!r}; got {accuracy}"
+            )
+        sampled = isinstance(self.risk, PosteriorSample) or isinstance(
+            getattr(self.risk, "method", None), MonteCarlo
+        )
         if sampled and status == CONVERGED:
             # files of before plans from draws had a word of their own
             status = SAMPLED
         report = EpisodeReport(
-            progress.episode, first_step, levels, iterations, residual, error_bound, policy_gap, status, None
+            progress.episode,
+            first_step,
+            levels,
+            iterations,
+            residual,
+            error_bound,
+            policy_gap,
+            status,
+            None,
         )
         return _Plan(values, q_values, policy, levels, tie_width, report)
 
     def __repr__(self) -> str:
         return (
             f"Agent({type(self.belief).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
-            f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps observed)"
+            f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps "
+            "observed)"
         )
 
 
@@ -528,7 +612,10 @@ def _one_of_the_tied(solution: Solution, rng: np.random.Generator) -> IntArray:
 
 
 def _observations(belief: Any, state: int) -> IntArray | None:
-    """(A,) how often each action was observed in ``state``, according to the belief, if it counts."""
+    """(A,) how often each action was observed in ``state``, according to the belief.
+
+    If it counts.
+    """
     if isinstance(belief, DisturbancePosterior):
         return np.full(belief.n_actions, belief.counts().sum())
     if not isinstance(belief, DirichletPosterior):
@@ -543,12 +630,16 @@ def _require_members(belief: Any, names: tuple[str, ...], purpose: str) -> None:
     """Name what a belief of one's own lacks."""
     missing = [name for name in names if not hasattr(belief, name)]
     if missing:
-        raise InvalidInputError(f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} does not")
+        raise InvalidInputError(
+            f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} does not"
+        )
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:
     if isinstance(risk, type) or not hasattr(risk, "bind"):
-        raise InvalidInputError(f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}")
+        raise InvalidInputError(
+            f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}"
+        )
     if schedule is not None and (isinstance(schedule, type) or not hasattr(schedule, "levels")):
         raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
     if schedule is not None and not hasattr(risk, "at_level"):

@@ -1,10 +1,14 @@
-"""What finite and continuous agents share: a belief that is looked at once per pseudo-episode, and when these end.
+"""What finite and continuous agents share.
 
-An agent may be used by several threads, and any of its calls may be cut short by an exception, such as Ctrl-C. One lock makes
-the calls take turns. What an agent *is* lies in a :class:`Record`: how everything stood at some moment, usually that of the last
-plan, and a journal of the transitions since. A record never changes but for its journal, which grows by one append per
-transition; a new plan is a new record, put in place by one assignment. What changes step by step (:class:`Working`) can always be
-made again from the record, and is whenever a call was cut short. So every call has happened completely or not at all.
+A belief that is looked at once per pseudo-episode, and when these end.
+
+An agent may be used by several threads, and any of its calls may be cut short by an exception, such
+as Ctrl-C. One lock makes the calls take turns. What an agent *is* lies in a :class:`Record`: how
+everything stood at some moment, usually that of the last plan, and a journal of the transitions
+since. A record never changes but for its journal, which grows by one append per transition; a new
+plan is a new record, put in place by one assignment. What changes step by step (:class:`Working`)
+can always be made again from the record, and is whenever a call was cut short. So every call has
+happened completely or not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +32,15 @@ from brmdp.agents.restarts import RestartRule
 from brmdp.errors import BrmdpError, CorruptFileError, InvalidInputError
 from brmdp.posterior.storage import Stored
 
-__all__ = ["EpisodicAgent", "Record", "Working", "check_restart", "meaningless_is_corrupt", "recorded", "stored_below"]
+__all__ = [
+    "EpisodicAgent",
+    "Record",
+    "Working",
+    "check_restart",
+    "meaningless_is_corrupt",
+    "recorded",
+    "stored_below",
+]
 
 LONGEST_JOURNAL = 4096
 """Transitions after which a record is renewed although no plan was made, so that it stays small."""
@@ -96,11 +108,16 @@ class Record:
 
 MOST_STEPS = 2**53
 LONGEST_PARTS = 10**8
-"""Characters of the description of an agent's parts in a file, which may list levels for every pair."""
+"""Characters of the description of an agent's parts in a file.
+
+Which may list levels for every pair.
+"""
 
 
 class EpisodicAgent(Stored):
-    """Collects data under a plan until the restart rule ends the pseudo-episode; the next look makes a new plan.
+    """Collects data under a plan until the restart rule ends the pseudo-episode.
+
+    The next look makes a new plan.
 
     A subclass has ``_make_plan`` and ``_take_in``.
 
@@ -132,7 +149,9 @@ class EpisodicAgent(Stored):
         self.restart = restart
         self._lock = threading.RLock()
         before = belief.copy()
-        self._record = recorded(before, plan, Working(belief.copy(), Progress.none(admissible), streams, True), before)
+        self._record = recorded(
+            before, plan, Working(belief.copy(), Progress.none(admissible), streams, True), before
+        )
 
     @property
     def belief(self) -> Any:
@@ -153,18 +172,29 @@ class EpisodicAgent(Stored):
         progress.visits_at_start = progress.visits_at_start.copy()
         return progress
 
-    # --- acting and learning -----------------------------------------------------------------------------------
+    # --- acting and learning ----------------------------------------------------------------------
 
-    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[Any, tuple[str, ...]]:
-        """A plan for ``belief``, and the names of the streams of ``working`` that it drew from; it changes nothing else."""
+    def _make_plan(
+        self, belief: Any, record: Record, working: Working
+    ) -> tuple[Any, tuple[str, ...]]:
+        """A plan for ``belief``, and the names of the streams of ``working`` that it drew from.
+
+        It changes nothing else.
+        """
         raise NotImplementedError
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
-        """Add a transition to the belief and the counts of ``working``, and ask the restart rule."""
+        """Add a transition to the belief and the counts of ``working``.
+
+        And ask the restart rule.
+        """
         raise NotImplementedError
 
     def _settled(self) -> tuple[Record, Working]:
-        """The record and what follows from it, made again if a call was cut short; the lock must be held."""
+        """The record and what follows from it, made again if a call was cut short.
+
+        The lock must be held.
+        """
         record = self._record
         working = record.working
         if working.applied != len(record.journal):
@@ -174,7 +204,10 @@ class EpisodicAgent(Stored):
         return record, working
 
     def _made_again(self, record: Record) -> Working:
-        streams = {name: _stream_at(stream, record.states[name]) for name, stream in record.working.streams.items()}
+        streams = {
+            name: _stream_at(stream, record.states[name])
+            for name, stream in record.working.streams.items()
+        }
         working = Working(record.base.copy(), record.progress.copy(), streams, record.stale)
         for transition in record.journal:
             self._take_in(working, transition)
@@ -208,7 +241,8 @@ class EpisodicAgent(Stored):
         """The record of a plan that is current; plans first when none is."""
         record = self._record
         working = record.working
-        # without the lock where nothing is to be done: a record does not change once it has been replaced
+        # without the lock where nothing is to be done: a record does not change once it has been
+        # replaced
         if not working.stale and working.applied == len(record.journal):
             return record
         with self._lock:
@@ -236,7 +270,9 @@ class EpisodicAgent(Stored):
         states = record.states.copy()
         for name in ("restart", *drawn):
             states[name] = streams[name].bit_generator.state
-        begun = recorded(belief, plan, Working(working.latest, progress, streams, False), belief, states)
+        begun = recorded(
+            belief, plan, Working(working.latest, progress, streams, False), belief, states
+        )
         if self._record is not record:
             return
         if record.working is working:
@@ -244,25 +280,33 @@ class EpisodicAgent(Stored):
         elif undo is not None:
             undo()
 
-    # --- copies ------------------------------------------------------------------------------------------------
+    # --- copies -----------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             self._settled()
-            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"})
+            return copy.deepcopy(
+                {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
 
-    # --- files -------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def _common_arrays(self, record: Record, working: Working) -> dict[str, NDArray[Any]]:
         """Beliefs, counts, what the measure remembers, and the stream of the restart rule."""
         progress = working.progress
         content: dict[str, NDArray[Any]] = {
             "counters": np.array(
-                [progress.episode, progress.steps, progress.steps_in_episode, *progress.last_pair, working.stale]
+                [
+                    progress.episode,
+                    progress.steps,
+                    progress.steps_in_episode,
+                    *progress.last_pair,
+                    working.stale,
+                ]
             ),
             "visits": progress.visits.copy(),
             "visits_at_start": progress.visits_at_start.copy(),
@@ -278,36 +322,55 @@ class EpisodicAgent(Stored):
     def _resumed(
         self, arrays: dict[str, NDArray[Any]], source: Any, streams: dict[str, np.random.Generator]
     ) -> tuple[Any, Working]:
-        """The belief of the plan, and the working state that :meth:`_common_arrays` described, if it makes sense.
+        """The belief of the plan, and the working state that :meth:`_common_arrays` described.
 
-        The latest belief is the agent's already; ``streams`` are those beside that of the restart rule.
+        If it makes sense.
+
+        The latest belief is the agent's already; ``streams`` are those beside that of the restart
+        rule.
         """
         working = self._record.working
         progress = working.progress
         shape = progress.visits.shape
         counters = arrays["counters"]
         if counters.shape != (6,) or counters.dtype.kind not in "iu" or (counters[:3] < 0).any():
-            raise InvalidInputError(f"counters must be six integers, the first three not negative; got {counters!r}")
+            raise InvalidInputError(
+                f"counters must be six integers, the first three not negative; got {counters!r}"
+            )
         if (counters > MOST_STEPS).any() or counters[2] > counters[1] or counters[5] not in (0, 1):
             raise InvalidInputError(
                 f"counters must be possible numbers of steps, and the last 0 or 1; got {counters!r}"
             )
-        progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = counters.tolist()
+        progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = (
+            counters.tolist()
+        )
         if progress.episode > progress.steps + 1 or (progress.episode == 0 and not stale):
             raise InvalidInputError(
-                f"counters must not have more plans than steps allow, nor a current plan before the first; got {counters!r}"
+                "counters must not have more plans than steps allow, nor a current plan before the "
+                f"first; got {counters!r}"
             )
         if (state, action) != (-1, -1):
-            progress.last_pair = as_index(state, shape[0], "state"), as_index(action, shape[1], "action")
+            progress.last_pair = (
+                as_index(state, shape[0], "state"),
+                as_index(action, shape[1], "action"),
+            )
         for name in ("visits", "visits_at_start"):
             counts = as_index_array(arrays[name], progress.steps + 1, name)
             if counts.shape != shape or counts[~progress.admissible].any():
-                raise InvalidInputError(f"{name} must have shape {shape}, without visits of what is not admissible")
+                raise InvalidInputError(
+                    f"{name} must have shape {shape}, without visits of what is not admissible"
+                )
             setattr(progress, name, counts)
         # as floating-point numbers, which do not wrap around
-        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(dtype=float) != progress.steps:
-            raise InvalidInputError("visits must sum to the number of steps and not be less than visits_at_start")
-        if (progress.visits - progress.visits_at_start).sum(dtype=float) != progress.steps_in_episode:
+        if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(
+            dtype=float
+        ) != progress.steps:
+            raise InvalidInputError(
+                "visits must sum to the number of steps and not be less than visits_at_start"
+            )
+        if (progress.visits - progress.visits_at_start).sum(
+            dtype=float
+        ) != progress.steps_in_episode:
             raise InvalidInputError(
                 "visits since visits_at_start must sum to the number of steps in the pseudo-episode"
             )
@@ -322,8 +385,13 @@ class EpisodicAgent(Stored):
         return belief, Working(working.latest, progress, streams, bool(stale))
 
 
-def recorded(belief: Any, plan: Any, working: Working, base: Any, states: dict[str, Any] | None = None) -> Record:
-    """A record of ``working``; ``base`` is another belief with the same data, ``states`` those of the streams if known."""
+def recorded(
+    belief: Any, plan: Any, working: Working, base: Any, states: dict[str, Any] | None = None
+) -> Record:
+    """A record of ``working``.
+
+    ``base`` is another belief with the same data, ``states`` those of the streams if known.
+    """
     if states is None:
         states = {name: stream.bit_generator.state for name, stream in working.streams.items()}
     return Record(belief, plan, base, working.progress.copy(), states, working.stale, working)
@@ -337,7 +405,10 @@ def _stream_at(stream: np.random.Generator, state: Any) -> np.random.Generator:
 
 
 def _way_back(risk: Any) -> Callable[[], Any] | None:
-    """A function that takes a measure with a memory back to where it is now; it may be called twice."""
+    """A function that takes a measure with a memory back to where it is now.
+
+    It may be called twice.
+    """
     if hasattr(risk, "checkpoint"):
         back: Callable[[], Any] | None = risk.checkpoint()
         return back
@@ -359,13 +430,25 @@ def meaningless_is_corrupt(source: Any) -> Iterator[None]:
         yield
     except BrmdpError:
         raise
-    except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        KeyError,
+        ValueError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
 
 
 def stored_below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """The arrays whose names begin with ``prefix``, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _copies(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

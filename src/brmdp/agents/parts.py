@@ -39,13 +39,19 @@ def describe_part(part: Any) -> Any:
 
 
 def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
-    """The name of a belief's type, marked if it is not one of the ``known``; refuses one that cannot be written and read."""
+    """The name of a belief's type, marked if it is not one of the ``known``.
+
+    Refuses one that cannot be written and read.
+    """
     kind = type(belief)
-    missing = [name for name in ("arrays", "from_arrays") if not callable(getattr(kind, name, None))]
+    missing = [
+        name for name in ("arrays", "from_arrays") if not callable(getattr(kind, name, None))
+    ]
     if missing:
         raise InvalidInputError(
-            f"an agent whose belief is a {kind.__name__} cannot be saved: the belief must have the methods arrays() and "
-            f"from_arrays(arrays, source), a class method; missing: {', '.join(missing)}"
+            f"an agent whose belief is a {kind.__name__} cannot be saved: the belief must have the "
+            "methods arrays() and from_arrays(arrays, source), a class method; missing: "
+            f"{', '.join(missing)}"
         )
     return kind.__name__ if known.get(kind.__name__) is kind else {"foreign": kind.__name__}
 
@@ -53,7 +59,11 @@ def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return value if value is None or isinstance(value, bool | int | float | str) else describe_part(value)
+    return (
+        value
+        if value is None or isinstance(value, bool | int | float | str)
+        else describe_part(value)
+    )
 
 
 def require_foreign_parts(descriptions: dict[str, Any], given: dict[str, Any]) -> None:
@@ -61,7 +71,8 @@ def require_foreign_parts(descriptions: dict[str, Any], given: dict[str, Any]) -
     for role, description in descriptions.items():
         if isinstance(description, dict) and "foreign" in description and given[role] is None:
             raise InvalidInputError(
-                f"{role} was a {description['foreign']}, which is not one of brmdp's own: pass it as load(path, {role}=…)"
+                f"{role} was a {description['foreign']}, which is not one of brmdp's own: pass it "
+                f"as load(path, {role}=…)"
             )
 
 

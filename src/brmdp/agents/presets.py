@@ -1,8 +1,9 @@
 """The paper's three methods, each a choice of parts.
 
-With the same ``rng``, a preset and an :class:`Agent` made of the same parts have the same luck: ties and restarts come from the
-first two streams that ``rng`` spawns, and the draws of a measure that draws from the third. Such a measure is the same part if it
-is given that one, ``numpy.random.default_rng(seed).spawn(3)[2]``.
+With the same ``rng``, a preset and an :class:`Agent` made of the same parts have the same luck:
+ties and restarts come from the first two streams that ``rng`` spawns, and the draws of a measure
+that draws from the third. Such a measure is the same part if it is given that one,
+``numpy.random.default_rng(seed).spawn(3)[2]``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,16 @@ def aq_brmdp(
     rng : numpy.random.Generator or seed
     """
     return _quantile_agent(
-        belief, rewards, discount, AdaptiveLevel(delta, floor), floor, method, restart, tolerance, ties, rng
+        belief,
+        rewards,
+        discount,
+        AdaptiveLevel(delta, floor),
+        floor,
+        method,
+        restart,
+        tolerance,
+        ties,
+        rng,
     )
 
 
@@ -67,7 +77,9 @@ def brmdp(
     rng: Any = None,
 ) -> Agent:
     """BRMDP-α: quantile planning at one fixed level; arguments as in :func:`aq_brmdp`."""
-    return _quantile_agent(belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, ties, rng)
+    return _quantile_agent(
+        belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, ties, rng
+    )
 
 
 def continuing_psrl(
@@ -80,7 +92,10 @@ def continuing_psrl(
     ties: str = "uniform",
     rng: Any = None,
 ) -> Agent:
-    """Continuing PSRL: act optimally for one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
+    """Continuing PSRL: act optimally for one posterior draw per pseudo-episode.
+
+    Arguments as in :func:`aq_brmdp`.
+    """
     discount = as_discount(discount)
     *own, draws = independent_streams(rng, 3)
     return Agent(
@@ -110,7 +125,13 @@ def _quantile_agent(
     discount = as_discount(discount)
     *own, draws = independent_streams(rng, 3)
     if isinstance(method, MonteCarlo):
-        method = MonteCarlo(method.coefficient, cap=method.cap, samples=method.samples, reuse=method.reuse, rng=draws)
+        method = MonteCarlo(
+            method.coefficient,
+            cap=method.cap,
+            samples=method.samples,
+            reuse=method.reuse,
+            rng=draws,
+        )
     return Agent(
         belief,
         rewards,

@@ -14,7 +14,9 @@ __all__ = ["Progress"]
 
 @dataclass(slots=True)
 class Progress:
-    """Counts kept by the agent (they belong to it, not to the posterior, which may begin with prior knowledge).
+    """Counts kept by the agent.
+
+    (they belong to it, not to the posterior, which may begin with prior knowledge).
 
     Attributes
     ----------
@@ -49,7 +51,9 @@ class Progress:
 
     def upcoming(self) -> Progress:
         """What this will be once the next pseudo-episode has begun."""
-        return replace(self, episode=self.episode + 1, steps_in_episode=0, visits_at_start=self.visits.copy())
+        return replace(
+            self, episode=self.episode + 1, steps_in_episode=0, visits_at_start=self.visits.copy()
+        )
 
     def copy(self) -> Progress:
         """The same counts, which no longer change."""

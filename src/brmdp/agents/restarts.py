@@ -1,8 +1,10 @@
-"""Restart rules: when to begin a new pseudo-episode, that is to learn from the data at hand and plan again.
+"""Restart rules.
 
-A rule is any object with ``ends(progress, rng)``, asked after every observed transition. It must depend on its arguments
-alone: then an agent that was saved and loaded goes on exactly as before. ``rng`` is a stream of the agent's for this
-purpose only.
+When to begin a new pseudo-episode, that is to learn from the data at hand and plan again.
+
+A rule is any object with ``ends(progress, rng)``, asked after every observed transition. It must
+depend on its arguments alone: then an agent that was saved and loaded goes on exactly as before.
+``rng`` is a stream of the agent's for this purpose only.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class RestartRule(Protocol):
 
 @dataclass(frozen=True)
 class GeometricLength:
-    """End with probability 1 − ``continuation`` after every step (the paper: ``continuation`` = discount).
+    """End with probability 1 − ``continuation`` after every step (the paper.
+
+    ``continuation`` = discount).
 
     Parameters
     ----------
@@ -77,10 +81,16 @@ class FixedLength:
 
 @dataclass(frozen=True)
 class VisitDoubling:
-    """End when the visits of some pair have doubled since the pseudo-episode began (as in UCRL2)."""
+    """End when the visits of some pair have doubled since the pseudo-episode began.
+
+    (as in UCRL2).
+    """
 
     def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
-        """N(s,a) − N_k(s,a) ≥ max{N_k(s,a), 1} at the pair just visited; the others have not changed."""
+        """N(s,a) − N_k(s,a) ≥ max{N_k(s,a), 1} at the pair just visited.
+
+        The others have not changed.
+        """
         pair = progress.last_pair
         before = int(progress.visits_at_start[pair])
         return int(progress.visits[pair]) - before >= max(before, 1)

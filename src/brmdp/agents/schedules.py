@@ -1,7 +1,8 @@
 """Level schedules: which quantile of the posterior to plan against, from what has been seen.
 
-A schedule is any object with ``levels(progress)``, a number or an (S, A) array in (0, 1), called when a pseudo-episode
-begins. It must depend on ``progress`` alone: then an agent that was saved and loaded goes on exactly as before.
+A schedule is any object with ``levels(progress)``, a number or an (S, A) array in (0, 1), called
+when a pseudo-episode begins. It must depend on ``progress`` alone: then an agent that was saved and
+loaded goes on exactly as before.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ class FixedLevel:
 
 @dataclass(frozen=True)
 class AdaptiveLevel:
-    """From cautious to curious as data arrive, later where visits are many (the paper's eq. alphak).
+    """From cautious to curious as data arrive, later where visits are many (the paper's eq.
 
-    α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k = ln(2k)/√k and r_k(s,a) = N⁺_k(s,a)/mean N⁺_k, N⁺ = max{N, 1}, the mean
-    over admissible pairs.
+    Alphak).
+
+    α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k = ln(2k)/√k and r_k(s,a) = N⁺_k(s,a)/mean N⁺_k,
+    N⁺ = max{N, 1}, the mean over admissible pairs.
 
     Parameters
     ----------

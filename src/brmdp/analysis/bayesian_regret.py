@@ -1,14 +1,17 @@
 """Bayesian regret: how large it is, how fast it grows, and what the theorem's bound says of it.
 
-The growth exponent of a regret is the slope of its mean, on logarithmic axes, over the last tenfold of the steps:
+The growth exponent of a regret is the slope of its mean, on logarithmic axes, over the last tenfold
+of the steps:
 
     p = ln(BR(T)/BR(T/10)) / ln 10.
 
-Its interval is that of the delta method: the per-run numbers p + (x_i(T)/BR(T) − x_i(T/10)/BR(T/10)) / ln 10, where x_i is the
-regret of run i, have mean p and, to first order, the standard error of p, with the correlation of the two horizons in it.
+Its interval is that of the delta method: the per-run numbers p + (x_i(T)/BR(T) −
+x_i(T/10)/BR(T/10)) / ln 10, where x_i is the regret of run i, have mean p and, to first order, the
+standard error of p, with the correlation of the two horizons in it.
 
-The bound is a sum of terms that grow as √T times logarithms and of others that hold logarithms alone. What the logarithms add to
-½ over the same steps is read off the bound itself: the exponent of its √T terms.
+The bound is a sum of terms that grow as √T times logarithms and of others that hold logarithms
+alone. What the logarithms add to ½ over the same steps is read off the bound itself: the exponent
+of its √T terms.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from typing import Any
 import numpy as np
 
 from brmdp._validation import FloatArray
-from brmdp.analysis.curves import Curve, cumulative_robust_regret, cumulative_true_regret, shown_steps
+from brmdp.analysis.curves import (
+    Curve,
+    cumulative_robust_regret,
+    cumulative_true_regret,
+    shown_steps,
+)
 from brmdp.analysis.estimates import Estimate, estimate
 from brmdp.analysis.judgement import Claim, Comparison, Region
 from brmdp.analysis.measures import ROBUST_REGRET, TRUE_REGRET, Measure
@@ -54,17 +62,23 @@ BOUNDED = (BALANCED, SENSITIVE)
 """The cases of which the theorem speaks."""
 
 SOLVED = 1e-6
-"""Regret per step that is the solver's tolerance: an agent that plans for the benchmark itself has no more."""
+"""Regret per step that is the solver's tolerance.
+
+An agent that plans for the benchmark itself has no more.
+"""
 
 LOGARITHMIC = ("doubled counts", "concentration failures", "long episodes")
 """Terms of the bound without √T."""
 
 
-# --- growth ----------------------------------------------------------------------------------------------------
+# --- growth ---------------------------------------------------------------------------------------
 
 
 def growth(records: CaseRecords, benchmark: str) -> Estimate | None:
-    """The growth exponent of a regret between T/10 and T; None if it was not recorded, NaN if there is none to grow."""
+    """The growth exponent of a regret between T/10 and T.
+
+    None if it was not recorded, NaN if there is none to grow.
+    """
     samples = GROWTH[benchmark].samples(records)
     return None if samples is None else estimate(samples)
 
@@ -99,7 +113,7 @@ GROWTH = {
 }
 
 
-# --- the bound -------------------------------------------------------------------------------------------------
+# --- the bound ------------------------------------------------------------------------------------
 
 
 def bound_of(case: Case, benchmark: str, steps: int) -> RegretBound:
@@ -142,15 +156,19 @@ def _bounded_case(experiment: Experiment, name: str) -> Case:
     return case
 
 
-# --- claims ----------------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------
 
 
 def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
-    """What the paper says of Bayesian regret; and comparisons of which it says nothing, to be measured."""
+    """What the paper says of Bayesian regret.
+
+    And comparisons of which it says nothing, to be measured.
+    """
     return (
         Claim(
             "bayesian-regret/sublinear",
-            "The Bayesian regret of AQ-BRMDP is sublinear, against the true and against the robust optimum.",
+            "The Bayesian regret of AQ-BRMDP is sublinear, against the true and against the robust "
+            "optimum.",
             "Slope of log BR and log BR-R against log T between T/10 and T: below 1.",
             tuple(
                 Comparison(GROWTH[benchmark], name, "", "value", Region(high=1.0))
@@ -160,10 +178,11 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
         ),
         Claim(
             "bayesian-regret/square-root",
-            "The Bayesian regret of AQ-BRMDP is of order √T up to logarithms, against both benchmarks.",
-            "The same slopes: below that of the √T terms of the bound over the same steps, ½ and what their logarithms add. A "
-            "steeper slope would mean that regret far below the bound is still catching up at these T; it could not refute the "
-            "theorem.",
+            "The Bayesian regret of AQ-BRMDP is of order √T up to logarithms, against both "
+            "benchmarks.",
+            "The same slopes: below that of the √T terms of the bound over the same steps, ½ and "
+            "what their logarithms add. A steeper slope would mean that regret far below the bound "
+            "is still catching up at these T; it could not refute the theorem.",
             tuple(
                 Comparison(
                     GROWTH[benchmark],
@@ -179,9 +198,10 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
         _below_the_bound(experiment),
         Claim(
             "bayesian-regret/against-sampling",
-            "With δ = 1/√(SA), AQ-BRMDP has the regret rate of posterior sampling; the paper does not say which of them has less "
-            "Bayesian regret.",
-            "Regrets after T steps and growth exponents, on common worlds and seeds; only measured.",
+            "With δ = 1/√(SA), AQ-BRMDP has the regret rate of posterior sampling; the paper does "
+            "not say which of them has less Bayesian regret.",
+            "Regrets after T steps and growth exponents, on common worlds and seeds; only "
+            "measured.",
             tuple(
                 Comparison(measure, name, SAMPLING)
                 for name in BOUNDED
@@ -190,8 +210,10 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
         ),
         Claim(
             "bayesian-regret/against-fixed-levels",
-            "A fixed lower level can be trapped, with linear regret; the paper does not say how often in worlds from the prior.",
-            "Growth exponents of the fixed levels, and the regret of AQ-BRMDP against theirs; only measured.",
+            "A fixed lower level can be trapped, with linear regret; the paper does not say how "
+            "often in worlds from the prior.",
+            "Growth exponents of the fixed levels, and the regret of AQ-BRMDP against theirs; only "
+            "measured.",
             (
                 *(Comparison(GROWTH["true"], name, "", "value") for name in FIXED),
                 *(Comparison(TRUE_REGRET, name, fixed) for name in BOUNDED for fixed in FIXED),
@@ -201,47 +223,71 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
 
 
 def _below_the_bound(experiment: Experiment) -> Claim:
-    """Judged where the bound says something, and only measured where it is the trivial one, which nothing exceeds."""
+    """Judged where the bound says something, and only measured where it is the trivial one.
+
+    Which nothing exceeds.
+    """
     comparisons, first = [], []
     for benchmark, regret in NAMES.items():
         for name in BOUNDED:
             case = _bounded_case(experiment, name)
             informative = bound_of(case, benchmark, case.shown_steps).informative
             comparisons.append(
-                Comparison(_SHARE[benchmark], name, "", "value", Region(high=1.0) if informative else None)
+                Comparison(
+                    _SHARE[benchmark], name, "", "value", Region(high=1.0) if informative else None
+                )
             )
             horizon = informative_from(case, benchmark)
-            first.append(f"{regret} of {name} " + ("never" if horizon is None else f"T = {horizon:.2g}"))
+            first.append(
+                f"{regret} of {name} " + ("never" if horizon is None else f"T = {horizon:.2g}")
+            )
     return Claim(
         "bayesian-regret/below-the-bound",
         "The Bayesian regret of AQ-BRMDP is below the theorem's bound.",
-        "Regret after T steps divided by the bound, cut at T/(1 − γ), which nothing exceeds: judged where the bound is below that, "
-        f"only measured otherwise. It first is at: {', '.join(first)}.",
+        "Regret after T steps divided by the bound, cut at T/(1 − γ), which nothing exceeds: "
+        "judged where the bound is below that, only measured otherwise. It first is at: "
+        f"{', '.join(first)}.",
         tuple(comparisons),
     )
 
 
 def _share_of_bound(records: CaseRecords, benchmark: str, steps: int) -> FloatArray | None:
     curve = CURVES[benchmark](records)
-    return None if curve is None else curve.after(steps) / bound_of(records.case, benchmark, steps).value
+    return (
+        None
+        if curve is None
+        else curve.after(steps) / bound_of(records.case, benchmark, steps).value
+    )
 
 
 _SHARE = {
-    "true": Measure("BR after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "true", n)),
-    "robust": Measure("BR-R after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "robust", n)),
+    "true": Measure(
+        "BR after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "true", n)
+    ),
+    "robust": Measure(
+        "BR-R after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "robust", n)
+    ),
 }
 
 
-# --- summary ---------------------------------------------------------------------------------------------------
+# --- summary --------------------------------------------------------------------------------------
 
 
 def regret_summary(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Any]:
-    """What ``summary.json`` holds: that of every comparison of agents, growth exponents, and the bound term by term."""
+    """What ``summary.json`` holds.
+
+    That of every comparison of agents, growth exponents, and the bound term by term.
+    """
     return {
         **summarise(experiment, records),
-        "growth": {name: {b: _as_json(growth(found, b)) for b in NAMES} for name, found in records.items()},
+        "growth": {
+            name: {b: _as_json(growth(found, b)) for b in NAMES} for name, found in records.items()
+        },
         "bounds": {
-            name: {benchmark: _bound_as_json(_bounded_case(experiment, name), benchmark) for benchmark in NAMES}
+            name: {
+                benchmark: _bound_as_json(_bounded_case(experiment, name), benchmark)
+                for benchmark in NAMES
+            }
             for name in BOUNDED
         },
     }
@@ -268,7 +314,10 @@ def _bound_as_json(case: Case, benchmark: str) -> dict[str, Any]:
 
 
 def regret_table(records: Mapping[str, CaseRecords]) -> Table:
-    """Regrets after the shown steps and their growth exponents, with 95 % intervals, one row per agent; and time."""
+    """Regrets after the shown steps and their growth exponents, with 95 % intervals.
+
+    One row per agent; and time.
+    """
     shown = {shown_steps(found) for found in records.values()}
     after = f"({shown.pop()})" if len(shown) == 1 else ""
     rows = []
@@ -277,9 +326,15 @@ def regret_table(records: Mapping[str, CaseRecords]) -> Table:
         for benchmark, curve_of in CURVES.items():
             curve, exponent = curve_of(found), growth(found, benchmark)
             cells.append("–" if curve is None else str(estimate(curve.after(shown_steps(found)))))
-            cells.append("–" if exponent is None or np.isnan(exponent.mean) else _two_decimals(exponent))
+            cells.append(
+                "–" if exponent is None or np.isnan(exponent.mean) else _two_decimals(exponent)
+            )
         rows.append((name, *cells, f"{found.seconds.mean():.2f}"))
-    header = ("agent", *(cell for name in NAMES.values() for cell in (f"{name}{after}", "growth")), "s/run")
+    header = (
+        "agent",
+        *(cell for name in NAMES.values() for cell in (f"{name}{after}", "growth")),
+        "s/run",
+    )
     return Table(header, tuple(rows))
 
 

@@ -1,17 +1,19 @@
 """Every claim of the paper about its finite-state results, as data.
 
-The paper speaks in words where a test needs numbers. What each word is taken to mean stands in the claim's ``test`` and,
-as a number, in one place here:
+The paper speaks in words where a test needs numbers. What each word is taken to mean stands in the
+claim's ``test`` and, as a number, in one place here:
 
 - *near an end* of RiverSwim: in the third of the states at that end (two of 6 states, three of 10);
-- a reward that *rises earlier*: fewer steps until the moving average first reaches half of what always swimming right earns in
-  the long run, counted as all shown steps where it never does;
+- a reward that *rises earlier*: fewer steps until the moving average first reaches half of what
+  always swimming right earns in the long run, counted as all shown steps where it never does;
 - *concentrated*: at least :data:`CONCENTRATED` of the steps;
-- *approximately linear*: the second half of the steps brings :data:`LINEAR` of the regret. Regret that grows as T^p brings
-  1 − 2^(−p), so this is p between 0.86 and 1.15; √T would bring 0.29;
-- *not materially*, *largely overlap*, or equal to a number of a table: within :data:`MARGIN` per cent.
+- *approximately linear*: the second half of the steps brings :data:`LINEAR` of the regret. Regret
+  that grows as T^p brings 1 − 2^(−p), so this is p between 0.86 and 1.15; √T would bring 0.29;
+- *not materially*, *largely overlap*, or equal to a number of a table: within :data:`MARGIN` per
+  cent.
 
-All differences are taken run by run on common seeds. "Quantile methods" is not in the paper: it is measured, not judged.
+All differences are taken run by run on common seeds. "Quantile methods" is not in the paper: it is
+measured, not judged.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ FIXED = ("brmdp-0.1", "brmdp-0.3", "brmdp-0.5")
 CONCENTRATED = Region(low=0.8)
 LINEAR = Region(0.45, 0.55)
 LOCAL_REWARD = Region.around(0.005, 0.005)
-"""Close to RiverSwim's reward of 0.005 at the left end; always swimming right earns 0.257 per step in the long run."""
+"""Close to RiverSwim's reward of 0.005 at the left end.
+
+Always swimming right earns 0.257 per step in the long run.
+"""
 SAME_REWARD = Region.around(0.0, 0.005)
 MARGIN = 5.0
 """Per cent."""
@@ -53,8 +58,14 @@ DELTA_TABLE = {5: 297.2396, 10: 291.4018, 15: 287.7603}
 """Final cumulative true regret in the paper, by δ."""
 
 
-def _differences(measure: Measure, cases: Sequence[str], baselines: Sequence[str], claimed: Region) -> list[Comparison]:
-    return [Comparison(measure, case, baseline, claimed=claimed) for case in cases for baseline in baselines]
+def _differences(
+    measure: Measure, cases: Sequence[str], baselines: Sequence[str], claimed: Region
+) -> list[Comparison]:
+    return [
+        Comparison(measure, case, baseline, claimed=claimed)
+        for case in cases
+        for baseline in baselines
+    ]
 
 
 def _values(measure: Measure, cases: Sequence[str], claimed: Region) -> list[Comparison]:
@@ -73,13 +84,16 @@ def _riverswim(name: str) -> list[Claim]:
         ),
         Claim(
             f"{name}/reward-rises-earlier",
-            "AQ-BRMDP's moving-average reward increases more quickly early in learning than Continuing PSRL's.",
-            "Steps until the moving-average reward first reaches half of what always swimming right earns in the long run.",
+            "AQ-BRMDP's moving-average reward increases more quickly early in learning than "
+            "Continuing PSRL's.",
+            "Steps until the moving-average reward first reaches half of what always swimming "
+            "right earns in the long run.",
             (*_differences(RISE_TIME, *versus, BELOW_ZERO),),
         ),
         Claim(
             f"{name}/right-end",
-            "AQ-BRMDP spends more time in states near the right end of the chain than Continuing PSRL.",
+            "AQ-BRMDP spends more time in states near the right end of the chain than Continuing "
+            "PSRL.",
             "Share of the shown steps in the rightmost third of the states.",
             (*_differences(RIGHT_SHARE, *versus, ABOVE_ZERO),),
         ),
@@ -98,7 +112,10 @@ _RIVERSWIM_6 = [
         "riverswim-6/brmdp-0.1-local-reward",
         "BRMDP-0.1's moving-average reward stays close to the local reward 0.005.",
         "Within 0.005 of it, both over all shown steps and in their last 100.",
-        (*_values(AVERAGE_REWARD, [FIXED[0]], LOCAL_REWARD), *_values(LAST_REWARD, [FIXED[0]], LOCAL_REWARD)),
+        (
+            *_values(AVERAGE_REWARD, [FIXED[0]], LOCAL_REWARD),
+            *_values(LAST_REWARD, [FIXED[0]], LOCAL_REWARD),
+        ),
     ),
     Claim(
         "riverswim-6/brmdp-0.1-largest-regret",
@@ -131,7 +148,8 @@ _RIVERSWIM_10 = [
     Claim(
         "riverswim-10/fixed-levels-linear-regret",
         "The cumulative regret of all three fixed levels grows approximately linearly.",
-        "The second half of the shown steps brings 0.45 to 0.55 of the regret: growth as T^p with p from 0.86 to 1.15.",
+        "The second half of the shown steps brings 0.45 to 0.55 of the regret: growth as T^p with "
+        "p from 0.86 to 1.15.",
         (*_values(SECOND_HALF_SHARE, FIXED, LINEAR),),
     ),
     Claim(
@@ -210,7 +228,9 @@ def _reduction(delta: int, claimed: Region, paper: float | None = None) -> Compa
     return Comparison(TRUE_REGRET, _delta_case(delta), _delta_case(5), "reduction", claimed, paper)
 
 
-_PAPER_REDUCTIONS = {delta: 100.0 * (1.0 - DELTA_TABLE[delta] / DELTA_TABLE[5]) for delta in (10, 15)}
+_PAPER_REDUCTIONS = {
+    delta: 100.0 * (1.0 - DELTA_TABLE[delta] / DELTA_TABLE[5]) for delta in (10, 15)
+}
 
 _SENSITIVITY = [
     Claim(
@@ -221,12 +241,19 @@ _SENSITIVITY = [
     ),
     Claim(
         "delta-sensitivity/table",
-        "Final cumulative true regret is 297.24, 291.40 and 287.76 for δ = 5, 10 and 15: reductions of 1.96 % and 3.19 %.",
-        "Regrets within 5 % of the paper's, reductions within 5 percentage points; the paper gives no intervals.",
+        "Final cumulative true regret is 297.24, 291.40 and 287.76 for δ = 5, 10 and 15: "
+        "reductions of 1.96 % and 3.19 %.",
+        "Regrets within 5 % of the paper's, reductions within 5 percentage points; the paper gives "
+        "no intervals.",
         (
             *(
                 Comparison(
-                    TRUE_REGRET, _delta_case(delta), "", "value", Region.around(regret, MARGIN / 100 * regret), regret
+                    TRUE_REGRET,
+                    _delta_case(delta),
+                    "",
+                    "value",
+                    Region.around(regret, MARGIN / 100 * regret),
+                    regret,
                 )
                 for delta, regret in DELTA_TABLE.items()
             ),
@@ -250,7 +277,8 @@ def _methods() -> list[Claim]:
         Claim(
             f"quantile-methods/{world}/{method}",
             f"Not in the paper: the cost of {cost} in {world}.",
-            "Cumulative true regret over the shown steps against exact quantiles on common seeds, and time per run.",
+            "Cumulative true regret over the shown steps against exact quantiles on common seeds, "
+            "and time per run.",
             (
                 Comparison(TRUE_REGRET, f"{world}/{method}", f"{world}/exact"),
                 Comparison(SECONDS, f"{world}/{method}", f"{world}/exact", "ratio"),

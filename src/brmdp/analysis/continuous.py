@@ -1,6 +1,9 @@
-"""The continuous lake: regret of the agents, where the gain over Continuing PSRL arises, and what it costs in time.
+"""The continuous lake.
 
-The steps are cut at :data:`CUTS`: most is learned of the model in the first part, so later regret is more and more the fit's.
+Regret of the agents, where the gain over Continuing PSRL arises, and what it costs in time.
+
+The steps are cut at :data:`CUTS`: most is learned of the model in the first part, so later regret
+is more and more the fit's.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ PARTS = {_named(*ends): _part(*ends) for ends in pairwise(CUTS)}
 CLAIMS = (
     Claim(
         "continuous/adaptive-regret",
-        "AQ-BRMDP outperforms the continuous-state PSRL baseline with smaller cumulative true regret.",
+        "AQ-BRMDP outperforms the continuous-state PSRL baseline with smaller cumulative true "
+        "regret.",
         "Cumulative true regret at the end, run by run on common seeds.",
         (Comparison(TRUE_REGRET, ADAPTIVE, SAMPLING, claimed=BELOW_ZERO),),
     ),
@@ -64,14 +68,16 @@ CLAIMS = (
     ),
     Claim(
         "continuous/against-controls",
-        "Not in the paper: AQ-BRMDP against the posterior mean of the targets and against fixed levels.",
+        "Not in the paper: AQ-BRMDP against the posterior mean of the targets and against fixed "
+        "levels.",
         "Cumulative true regret at the end on the runs that both have; only measured.",
         tuple(Comparison(TRUE_REGRET, ADAPTIVE, control) for control in CONTROLS),
     ),
     Claim(
         "continuous/time",
-        f"Asked of this library, not of the paper: a run of AQ-BRMDP takes at most {MOST_TIMES:g} times as long as one of "
-        f"Continuing PSRL. The paper: {PAPER_TIMES[0]} and {PAPER_TIMES[1]} minutes, mainly due to the quantiles.",
+        f"Asked of this library, not of the paper: a run of AQ-BRMDP takes at most {MOST_TIMES:g} "
+        f"times as long as one of Continuing PSRL. The paper: {PAPER_TIMES[0]} and "
+        f"{PAPER_TIMES[1]} minutes, mainly due to the quantiles.",
         "Ratio of the mean processor times per run, true regret included.",
         (
             Comparison(
@@ -92,7 +98,9 @@ def interactions(records: Mapping[str, CaseRecords | Replications]) -> dict[str,
     return {name: found for name, found in records.items() if isinstance(found, CaseRecords)}
 
 
-def lake_summary(experiment: Experiment, records: Mapping[str, CaseRecords | Replications]) -> dict[str, Any]:
+def lake_summary(
+    experiment: Experiment, records: Mapping[str, CaseRecords | Replications]
+) -> dict[str, Any]:
     """What ``summary.json`` holds: that of every comparison of agents, and regret part by part."""
     agents = interactions(records)
     return {
@@ -109,7 +117,10 @@ def _as_json(samples: FloatArray | None) -> dict[str, Any] | None:
 
 
 def lake_table(records: Mapping[str, CaseRecords | Replications]) -> Table:
-    """True regret, in all and part by part, with 95 % intervals, and time per run; one row per agent."""
+    """True regret, in all and part by part, with 95 % intervals, and time per run.
+
+    One row per agent.
+    """
     agents = interactions(records)
     shown = {shown_steps(found) for found in agents.values()}
     total = f"true regret, {shown.pop()} steps" if len(shown) == 1 else "true regret"

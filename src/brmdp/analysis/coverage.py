@@ -1,7 +1,8 @@
 """From the replications of ``coverage`` to numbers and judged claims.
 
-Conservatism is measured in per cent of the posterior α-quantile of the same policy's value, the largest number that holds at each
-state with posterior probability 1 − α: how far a bound lies below it, averaged over states.
+Conservatism is measured in per cent of the posterior α-quantile of the same policy's value, the
+largest number that holds at each state with posterior probability 1 − α: how far a bound lies below
+it, averaged over states.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from brmdp.experiments import Experiment, Replications
 from brmdp.experiments.programs import parameters_of
 from brmdp.planning.guarantees import clopper_pearson
 
-__all__ = ["AXES", "BOUNDS", "along", "below_quantile", "coverage_claims", "coverage_summary", "coverage_table"]
+__all__ = [
+    "AXES",
+    "BOUNDS",
+    "along",
+    "below_quantile",
+    "coverage_claims",
+    "coverage_summary",
+    "coverage_table",
+]
 
 AXES: dict[str, str] = {
     "discount": "discount γ",
@@ -65,7 +74,10 @@ def below_quantile(found: Replications, bound: str) -> FloatArray:
 
 def coverage_summary(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
     """What ``summary.json`` holds."""
-    return {**heading(experiment, records), "cases": {name: _summary(found) for name, found in records.items()}}
+    return {
+        **heading(experiment, records),
+        "cases": {name: _summary(found) for name, found in records.items()},
+    }
 
 
 def _summary(found: Replications) -> dict[str, Any]:
@@ -76,15 +88,27 @@ def _summary(found: Replications) -> dict[str, Any]:
         "coverage": estimate(coverage, bounds=SHARE).as_json(),
         "least_coverage": float(coverage.min()),
         "held_in_truth": proportion(found.columns["held_in_truth"]).as_json(),
-        "percent_below_quantile": {bound: estimate(below_quantile(found, bound)).as_json() for bound in BOUNDS},
-        "value": {name: estimate(pooled(found, name)).as_json() for name in (*BOUNDS, "quantile", "true_value")},
+        "percent_below_quantile": {
+            bound: estimate(below_quantile(found, bound)).as_json() for bound in BOUNDS
+        },
+        "value": {
+            name: estimate(pooled(found, name)).as_json()
+            for name in (*BOUNDS, "quantile", "true_value")
+        },
         "seconds_per_run": estimate(found.seconds).as_json()["mean"],
     }
 
 
 def coverage_table(records: Mapping[str, Replications]) -> Table:
     """Coverage and conservatism of every case."""
-    header = ("case", "1 − α", "coverage", "least", "in truth", *(f"% below, {name}" for name in BOUNDS.values()))
+    header = (
+        "case",
+        "1 − α",
+        "coverage",
+        "least",
+        "in truth",
+        *(f"% below, {name}" for name in BOUNDS.values()),
+    )
 
     def row(name: str, found: Replications) -> tuple[str, ...]:
         coverage = pooled(found, "coverage")
@@ -100,18 +124,24 @@ def coverage_table(records: Mapping[str, Replications]) -> Table:
     return Table(header, tuple(row(name, found) for name, found in records.items()))
 
 
-def coverage_claims(experiment: Experiment, records: Mapping[str, Replications]) -> tuple[JudgedClaim, ...]:
+def coverage_claims(
+    experiment: Experiment, records: Mapping[str, Replications]
+) -> tuple[JudgedClaim, ...]:
     """Proposition 1 and its consequence, judged; conservatism, measured."""
     name = experiment.name
     return (
         JudgedClaim(
             "coverage/joint",
-            "With posterior probability at least 1 − α, the nested value at level ᾱ = 1 − (1 − α)^{1/S} is below the policy's "
-            "value at all states (Proposition 1).",
-            "Share of posterior draws in which all bounds hold, averaged over random worlds and posteriors.",
+            "With posterior probability at least 1 − α, the nested value at level ᾱ = 1 − (1 − "
+            "α)^{1/S} is below the policy's value at all states (Proposition 1).",
+            "Share of posterior draws in which all bounds hold, averaged over random worlds and "
+            "posteriors.",
             tuple(
                 JudgedComparison.of(
-                    name, f"{case}: coverage", estimate(pooled(found, "coverage"), bounds=SHARE), _confident(found)
+                    name,
+                    f"{case}: coverage",
+                    estimate(pooled(found, "coverage"), bounds=SHARE),
+                    _confident(found),
                 )
                 for case, found in records.items()
             ),
@@ -119,13 +149,22 @@ def coverage_claims(experiment: Experiment, records: Mapping[str, Replications])
         JudgedClaim(
             "coverage/every-posterior",
             "That holds for every posterior (Proposition 1).",
-            "Share of all posteriors whose coverage has a 95 % interval wholly below 1 − α: at most 0.025 by chance.",
-            (_pooled_share(name, "posteriors with too little coverage", [_too_little(r) for r in records.values()]),),
+            "Share of all posteriors whose coverage has a 95 % interval wholly below 1 − α: at "
+            "most 0.025 by chance.",
+            (
+                _pooled_share(
+                    name,
+                    "posteriors with too little coverage",
+                    [_too_little(r) for r in records.values()],
+                ),
+            ),
         ),
         JudgedClaim(
             "coverage/quantile-value",
-            "The posterior α-quantile value is at least the nested value at level ᾱ, at every state (Proposition 1).",
-            "Share of worlds in which some state's bound lies above the whole 95 % interval of the sampled quantile.",
+            "The posterior α-quantile value is at least the nested value at level ᾱ, at every "
+            "state (Proposition 1).",
+            "Share of worlds in which some state's bound lies above the whole 95 % interval of the "
+            "sampled quantile.",
             (
                 _pooled_share(
                     name,
@@ -136,11 +175,15 @@ def coverage_claims(experiment: Experiment, records: Mapping[str, Replications])
         ),
         JudgedClaim(
             "coverage/truth",
-            "The same for the true kernel, which is a draw from the posterior if it was drawn from the prior.",
+            "The same for the true kernel, which is a draw from the posterior if it was drawn from "
+            "the prior.",
             "Share of worlds in which all bounds hold in truth.",
             tuple(
                 JudgedComparison.of(
-                    name, f"{case}: bounds hold", proportion(found.columns["held_in_truth"]), _confident(found)
+                    name,
+                    f"{case}: bounds hold",
+                    proportion(found.columns["held_in_truth"]),
+                    _confident(found),
                 )
                 for case, found in records.items()
             ),
@@ -160,16 +203,25 @@ def _some(counts: FloatArray) -> FloatArray:
 
 
 def _too_little(found: Replications) -> FloatArray:
-    """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1; NaN where it is not known."""
+    """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1.
+
+    NaN where it is not known.
+    """
     samples = parameters_of(found.case)["samples"]
     held = np.rint(pooled(found, "coverage") * samples)
-    most = {count: clopper_pearson(int(count), samples)[1] for count in np.unique(held) if not np.isnan(count)}
+    most = {
+        count: clopper_pearson(int(count), samples)[1]
+        for count in np.unique(held)
+        if not np.isnan(count)
+    }
     wanted = found.case.parameters["confidence"]
     return np.array([float(most[count] < wanted) if count in most else np.nan for count in held])
 
 
 def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> JudgedComparison:
-    return JudgedComparison.of(experiment, quantity, proportion(np.concatenate(happened)), Region(high=ERROR))
+    return JudgedComparison.of(
+        experiment, quantity, proportion(np.concatenate(happened)), Region(high=ERROR)
+    )
 
 
 def _trends(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:
@@ -186,10 +238,14 @@ def _trends(experiment: str, records: Mapping[str, Replications]) -> list[Judged
             JudgedClaim(
                 f"coverage/{axis.replace('_', '-')}",
                 f"Not in the paper: conservatism {verb} the {AXES[axis]}.",
-                "Per cent by which the bound lies below the posterior α-quantile value; last less first of the values tried.",
+                "Per cent by which the bound lies below the posterior α-quantile value; last less "
+                "first of the values tried.",
                 (
                     JudgedComparison.of(
-                        experiment, f"{last.case.name} − {first.case.name}", _difference(last, first), region
+                        experiment,
+                        f"{last.case.name} − {first.case.name}",
+                        _difference(last, first),
+                        region,
                     ),
                 ),
             )
@@ -200,14 +256,18 @@ def _trends(experiment: str, records: Mapping[str, Replications]) -> list[Judged
 def _difference(first: Replications, second: Replications) -> Estimate:
     """Of conservatism, run by run."""
     mine, theirs = common_runs(first.run, second.run)
-    by_run = [below_quantile(found, "certified").reshape(found.run.size, -1).mean(axis=1) for found in (first, second)]
+    by_run = [
+        below_quantile(found, "certified").reshape(found.run.size, -1).mean(axis=1)
+        for found in (first, second)
+    ]
     return estimate(by_run[0][mine] - by_run[1][theirs])
 
 
 def _union_levels(experiment: str, records: Mapping[str, Replications]) -> JudgedClaim:
     base = next(iter(records.values()))
     cases = {
-        found.case.name: found for found in (base, along(records, "n_states")[-1], along(records, "n_actions")[-1])
+        found.case.name: found
+        for found in (base, along(records, "n_states")[-1], along(records, "n_actions")[-1])
     }
     return JudgedClaim(
         "coverage/union-levels",

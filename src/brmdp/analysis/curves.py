@@ -1,6 +1,7 @@
 """What the figures show, run by run: regrets, rewards, occupancy and posterior quantile values.
 
-A curve is indexed by the number of steps *done*: its value at n looks at the steps t = 0, …, n − 1 of the paper.
+A curve is indexed by the number of steps *done*: its value at n looks at the steps t = 0, …, n − 1
+of the paper.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Curve:
         """The difference run by run, over the runs and steps that both have."""
         mine, theirs = common_runs(self.run, other.run)
         steps, columns, other_columns = np.intersect1d(self.step, other.step, return_indices=True)
-        difference = self.values[np.ix_(mine, columns)] - other.values[np.ix_(theirs, other_columns)]
+        difference = (
+            self.values[np.ix_(mine, columns)] - other.values[np.ix_(theirs, other_columns)]
+        )
         return Curve(self.run[mine], steps, difference)
 
 
@@ -80,7 +83,10 @@ def common_runs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def shown_steps(records: CaseRecords) -> int:
-    """How many steps figures and claims look at: the case's ``shown_steps``, or all where it says 0 or too many."""
+    """How many steps figures and claims look at.
+
+    The case's ``shown_steps``, or all where it says 0 or too many.
+    """
     total = int(records.reward.shape[1])
     return min(records.case.shown_steps or total, total)
 
@@ -107,22 +113,33 @@ def cumulative_reward(records: CaseRecords) -> Curve:
 def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
     """The mean of the last ``window`` rewards.
 
-    The paper's r̄_t = w⁻¹ Σ_{τ=t−w+1}^{t} r_τ stands at n = t + 1 steps. It needs w rewards, so the curve begins at n = w:
-    there is no shorter average before, and nothing at all if there are fewer than w steps.
+    The paper's r̄_t = w⁻¹ Σ_{τ=t−w+1}^{t} r_τ stands at n = t + 1 steps. It needs w rewards, so the
+    curve begins at n = w: there is no shorter average before, and nothing at all if there are fewer
+    than w steps.
     """
     sums = np.cumsum(np.pad(records.reward, ((0, 0), (1, 0))), axis=1)
-    return Curve(records.run, np.arange(window, sums.shape[1]), (sums[:, window:] - sums[:, :-window]) / window)
+    return Curve(
+        records.run,
+        np.arange(window, sums.shape[1]),
+        (sums[:, window:] - sums[:, :-window]) / window,
+    )
 
 
 def quantile_value(records: CaseRecords) -> Curve | None:
-    """Estimated posterior quantile value of the policy at the first state, or None if it was not recorded."""
+    """Estimated posterior quantile value of the policy at the first state.
+
+    Or None if it was not recorded.
+    """
     if records.quantile_value.size == 0:
         return None
     return Curve(records.run, records.quantile_step, records.quantile_value)
 
 
 def occupancy(records: CaseRecords, steps: int | None = None) -> FloatArray:
-    """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state; by default the shown steps."""
+    """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state.
+
+    By default the shown steps.
+    """
     count = shown_steps(records) if steps is None else min(steps, int(records.state.shape[1]))
     states = records.state[:, :count]
     runs = states.shape[0]

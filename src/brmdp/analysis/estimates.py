@@ -1,20 +1,25 @@
 """Means over independent runs and their intervals.
 
-Runs of learning agents often fall into two groups: most learn, a few are trapped. Student's t misses the mean of such numbers far
-more often than it says. So two intervals are taken, and at each end the wider one counts:
+Runs of learning agents often fall into two groups: most learn, a few are trapped. Student's t
+misses the mean of such numbers far more often than it says. So two intervals are taken, and at each
+end the wider one counts:
 
 - Student's t, right for normal numbers;
-- Gaffke's. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with P ~ Dir(1, …, 1): the runs x_1, …, x_n weighted at
-  random, and one run more at b, the most that a run could be; its lower end is the mirror image. Where the range of the numbers is
-  *known*, as that of a share is, this interval stands alone and assumes nothing else; for runs that are 0 or 1 it is the one of
-  Clopper and Pearson. That it always covers is a conjecture to which no exception is known (Gaffke 2005; Learned-Miller and
-  Thomas, arXiv:1905.06208). Where the range is not known, the extremes of the runs seen stand in for it.
+- Gaffke's. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with P ~ Dir(1, …, 1):
+  the runs x_1, …, x_n weighted at random, and one run more at b, the most that a run could be; its
+  lower end is the mirror image. Where the range of the numbers is *known*, as that of a share is,
+  this interval stands alone and assumes nothing else; for runs that are 0 or 1 it is the one of
+  Clopper and Pearson. That it always covers is a conjecture to which no exception is known (Gaffke
+  2005; Learned-Miller and Thomas, arXiv:1905.06208). Where the range is not known, the extremes of
+  the runs seen stand in for it.
 
-**What no such interval can see.** A group of runs with probability p is missed by all n runs with probability (1 − p)^n. So
-where the range is unknown, 100 runs may miss a group of 3 % (:func:`unseen_share`), and if it lies far away, the interval
-knows nothing of it. Judged numbers tell where such a group would have to lie to undo their verdict.
+**What no such interval can see.** A group of runs with probability p is missed by all n runs with
+probability (1 − p)^n. So where the range is unknown, 100 runs may miss a group of 3 %
+(:func:`unseen_share`), and if it lies far away, the interval knows nothing of it. Judged numbers
+tell where such a group would have to lie to undo their verdict.
 
-**All runs equal.** Without spread and without a known range there is no interval: equal runs do not show that all are.
+**All runs equal.** Without spread and without a known range there is no interval: equal runs do not
+show that all are.
 
 Measured coverage stands in docs/intervals.md (``python -m benchmarks.intervals``).
 """
@@ -35,7 +40,10 @@ __all__ = ["CONFIDENCE", "MINIMUM_RUNS", "Estimate", "estimate", "ratio_samples"
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
-"""Fewest runs with an interval: two leave one degree of freedom, and an interval of ±12.7 standard errors."""
+"""Fewest runs with an interval.
+
+Two leave one degree of freedom, and an interval of ±12.7 standard errors.
+"""
 
 ROUNDING = 1e-12
 """Spread relative to the size of the numbers that counts as none."""
@@ -55,7 +63,8 @@ class Estimate:
     mean, standard_error : array
         NaN where there is no run, and no second run.
     low, high : array
-        Ends of the interval; NaN for fewer than :data:`MINIMUM_RUNS` runs, and where all runs are equal.
+        Ends of the interval; NaN for fewer than :data:`MINIMUM_RUNS` runs, and where all runs are
+        equal.
     runs : int
     confidence : float
         Of the interval.
@@ -89,7 +98,10 @@ class Estimate:
 
     @property
     def reach(self) -> FloatArray:
-        """How far the interval reaches below and above the mean, (2, …), as error bars want it; 0 where there is none."""
+        """How far the interval reaches below and above the mean, (2, …), as error bars want it.
+
+        0 where there is none.
+        """
         reach: FloatArray = np.nan_to_num(np.stack([self.mean - self.low, self.high - self.mean]))
         return reach
 
@@ -98,32 +110,47 @@ class Estimate:
         if self.exact or confidence == self.confidence:
             return self
         if self.ends is None:
-            raise InvalidInputError(f"confidence must be {self.confidence:g}, that of the only interval known")
+            raise InvalidInputError(
+                f"confidence must be {self.confidence:g}, that of the only interval known"
+            )
         low, high = self.ends(confidence)
         return replace(self, low=low, high=high, confidence=confidence)
 
     def at(self, index: Any) -> Estimate:
         """The entries at ``index``."""
         mean, error, low, high = (
-            np.asarray(part[index]) for part in (self.mean, self.standard_error, self.low, self.high)
+            np.asarray(part[index])
+            for part in (self.mean, self.standard_error, self.low, self.high)
         )
         seen = None if self.seen is None else _each(self.seen, lambda part: part[index])
         again = self.ends
-        ends = None if again is None else lambda confidence: _each(again(confidence), lambda part: part[index])
+        ends = (
+            None
+            if again is None
+            else lambda confidence: _each(again(confidence), lambda part: part[index])
+        )
         return Estimate(mean, error, low, high, self.runs, self.confidence, self.exact, seen, ends)
 
     def scaled(self, factor: float) -> Estimate:
         """All numbers times a positive ``factor``."""
         mean, error, low, high = (
-            np.asarray(factor * part) for part in (self.mean, self.standard_error, self.low, self.high)
+            np.asarray(factor * part)
+            for part in (self.mean, self.standard_error, self.low, self.high)
         )
         seen = None if self.seen is None else _each(self.seen, lambda part: factor * part)
         again = self.ends
-        ends = None if again is None else lambda confidence: _each(again(confidence), lambda part: factor * part)
+        ends = (
+            None
+            if again is None
+            else lambda confidence: _each(again(confidence), lambda part: factor * part)
+        )
         return Estimate(mean, error, low, high, self.runs, self.confidence, self.exact, seen, ends)
 
     def as_json(self) -> dict[str, Any]:
-        """``{"mean": …, "ci95": [low, high]}`` with None for what is not known; lists where this is an array."""
+        """``{"mean": …, "ci95": [low, high]}`` with None for what is not known.
+
+        Lists where this is an array.
+        """
         usual = self.at_confidence(CONFIDENCE)
         ends = np.stack([usual.low, usual.high], axis=-1)
         return {"mean": _plain(self.mean), "ci95": _plain(ends) if self.has_interval else None}
@@ -137,33 +164,42 @@ class Estimate:
         if 0.0 < largest < 1e-6:
             form = ".0e"
         else:
-            form = f".{int(np.clip(3 - np.floor(np.log10(largest)), 0, 6)) if largest > 0.0 else 0}f"
+            form = (
+                f".{int(np.clip(3 - np.floor(np.log10(largest)), 0, 6)) if largest > 0.0 else 0}f"
+            )
         if self.all_equal:
             return f"{mean:{form}} in every run"
         return f"{mean:{form}}" if np.isnan(low) else f"{mean:{form}} [{low:{form}}, {high:{form}}]"
 
 
-def estimate(samples: Any, *, bounds: tuple[float, float] | None = None, scale: float = 0.0) -> Estimate:
+def estimate(
+    samples: Any, *, bounds: tuple[float, float] | None = None, scale: float = 0.0
+) -> Estimate:
     """Mean and 95 % interval over the first axis (the runs); see the module.
 
     Parameters
     ----------
     samples : (R, …) array
-        One entry per independent run; R may be 0. Where one is not finite, neither mean nor interval is known.
+        One entry per independent run; R may be 0. Where one is not finite, neither mean nor
+        interval is known.
     bounds : (float, float), optional
         Range in which every run's number must lie, if that is known.
     scale : float
-        Size of the numbers that the samples were computed from, if they are larger than the samples: spread below their rounding
-        is none.
+        Size of the numbers that the samples were computed from, if they are larger than the
+        samples: spread below their rounding is none.
     """
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim == 0:
-        raise InvalidInputError("samples must have one entry per run along the first axis; got a single number")
+        raise InvalidInputError(
+            "samples must have one entry per run along the first axis; got a single number"
+        )
     runs = values.shape[0]
     unknown = np.full(values.shape[1:], np.nan)
     values = np.where(np.isfinite(values).all(axis=0), values, np.nan)
     least, most = (values.min(axis=0), values.max(axis=0)) if runs > 0 else (unknown, unknown)
-    size = np.maximum(np.maximum(np.abs(least), np.abs(most)), as_number(scale, "scale", "a number"))
+    size = np.maximum(
+        np.maximum(np.abs(least), np.abs(most)), as_number(scale, "scale", "a number")
+    )
     if bounds is None:
         known = np.asarray(most - least > ROUNDING * size)
         seen: Ends | None = (np.asarray(least), np.asarray(most))
@@ -197,8 +233,8 @@ def unseen_share(runs: int) -> float:
 def ratio_samples(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Per-run numbers whose mean is mean(numerator) / mean(denominator).
 
-    Their standard error is that of the ratio of means to first order (the delta method), with the correlation of
-    numerator and denominator on common seeds taken into account.
+    Their standard error is that of the ratio of means to first order (the delta method), with the
+    correlation of numerator and denominator on common seeds taken into account.
     """
     if numerator.size == 0:
         return numerator
@@ -211,7 +247,10 @@ def ratio_samples(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 
 def _gaffke(rows: FloatArray, least: FloatArray, most: FloatArray, confidence: float) -> Ends:
-    """Ends for every one of (m, R) rows, with one run more at ``least`` and at ``most``, (m,) each."""
+    """Ends for every one of.
+
+    (m, R) rows, with one run more at ``least`` and at ``most``, (m,) each.
+    """
     count, runs = rows.shape
     low, high = np.empty(count), np.empty(count)
     centre = rows.mean(axis=1, keepdims=True)
@@ -238,7 +277,9 @@ def _as_bounds(bounds: tuple[float, float], least: Any, most: Any) -> Ends:
     slack = ROUNDING * max(abs(low), abs(high))
     if (least < low - slack).any() or (most > high + slack).any():
         found = f"[{np.nanmin(least):g}, {np.nanmax(most):g}]"
-        raise InvalidInputError(f"samples must lie within their bounds [{low:g}, {high:g}]; got numbers in {found}")
+        raise InvalidInputError(
+            f"samples must lie within their bounds [{low:g}, {high:g}]; got numbers in {found}"
+        )
     return np.asarray(np.minimum(low, least)), np.asarray(np.maximum(high, most))
 
 
@@ -254,6 +295,8 @@ def _plain(array: FloatArray) -> Any:
 
 
 def _t_quantile(runs: int, confidence: float) -> float:
-    from scipy.special import stdtrit  # the same number as scipy.stats.t.ppf, without its second of import
+    from scipy.special import (
+        stdtrit,
+    )  # the same number as scipy.stats.t.ppf, without its second of import
 
     return float(stdtrit(runs - 1, 0.5 + confidence / 2.0))

@@ -1,26 +1,30 @@
 """Claims as data, and the rules by which runs judge them.
 
-A claim is a list of comparisons. A comparison estimates one number from the runs (a measure of one case, or a difference,
-ratio or reduction between two cases on common seeds) and claims that it lies in a region: below or above a number, or, for
-statements of closeness, within a margin. Its interval (:mod:`brmdp.analysis.estimates`) decides:
+A claim is a list of comparisons. A comparison estimates one number from the runs (a measure of one
+case, or a difference, ratio or reduction between two cases on common seeds) and claims that it lies
+in a region: below or above a number, or, for statements of closeness, within a margin. Its interval
+(:mod:`brmdp.analysis.estimates`) decides:
 
 - *reproduced*: the interval lies inside the region;
 - *contradicted*: it lies outside altogether;
-- *not resolved at this number of runs*: it reaches over an end of the region, or there is none: too few runs, or all of them equal,
-  which leaves no spread to judge by. Only a number that is no average may have an interval without width.
+- *not resolved at this number of runs*: it reaches over an end of the region, or there is none: too
+  few runs, or all of them equal, which leaves no spread to judge by. Only a number that is no
+  average may have an interval without width.
 
-The verdict on a claim is that of its worst comparison. A statement that something *can* happen is an exception: it asks for
-one experiment in which it does, so it is contradicted only when all experiments that it speaks of are in and contradict it.
+The verdict on a claim is that of its worst comparison. A statement that something *can* happen is
+an exception: it asks for one experiment in which it does, so it is contradicted only when all
+experiments that it speaks of are in and contradict it.
 
-**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of confidence 1 − 0.05/m
-(Bonferroni; over all experiments that a claim spans). So all intervals of a claim cover at once with probability 0.95, and a
-wrong verdict has a probability of at most :data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they
-promise. Claims are not corrected for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that are
-only measured have intervals of 95 % each.
+**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of
+confidence 1 − 0.05/m (Bonferroni; over all experiments that a claim spans). So all intervals of a
+claim cover at once with probability 0.95, and a wrong verdict has a probability of at most
+:data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they promise. Claims are not
+corrected for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that
+are only measured have intervals of 95 % each.
 
-**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs may be unseen. For each
-verdict it is told where such a group, of the largest share that is missed with a probability of 5 %, would have to lie to
-undo it.
+**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs
+may be unseen. For each verdict it is told where such a group, of the largest share that is missed
+with a probability of 5 %, would have to lie to undo it.
 """
 
 from __future__ import annotations
@@ -35,7 +39,14 @@ import numpy as np
 
 from brmdp._validation import FloatArray
 from brmdp.analysis.curves import common_runs
-from brmdp.analysis.estimates import CONFIDENCE, MINIMUM_RUNS, Estimate, estimate, ratio_samples, unseen_share
+from brmdp.analysis.estimates import (
+    CONFIDENCE,
+    MINIMUM_RUNS,
+    Estimate,
+    estimate,
+    ratio_samples,
+    unseen_share,
+)
 from brmdp.analysis.measures import Measure
 from brmdp.experiments import CaseRecords
 
@@ -58,7 +69,10 @@ CLAIM_ERROR = 0.05
 
 
 class Verdict(StrEnum):
-    """What the runs say about a claim, from best to worst; ``MEASURED`` where nothing was claimed."""
+    """What the runs say about a claim, from best to worst.
+
+    ``MEASURED`` where nothing was claimed.
+    """
 
     MEASURED = "measured"
     REPRODUCED = "reproduced"
@@ -93,10 +107,12 @@ class Region:
         return Verdict.NOT_RESOLVED
 
     def overturned_by(self, found: Estimate) -> float | None:
-        """Where a group of runs that were not seen would have to lie, or beyond, to undo the verdict.
+        """Where a group of runs that were not seen would have to lie, or beyond.
 
-        Its share is :func:`~brmdp.analysis.estimates.unseen_share`. None where there is no verdict, or where the interval reckons
-        with such a group already.
+        To undo the verdict.
+
+        Its share is :func:`~brmdp.analysis.estimates.unseen_share`. None where there is no verdict,
+        or where the interval reckons with such a group already.
         """
         verdict = self.judge(found)
         if found.seen is None or verdict is Verdict.NOT_RESOLVED:
@@ -108,7 +124,11 @@ class Region:
         if not inside:
             moves = moves[:1] if self.high < low else moves[1:]
         share = unseen_share(found.runs)
-        reached = [(abs(border - end), end + (border - end) / share) for end, border in moves if math.isfinite(border)]
+        reached = [
+            (abs(border - end), end + (border - end) / share)
+            for end, border in moves
+            if math.isfinite(border)
+        ]
         return min(reached)[1] if reached else None
 
     def __str__(self) -> str:
@@ -142,8 +162,8 @@ class Comparison:
     baseline : str
         Name of the other case; unused by "value".
     operation : {"difference", "value", "ratio", "reduction"}
-        case − baseline run by run; the case alone; case / baseline; 100 (baseline − case) / baseline. The last two are
-        ratios of means.
+        case − baseline run by run; the case alone; case / baseline; 100 (baseline − case) /
+        baseline. The last two are ratios of means.
     claimed : Region or None
         None: only measured.
     paper : float, optional
@@ -184,9 +204,13 @@ class Comparison:
         quantity = _WORDING[self.operation].format(
             case=self.case,
             baseline=self.baseline,
-            measure=self.measure.name.format(steps="shown") if some is None else self.measure.named(some),
+            measure=self.measure.name.format(steps="shown")
+            if some is None
+            else self.measure.named(some),
         )
-        return JudgedComparison.of(experiment, quantity, found, self.claimed, paper=self.paper, note=note)
+        return JudgedComparison.of(
+            experiment, quantity, found, self.claimed, paper=self.paper, note=note
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,14 +273,19 @@ class JudgedComparison:
 
     @property
     def overturned_by(self) -> float | None:
-        """Where runs that were not seen would have to lie to undo the verdict; see :meth:`Region.overturned_by`."""
+        """Where runs that were not seen would have to lie to undo the verdict.
+
+        See :meth:`Region.overturned_by`.
+        """
         return None if self.region is None else self.region.overturned_by(self.estimate)
 
     @property
     def fragile(self) -> bool:
         """Whether that is no farther away than the runs that were seen."""
         beyond, seen = self.overturned_by, self.estimate.seen
-        return beyond is not None and seen is not None and float(seen[0]) <= beyond <= float(seen[1])
+        return (
+            beyond is not None and seen is not None and float(seen[0]) <= beyond <= float(seen[1])
+        )
 
     def at_confidence(self, confidence: float) -> JudgedComparison:
         """Judged by an interval of another confidence."""
@@ -266,9 +295,14 @@ class JudgedComparison:
     def standard_errors_from_paper(self) -> float | None:
         """(estimate − paper) in our standard errors.
 
-        The paper gives none of its own; if they were as large as ours, the difference would have √2 times as much.
+        The paper gives none of its own; if they were as large as ours, the difference would have √2
+        times as much.
         """
-        if self.paper is None or not self.estimate.has_interval or not float(self.estimate.standard_error) > 0.0:
+        if (
+            self.paper is None
+            or not self.estimate.has_interval
+            or not float(self.estimate.standard_error) > 0.0
+        ):
             return None
         return (float(self.estimate.mean) - self.paper) / float(self.estimate.standard_error)
 
@@ -281,12 +315,17 @@ class JudgedComparison:
             parts.append(f"claimed {self.claimed}")
         if self.paper is not None:
             apart = self.standard_errors_from_paper
-            parts.append(f"paper {self.paper:g}" + ("" if apart is None else f", {apart:+.1f} s.e. apart"))
+            parts.append(
+                f"paper {self.paper:g}" + ("" if apart is None else f", {apart:+.1f} s.e. apart")
+            )
         if self.note:
             parts.append(self.note)
         if self.fragile:
             share = 100.0 * unseen_share(found.runs)
-            parts.append(f"undone if {share:.2g} % of runs, unseen here, lay at {self.overturned_by:.3g} or beyond")
+            parts.append(
+                f"undone if {share:.2g} % of runs, unseen here, lay at {self.overturned_by:.3g} or "
+                "beyond"
+            )
         return "; ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -303,11 +342,20 @@ class JudgedComparison:
         }
         if self.left_to_chance:
             ends = [_number(end) for end in (self.estimate.low, self.estimate.high)]
-            content |= {"confidence": self.estimate.confidence, "interval": None if None in ends else ends}
+            content |= {
+                "confidence": self.estimate.confidence,
+                "interval": None if None in ends else ends,
+            }
         if self.overturned_by is not None:
-            content |= {"overturned_by": self.overturned_by, "unseen_share": unseen_share(self.estimate.runs)}
+            content |= {
+                "overturned_by": self.overturned_by,
+                "unseen_share": unseen_share(self.estimate.runs),
+            }
         if self.paper is not None:
-            content |= {"paper": self.paper, "standard_errors_from_paper": self.standard_errors_from_paper}
+            content |= {
+                "paper": self.paper,
+                "standard_errors_from_paper": self.standard_errors_from_paper,
+            }
         return content | ({"note": self.note} if self.note else {})
 
 
@@ -324,7 +372,8 @@ class Claim:
         What is compared, where the paper's words leave it open.
     comparisons : tuple of Comparison
     somewhere_in : tuple of str
-        For a statement that something *can* happen: the experiments of which one suffices. Empty otherwise.
+        For a statement that something *can* happen: the experiments of which one suffices. Empty
+        otherwise.
     """
 
     identifier: str
@@ -343,7 +392,8 @@ class JudgedClaim:
     identifier, paper, test, somewhere_in
         As in :class:`Claim`.
     comparisons : tuple of JudgedComparison
-        Given with intervals of any confidence; kept with those that hold jointly with probability 0.95.
+        Given with intervals of any confidence; kept with those that hold jointly with probability
+        0.95.
     """
 
     identifier: str
@@ -353,18 +403,28 @@ class JudgedClaim:
     somewhere_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # here and nowhere else, so that no claim is judged without: also when claims of several experiments are merged
+        # here and nowhere else, so that no claim is judged without: also when claims of several
+        # experiments are merged
         judged = sum(comparison.left_to_chance for comparison in self.comparisons)
         joint = 1.0 - CLAIM_ERROR / max(1, judged)
-        corrected = (one.at_confidence(joint) if one.left_to_chance else one for one in self.comparisons)
+        corrected = (
+            one.at_confidence(joint) if one.left_to_chance else one for one in self.comparisons
+        )
         object.__setattr__(self, "comparisons", tuple(corrected))
 
     @property
     def error_rate(self) -> float | None:
-        """Probability of a wrong verdict, at most; 0 where nothing is left to chance, None where nothing was claimed."""
+        """Probability of a wrong verdict, at most.
+
+        0 where nothing is left to chance, None where nothing was claimed.
+        """
         if all(comparison.region is None for comparison in self.comparisons):
             return None
-        return CLAIM_ERROR if any(comparison.left_to_chance for comparison in self.comparisons) else 0.0
+        return (
+            CLAIM_ERROR
+            if any(comparison.left_to_chance for comparison in self.comparisons)
+            else 0.0
+        )
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -378,7 +438,9 @@ class JudgedClaim:
         if not self.somewhere_in:
             return ranked[-1]
         all_in = set(self.somewhere_in) <= set(self.experiments)
-        return ranked[0] if all_in or ranked[0] is not Verdict.CONTRADICTED else Verdict.NOT_RESOLVED
+        return (
+            ranked[0] if all_in or ranked[0] is not Verdict.CONTRADICTED else Verdict.NOT_RESOLVED
+        )
 
     def as_json(self) -> dict[str, Any]:
         """For ``claims.json``."""
@@ -397,8 +459,13 @@ def _number(value: FloatArray) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def judge(claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, ...]:
-    """Judge the claims about one experiment by its records, a :class:`CaseRecords` per case name."""
+def judge(
+    claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRecords]
+) -> tuple[JudgedClaim, ...]:
+    """Judge the claims about one experiment by its records.
+
+    A :class:`CaseRecords` per case name.
+    """
     return tuple(
         JudgedClaim(
             claim.identifier,
@@ -412,10 +479,15 @@ def judge(claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRe
 
 
 def merged(judged: Sequence[JudgedClaim]) -> tuple[JudgedClaim, ...]:
-    """Bring together, under their common identifier, claims that were tested in several experiments."""
+    """Bring together, under their common identifier.
+
+    Claims that were tested in several experiments.
+    """
     together: dict[str, JudgedClaim] = {}
     for claim in judged:
         known = together.setdefault(claim.identifier, claim)
         if known is not claim:
-            together[claim.identifier] = replace(known, comparisons=known.comparisons + claim.comparisons)
+            together[claim.identifier] = replace(
+                known, comparisons=known.comparisons + claim.comparisons
+            )
     return tuple(together.values())

@@ -1,9 +1,10 @@
 """From the replications of ``lemmas`` to numbers and judged claims.
 
-Bounds and identities are not statistical: each was looked at in every row and world, and one exception would contradict it.
-Simulated sums are standardised: less what they should be, in their own standard errors. With thousands of pseudo-episodes each
-these are close to standard normal numbers; but sums that grow with the square of a geometric length are skewed, so that a margin
-is left.
+Bounds and identities are not statistical: each was looked at in every row and world, and one
+exception would contradict it. Simulated sums are standardised: less what they should be, in their
+own standard errors. With thousands of pseudo-episodes each these are close to standard normal
+numbers; but sums that grow with the square of a geometric length are skewed, so that a margin is
+left.
 """
 
 from __future__ import annotations
@@ -53,10 +54,16 @@ SIDES: dict[str, str] = {
 """What is averaged over simulated pseudo-episodes, less what the average should be."""
 
 HALF = 0.5
-"""What a deviation is of its bound, at most: w·P is no wider than a normal variable of variance R²/(4(φ₀ + 1))."""
+"""What a deviation is of its bound, at most.
+
+W·P is no wider than a normal variable of variance R²/(4(φ₀ + 1)).
+"""
 
 ROUNDING = 1e-9
-"""Largest difference of two sides that are equal, relative to the largest they can be, (1 − γ)⁻²; values are solved to 1e-10."""
+"""Largest difference of two sides that are equal, relative to the largest they can be,.
+
+(1 − γ)⁻²; values are solved to 1e-10.
+"""
 
 REJECTED, BEYOND = 0.05, 1.959963984540054
 """The share of standard normal numbers that is larger than this, in absolute value."""
@@ -76,7 +83,9 @@ def cases_of(records: Mapping[str, Replications], program: str) -> dict[str, Rep
 def deviation_ratio(found: Replications) -> FloatArray:
     """What the distance of a quantile from the mean is of the bound on its side."""
     deviation = pooled(found, "deviation")
-    return np.maximum(deviation / pooled(found, "bound_above"), -deviation / pooled(found, "bound_below"))
+    return np.maximum(
+        deviation / pooled(found, "bound_above"), -deviation / pooled(found, "bound_below")
+    )
 
 
 def tail_ratio(found: Replications) -> FloatArray:
@@ -87,12 +96,17 @@ def tail_ratio(found: Replications) -> FloatArray:
 
 
 def standardised(records: Mapping[str, Replications], side: str, *, robust: bool) -> FloatArray:
-    """Averages over pseudo-episodes less what they should be, in standard errors; of all worlds of all cases."""
+    """Averages over pseudo-episodes less what they should be, in standard errors.
+
+    Of all worlds of all cases.
+    """
     parts = []
     for found in cases_of(records, "value-decomposition").values():
         chosen = pooled(found, "robust") == robust
         exact = 0.0 if side == "gap" else pooled(found, side)
-        parts.append(((pooled(found, f"{side}_sampled") - exact) / pooled(found, f"{side}_error"))[chosen])
+        parts.append(
+            ((pooled(found, f"{side}_sampled") - exact) / pooled(found, f"{side}_error"))[chosen]
+        )
     return np.concatenate(parts)
 
 
@@ -111,7 +125,10 @@ def lemmas_summary(experiment: Experiment, records: Mapping[str, Replications]) 
             for name, found in cases_of(records, "quantile-deviation").items()
         },
         "decomposition": {
-            name: {"worlds": int(pooled(found, "left").size // len(LEMMAS)), "identity_error": _identity_error(found)}
+            name: {
+                "worlds": int(pooled(found, "left").size // len(LEMMAS)),
+                "identity_error": _identity_error(found),
+            }
             for name, found in worlds.items()
         },
         "standardised": {
@@ -119,10 +136,15 @@ def lemmas_summary(experiment: Experiment, records: Mapping[str, Replications]) 
             for lemma, words, z in _standardised(records)
         },
         "episodes": {
-            name: {"expected": _expected(found), "counted": estimate(pooled(found, "episodes")).as_json()}
+            name: {
+                "expected": _expected(found),
+                "counted": estimate(pooled(found, "episodes")).as_json(),
+            }
             for name, found in cases_of(records, "episode-count").items()
         },
-        "seconds_per_run": {name: estimate(found.seconds).as_json()["mean"] for name, found in records.items()},
+        "seconds_per_run": {
+            name: estimate(found.seconds).as_json()["mean"] for name, found in records.items()
+        },
     }
 
 
@@ -151,15 +173,24 @@ def lemmas_table(records: Mapping[str, Replications]) -> Table:
 
     def row(found: Replications, band: str) -> tuple[str, ...]:
         rows, *ratios = _tightness(found, band).values()
-        return (f"{found.case.parameters['values']}, {band}", f"{rows}", *(f"{ratio:.3f}" for ratio in ratios))
+        return (
+            f"{found.case.parameters['values']}, {band}",
+            f"{rows}",
+            *(f"{ratio:.3f}" for ratio in ratios),
+        )
 
     deviations = cases_of(records, "quantile-deviation").values()
     return Table(
-        header, tuple(row(found, band) for found in deviations for band in BANDS if _within(found, band).any())
+        header,
+        tuple(
+            row(found, band) for found in deviations for band in BANDS if _within(found, band).any()
+        ),
     )
 
 
-def lemmas_claims(experiment: Experiment, records: Mapping[str, Replications]) -> tuple[JudgedClaim, ...]:
+def lemmas_claims(
+    experiment: Experiment, records: Mapping[str, Replications]
+) -> tuple[JudgedClaim, ...]:
     """Every lemma for which there are records."""
     claims: list[JudgedClaim] = []
     if deviations := cases_of(records, "quantile-deviation"):
@@ -184,13 +215,15 @@ def _deviation_claims(experiment: str, records: Mapping[str, Replications]) -> l
     return [
         JudgedClaim(
             "lemmas/deviation",
-            "For P ~ Dir(φ), ρ^α(V·P) − E[V·P] ≤ R√(2 ln(1/(1−α))/φ₀) and E[V·P] − ρ^α(V·P) ≤ R√(2 ln(1/α)/φ₀), R = 1/(1−γ).",
+            "For P ~ Dir(φ), ρ^α(V·P) − E[V·P] ≤ R√(2 ln(1/(1−α))/φ₀) and E[V·P] − ρ^α(V·P) ≤ R√(2 "
+            "ln(1/α)/φ₀), R = 1/(1−γ).",
             rows,
             none("deviation"),
         ),
         JudgedClaim(
             "lemmas/tail",
-            "Each tail of V·P beyond a distance ε from its mean has a probability of at most exp(−φ₀ε²/(2R²)).",
+            "Each tail of V·P beyond a distance ε from its mean has a probability of at most "
+            "exp(−φ₀ε²/(2R²)).",
             rows,
             none("tail"),
         ),
@@ -212,10 +245,14 @@ def _deviation_claims(experiment: str, records: Mapping[str, Replications]) -> l
     ]
 
 
-def _looked_at(experiment: str, quantity: str, found: Replications, value: float, claimed: Region) -> JudgedComparison:
+def _looked_at(
+    experiment: str, quantity: str, found: Replications, value: float, claimed: Region
+) -> JudgedComparison:
     """A number that is no average, from all rows and levels."""
     trials = pooled(found, "level").size
-    return JudgedComparison.of(experiment, quantity, certain(value, trials), claimed, note=f"in {trials:,}")
+    return JudgedComparison.of(
+        experiment, quantity, certain(value, trials), claimed, note=f"in {trials:,}"
+    )
 
 
 def _exceptions(found: Replications) -> dict[str, dict[str, int]]:
@@ -237,8 +274,12 @@ def _exceptions(found: Replications) -> dict[str, dict[str, int]]:
     }
 
 
-def _decomposition_claims(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:
-    def judged(estimates: Callable[[FloatArray], Estimate], claimed: Region) -> tuple[JudgedComparison, ...]:
+def _decomposition_claims(
+    experiment: str, records: Mapping[str, Replications]
+) -> list[JudgedClaim]:
+    def judged(
+        estimates: Callable[[FloatArray], Estimate], claimed: Region
+    ) -> tuple[JudgedComparison, ...]:
         return tuple(
             JudgedComparison.of(experiment, f"{lemma}: {words}", estimates(z), claimed)
             for lemma, words, z in _standardised(records)
@@ -247,9 +288,11 @@ def _decomposition_claims(experiment: str, records: Mapping[str, Replications]) 
     return [
         JudgedClaim(
             "lemmas/identity",
-            "Over a pseudo-episode, the value differences V_{φ,α} − V, and V_{φ,α} − V_{φ,α̲}, add up in expectation to i times "
-            "the discrepancies of the i-th backups (both value-decomposition lemmas).",
-            "Both sides exactly; largest difference over both lemmas, all worlds and first states, relative to (1 − γ)⁻².",
+            "Over a pseudo-episode, the value differences V_{φ,α} − V, and V_{φ,α} − V_{φ,α̲}, add "
+            "up in expectation to i times the discrepancies of the i-th backups (both "
+            "value-decomposition lemmas).",
+            "Both sides exactly; largest difference over both lemmas, all worlds and first states, "
+            "relative to (1 − γ)⁻².",
             tuple(
                 JudgedComparison.of(
                     experiment,
@@ -264,7 +307,8 @@ def _decomposition_claims(experiment: str, records: Mapping[str, Replications]) 
         JudgedClaim(
             "lemmas/simulated",
             "The same by simulation: both sums have the same mean, the exact one.",
-            f"Averages over simulated pseudo-episodes, standardised; their mean over all worlds, within {CENTRED:g} of 0.",
+            "Averages over simulated pseudo-episodes, standardised; their mean over all worlds, "
+            f"within {CENTRED:g} of 0.",
             judged(estimate, Region.around(0.0, CENTRED)),
         ),
         JudgedClaim(
@@ -293,7 +337,9 @@ def _standardised(records: Mapping[str, Replications]) -> list[tuple[str, str, F
 
 
 def _identity_error(found: Replications) -> float:
-    return float(pooled(found, "identity_error").max() * (1.0 - found.case.parameters["discount"]) ** 2)
+    return float(
+        pooled(found, "identity_error").max() * (1.0 - found.case.parameters["discount"]) ** 2
+    )
 
 
 def _episode_claim(experiment: str, records: Mapping[str, Replications]) -> JudgedClaim:

@@ -56,8 +56,9 @@ class Measure:
     of : function of (CaseRecords, steps)
         Returns (R,) numbers, or None where they were not recorded.
     bounds : (float, float), optional
-        Range in which the number of every run must lie, if there is one. Intervals of its mean then assume nothing else. (Those of
-        differences do not use it: runs unseen at the far end of [−1, 1] would leave no difference below 0.04 resolved at 100 runs.)
+        Range in which the number of every run must lie, if there is one. Intervals of its mean then
+        assume nothing else. (Those of differences do not use it: runs unseen at the far end of [−1,
+        1] would leave no difference below 0.04 resolved at 100 runs.)
     """
 
     name: str
@@ -93,7 +94,9 @@ def _left(records: CaseRecords, steps: int) -> FloatArray:
 
 
 def _right(records: CaseRecords, steps: int) -> FloatArray:
-    return _share(records, steps, range(records.n_states - max(1, records.n_states // 3), records.n_states))
+    return _share(
+        records, steps, range(records.n_states - max(1, records.n_states // 3), records.n_states)
+    )
 
 
 def _holes(records: CaseRecords, steps: int) -> FloatArray:
@@ -125,22 +128,31 @@ def _shortcut_uses(records: CaseRecords, steps: int) -> FloatArray:
     return uses
 
 
-TRUE_REGRET = Measure("cumulative true regret after {steps} steps", lambda r, n: cumulative_true_regret(r).after(n))
-ROBUST_REGRET = Measure(
-    "cumulative robust regret after {steps} steps", lambda r, n: _after(cumulative_robust_regret(r), n)
+TRUE_REGRET = Measure(
+    "cumulative true regret after {steps} steps", lambda r, n: cumulative_true_regret(r).after(n)
 )
-AVERAGE_REWARD = Measure("average reward over the first {steps} steps", lambda r, n: cumulative_reward(r).after(n) / n)
+ROBUST_REGRET = Measure(
+    "cumulative robust regret after {steps} steps",
+    lambda r, n: _after(cumulative_robust_regret(r), n),
+)
+AVERAGE_REWARD = Measure(
+    "average reward over the first {steps} steps", lambda r, n: cumulative_reward(r).after(n) / n
+)
 LAST_REWARD = Measure(f"average reward over the last {WINDOW} of {{steps}} steps", _last_reward)
 RISE_TIME = Measure(
-    f"steps until the moving-average reward reaches {HALF_OF_RIGHT:g}, {{steps}} if it never does", _rise_time
+    f"steps until the moving-average reward reaches {HALF_OF_RIGHT:g}, {{steps}} if it never does",
+    _rise_time,
 )
 LEFT_SHARE = Measure("share of the first {steps} steps in the leftmost third", _left, SHARE)
 RIGHT_SHARE = Measure("share of the first {steps} steps in the rightmost third", _right, SHARE)
 SECOND_HALF_SHARE = Measure(
-    "share of the true regret of the first {steps} steps that falls into their second half", _second_half, SHARE
+    "share of the true regret of the first {steps} steps that falls into their second half",
+    _second_half,
+    SHARE,
 )
 QUANTILE_VALUE = Measure(
-    "posterior quantile value at the first state, averaged over the diagnostic times", _mean_quantile_value
+    "posterior quantile value at the first state, averaged over the diagnostic times",
+    _mean_quantile_value,
 )
 SHORTCUT_USES = Measure("uses of the shortcut (2, Down) in {steps} steps", _shortcut_uses)
 HOLE_SHARE = Measure("share of the first {steps} steps in holes", _holes, SHARE)

@@ -1,15 +1,21 @@
-"""How far quantile values are from their normal limit, with intervals; and how good plans of sample sizes were.
+"""How far quantile values are from their normal limit, with intervals.
 
-Theorem 1 is looked at in its own form: z = (√N (I − γP_π)(V_{φ,α} − V) − γλ_π)/γσ_π, which becomes standard normal in every
-state at every level. Three distances from that law are averaged over levels and states: the squared mean of z, the squared error
-of its variance, and the Kolmogorov–Smirnov distance.
+And how good plans of sample sizes were.
 
-Their intervals come from the jackknife over runs, each of which holds several replications: with θ the number from all R runs and
-θ_i that without run i, the pseudo-values R θ − (R − 1) θ_i have the standard error of θ to first order. Their mean is θ without the
-part of order 1/R that chance alone adds to a square. The Kolmogorov–Smirnov distance keeps what chance adds, about 0.87 over the
-root of the number of replications, and is compared with what a sample of the law itself exceeds with probability 0.05.
+Theorem 1 is looked at in its own form: z = (√N (I − γP_π)(V_{φ,α} − V) − γλ_π)/γσ_π, which becomes
+standard normal in every state at every level. Three distances from that law are averaged over
+levels and states: the squared mean of z, the squared error of its variance, and the
+Kolmogorov–Smirnov distance.
 
-Longer trajectories begin with the shorter ones of the same run, so that differences between their lengths are taken run by run.
+Their intervals come from the jackknife over runs, each of which holds several replications: with θ
+the number from all R runs and θ_i that without run i, the pseudo-values R θ − (R − 1) θ_i have the
+standard error of θ to first order. Their mean is θ without the part of order 1/R that chance alone
+adds to a square. The Kolmogorov–Smirnov distance keeps what chance adds, about 0.87 over the root
+of the number of replications, and is compared with what a sample of the law itself exceeds with
+probability 0.05.
+
+Longer trajectories begin with the shorter ones of the same run, so that differences between their
+lengths are taken run by run.
 """
 
 from __future__ import annotations
@@ -51,7 +57,7 @@ HARD = "riverswim"
 """What the world is called whose limit is not reached."""
 
 
-# --- the samples ------------------------------------------------------------------------------------------------------
+# --- the samples ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,9 @@ class Setting:
         limit = asymptotic_normality(mdp, policy, parameters["levels"])
         shape = (found.run.size, -1, limit.alpha.size, mdp.n_states)
         deviations = np.asarray(found.columns["deviation"], dtype=np.float64).reshape(shape)
-        return cls(found.case.name.rpartition("/")[0], parameters["steps"], found.run, limit, deviations)
+        return cls(
+            found.case.name.rpartition("/")[0], parameters["steps"], found.run, limit, deviations
+        )
 
     @property
     def hard(self) -> bool:
@@ -111,7 +119,9 @@ class Setting:
     @cached_property
     def distances(self) -> dict[str, Estimate]:
         """Each of :data:`DISTANCES` with its interval."""
-        return {name: estimate(pseudo_values(of, self.standardised)) for name, of in DISTANCES.items()}
+        return {
+            name: estimate(pseudo_values(of, self.standardised)) for name, of in DISTANCES.items()
+        }
 
     def level(self, alpha: float) -> int:
         """Position of a level."""
@@ -127,7 +137,9 @@ def settings_of(records: Mapping[str, Replications]) -> Worlds:
     found = [Setting.of(one) for one in records.values() if one.case.program == "normality"]
     worlds = dict.fromkeys(setting.world for setting in found)
     return {
-        world: tuple(sorted((one for one in found if one.world == world), key=lambda one: one.steps))
+        world: tuple(
+            sorted((one for one in found if one.world == world), key=lambda one: one.steps)
+        )
         for world in worlds
     }
 
@@ -137,7 +149,7 @@ def _together(samples: FloatArray) -> FloatArray:
     return samples.reshape(-1, *samples.shape[2:])
 
 
-# --- distances from the law -------------------------------------------------------------------------------------------
+# --- distances from the law -----------------------------------------------------------------------
 
 
 def squared_bias(z: FloatArray) -> float:
@@ -168,22 +180,30 @@ DISTANCES: dict[str, Callable[[FloatArray], float]] = {
     "squared_variance_error": squared_variance_error,
     "distance": ks_distance,
 }
-"""From z, (n, L, S), to its distances from the standard normal law, averaged over levels and states."""
+"""From z, (n, L, S), to its distances from the standard normal law.
+
+Averaged over levels and states.
+"""
 
 
 def pseudo_values(statistic: Callable[[FloatArray], float], samples: FloatArray) -> FloatArray:
-    """Of a statistic of replications (R, B, …), one for each run; the distance keeps what chance adds to it."""
+    """Of a statistic of replications (R, B, …), one for each run.
+
+    The distance keeps what chance adds to it.
+    """
     runs = len(samples)
     whole = statistic(_together(samples))
     if runs < 2:
         return np.full(runs, whole)
-    without = np.array([statistic(_together(np.delete(samples, run, axis=0))) for run in range(runs)])
+    without = np.array(
+        [statistic(_together(np.delete(samples, run, axis=0))) for run in range(runs)]
+    )
     values: FloatArray = runs * whole - (runs - 1) * without
     # sup-norms are not smooth, and their bias is not of the order that the jackknife removes
     return values - values.mean() + whole if statistic is ks_distance else values
 
 
-# --- plans of sample sizes --------------------------------------------------------------------------------------------
+# --- plans of sample sizes ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,23 +245,31 @@ def plans_of(records: Mapping[str, Replications]) -> Plans:
     found = []
     for name, one in records.items():
         if one.case.program == "sample-size":
-            columns = [np.asarray(one.columns[key], dtype=np.float64) for key in ("predicted", "needed", "cost_ratio")]
+            columns = [
+                np.asarray(one.columns[key], dtype=np.float64)
+                for key in ("predicted", "needed", "cost_ratio")
+            ]
             label = name.removeprefix("sample-size/").rpartition("/")[0].replace("/", ", ")
             found.append(PlanRecords(label, parameters_of(one.case)["observed"], one.run, *columns))
     labels = dict.fromkeys(plan.label for plan in found)
     return {
-        label: tuple(sorted((one for one in found if one.label == label), key=lambda one: one.observed))
+        label: tuple(
+            sorted((one for one in found if one.label == label), key=lambda one: one.observed)
+        )
         for label in labels
     }
 
 
-# --- summary ----------------------------------------------------------------------------------------------------------
+# --- summary --------------------------------------------------------------------------------------
 
 
 def normality_summary(
     experiment: Experiment, records: Mapping[str, Replications], worlds: Worlds, plans: Plans
 ) -> dict[str, Any]:
-    """What ``summary.json`` holds: every setting's fit, level by level and state by state, and the plans."""
+    """What ``summary.json`` holds.
+
+    Every setting's fit, level by level and state by state, and the plans.
+    """
     return {
         **heading(experiment, records),
         "settings": {
@@ -303,7 +331,8 @@ def normality_table(worlds: Worlds) -> Table:
 def _rooted(squared: Estimate) -> str:
     """The root of an estimated square, whose interval may reach below zero."""
     mean, error, low, high = (
-        np.sqrt(np.maximum(part, 0.0)) for part in (squared.mean, squared.standard_error, squared.low, squared.high)
+        np.sqrt(np.maximum(part, 0.0))
+        for part in (squared.mean, squared.standard_error, squared.low, squared.high)
     )
     return _three_decimals(Estimate(mean, error, low, high, squared.runs))
 

@@ -1,6 +1,7 @@
 """From the replications of ``optimism`` to numbers and judged claims.
 
-Averages over pseudo-episodes are taken world by world, so that intervals rest on independent numbers.
+Averages over pseudo-episodes are taken world by world, so that intervals rest on independent
+numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ CALIBRATION = 0.2
 """Margin within which the observed frequency of G_k over the product of the levels must be 1."""
 
 EXPECTED_EVENTS = 400
-"""Fewest events by the product for that to be judged: were they independent, chance would leave half of the margin."""
+"""Fewest events by the product for that to be judged.
+
+Were they independent, chance would leave half of the margin.
+"""
 
 COUNTING = 0.02
 """Margin for the number of pseudo-episodes, relative to the expected one."""
@@ -43,7 +47,10 @@ def informative(found: Replications) -> Any:
 
 def optimism_summary(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
     """What ``summary.json`` holds."""
-    return {**heading(experiment, records), "cases": {name: _summary(found) for name, found in records.items()}}
+    return {
+        **heading(experiment, records),
+        "cases": {name: _summary(found) for name, found in records.items()},
+    }
 
 
 def _summary(found: Replications) -> dict[str, Any]:
@@ -84,13 +91,18 @@ def optimism_table(records: Mapping[str, Replications]) -> Table:
             f"{by_world(found, 'episode')[0, -1]:.0f}",
             f"{max(by_world(found, 'stated_probability')[0, -1], 0.0):.3f}",
             f"{by_world(found, 'event_probability')[:, -1].mean():.3f}",
-            *(str(proportion(by_world(found, column)[:, -1])) for column in ("event", "optimistic")),
+            *(
+                str(proportion(by_world(found, column)[:, -1]))
+                for column in ("event", "optimistic")
+            ),
         )
 
     return Table(header, tuple(row(name, found) for name, found in records.items()))
 
 
-def optimism_claims(experiment: Experiment, records: Mapping[str, Replications]) -> tuple[JudgedClaim, ...]:
+def optimism_claims(
+    experiment: Experiment, records: Mapping[str, Replications]
+) -> tuple[JudgedClaim, ...]:
     """Both parts of the dual-benchmark lemma, and the number of pseudo-episodes."""
     name = experiment.name
     first = next(iter(records.values()))
@@ -100,11 +112,14 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
         claims.append(
             JudgedClaim(
                 "optimism/stated-probability",
-                "At the start of pseudo-episode k, G_k holds with posterior probability at least 1 − δSA ln(2k)/√k (part i).",
-                "Observed frequency of G_k less the stated probability, averaged over the k for which that is positive; true "
-                "kernels drawn from the prior.",
+                "At the start of pseudo-episode k, G_k holds with posterior probability at least 1 "
+                "− δSA ln(2k)/√k (part i).",
+                "Observed frequency of G_k less the stated probability, averaged over the k for "
+                "which that is positive; true kernels drawn from the prior.",
                 tuple(
-                    JudgedComparison.of(name, f"{case}: observed − stated", _above_stated(found), ABOVE_ZERO)
+                    JudgedComparison.of(
+                        name, f"{case}: observed − stated", _above_stated(found), ABOVE_ZERO
+                    )
                     for case, found in spoken.items()
                 ),
             )
@@ -112,15 +127,18 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
     claims += [
         JudgedClaim(
             "optimism/product",
-            "Not in the paper: with independent rows the posterior probability of G_k is the product of the levels.",
-            f"Number of events G_k over all k and worlds, over the number that the product expects: within {CALIBRATION:g} of 1. "
-            f"Only measured where fewer than {EXPECTED_EVENTS} are expected.",
+            "Not in the paper: with independent rows the posterior probability of G_k is the "
+            "product of the levels.",
+            "Number of events G_k over all k and worlds, over the number that the product expects: "
+            f"within {CALIBRATION:g} of 1. Only measured where fewer than {EXPECTED_EVENTS} are "
+            "expected.",
             tuple(_calibration(name, case, found) for case, found in records.items()),
         ),
         JudgedClaim(
             "optimism/both-benchmarks",
             "On G_k, V* ≤ V_k at all states (part i); V*_{φ_k,α̲} ≤ V_k always (part ii).",
-            "Plans in which that fails, counted over all worlds and k; for the first part of those in which G_k held.",
+            "Plans in which that fails, counted over all worlds and k; for the first part of those "
+            "in which G_k held.",
             tuple(
                 JudgedComparison.of(
                     name,
@@ -136,7 +154,8 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
         JudgedClaim(
             "optimism/episodes",
             "E[K_T] = 1 + (T − 1)(1 − γ).",
-            f"Mean number of pseudo-episodes begun, within {100 * COUNTING:g} %; the same in all cases, as they share seeds.",
+            f"Mean number of pseudo-episodes begun, within {100 * COUNTING:g} %; the same in all "
+            "cases, as they share seeds.",
             (
                 JudgedComparison.of(
                     name,
@@ -152,7 +171,10 @@ def optimism_claims(experiment: Experiment, records: Mapping[str, Replications])
 
 
 def _above_stated(found: Replications) -> Estimate:
-    """Observed frequency of G_k less the stated probability, averaged over the pseudo-episodes that it speaks of."""
+    """Observed frequency of G_k less the stated probability.
+
+    Averaged over the pseudo-episodes that it speaks of.
+    """
     spoken = informative(found)
     stated = float(by_world(found, "stated_probability")[0, spoken].mean())
     excess = by_world(found, "event")[:, spoken].mean(axis=1) - stated
@@ -174,11 +196,15 @@ def _calibration(experiment: str, case: str, found: Replications) -> JudgedCompa
 
 
 def _over_product(event: FloatArray, product: FloatArray) -> Estimate:
-    """Ratio of the means; events of one world are dependent, so that worlds are the replications."""
+    """Ratio of the means.
+
+    Events of one world are dependent, so that worlds are the replications.
+    """
     scale = float(product.mean())
     if scale == 0.0 or event.min() < event.max():
         return estimate(ratio_samples(event.mean(axis=1), product.mean(axis=1)))
-    # without a single event, or without a single failure, there is no spread to estimate: whole worlds are counted
+    # without a single event, or without a single failure, there is no spread to estimate: whole
+    # worlds are counted
     return proportion(event[:, 0]).scaled(1.0 / scale)
 
 
@@ -187,7 +213,10 @@ def _exceptions(found: Replications) -> dict[str, tuple[int, int]]:
     held = by_world(found, "event") == 1.0
     robust = by_world(found, "robust_optimistic") == 1.0
     return {
-        "V* ≤ V_k on G_k": (int((held & (by_world(found, "optimistic") != 1.0)).sum()), int(held.sum())),
+        "V* ≤ V_k on G_k": (
+            int((held & (by_world(found, "optimistic") != 1.0)).sum()),
+            int(held.sum()),
+        ),
         "V*_{φ_k,α̲} ≤ V_k": (int((~robust).sum()), robust.size),
     }
 
@@ -198,9 +227,13 @@ def _episodes(found: Replications) -> Estimate:
 
 def _expected(found: Replications) -> float:
     parameters = parameters_of(found.case)
-    return expected_episodes(steps_for(parameters["episodes"], parameters["discount"]), parameters["discount"])
+    return expected_episodes(
+        steps_for(parameters["episodes"], parameters["discount"]), parameters["discount"]
+    )
 
 
 def _first_informative(found: Replications) -> int:
     parameters = found.case.parameters
-    return first_informative_episode(parameters["n_states"] * parameters["n_actions"], parameters["delta"])
+    return first_informative_episode(
+        parameters["n_states"] * parameters["n_actions"], parameters["delta"]
+    )

@@ -1,4 +1,7 @@
-"""Numbers from replications: pooled columns, proportions, exact numbers, and what every summary begins with."""
+"""Numbers from replications.
+
+Pooled columns, proportions, exact numbers, and what every summary begins with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from brmdp.planning.guarantees import clopper_pearson
 __all__ = ["NO_EXCEPTION", "certain", "heading", "pooled", "proportion"]
 
 NO_EXCEPTION = Region(high=0.5)
-"""Claimed of the number of exceptions to a statement that must always hold: a single one contradicts it."""
+"""Claimed of the number of exceptions to a statement that must always hold.
+
+A single one contradicts it.
+"""
 
 
 def heading(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
@@ -41,7 +47,8 @@ def pooled(found: Replications, name: str) -> FloatArray:
 def proportion(happened: Any) -> Estimate:
     """Share of independent trials in which something happened, with its Clopper-Pearson interval.
 
-    ``happened`` holds truth values, or 0, 1 and NaN; where one is not known, or there is none, neither is the share.
+    ``happened`` holds truth values, or 0, 1 and NaN; where one is not known, or there is none,
+    neither is the share.
     """
     trials = np.asarray(happened, dtype=np.float64).reshape(-1)
     if trials.size == 0 or not np.isfinite(trials).all():
@@ -59,7 +66,9 @@ def proportion(happened: Any) -> Estimate:
 
 
 def certain(value: float, trials: int) -> Estimate:
-    """A number that is no average: it was looked at in all trials, and nothing about it is left to chance.
+    """A number that is no average.
+
+    It was looked at in all trials, and nothing about it is left to chance.
 
     Where there was no trial, nothing is known.
     """

@@ -1,4 +1,7 @@
-"""Totals, checkpoints and pairwise differences of an experiment: as JSON, as text for a terminal, and as Markdown."""
+"""Totals, checkpoints and pairwise differences of an experiment.
+
+As JSON, as text for a terminal, and as Markdown.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,9 @@ def _quantile_value(records: CaseRecords, steps: int) -> dict[str, Any] | None:
     return {
         "level": records.case.quantile_level,
         **estimate(average).as_json(),
-        "checkpoints": {str(step): at_all.at(position).as_json() for position, step in enumerate(curve.step)},
+        "checkpoints": {
+            str(step): at_all.at(position).as_json() for position, step in enumerate(curve.step)
+        },
     }
 
 
@@ -149,26 +154,41 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def as_text(self) -> str:
-        """Aligned columns: the first to the left, the others to the right; long names on lines of their own."""
+        """Aligned columns: the first to the left, the others to the right.
+
+        Long names on lines of their own.
+        """
         lines = [self.header, *self.rows]
         widths = [max(len(line[column]) for line in lines) for column in range(len(self.header))]
         if sum(widths) + 2 * (len(widths) - 1) > TERMINAL:
-            lines = [part for name, *cells in lines for part in ((name, *("" for _ in cells)), ("", *cells))]
+            lines = [
+                part
+                for name, *cells in lines
+                for part in ((name, *("" for _ in cells)), ("", *cells))
+            ]
             widths[0] = 0
         aligned = []
         for line in lines:
-            cells = [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+            cells = [
+                line[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
+            ]
             aligned.append("  ".join(cells).rstrip())
         return "\n".join(aligned)
 
     def as_markdown(self, *, numbers: bool = True) -> str:
         """A Markdown table; columns of ``numbers`` stand to the right, but for the first."""
         alignment = (":--", *("--:" if numbers else ":--" for _ in self.header[1:]))
-        return "\n".join("| " + " | ".join(line) + " |" for line in (self.header, alignment, *self.rows))
+        return "\n".join(
+            "| " + " | ".join(line) + " |" for line in (self.header, alignment, *self.rows)
+        )
 
 
 def summary_table(records: Mapping[str, CaseRecords]) -> Table:
-    """Final regrets with 95 % intervals and time, one row per case; regret at the shown steps too where figures are cut."""
+    """Final regrets with 95 % intervals and time, one row per case.
+
+    Regret at the shown steps too where figures are cut.
+    """
     shown = {shown_steps(found) for found in records.values()}
     cut = any(shown_steps(found) < found.reward.shape[1] for found in records.values())
     robust = any(found.robust_regret is not None for found in records.values())
@@ -206,7 +226,11 @@ def claims_as_text(claims: Sequence[JudgedClaim]) -> str:
     for claim in claims:
         lines += _wrapped(_SHORT[claim.verdict].ljust(_VERDICT_WIDTH), claim.paper)
         for comparison in claim.comparisons:
-            verdict = _SHORT[comparison.verdict] if len(claim.comparisons) > 1 and comparison.claimed else ""
+            verdict = (
+                _SHORT[comparison.verdict]
+                if len(claim.comparisons) > 1 and comparison.claimed
+                else ""
+            )
             margin = "  " + verdict.ljust(_VERDICT_WIDTH)
             lines += _wrapped(margin, _quantity(claim, comparison))
             lines += _wrapped(" " * (len(margin) + 2), comparison.numbers())
@@ -221,7 +245,11 @@ def _quantity(claim: JudgedClaim, comparison: JudgedComparison) -> str:
 
 def _wrapped(margin: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text, TERMINAL, initial_indent=margin, subsequent_indent=" " * len(margin), break_on_hyphens=False
+        text,
+        TERMINAL,
+        initial_indent=margin,
+        subsequent_indent=" " * len(margin),
+        break_on_hyphens=False,
     )
 
 
@@ -245,18 +273,26 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
     if count == 0:
         return ""
     are = "claim is" if count == 1 else "claims are"
-    expected = "" if count == 1 else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts must be expected"
+    expected = (
+        ""
+        if count == 1
+        else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts must be expected"
+    )
     return (
-        f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold jointly with "
-        f"probability {1.0 - CLAIM_ERROR:g}: each of m has confidence 1 − {CLAIM_ERROR:g}/m, given where it is not 95 %. So a "
-        f"verdict is wrong with probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small group "
-        "of runs went unseen that would change the means; where such a group could undo a verdict without lying beyond the runs "
-        "seen, the verdict says so."
+        f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold "
+        f"jointly with probability {1.0 - CLAIM_ERROR:g}: each of m has confidence 1 − "
+        f"{CLAIM_ERROR:g}/m, given where it is not 95 %. So a verdict is wrong with probability at "
+        f"most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small group of runs went "
+        "unseen that would change the means; where such a group could undo a verdict without lying "
+        "beyond the runs seen, the verdict says so."
     )
 
 
 def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
-    """A Markdown table: where, what the paper says, how that was tested, the numbers, the verdict."""
+    """A Markdown table.
+
+    Where, what the paper says, how that was tested, the numbers, the verdict.
+    """
     rows = []
     for claim in claims:
         several = len(claim.comparisons) > 1
@@ -265,6 +301,8 @@ def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
             + (f" → {_SHORT[comparison.verdict]}" if several and comparison.claimed else "")
             for comparison in claim.comparisons
         )
-        rows.append((", ".join(claim.experiments), claim.paper, claim.test, found, f"**{claim.verdict}**"))
+        rows.append(
+            (", ".join(claim.experiments), claim.paper, claim.test, found, f"**{claim.verdict}**")
+        )
     header = ("experiment", "the paper says", "tested as", "found: mean [interval]", "verdict")
     return Table(header, tuple(rows)).as_markdown(numbers=False)

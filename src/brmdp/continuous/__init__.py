@@ -1,7 +1,9 @@
-"""The continuous-state extension: a parametric belief, fitted Q iteration, and the agents built from them.
+"""The continuous-state extension.
 
-Environment, posterior and truth need NumPy alone. The agents need JAX and optax, the extra ``continuous``: they are loaded when
-first asked for, and say what to install where it is missing.
+A parametric belief, fitted Q iteration, and the agents built from them.
+
+Environment, posterior and truth need NumPy alone. The agents need JAX and optax, the extra
+``continuous``: they are loaded when first asked for, and say what to install where it is missing.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from brmdp._extras import optional
 
 if TYPE_CHECKING:
-    from brmdp.continuous.agent import ContinuousActionReport, ContinuousAgent, ContinuousReport, NetworkPolicy
+    from brmdp.continuous.agent import (
+        ContinuousActionReport,
+        ContinuousAgent,
+        ContinuousReport,
+        NetworkPolicy,
+    )
     from brmdp.continuous.environment import ContinuousFrozenLakeEnv
     from brmdp.continuous.lake import LakeParameters
     from brmdp.continuous.lake_model import LakeModel

@@ -1,8 +1,11 @@
-"""The continuous-state agent: a belief, a risk measure, a level schedule and a restart rule, as in the finite case.
+"""The continuous-state agent.
 
-At the start of each pseudo-episode it learns what was observed, draws parameters from the posterior, fixes the rule that gives
-every state its levels, and fits the network to the risk-adjusted targets from where the last fit left it; until the
-pseudo-episode ends it is greedy for that network (the paper's Algorithm "Continuous-State AQ-BRMDP with Neural Fitted Q
+A belief, a risk measure, a level schedule and a restart rule, as in the finite case.
+
+At the start of each pseudo-episode it learns what was observed, draws parameters from the
+posterior, fixes the rule that gives every state its levels, and fits the network to the
+risk-adjusted targets from where the last fit left it; until the pseudo-episode ends it is greedy
+for that network (the paper's Algorithm "Continuous-State AQ-BRMDP with Neural Fitted Q
 Approximation"). Every method is a choice of parts; see :mod:`brmdp.continuous.presets`.
 """
 
@@ -43,7 +46,15 @@ from brmdp.agents.episodic import (
     stored_below,
 )
 from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
-from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, q_values, targets, uncertainty
+from brmdp.continuous.fitted_q import (
+    Learner,
+    Ranks,
+    fit,
+    initial_learner,
+    q_values,
+    targets,
+    uncertainty,
+)
 from brmdp.continuous.lake_model import LakeModel
 from brmdp.continuous.model import ParametricModel
 from brmdp.continuous.network import Network, initial_network
@@ -74,7 +85,8 @@ class ContinuousActionReport:
     level : float or None
         The level at which the plan judges it; None for measures without levels.
     mean, uncertainty : float
-        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, Q the plan's network.
+        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, Q the
+        plan's network.
     quantile : float
         Quantile of the same over all draws, at ``quantile_level``.
     quantile_level : float
@@ -103,10 +115,11 @@ class ContinuousReport:
     iterations : int
         Fitted Q iterations.
     residual : float
-        Root mean square difference between the network and its targets at the training states of the last iteration, before
-        its gradient steps.
+        Root mean square difference between the network and its targets at the training states of
+        the last iteration, before its gradient steps.
     levels, uncertainty : (C, A) arrays or None
-        α_k and u_k at the model's centres; None for measures without levels, and without a schedule that looks at u_k.
+        α_k and u_k at the model's centres; None for measures without levels, and without a schedule
+        that looks at u_k.
     """
 
     episode: int
@@ -131,7 +144,10 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """The network with what its training remembers, and the plan that it is; none before the first."""
+    """The network with what its training remembers, and the plan that it is.
+
+    None before the first.
+    """
 
     learner: Learner
     plan: _Plan | None
@@ -147,7 +163,9 @@ class NetworkPolicy:
     def __call__(self, states: Any) -> FloatArray:
         """(n, A) values of the actions."""
         checked = _single(self.model.as_states(states, "states"))
-        return np.asarray(q_values(self.model, self.network, _padded(checked)), dtype=np.float64)[: len(checked)]
+        return np.asarray(q_values(self.model, self.network, _padded(checked)), dtype=np.float64)[
+            : len(checked)
+        ]
 
     def actions(self, states: Any) -> IntArray:
         """(n,) the best, the first of several."""
@@ -166,8 +184,9 @@ class ContinuousAgent(EpisodicAgent):
         What the parameters mean.
     discount : float in [0, 1)
     risk : Quantile with a MonteCarlo method, Mean or PosteriorSample
-        How to turn doubt into a value. All pairs share one set of draws per pseudo-episode, from the measure's own stream where it
-        has one; a quantile uses as many of them as its budget rule says.
+        How to turn doubt into a value. All pairs share one set of draws per pseudo-episode, from
+        the measure's own stream where it has one; a quantile uses as many of them as its budget
+        rule says.
     restart : RestartRule
         When to learn and plan again. Visits are counted by action.
     schedule : UncertaintyLevel, optional
@@ -175,13 +194,14 @@ class ContinuousAgent(EpisodicAgent):
     fitting : FittedQ
         How the network is fitted.
     rng : numpy.random.Generator or seed
-        Source of the agent's streams: for the first network, training states, the restart rule, and the draws of a measure
-        without a stream (or a list of these four).
+        Source of the agent's streams: for the first network, training states, the restart rule, and
+        the draws of a measure without a stream (or a list of these four).
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action, next_state, primitives)``.
-    Threads may share an agent: calls take turns. Each happens completely or not at all, whenever it is interrupted.
+    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action,
+    next_state, primitives)``. Threads may share an agent: calls take turns. Each happens completely
+    or not at all, whenever it is interrupted.
     """
 
     schedule: UncertaintyLevel | None
@@ -213,12 +233,18 @@ class ContinuousAgent(EpisodicAgent):
             schedule=schedule,
             restart=restart,
             admissible=np.ones((1, model.n_actions), dtype=np.bool_),
-            streams={"training": training_stream, "restart": restart_stream, "own draws": own_draws},
+            streams={
+                "training": training_stream,
+                "restart": restart_stream,
+                "own draws": own_draws,
+            },
             plan=_Fitted(initial_learner(self.fitting, network), None),
         )
-        self._visited: SingleArray = np.empty((self.fitting.replay_capacity, centres.shape[1]), dtype=np.float32)
+        self._visited: SingleArray = np.empty(
+            (self.fitting.replay_capacity, centres.shape[1]), dtype=np.float32
+        )
 
-    # --- acting and learning -----------------------------------------------------------------------------------
+    # --- acting and learning ----------------------------------------------------------------------
 
     def act(self, state: Any) -> int:
         """The greedy action for ``state``; plans first when a new pseudo-episode begins.
@@ -240,8 +266,8 @@ class ContinuousAgent(EpisodicAgent):
         Raises
         ------
         InvalidInputError
-            If one of them is not what the model or the belief expects; the agent is then unchanged, as it is if the call is
-            interrupted.
+            If one of them is not what the model or the belief expects; the agent is then unchanged,
+            as it is if the call is interrupted.
         """
         self._one_state(state)
         action = as_index(action, self.model.n_actions, "action")
@@ -264,7 +290,9 @@ class ContinuousAgent(EpisodicAgent):
         for number, (state, *_) in enumerate(record.journal, record.progress.steps):
             self._visited[number % len(self._visited)] = self._one_state(state)[0]
 
-    def _make_plan(self, belief: Any, record: Record, working: Working) -> tuple[_Fitted, tuple[str, ...]]:
+    def _make_plan(
+        self, belief: Any, record: Record, working: Working
+    ) -> tuple[_Fitted, tuple[str, ...]]:
         """Draw parameters, fix the rule of the levels and fit."""
         self._remember(record)
         episode, steps = working.progress.episode + 1, working.progress.steps
@@ -274,12 +302,20 @@ class ContinuousAgent(EpisodicAgent):
         at_centres = None
         if self.schedule is not None:
             centres = _single(self.model.centres)
-            at_centres = self._uncertainty(previous, draws, _padded(centres), episode)[: len(centres)]
+            at_centres = self._uncertainty(previous, draws, _padded(centres), episode)[
+                : len(centres)
+            ]
         plan = _Plan(episode, steps, previous, draws, at_centres, np.nan)
         for _ in range(self._rounds(episode)):
             states = self._training_states(steps, working.streams["training"])
             learner, losses = fit(
-                self.model, self.fitting, learner, states, draws, self._ranks(plan, states), self.discount
+                self.model,
+                self.fitting,
+                learner,
+                states,
+                draws,
+                self._ranks(plan, states),
+                self.discount,
             )
             self._require_finite(learner, episode)
         plan = dataclasses.replace(plan, residual=float(np.sqrt(losses[-1])))
@@ -292,7 +328,9 @@ class ContinuousAgent(EpisodicAgent):
         draws = jax.tree.map(_single, belief.sample(n, rng=stream))
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(draws)}
         if lengths != {(n,)}:
-            raise InvalidInputError(f"belief.sample must give {n} draws when asked for {n}; got {_listed(lengths)}")
+            raise InvalidInputError(
+                f"belief.sample must give {n} draws when asked for {n}; got {_listed(lengths)}"
+            )
         return draws
 
     def _rounds(self, episode: int) -> int:
@@ -300,14 +338,19 @@ class ContinuousAgent(EpisodicAgent):
         return math.ceil(self.fitting.first_rounds / episode)
 
     def _training_states(self, steps: int, rng: np.random.Generator) -> SingleArray:
-        """(iterations, n, D): some of those visited in ``steps`` steps, and some from everywhere."""
+        """(iterations, n, D).
+
+        Some of those visited in ``steps`` steps, and some from everywhere.
+        """
         fitting = self.fitting
         states = self.model.sample_states(fitting.iterations * fitting.states, rng)
         states = states.reshape(fitting.iterations, fitting.states, -1)
         visited = min(steps, len(self._visited))
         if visited:
             replayed = round(fitting.replay_share * fitting.states)
-            states[:, :replayed] = self._visited[rng.integers(visited, size=(fitting.iterations, replayed))]
+            states[:, :replayed] = self._visited[
+                rng.integers(visited, size=(fitting.iterations, replayed))
+            ]
         return _single(states)
 
     def _ranks(self, plan: _Plan, states: SingleArray) -> Ranks | None:
@@ -317,10 +360,20 @@ class ContinuousAgent(EpisodicAgent):
             return None
         counts = self.risk.method.budget(levels)
         shape = (*states.shape[:-1], self.model.n_actions)
-        return Ranks(*(n.reshape(shape).astype(np.int32) for n in (order_statistic_rank(counts, levels), counts)))
+        return Ranks(
+            *(
+                n.reshape(shape).astype(np.int32)
+                for n in (order_statistic_rank(counts, levels), counts)
+            )
+        )
 
-    def _levels(self, plan: _Plan, states: SingleArray, unsure: FloatArray | None = None) -> FloatArray | None:
-        """(n, A) levels of any states, by the rule of ``plan``; ``unsure`` is their u_k where it is known already."""
+    def _levels(
+        self, plan: _Plan, states: SingleArray, unsure: FloatArray | None = None
+    ) -> FloatArray | None:
+        """(n, A) levels of any states, by the rule of ``plan``.
+
+        ``unsure`` is their u_k where it is known already.
+        """
         if not isinstance(self.risk, Quantile):
             return None
         if self.schedule is None:
@@ -328,23 +381,31 @@ class ContinuousAgent(EpisodicAgent):
         assert plan.uncertainty is not None
         if unsure is None:
             unsure = self._uncertainty(plan.previous, plan.draws, states, plan.episode)
-        return self.schedule.levels(plan.episode, unsure, plan.uncertainty, self.model.known(states))
+        return self.schedule.levels(
+            plan.episode, unsure, plan.uncertainty, self.model.known(states)
+        )
 
-    def _uncertainty(self, network: Network, draws: Any, states: SingleArray, episode: int) -> FloatArray:
-        found = np.asarray(uncertainty(self.model, network, states, draws, self.discount), dtype=np.float64)
+    def _uncertainty(
+        self, network: Network, draws: Any, states: SingleArray, episode: int
+    ) -> FloatArray:
+        found = np.asarray(
+            uncertainty(self.model, network, states, draws, self.discount), dtype=np.float64
+        )
         if not np.isfinite(found).all():
             raise ConvergenceError(
-                f"the targets became infinite or NaN in pseudo-episode {episode}: training stopped. Look for infinite features "
-                f"or targets in the model, or lower learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
+                f"the targets became infinite or NaN in pseudo-episode {episode}: training "
+                "stopped. Look for infinite features or targets in the model, or lower "
+                f"learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
             )
         return found
 
     def _require_finite(self, learner: Learner, episode: int) -> None:
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner.network)):
             raise ConvergenceError(
-                f"the network became infinite or NaN in pseudo-episode {episode}: training stopped. Lower learning_rate "
-                f"(now {self.fitting.learning_rate:g}) or gradient_steps (now {self.fitting.gradient_steps}) of FittedQ, "
-                "or look for infinite features or targets in the model"
+                f"the network became infinite or NaN in pseudo-episode {episode}: training "
+                f"stopped. Lower learning_rate (now {self.fitting.learning_rate:g}) or "
+                f"gradient_steps (now {self.fitting.gradient_steps}) of FittedQ, or look for "
+                "infinite features or targets in the model"
             )
 
     @property
@@ -356,20 +417,27 @@ class ContinuousAgent(EpisodicAgent):
         given = as_float_array(state, name)
         size = self._visited.shape[1]
         if given.shape != (size,):
-            raise InvalidInputError(f"{name} must be one state of {size} numbers; got shape {given.shape}")
+            raise InvalidInputError(
+                f"{name} must be one state of {size} numbers; got shape {given.shape}"
+            )
         return _single(self.model.as_states(given[None], name))
 
-    # --- what it thinks ----------------------------------------------------------------------------------------
+    # --- what it thinks ---------------------------------------------------------------------------
 
     def policy_preferences(self) -> NetworkPolicy:
-        """The current plan's action values as a function of states; plans first when none is current.
+        """The current plan's action values as a function of states.
+
+        Plans first when none is current.
 
         Unlike :meth:`q_values`, the function stays as it is when the agent goes on.
         """
         return NetworkPolicy(self.model, self._planned().plan.learner.network)
 
     def q_values(self, states: Any) -> FloatArray:
-        """(n, A) values of the current plan's network at states (n, D); plans first when none is current."""
+        """(n, A) values of the current plan's network at states (n, D).
+
+        Plans first when none is current.
+        """
         checked = self.model.as_states(states, "states")
         return self.policy_preferences()(checked)
 
@@ -401,28 +469,38 @@ class ContinuousAgent(EpisodicAgent):
             raise InvalidInputError("report is there once the agent has planned: call act first")
         levels = self._levels(plan, _single(self.model.centres), plan.uncertainty)
         iterations = self.fitting.iterations * self._rounds(plan.episode)
-        return ContinuousReport(plan.episode, plan.first_step, iterations, plan.residual, levels, plan.uncertainty)
+        return ContinuousReport(
+            plan.episode, plan.first_step, iterations, plan.residual, levels, plan.uncertainty
+        )
 
-    def explain(self, state: Any, *, quantile_level: float | None = None) -> list[ContinuousActionReport]:
-        """What the current plan thinks of each action in ``state``; plans first when none is current.
+    def explain(
+        self, state: Any, *, quantile_level: float | None = None
+    ) -> list[ContinuousActionReport]:
+        """What the current plan thinks of each action in ``state``.
+
+        Plans first when none is current.
 
         Parameters
         ----------
         state : (D,) numbers
         quantile_level : float in (0, 1), optional
-            Level of the reported quantile; by default that of the plan, or 0.1 for measures without levels.
+            Level of the reported quantile; by default that of the plan, or 0.1 for measures without
+            levels.
         """
         here = self._one_state(state)
         fitted = self._planned().plan
         plan, network = fitted.plan, fitted.learner.network
         levels = self._levels(plan, _padded(here))
         shown = np.full(
-            self.model.n_actions, 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
+            self.model.n_actions,
+            0.1 if quantile_level is None else as_level(quantile_level, "quantile_level"),
         )
         if quantile_level is None and levels is not None:
             shown = levels[0]
         values = NetworkPolicy(self.model, network)(here)[0]
-        sampled = np.asarray(targets(self.model, network, _padded(here), plan.draws, self.discount))[0]
+        sampled = np.asarray(
+            targets(self.model, network, _padded(here), plan.draws, self.discount)
+        )[0]
         ranked = np.sort(sampled, axis=1)
         ranks = order_statistic_rank(ranked.shape[1], shown)
         return [
@@ -439,7 +517,7 @@ class ContinuousAgent(EpisodicAgent):
             for a in range(self.model.n_actions)
         ]
 
-    # --- files -------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the next step depends on, as named arrays, for :meth:`save`.
@@ -473,7 +551,10 @@ class ContinuousAgent(EpisodicAgent):
         plan = record.plan.plan
         if plan is not None:
             content |= _leaves("previous", plan.previous) | _leaves("draws", plan.draws)
-            content |= {"first_step": np.array(plan.first_step), "residual": np.array(plan.residual)}
+            content |= {
+                "first_step": np.array(plan.first_step),
+                "residual": np.array(plan.residual),
+            }
             if plan.uncertainty is not None:
                 content["uncertainty"] = plan.uncertainty
         return content
@@ -495,7 +576,8 @@ class ContinuousAgent(EpisodicAgent):
         ----------
         path : path
         belief : type, optional
-            The class of a belief of your own making, whose ``from_arrays`` reads what its ``arrays`` wrote.
+            The class of a belief of your own making, whose ``from_arrays`` reads what its
+            ``arrays`` wrote.
         model, risk, schedule, restart : optional
             Parts of your own making, which a file cannot hold; those of the library are rebuilt.
 
@@ -506,7 +588,13 @@ class ContinuousAgent(EpisodicAgent):
         InvalidInputError
             If a part of your own making is not passed.
         """
-        given = {"belief": belief, "model": model, "risk": risk, "schedule": schedule, "restart": restart}
+        given = {
+            "belief": belief,
+            "model": model,
+            "risk": risk,
+            "schedule": schedule,
+            "restart": restart,
+        }
         return cls.from_arrays(load_arrays(path, cls.__name__), path, **given)
 
     @classmethod
@@ -520,7 +608,9 @@ class ContinuousAgent(EpisodicAgent):
             with corrupt_if_invalid(source):
                 fitting = FittedQ(**parts["fitting"])
                 _check_network(fitting, stored_below(arrays, "learner."))
-                chosen = {role: build_part(parts[role], given[role]) for role in ("risk", "restart")}
+                chosen = {
+                    role: build_part(parts[role], given[role]) for role in ("risk", "restart")
+                }
                 chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
                 belief_type = LakePosterior if given["belief"] is None else given["belief"]
                 latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
@@ -540,7 +630,9 @@ class ContinuousAgent(EpisodicAgent):
         belief, working = self._resumed(arrays, source, streams)
         kept = self._visited[: working.progress.steps]
         if arrays["visited"].shape != kept.shape:
-            raise InvalidInputError(f"visited must have shape {kept.shape}; got {arrays['visited'].shape}")
+            raise InvalidInputError(
+                f"visited must have shape {kept.shape}; got {arrays['visited'].shape}"
+            )
         kept[:] = self.model.as_states(arrays["visited"], "visited")
         learner = _tree("learner", arrays, self._record.plan.learner)
         plan = None
@@ -552,15 +644,21 @@ class ContinuousAgent(EpisodicAgent):
         self, arrays: dict[str, NDArray[Any]], belief: Any, progress: Progress, learner: Learner
     ) -> _Plan:
         stored = stored_below(arrays, "draws.").values()
-        if not any(leaf.shape[:1] == (self._n_draws,) for leaf in stored):  # before as many are drawn
-            raise InvalidInputError(f"draws must be of {self._n_draws} models; got {[leaf.shape for leaf in stored]}")
+        if not any(
+            leaf.shape[:1] == (self._n_draws,) for leaf in stored
+        ):  # before as many are drawn
+            raise InvalidInputError(
+                f"draws must be of {self._n_draws} models; got {[leaf.shape for leaf in stored]}"
+            )
         like = belief.sample(self._n_draws, rng=np.random.default_rng(0))
         unsure = None
         if self.schedule is not None:
             unsure = as_float_array(arrays["uncertainty"], "uncertainty")
             shape = (len(self.model.centres), self.model.n_actions)
             if unsure.shape != shape or (unsure < 0.0).any():
-                raise InvalidInputError(f"uncertainty must not be negative and have shape {shape}; got {unsure.shape}")
+                raise InvalidInputError(
+                    f"uncertainty must not be negative and have shape {shape}; got {unsure.shape}"
+                )
         return _Plan(
             progress.episode,
             as_index(arrays["first_step"], progress.steps + 1, "first_step"),
@@ -578,13 +676,30 @@ class ContinuousAgent(EpisodicAgent):
         )
 
 
-def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any, fitting: Any) -> None:
-    if isinstance(belief, type) or not all(hasattr(belief, name) for name in ("observe", "sample", "copy")):
-        raise InvalidInputError(f"belief must have the methods of a ParametricBelief; got {belief!r}")
-    wanted = ("n_actions", "centres", "as_states", "known", "sample_states", "bounds", "features", "targets")
+def _check_parts(
+    belief: Any, model: Any, risk: Any, schedule: Any, restart: Any, fitting: Any
+) -> None:
+    if isinstance(belief, type) or not all(
+        hasattr(belief, name) for name in ("observe", "sample", "copy")
+    ):
+        raise InvalidInputError(
+            f"belief must have the methods of a ParametricBelief; got {belief!r}"
+        )
+    wanted = (
+        "n_actions",
+        "centres",
+        "as_states",
+        "known",
+        "sample_states",
+        "bounds",
+        "features",
+        "targets",
+    )
     missing = [name for name in wanted if not hasattr(model, name)]
     if isinstance(model, type) or missing:
-        raise InvalidInputError(f"model must have the methods of a ParametricModel; got {model!r} without {missing}")
+        raise InvalidInputError(
+            f"model must have the methods of a ParametricModel; got {model!r} without {missing}"
+        )
     if type(model).__hash__ is None:
         raise InvalidInputError(f"model must be hashable, as a frozen dataclass is; got {model!r}")
     if not isinstance(fitting, FittedQ):
@@ -592,9 +707,15 @@ def _check_parts(belief: Any, model: Any, risk: Any, schedule: Any, restart: Any
     if isinstance(risk, Quantile):
         _check_quantile(risk, fitting)
     elif not isinstance(risk, Mean | PosteriorSample):
-        raise InvalidInputError(f"risk must be a Quantile, Mean() or PosteriorSample(); got {risk!r}")
-    if schedule is not None and not (isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)):
-        raise InvalidInputError(f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}")
+        raise InvalidInputError(
+            f"risk must be a Quantile, Mean() or PosteriorSample(); got {risk!r}"
+        )
+    if schedule is not None and not (
+        isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)
+    ):
+        raise InvalidInputError(
+            f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}"
+        )
     check_restart(restart)
 
 
@@ -603,10 +724,14 @@ def _check_network(fitting: FittedQ, stored: dict[str, NDArray[Any]]) -> None:
     shapes = {array.shape for array in stored.values()}
     layers = [(units,) for units in fitting.hidden] + list(itertools.pairwise(fitting.hidden))
     if not shapes.issuperset(layers):
-        raise InvalidInputError(f"the network must have the layers {fitting.hidden}, as it is described")
+        raise InvalidInputError(
+            f"the network must have the layers {fitting.hidden}, as it is described"
+        )
 
 
-def _check_shapes(belief: Any, model: ParametricModel, centres: SingleArray, discount: float) -> None:
+def _check_shapes(
+    belief: Any, model: ParametricModel, centres: SingleArray, discount: float
+) -> None:
     """Refuse targets that are not (n, A, B)."""
     draws = jax.tree.map(_single, belief.sample(2, rng=np.random.default_rng(0)))
 
@@ -617,35 +742,50 @@ def _check_shapes(belief: Any, model: ParametricModel, centres: SingleArray, dis
     wanted = (len(centres), model.n_actions, 2)
     if found != wanted:
         raise InvalidInputError(
-            f"model.targets must have shape {wanted} for {len(centres)} states and 2 draws; got {found}"
+            f"model.targets must have shape {wanted} for {len(centres)} states and 2 draws; got "
+            f"{found}"
         )
 
 
 def _listed(lengths: set[tuple[int, ...]]) -> str:
-    return ", ".join(sorted(str(length[0]) if length else "a single one" for length in lengths)) or "none"
+    return (
+        ", ".join(sorted(str(length[0]) if length else "a single one" for length in lengths))
+        or "none"
+    )
 
 
 def _single(array: Any) -> SingleArray:
-    """In single precision, as the network sees it: so that NumPy and JAX find a state in the same cell."""
+    """In single precision, as the network sees it.
+
+    So that NumPy and JAX find a state in the same cell.
+    """
     return np.asarray(array, dtype=np.float32)
 
 
 def _padded(states: SingleArray) -> SingleArray:
-    """At least as many states, 16 or a higher power of two: functions are compiled anew for each number of them."""
+    """At least as many states, 16 or a higher power of two.
+
+    Functions are compiled anew for each number of them.
+    """
     wanted = 1 << max(len(states) - 1, 15).bit_length()
     return np.resize(states, (wanted, states.shape[1]))
 
 
 def _check_quantile(risk: Quantile, fitting: FittedQ) -> None:
     if risk.alpha.ndim:
-        raise InvalidInputError(f"risk must have one level for all pairs; got an array of shape {risk.alpha.shape}")
+        raise InvalidInputError(
+            f"risk must have one level for all pairs; got an array of shape {risk.alpha.shape}"
+        )
     method = risk.method
     if not isinstance(method, MonteCarlo) or method.reuse:
-        raise InvalidInputError(f"risk must use the method MonteCarlo(), without reuse; got {method!r}")
+        raise InvalidInputError(
+            f"risk must use the method MonteCarlo(), without reuse; got {method!r}"
+        )
     most = method.cap if method.samples is None else method.samples
     if most > fitting.draws:
         raise InvalidInputError(
-            f"risk must not need more than the {fitting.draws} draws that all pairs share (FittedQ.draws); got up to {most}"
+            f"risk must not need more than the {fitting.draws} draws that all pairs share "
+            f"(FittedQ.draws); got up to {most}"
         )
 
 
@@ -664,7 +804,9 @@ def _built(description: Any, given: Any) -> Any:
     """The part that :func:`_described` described, or the one ``given``."""
     if given is not None or description is None:
         return given
-    return _KNOWN[description["type"]](**{name: value for name, value in description.items() if name != "type"})
+    return _KNOWN[description["type"]](
+        **{name: value for name, value in description.items() if name != "type"}
+    )
 
 
 def _leaves(name: str, tree: Any) -> dict[str, NDArray[Any]]:
@@ -677,9 +819,14 @@ def _tree(name: str, arrays: dict[str, NDArray[Any]], like: Any) -> Any:
     leaves = []
     for i, leaf in enumerate(expected):
         stored = arrays[f"{name}.{i}"]
-        if stored.shape != leaf.shape or stored.dtype != leaf.dtype or not np.isfinite(stored).all():
+        if (
+            stored.shape != leaf.shape
+            or stored.dtype != leaf.dtype
+            or not np.isfinite(stored).all()
+        ):
             raise InvalidInputError(
-                f"{name}.{i} must be finite, {leaf.dtype} of shape {leaf.shape}; got {stored.dtype} of shape {stored.shape}"
+                f"{name}.{i} must be finite, {leaf.dtype} of shape {leaf.shape}; got "
+                f"{stored.dtype} of shape {stored.shape}"
             )
         leaves.append(jax.numpy.asarray(stored))
     return jax.tree.unflatten(structure, leaves)

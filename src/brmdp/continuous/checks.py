@@ -38,16 +38,24 @@ def as_state(value: Any, name: str = "state") -> FloatArray:
 
 
 def as_parameters(value: Any, name: str = "parameters") -> LakeParameters:
-    """One model of the lake: probabilities of the modes, mobility in [0, 1], and a positive spread."""
+    """One model of the lake.
+
+    Probabilities of the modes, mobility in [0, 1], and a positive spread.
+    """
     if not isinstance(value, LakeParameters):
         raise InvalidInputError(f"{name} must be LakeParameters; got {type(value).__name__}")
     slip, mobility, spread = (
-        as_float_array(part, f"{name}.{field}") for field, part in zip(LakeParameters._fields, value, strict=True)
+        as_float_array(part, f"{name}.{field}")
+        for field, part in zip(LakeParameters._fields, value, strict=True)
     )
     if slip.shape != (3,) or (slip < 0.0).any() or abs(slip.sum() - 1.0) > 1e-9:
-        raise InvalidInputError(f"{name}.slip must be three probabilities that sum to 1; got {slip.tolist()}")
+        raise InvalidInputError(
+            f"{name}.slip must be three probabilities that sum to 1; got {slip.tolist()}"
+        )
     if mobility.shape != () or not 0.0 <= mobility <= 1.0:
-        raise InvalidInputError(f"{name}.mobility must be a number in [0, 1]; got {mobility.tolist()}")
+        raise InvalidInputError(
+            f"{name}.mobility must be a number in [0, 1]; got {mobility.tolist()}"
+        )
     if spread.shape != () or not spread > 0.0:
         raise InvalidInputError(f"{name}.spread must be a positive number; got {spread.tolist()}")
     return LakeParameters(slip / slip.sum(), mobility, np.array(spread))

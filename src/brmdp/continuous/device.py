@@ -1,13 +1,18 @@
-"""One processor, one thread: where the compiled functions run, so that a seed determines every bit of a run.
+"""One processor, one thread.
 
-XLA splits a matrix product over the threads of its pool, also along the summed axis, and sums in another order for another
-number of threads; over a run of thousands of gradient steps that grows into another trajectory. The size of the pool is read
-once, when JAX makes its CPU client: from the environment variable ``NPROC``, else from the processors the process may use
-(``XLA_FLAGS=--xla_cpu_multi_thread_eigen=false`` no longer changes it, and ``OMP_NUM_THREADS`` never did). So the client is made
-here, with a pool of one, when this module is imported. One thread is also what a run among many workers should use.
+Where the compiled functions run, so that a seed determines every bit of a run.
 
-If JAX computed anything in this process *before* this import, its client has the threads it has: results are then repeatable
-on that number of processors only. Import :mod:`brmdp.continuous` first, or set ``NPROC=1``.
+XLA splits a matrix product over the threads of its pool, also along the summed axis, and sums in
+another order for another number of threads; over a run of thousands of gradient steps that grows
+into another trajectory. The size of the pool is read once, when JAX makes its CPU client: from the
+environment variable ``NPROC``, else from the processors the process may use
+(``XLA_FLAGS=--xla_cpu_multi_thread_eigen=false`` no longer changes it, and ``OMP_NUM_THREADS``
+never did). So the client is made here, with a pool of one, when this module is imported. One thread
+is also what a run among many workers should use.
+
+If JAX computed anything in this process *before* this import, its client has the threads it has:
+results are then repeatable on that number of processors only. Import :mod:`brmdp.continuous` first,
+or set ``NPROC=1``.
 """
 
 from __future__ import annotations
@@ -41,7 +46,10 @@ CPU = _single_threaded_cpu()
 
 
 def compiled(*static: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Decorator: compile for the one processor, once for each value of the ``static`` arguments (which must be hashable)."""
+    """Decorator: compile for the one processor.
+
+    Once for each value of the ``static`` arguments (which must be hashable).
+    """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         inner = jax.jit(function, static_argnames=static)

@@ -1,9 +1,12 @@
-"""The continuous-state FrozenLake as a Gymnasium environment (the paper's appendix "Continuous-State FrozenLake Experiment").
+"""The continuous-state FrozenLake as a Gymnasium environment.
 
-On an ordinary cell a movement has mode M with the slip probabilities, in a hole it is activated (E = 1) with probability p_h; its
-length is L = ℓ0 + U with U uniform on [0, θ_L], and a candidate outside [0, 4]² leaves the agent where it is. From the goal
-the next state is uniform by area on the ordinary cells, whatever the action. Entering the goal pays 1, and the task never
-ends. ``info`` reveals M, E and L, from which :class:`~brmdp.continuous.posterior.LakePosterior` learns.
+(the paper's appendix "Continuous-State FrozenLake Experiment").
+
+On an ordinary cell a movement has mode M with the slip probabilities, in a hole it is activated (E
+= 1) with probability p_h; its length is L = ℓ0 + U with U uniform on [0, θ_L], and a candidate
+outside [0, 4]² leaves the agent where it is. From the goal the next state is uniform by area on the
+ordinary cells, whatever the action. Entering the goal pays 1, and the task never ends. ``info``
+reveals M, E and L, from which :class:`~brmdp.continuous.posterior.LakePosterior` learns.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ _MODES: list[list[int]] = MODES.tolist()
 class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     """The paper's continuous lake; the observation is the position (x, y) in [0, 4]².
 
-    Every step uses exactly three uniform numbers of ``np_random``, so a seed and the actions determine the trajectory, and
-    environments with the same seed share their random numbers.
+    Every step uses exactly three uniform numbers of ``np_random``, so a seed and the actions
+    determine the trajectory, and environments with the same seed share their random numbers.
 
     Parameters
     ----------
@@ -54,16 +57,20 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
 
     Notes
     -----
-    ``info`` of a step has the keys ``"mode"`` (M: 0, 1, 2 on ordinary cells), ``"mobile"`` (E: 0 or 1 in holes) and
-    ``"length"`` (L: the attempted length of an activated movement, also of one that is blocked); each is None where it has no
-    meaning.
+    ``info`` of a step has the keys ``"mode"`` (M: 0, 1, 2 on ordinary cells), ``"mobile"`` (E: 0 or
+    1 in holes) and ``"length"`` (L: the attempted length of an activated movement, also of one that
+    is blocked); each is None where it has no meaning.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (as in the base)
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], ("render_fps"): 4}  # noqa: RUF012 (as in the base)
 
-    def __init__(self, parameters: LakeParameters = TRUTH, *, render_mode: str | None = None) -> None:
+    def __init__(
+        self, parameters: LakeParameters = TRUTH, *, render_mode: str | None = None
+    ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise InvalidInputError(f"render_mode must be None, 'ansi' or 'rgb_array'; got {render_mode!r}")
+            raise InvalidInputError(
+                f"render_mode must be None, 'ansi' or 'rgb_array'; got {render_mode!r}"
+            )
         self.parameters = as_parameters(parameters)
         self.render_mode = render_mode
         self.observation_space = Box(0.0, float(SIDE), (2,), np.float64)
@@ -80,7 +87,9 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[FloatArray, dict[str, Any]]:
         """Begin anew at (0.5, 0.5), or at ``options["state"]``; uses no random number."""
         if not (options is None or (isinstance(options, dict) and options.keys() <= {"state"})):
-            raise InvalidInputError(f"options must be None or a dictionary with the key 'state'; got {options!r}")
+            raise InvalidInputError(
+                f"options must be None or a dictionary with the key 'state'; got {options!r}"
+            )
         x, y = as_state(options["state"], "options['state']") if options else START
         super().reset(seed=seed)
         self._position = float(x), float(y)
@@ -118,13 +127,21 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
                 self._position = _moved(self._position, direction, length)
         self._action = action
         reward = float(_cell(self._position) == GOAL)
-        return np.array(self._position), reward, False, False, {"mode": mode, "mobile": mobile, "length": length}
+        return (
+            np.array(self._position),
+            reward,
+            False,
+            False,
+            {"mode": mode, "mobile": mobile, "length": length},
+        )
 
     def render(self) -> Any:
         """The current state as text ("ansi") or as an (H, W, 3) array of bytes ("rgb_array")."""
         if self.render_mode is None:
             # Gymnasium's way: rendering without a mode is no error, so that generic loops run
-            gymnasium.logger.warn("render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'")
+            gymnasium.logger.warn(
+                "render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'"
+            )
             return None
         if self._position is None:
             raise InvalidInputError("call reset() before render()")
@@ -150,7 +167,10 @@ def _moved(position: tuple[float, float], direction: int, length: float) -> tupl
 def _painter() -> GridPainter:
     letters = {_cell(START): "S", GOAL: "G"} | dict.fromkeys(HOLES, "H")
     return GridPainter(
-        tuple("".join(letters.get(SIDE * row + column, "F") for column in range(SIDE)) for row in range(SIDE))
+        tuple(
+            "".join(letters.get(SIDE * row + column, "F") for column in range(SIDE))
+            for row in range(SIDE)
+        )
     )
 
 

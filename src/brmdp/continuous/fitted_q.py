@@ -1,9 +1,11 @@
 """Fitted Q iteration with a risk measure over posterior draws, as one compiled loop.
 
-An iteration computes the targets of a batch of states under all draws and the current network, reduces them over the draws, clips
-them and takes a few steps of Adam on the mean squared difference. The reduction is the mean (posterior mean; a single draw is its
-own mean, which is posterior sampling) or, for a quantile, the order statistic of the pair's rank among its first draws. Training
-states, ranks and numbers of draws are chosen outside, in NumPy: the compiled loop is a plain function of arrays.
+An iteration computes the targets of a batch of states under all draws and the current network,
+reduces them over the draws, clips them and takes a few steps of Adam on the mean squared
+difference. The reduction is the mean (posterior mean; a single draw is its own mean, which is
+posterior sampling) or, for a quantile, the order statistic of the pair's rank among its first
+draws. Training states, ranks and numbers of draws are chosen outside, in NumPy: the compiled loop
+is a plain function of arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from brmdp.continuous.settings import FittedQ
 __all__ = ["Learner", "Ranks", "fit", "initial_learner", "q_values", "targets", "uncertainty"]
 
 BATCH = 16
-"""States whose targets are computed together: with hundreds of draws for each, few enough to stay in the processor's cache."""
+"""States whose targets are computed together.
+
+With hundreds of draws for each, few enough to stay in the processor's cache.
+"""
 
 
 class Learner(NamedTuple):
@@ -36,7 +41,10 @@ class Learner(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """Which order statistic each pair takes: number ``rank``, from the smallest, of its first ``count`` draws."""
+    """Which order statistic each pair takes.
+
+    Number ``rank``, from the smallest, of its first ``count`` draws.
+    """
 
     rank: Any
     count: Any
@@ -75,18 +83,23 @@ def q_values(model: ParametricModel, network: Network, states: Any) -> jax.Array
 
 
 @compiled("model", "discount")
-def targets(model: ParametricModel, network: Network, states: Any, draws: Any, discount: float) -> jax.Array:
+def targets(
+    model: ParametricModel, network: Network, states: Any, draws: Any, discount: float
+) -> jax.Array:
     """(n, A, B) targets G(s, a; θ, Q) of every draw, before clipping."""
     return model.targets(_value(model, network), states, draws, discount)
 
 
 @compiled("model", "discount")
-def uncertainty(model: ParametricModel, network: Network, states: Any, draws: Any, discount: float) -> jax.Array:
+def uncertainty(
+    model: ParametricModel, network: Network, states: Any, draws: Any, discount: float
+) -> jax.Array:
     """(n, A) standard deviation of the targets over the draws."""
     value = _value(model, network)
 
     def deviations(batch: jax.Array) -> jax.Array:
-        # a loop over states, not a longer array: XLA would otherwise compute the targets once for every sum over them
+        # a loop over states, not a longer array: XLA would otherwise compute the targets once for
+        # every sum over them
         found: jax.Array = lax.map(_deviation, model.targets(value, batch, draws, discount))
         return found
 
@@ -94,13 +107,21 @@ def uncertainty(model: ParametricModel, network: Network, states: Any, draws: An
 
 
 def _deviation(rows: jax.Array) -> jax.Array:
-    """(m,) standard deviations of rows (m, B); both moments in one pass, and in stripes for the sake of vector instructions."""
+    """(m,) standard deviations of rows (m, B).
+
+    Both moments in one pass, and in stripes for the sake of vector instructions.
+    """
     n = rows.shape[-1]
     # from the first, so that numbers that all agree deviate by nothing at all
-    shifted = jnp.pad(rows - rows[:, :1], ((0, 0), (0, -n % STRIPES))).reshape(len(rows), STRIPES, -1)
+    shifted = jnp.pad(rows - rows[:, :1], ((0, 0), (0, -n % STRIPES))).reshape(
+        len(rows), STRIPES, -1
+    )
     nothing = jnp.zeros((), rows.dtype)
     sums = lax.reduce(
-        (shifted, shifted * shifted), (nothing, nothing), lambda a, b: (a[0] + b[0], a[1] + b[1]), dimensions=(1,)
+        (shifted, shifted * shifted),
+        (nothing, nothing),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        dimensions=(1,),
     )
     mean, square = (part.sum(axis=-1) / n for part in sums)
     return jnp.sqrt(jnp.maximum(square - mean * mean, 0.0))
@@ -135,7 +156,8 @@ def fit(
     -------
     learner : Learner
     losses : (iterations,) array
-        Mean squared difference between the network and its targets before the gradient steps of each iteration.
+        Mean squared difference between the network and its targets before the gradient steps of
+        each iteration.
     """
     low, high = model.bounds(discount)
     optimiser = _optimiser(settings)
@@ -143,13 +165,19 @@ def fit(
     def loss(network: Network, features: jax.Array, wanted: jax.Array) -> jax.Array:
         return jnp.mean((forward(network, features) - wanted) ** 2)
 
-    def iteration(learner: Learner, batch: tuple[jax.Array, Ranks | None]) -> tuple[Learner, jax.Array]:
+    def iteration(
+        learner: Learner, batch: tuple[jax.Array, Ranks | None]
+    ) -> tuple[Learner, jax.Array]:
         value = _value(model, learner.network)
 
         def reduced(part: tuple[jax.Array, Ranks | None]) -> jax.Array:
             chosen, order = part
             sampled = model.targets(value, chosen, draws, discount)
-            return sampled.mean(axis=-1) if order is None else order_statistics(sampled, order.rank, order.count)
+            return (
+                sampled.mean(axis=-1)
+                if order is None
+                else order_statistics(sampled, order.rank, order.count)
+            )
 
         wanted = jnp.clip(_in_batches(reduced, batch), low, high)
         features = model.features(batch[0])
@@ -157,7 +185,9 @@ def fit(
         def step(learner: Learner, _: None) -> tuple[Learner, jax.Array]:
             difference, gradient = jax.value_and_grad(loss)(learner.network, features, wanted)
             updates, optimiser_state = optimiser.update(gradient, learner.optimiser)
-            return Learner(optax.apply_updates(learner.network, updates), optimiser_state), difference
+            return Learner(
+                optax.apply_updates(learner.network, updates), optimiser_state
+            ), difference
 
         learner, differences = lax.scan(step, learner, length=settings.gradient_steps)
         return learner, differences[0]

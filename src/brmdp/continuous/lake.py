@@ -1,10 +1,13 @@
-"""The map of the continuous-state FrozenLake: the same cells as the discrete one, on the square [0, 4]².
+"""The map of the continuous-state FrozenLake.
 
-A state is (x, y); its cell is 4·⌊y⌋ + ⌊x⌋, the far edge belonging to the last cells. Left and Right change x, Up and Down change
-y: Left = 0, Right = 1, Up = 2, Down = 3, with Down towards larger y, so that cells are numbered row by row as in the discrete
-lake. A movement has one of three modes, of which the slip distribution gives the probabilities: the intended direction, and the
-two perpendicular ones in the order of :data:`MODES`. Its length is ℓ0 + U with U uniform on [0, θ_L]; a candidate outside the
-square leaves the agent where it is.
+The same cells as the discrete one, on the square [0, 4]².
+
+A state is (x, y); its cell is 4·⌊y⌋ + ⌊x⌋, the far edge belonging to the last cells. Left and Right
+change x, Up and Down change y: Left = 0, Right = 1, Up = 2, Down = 3, with Down towards larger y,
+so that cells are numbered row by row as in the discrete lake. A movement has one of three modes, of
+which the slip distribution gives the probabilities: the intended direction, and the two
+perpendicular ones in the order of :data:`MODES`. Its length is ℓ0 + U with U uniform on [0, θ_L]; a
+candidate outside the square leaves the agent where it is.
 """
 
 from __future__ import annotations
@@ -38,13 +41,17 @@ SHORTEST = 0.75
 ORDINARY = tuple(cell for cell in range(SIDE * SIDE) if cell not in HOLES and cell != GOAL)
 """Neither hole nor goal; where the agent restarts after the goal, uniformly by area."""
 
-CENTRES: FloatArray = np.array([(cell % SIDE + 0.5, cell // SIDE + 0.5) for cell in range(SIDE * SIDE)])
+CENTRES: FloatArray = np.array(
+    [(cell % SIDE + 0.5, cell // SIDE + 0.5) for cell in range(SIDE * SIDE)]
+)
 """(16, 2) centres of the cells."""
 
 DIRECTIONS: FloatArray = np.array([(-1.0, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0)])
 """(4, 2) unit vectors of Left, Right, Up, Down."""
 
-MODES: IntArray = np.array([(LEFT, UP, DOWN), (RIGHT, UP, DOWN), (UP, LEFT, RIGHT), (DOWN, LEFT, RIGHT)])
+MODES: IntArray = np.array(
+    [(LEFT, UP, DOWN), (RIGHT, UP, DOWN), (UP, LEFT, RIGHT), (DOWN, LEFT, RIGHT)]
+)
 """(4, 3): the direction taken for each action and mode; mode 0 is the intended one."""
 
 

@@ -1,17 +1,22 @@
-"""Targets of the continuous-state FrozenLake for all posterior draws at once, without inner Monte Carlo.
+"""Targets of the continuous-state FrozenLake for all posterior draws at once.
 
-With h(s') = R(s') + γ max_a Q(s', a) and ℓ0 the shortest length, a movement along the unit vector e gives
+Without inner Monte Carlo.
+
+With h(s') = R(s') + γ max_a Q(s', a) and ℓ0 the shortest length, a movement along the unit vector e
+gives
 
     E[h] = h(s) + m_e(s, θ),    m_e(s, θ) = (1/θ) ∫_0^min(θ, reach) [h(s + (ℓ0 + u) e) − h(s)] du,
 
-where lengths beyond the reach of the border leave the agent at s and so contribute nothing: however heavy the tail of θ, the
-integral is finite and exact there. On an ordinary cell G(s, a) = h(s) + Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the
-goal the reset makes G the mean of h over the ordinary cells.
+where lengths beyond the reach of the border leave the agent at s and so contribute nothing: however
+heavy the tail of θ, the integral is finite and exact there. On an ordinary cell G(s, a) = h(s) +
+Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the goal the reset makes G the mean of h over
+the ordinary cells.
 
-h is evaluated on one lattice for all states: every cell side is cut into panels with four Gauss–Legendre nodes each, so that no
-panel contains a cell border, where h jumps. The cubic through the nodes gives h on the line through s (perpendicular to it, by
-interpolation inside the panel of s), and its antiderivative, a quartic per panel, gives the integral up to any θ: a draw costs
-a clipped polynomial per panel and direction, and a sum of three products.
+h is evaluated on one lattice for all states: every cell side is cut into panels with four
+Gauss–Legendre nodes each, so that no panel contains a cell border, where h jumps. The cubic through
+the nodes gives h on the line through s (perpendicular to it, by interpolation inside the panel of
+s), and its antiderivative, a quartic per panel, gives the integral up to any θ: a draw costs a
+clipped polynomial per panel and direction, and a sum of three products.
 """
 
 from __future__ import annotations
@@ -28,7 +33,17 @@ from numpy.typing import NDArray
 
 from brmdp._validation import FloatArray, as_positive_int
 from brmdp.continuous.checks import as_states
-from brmdp.continuous.lake import CENTRES, GOAL, HOLES, MODES, ORDINARY, SHORTEST, SIDE, LakeParameters, cells
+from brmdp.continuous.lake import (
+    CENTRES,
+    GOAL,
+    HOLES,
+    MODES,
+    ORDINARY,
+    SHORTEST,
+    SIDE,
+    LakeParameters,
+    cells,
+)
 from brmdp.continuous.model import Value
 
 __all__ = ["LakeModel"]
@@ -67,7 +82,8 @@ class LakeModel:
 
     Notes
     -----
-    The 20 features are the coordinates divided by 4, the cell as 16 indicators, and indicators of hole and goal.
+    The 20 features are the coordinates divided by 4, the cell as 16 indicators, and indicators of
+    hole and goal.
     """
 
     panels: int = 2
@@ -109,21 +125,35 @@ class LakeModel:
         one_hot = jax.nn.one_hot(cell, SIDE * SIDE, dtype=states.dtype)
         return jnp.concatenate([states / SIDE, one_hot, kinds.astype(states.dtype)], axis=-1)
 
-    def targets(self, value: Value, states: jax.Array, draws: LakeParameters, discount: float) -> jax.Array:
+    def targets(
+        self, value: Value, states: jax.Array, draws: LakeParameters, discount: float
+    ) -> jax.Array:
         """(n, 4, B) targets of states (n, 2)."""
         lattice = _Lattice(*(part.astype(states.dtype) for part in self._lattice()))
-        field, here = discount * value(jnp.asarray(lattice.states)) + lattice.goal, discount * value(states)
-        gain = self._gains(field.reshape(-1, SIDE * self.panels * NODES), here, states, draws.spread)
+        field, here = (
+            discount * value(jnp.asarray(lattice.states)) + lattice.goal,
+            discount * value(states),
+        )
+        gain = self._gains(
+            field.reshape(-1, SIDE * self.panels * NODES), here, states, draws.spread
+        )
         cell = _cells(states)
         # draws go last: the long axis, along which everything is vectorised
         intended, *sideways = draws.slip.T
-        slipping = intended * gain + sum(p * gain[MODES[:, mode]] for mode, p in enumerate(sideways, start=1))
+        slipping = intended * gain + sum(
+            p * gain[MODES[:, mode]] for mode, p in enumerate(sideways, start=1)
+        )
         moving = jnp.where(_among(cell, HOLES)[:, None], draws.mobility * gain, slipping)
         reset = jnp.dot(field, lattice.reset)
         return jnp.moveaxis(jnp.where((cell == GOAL)[:, None], reset, here[:, None] + moving), 0, 1)
 
-    def _gains(self, field: jax.Array, here: jax.Array, states: jax.Array, spread: Any) -> jax.Array:
-        """(4, n, B) m_e(s, θ) for the four directions: how much better than here a movement is on average."""
+    def _gains(
+        self, field: jax.Array, here: jax.Array, states: jax.Array, spread: Any
+    ) -> jax.Array:
+        """(4, n, B) m_e(s, θ) for the four directions.
+
+        How much better than here a movement is on average.
+        """
         x, y = states[:, 0], states[:, 1]
         along_x, along_y = self._weights(y) @ field, self._weights(x) @ field.T
         # one line per direction, in the order in which it is travelled
@@ -131,23 +161,29 @@ class LakeModel:
         travelled = jnp.stack([SIDE - x, x, SIDE - y, y]) + SHORTEST
         half = 0.5 / self.panels
         # (4 directions, 5 coefficients, panels, n)
-        quartics = jnp.einsum("dnpj,kj->dkpn", lines.reshape(*lines.shape[:2], -1, NODES), _QUARTIC.astype(x.dtype))
+        quartics = jnp.einsum(
+            "dnpj,kj->dkpn", lines.reshape(*lines.shape[:2], -1, NODES), _QUARTIC.astype(x.dtype)
+        )
         quartics *= half
         # in units of half a panel, so that panel p reaches from 2p to 2p + 2
         begin, middles = travelled / half, 2.0 * np.arange(SIDE * self.panels, dtype=x.dtype) + 1.0
         reached = slice(int(SHORTEST * self.panels), None)
         quartics, middles = quartics[:, :, reached], middles[reached]
-        before = _polynomials(jnp.moveaxis(quartics, 1, 0), _position(begin[:, None], middles[:, None])).sum(axis=1)
+        before = _polynomials(
+            jnp.moveaxis(quartics, 1, 0), _position(begin[:, None], middles[:, None])
+        ).sum(axis=1)
 
         def gain(arguments: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
             quartic, begin, before = arguments
             total, end = -before[:, None], begin[:, None] + spread / half
             for panel, middle in enumerate(middles):
                 total = total + _polynomials(quartic[:, panel, :, None], _position(end, middle))
-            # beyond the border nothing is gained, not even a rounding error: such pairs have no uncertainty at all
+            # beyond the border nothing is gained, not even a rounding error: such pairs have no
+            # uncertainty at all
             return jnp.where(begin[:, None] < SIDE / half, total * (1.0 / spread), 0.0)
 
-        # a loop, not a longer array: XLA would otherwise compute each gain once for every action that uses it
+        # a loop, not a longer array: XLA would otherwise compute each gain once for every action
+        # that uses it
         gains: jax.Array = lax.map(gain, (quartics, begin, before))
         return gains
 
@@ -169,7 +205,9 @@ class LakeModel:
         cell = cells(states)
         lengths = np.tile(half * _WEIGHTS, middles.size)
         areas = np.outer(lengths, lengths).ravel()
-        return _Lattice(states, (cell == GOAL).astype(float), np.isin(cell, ORDINARY) * areas / len(ORDINARY))
+        return _Lattice(
+            states, (cell == GOAL).astype(float), np.isin(cell, ORDINARY) * areas / len(ORDINARY)
+        )
 
 
 def _position(end: jax.Array, middle: Any) -> jax.Array:

@@ -23,7 +23,9 @@ Network = tuple[Layer, ...]
 
 
 def initial_network(sizes: tuple[int, ...], rng: np.random.Generator) -> Network:
-    """Weights of variance 2/inputs, which keeps the size of rectified signals from layer to layer, and no biases.
+    """Weights of variance 2/inputs.
+
+    Which keeps the size of rectified signals from layer to layer, and no biases.
 
     Parameters
     ----------

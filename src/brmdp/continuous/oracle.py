@@ -1,18 +1,23 @@
-"""The truth that regret needs: optimal values of the continuous lake, and values of any greedy policy.
+"""The truth that regret needs.
+
+Optimal values of the continuous lake, and values of any greedy policy.
 
 With h(s') = 1[s' in the goal] + γV(s'), a movement in direction e contributes
 
     E[h] = (1/θ) ∫_0^θ h(s + (ℓ0 + u)e) du,
 
-where lengths that leave the square contribute h(s) = γV(s) instead. That and the immobility in holes put V(s) on both sides,
-linearly, so it is solved for: the rest is divided by 1 − γ Pr(stay). V(goal) is the mean of h over the ordinary cells.
+where lengths that leave the square contribute h(s) = γV(s) instead. That and the immobility in
+holes put V(s) on both sides, linearly, so it is solved for: the rest is divided by 1 − γ Pr(stay).
+V(goal) is the mean of h over the ordinary cells.
 
-Between the nodes of a grid h is linear, and the integrals are differences of running sums along rows and columns. V* jumps
-between cells and has kinks only at nodes and where the best action changes, so its error falls like n⁻². Under a policy V also
-jumps where the action changes, on lines that follow no grid. They are located between nodes by linear interpolation of the
-action values, or half-way if only actions are known.
+Between the nodes of a grid h is linear, and the integrals are differences of running sums along
+rows and columns. V* jumps between cells and has kinks only at nodes and where the best action
+changes, so its error falls like n⁻². Under a policy V also jumps where the action changes, on lines
+that follow no grid. They are located between nodes by linear interpolation of the action values, or
+half-way if only actions are known.
 
-Grids are doubled, each starting from the last, until values at nodes change by less than the accuracy.
+Grids are doubled, each starting from the last, until values at nodes change by less than the
+accuracy.
 """
 
 from __future__ import annotations
@@ -35,20 +40,35 @@ from brmdp._validation import (
     as_positive_number,
 )
 from brmdp.continuous.checks import as_parameters, as_states
-from brmdp.continuous.grid import KINDS, Grid, blocked_part, doubled, grid, landing, located, thinned
+from brmdp.continuous.grid import (
+    KINDS,
+    Grid,
+    blocked_part,
+    doubled,
+    grid,
+    landing,
+    located,
+    thinned,
+)
 from brmdp.continuous.lake import GOAL, MODES, SIDE, TRUTH, LakeParameters, cells
 from brmdp.errors import ConvergenceError, InvalidInputError
 
 __all__ = ["LakeValues", "optimal_values", "policy_nodes", "policy_values"]
 
 COARSEST, POLICY_NODES, POLICY_FINEST, FINEST = 8, 32, 128, 512
-"""n of the first grid, of the nodes where a policy is asked, and of the last grids for a policy and for the optimum."""
+"""n of the first grid, of the nodes where a policy is asked.
+
+And of the last grids for a policy and for the optimum.
+"""
 
 RAY = 16
 """Stretches into which ``at`` divides what a movement may reach within one cell, under a policy."""
 
 INSIDE = 1e-6
-"""How far inside a cell a policy is asked about its border; more than single precision rounds away."""
+"""How far inside a cell a policy is asked about its border.
+
+More than single precision rounds away.
+"""
 
 SLACK = 0.1
 """Part of the accuracy that the iteration on a grid may use up."""
@@ -63,21 +83,25 @@ Greedy = Callable[[FloatArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class LakeValues:
-    """Values of the continuous lake under the best or a given policy: :func:`optimal_values`, :func:`policy_values`.
+    """Values of the continuous lake under the best or a given policy.
+
+    :func:`optimal_values`, :func:`policy_values`.
 
     Attributes
     ----------
     values : (N, N) array
-        V at the nodes, indexed [y, x]: one-sided limits on the borders of cells, and one number throughout the goal.
+        V at the nodes, indexed [y, x]: one-sided limits on the borders of cells, and one number
+        throughout the goal.
     nodes : (N,) array
         Coordinates of the nodes, the same for x and y; those between two cells occur twice.
     discount : float
     parameters : LakeParameters
         The model in which the values hold.
     error : float
-        Estimate of the largest error: the largest change at a node since the grid half as fine, plus a bound of what
-        the iteration has left. Between the nodes ``at`` may add some 1e-4 under a policy, and several times the estimate
-        near kinks if the lengths do not fit the grid (θ not a multiple of 1/4).
+        Estimate of the largest error: the largest change at a node since the grid half as fine,
+        plus a bound of what the iteration has left. Between the nodes ``at`` may add some 1e-4
+        under a policy, and several times the estimate near kinks if the lengths do not fit the grid
+        (θ not a multiple of 1/4).
     """
 
     values: FloatArray = field(repr=False)
@@ -91,13 +115,16 @@ class LakeValues:
     def at(self, states: Any) -> FloatArray:
         """V at any states (n, 2), by one backup.
 
-        Under the optimum it is the best action's. Under a policy it is that of the action taken at the state, and V along its
-        movements is backed up once more with the actions taken there, so that borders between actions are met where they
-        are: the policy is asked about some 50 points for each state.
+        Under the optimum it is the best action's. Under a policy it is that of the action taken at
+        the state, and V along its movements is backed up once more with the actions taken there, so
+        that borders between actions are met where they are: the policy is asked about some 50
+        points for each state.
         """
         states = as_states(states)
         value = self._best if self._greedy is None else self._followed
-        return np.concatenate([value(block) for block in np.split(states, range(BLOCK, len(states), BLOCK))])
+        return np.concatenate(
+            [value(block) for block in np.split(states, range(BLOCK, len(states), BLOCK))]
+        )
 
     def actions(self, states: Any) -> IntArray:
         """The action taken at states (n, 2); under the optimum the lowest index of the best."""
@@ -111,7 +138,11 @@ class LakeValues:
         return moving + self.discount * staying * self.at(states)[:, None]
 
     def _preferences(self, states: FloatArray) -> FloatArray:
-        return self._repeated(states) if self._greedy is None else _preferences(_answer(self._greedy, states))
+        return (
+            self._repeated(states)
+            if self._greedy is None
+            else _preferences(_answer(self._greedy, states))
+        )
 
     def _best(self, states: FloatArray) -> FloatArray:
         best: FloatArray = self._repeated(states).max(axis=1)
@@ -122,22 +153,36 @@ class LakeValues:
         return _chosen(self._repeated(states, self._ray_integrals(states, actions)), actions)
 
     def _repeated(self, states: FloatArray, integrals: FloatArray | None = None) -> FloatArray:
-        """Values (n, 4) of repeating an action until the state is left; the best is the one of largest Q(s, a)."""
-        moving, staying = self._backups(states, self._integrals(states) if integrals is None else integrals)
+        """Values (n, 4) of repeating an action until the state is left.
+
+        The best is the one of largest Q(s, a).
+        """
+        moving, staying = self._backups(
+            states, self._integrals(states) if integrals is None else integrals
+        )
         return moving / (1.0 - self.discount * staying)
 
     def _backups(self, states: FloatArray, integrals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What movements contribute to each action, (n, 4), from those in each direction, and the chance of staying."""
+        """What movements contribute to each action,.
+
+        (n, 4), from those in each direction, and the chance of staying.
+        """
         spread = float(self.parameters.spread)
         movement, staying = _dynamics(self.parameters)
         kinds = KINDS[cells(states)]
-        blocked = np.stack([blocked_part(*landing(states[:, d // 2], d % 2, spread), spread) for d in range(4)], axis=1)
+        blocked = np.stack(
+            [blocked_part(*landing(states[:, d // 2], d % 2, spread), spread) for d in range(4)],
+            axis=1,
+        )
         moving: FloatArray = np.einsum("kad,kd->ka", movement[kinds], integrals)
         moving[kinds == KINDS[GOAL]] = self.values[-1, -1]
         return moving, staying[kinds, None] + np.einsum("kad,kd->ka", movement[kinds], blocked)
 
     def _integrals(self, states: FloatArray) -> FloatArray:
-        """Contributions of movements in each direction, (n, 4), interpolated between rows and columns of nodes."""
+        """Contributions of movements in each direction,.
+
+        (n, 4), interpolated between rows and columns of nodes.
+        """
         n, spread = len(self.nodes) // SIDE - 1, float(self.parameters.spread)
         found = np.empty((len(states), 4))
         for direction in range(4):
@@ -145,15 +190,22 @@ class LakeValues:
             lines = self._along[0] if axis == 0 else self._along[1].T
             line, between = located(states[:, 1 - axis], n)
             begin, end = (
-                (1.0 - part) * ((1.0 - between) * lines[line, node] + between * lines[line + 1, node])
-                + part * ((1.0 - between) * lines[line, node + 1] + between * lines[line + 1, node + 1])
-                for node, part in (located(points, n) for points in landing(states[:, axis], side, spread))
+                (1.0 - part)
+                * ((1.0 - between) * lines[line, node] + between * lines[line + 1, node])
+                + part
+                * ((1.0 - between) * lines[line, node + 1] + between * lines[line + 1, node + 1])
+                for node, part in (
+                    located(points, n) for points in landing(states[:, axis], side, spread)
+                )
             )
             found[:, direction] = (end - begin) / spread
         return found
 
     def _ray_integrals(self, states: FloatArray, actions: IntArray) -> FloatArray:
-        """The same for the directions that the actions may take, by backups at points along them."""
+        """The same for the directions that the actions may take.
+
+        By backups at points along them.
+        """
         spread = float(self.parameters.spread)
         movement, _ = _dynamics(self.parameters)
         who, direction = np.nonzero(movement[KINDS[cells(states)], actions])
@@ -166,7 +218,9 @@ class LakeValues:
         low, length = low[ray, cell], (high - low)[ray, cell]
         along = low[:, None] + length[:, None] * np.linspace(0.0, 1.0, RAY + 1)
         points = np.repeat(states[who[ray], None], RAY + 1, axis=1)
-        points[np.arange(len(ray)), :, axis[ray]] = np.clip(along, cell[:, None] + INSIDE, cell[:, None] + 1 - INSIDE)
+        points[np.arange(len(ray)), :, axis[ray]] = np.clip(
+            along, cell[:, None] + INSIDE, cell[:, None] + 1 - INSIDE
+        )
         flat = points.reshape(-1, 2)
         preferences = self._preferences(flat).reshape(*along.shape, _ACTIONS)
         there = _actions(preferences)
@@ -179,7 +233,9 @@ class LakeValues:
         return found
 
 
-def optimal_values(discount: float, *, parameters: LakeParameters = TRUTH, accuracy: float = 1e-5) -> LakeValues:
+def optimal_values(
+    discount: float, *, parameters: LakeParameters = TRUTH, accuracy: float = 1e-5
+) -> LakeValues:
     """V*, the values under the best policy.
 
     Parameters
@@ -199,7 +255,8 @@ def optimal_values(discount: float, *, parameters: LakeParameters = TRUTH, accur
     found = _solved(as_discount(discount), as_parameters(parameters), accuracy, FINEST)
     if not found.error <= accuracy:
         raise ConvergenceError(
-            f"the finest grid leaves an error of about {found.error:.2g}; accuracy must not be below that, got {accuracy}",
+            f"the finest grid leaves an error of about {found.error:.2g}; accuracy must not be "
+            f"below that, got {accuracy}",
             found,
         )
     return found
@@ -213,15 +270,16 @@ def policy_values(
     Parameters
     ----------
     greedy : function
-        Of states (n, 2); returns the action of each, (n,) integers, or better the action values (n, 4) of which the policy
-        takes the first largest: they tell where between two states the action changes. It is asked about
-        :func:`policy_nodes` once, and by ``at`` about other states.
+        Of states (n, 2); returns the action of each, (n,) integers, or better the action values (n,
+        4) of which the policy takes the first largest: they tell where between two states the
+        action changes. It is asked about :func:`policy_nodes` once, and by ``at`` about other
+        states.
     discount : float in [0, 1)
     parameters : LakeParameters
         The model; by default the true one.
     accuracy : float
-        Largest error wanted. The last grid may leave more, where borders between actions run along a movement or only
-        actions are known: ``error`` of the result tells.
+        Largest error wanted. The last grid may leave more, where borders between actions run along
+        a movement or only actions are known: ``error`` of the result tells.
     """
     discount, parameters = as_discount(discount), as_parameters(parameters)
     accuracy = as_positive_number(accuracy, "accuracy")
@@ -237,7 +295,10 @@ def policy_values(
 
 @lru_cache(maxsize=1)
 def policy_nodes() -> FloatArray:
-    """The states (16335, 2) about which :func:`policy_values` asks a policy; always the same array, not to be changed."""
+    """The states (16335, 2) about which :func:`policy_values` asks a policy.
+
+    Always the same array, not to be changed.
+    """
     mesh = grid(POLICY_NODES, float(TRUTH.spread))
     cell = np.repeat(np.arange(SIDE), POLICY_NODES + 1)
     inside = np.clip(mesh.nodes, cell + INSIDE, cell + 1 - INSIDE)
@@ -246,7 +307,7 @@ def policy_nodes() -> FloatArray:
     return nodes
 
 
-# --- solving -----------------------------------------------------------------------------------------------------------
+# --- solving --------------------------------------------------------------------------------------
 
 
 def _solved(
@@ -257,7 +318,10 @@ def _solved(
     preferences: FloatArray | None = None,
     greedy: Greedy | None = None,
 ) -> LakeValues:
-    """Values on ever finer grids, under the best policy or under preferences at the nodes of the grid POLICY_NODES."""
+    """Values on ever finer grids.
+
+    Under the best policy or under preferences at the nodes of the grid POLICY_NODES.
+    """
     movement, staying = _dynamics(parameters)
     n, coarser = COARSEST, None
     values = np.zeros((SIDE * (n + 1), SIDE * (n + 1)))
@@ -273,8 +337,12 @@ def _solved(
             weights = np.empty((_ACTIONS, *values.shape))
             kernels.weigh(actions, mesh.kinds, movement, staying, mesh.blocked, discount, weights)
             backup = partial(kernels.follow, weights)
-        along, slack = _iterate(mesh, discount, float(parameters.spread), shares, backup, values, SLACK * accuracy)
-        error = np.inf if coarser is None else float(np.abs(thinned(values, 2) - coarser).max()) + slack
+        along, slack = _iterate(
+            mesh, discount, float(parameters.spread), shares, backup, values, SLACK * accuracy
+        )
+        error = (
+            np.inf if coarser is None else float(np.abs(thinned(values, 2) - coarser).max()) + slack
+        )
         if error <= accuracy or n == finest:
             return LakeValues(values, mesh.nodes, discount, parameters, error, along, greedy)
         n, coarser, values = 2 * n, values, doubled(values)
@@ -289,7 +357,10 @@ def _iterate(
     values: FloatArray,
     tolerance: float,
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Bring ``values`` to the fixed point, in place; returns their integrals along rows and columns and an error bound."""
+    """Bring ``values`` to the fixed point, in place.
+
+    Returns their integrals along rows and columns and an error bound.
+    """
     along = (np.empty(values.shape), np.empty(values.shape))
     geometry = (*mesh.begins, *mesh.ends, 1.0 / spread)
     change = np.inf
@@ -298,13 +369,19 @@ def _iterate(
         error = discount * change / (1.0 - discount)
         if error <= tolerance:
             return along, error
-        before, change = change, backup(mesh.kinds, mesh.restart, discount, geometry, *along, values)
+        before, change = (
+            change,
+            backup(mesh.kinds, mesh.restart, discount, geometry, *along, values),
+        )
         if not change < before:  # a contraction always lowers it, until only rounding is left
             return along, error
 
 
 def _dynamics(parameters: LakeParameters) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of a movement in each direction, (kinds, actions, directions), and of none, (kinds,)."""
+    """Probabilities of a movement in each direction,.
+
+    (kinds, actions, directions), and of none, (kinds,).
+    """
     movement = np.zeros((3, _ACTIONS, _ACTIONS))
     for action in range(_ACTIONS):
         movement[0, action, MODES[action]] = parameters.slip
@@ -312,7 +389,7 @@ def _dynamics(parameters: LakeParameters) -> tuple[FloatArray, FloatArray]:
     return movement, np.array([0.0, 1.0 - float(parameters.mobility), 0.0])
 
 
-# --- policies ----------------------------------------------------------------------------------------------------------
+# --- policies -------------------------------------------------------------------------------------
 
 
 def _answer(greedy: Greedy, states: FloatArray) -> FloatArray | IntArray:
@@ -324,8 +401,8 @@ def _answer(greedy: Greedy, states: FloatArray) -> FloatArray | IntArray:
     if answer.shape == (len(states), _ACTIONS):
         return as_float_array(answer, name)
     raise InvalidInputError(
-        f"{name} must have shape ({len(states)},) or ({len(states)}, {_ACTIONS}) for {len(states)} states; "
-        f"got {answer.shape}"
+        f"{name} must have shape ({len(states)},) or ({len(states)}, {_ACTIONS}) for {len(states)} "
+        f"states; got {answer.shape}"
     )
 
 
@@ -347,7 +424,10 @@ def _actions(preferences: FloatArray) -> IntArray:
 
 
 def _shares(preferences: FloatArray, actions: IntArray) -> FloatArray:
-    """Of the stretches between neighbours of a row, the part that belongs to the former's action."""
+    """Of the stretches between neighbours of a row.
+
+    The part that belongs to the former's action.
+    """
     shares = np.empty((actions.shape[0], actions.shape[1] - 1))
     kernels.share(preferences, actions, shares)
     return shares

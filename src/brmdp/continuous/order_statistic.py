@@ -1,10 +1,11 @@
 """The r-th smallest of many numbers, by counting.
 
-XLA sorts 800 numbers a hundred times slower than it counts how many of them do not exceed x. So the order statistic is
-bracketed, low < answer ≤ high, with the counts at both ends; x is where the answer would lie if the numbers in between were evenly
-spread, every third time the middle, so that no shape of the data can hold it up. When a count says that the answer is the
-smallest number above ``low``, or the largest up to ``high``, that number is taken: the result is the very number that sorting
-would give, ties included. A row with NaN among its numbers gives NaN.
+XLA sorts 800 numbers a hundred times slower than it counts how many of them do not exceed x. So the
+order statistic is bracketed, low < answer ≤ high, with the counts at both ends; x is where the
+answer would lie if the numbers in between were evenly spread, every third time the middle, so that
+no shape of the data can hold it up. When a count says that the answer is the smallest number above
+``low``, or the largest up to ``high``, that number is taken: the result is the very number that
+sorting would give, ties included. A row with NaN among its numbers gives NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ ROWS_AT_A_TIME = 64
 """Rows searched together, few enough to stay in the processor's cache."""
 
 STRIPES = 16
-"""Pieces of a row whose comparisons are added up side by side, for the sake of vector instructions."""
+"""Pieces of a row whose comparisons are added up side by side.
+
+For the sake of vector instructions.
+"""
 
 
 def order_statistics(values: jax.Array, ranks: jax.Array, counts: jax.Array) -> jax.Array:
@@ -38,7 +42,11 @@ def order_statistics(values: jax.Array, ranks: jax.Array, counts: jax.Array) -> 
     padded = -(-length // STRIPES) * STRIPES
     rows = jnp.where(jnp.arange(length) < counts[..., None], values, jnp.inf).reshape(-1, length)
     rows = jnp.pad(rows, ((0, 0), (0, padded - length)), constant_values=jnp.inf)
-    arguments = (rows.reshape(-1, STRIPES, padded // STRIPES), ranks.reshape(-1), counts.reshape(-1))
+    arguments = (
+        rows.reshape(-1, STRIPES, padded // STRIPES),
+        ranks.reshape(-1),
+        counts.reshape(-1),
+    )
     found: jax.Array = lax.map(_search, arguments, batch_size=ROWS_AT_A_TIME)
     return found.reshape(ranks.shape)
 
@@ -61,7 +69,9 @@ def _search(arguments: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
     values, rank, count = arguments
 
     def number_up_to(x: jax.Array) -> jax.Array:
-        in_columns: jax.Array = functools.reduce(jnp.add, [(stripe <= x).astype(jnp.int32) for stripe in values])
+        in_columns: jax.Array = functools.reduce(
+            jnp.add, [(stripe <= x).astype(jnp.int32) for stripe in values]
+        )
         return in_columns.sum()
 
     def unfinished(bracket: _Bracket) -> jax.Array:
@@ -75,16 +85,23 @@ def _search(arguments: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         number = number_up_to(x)
         lower = _Bracket(steps + 1, low, x, below, number)
         upper = _Bracket(steps + 1, x, high, number, up_to)
-        return _Bracket(*(jnp.where(number >= rank, *ends) for ends in zip(lower, upper, strict=True)))
+        return _Bracket(
+            *(jnp.where(number >= rank, *ends) for ends in zip(lower, upper, strict=True))
+        )
 
     smallest = values.min()
     largest = jnp.where(jnp.isinf(values), smallest, values).max()
     ties = number_up_to(smallest)
     at_bottom = ties >= rank
     high, up_to = jnp.where(at_bottom, smallest, largest), jnp.where(at_bottom, ties, count)
-    found = lax.while_loop(unfinished, narrowed, _Bracket(jnp.array(0), smallest, high, ties, up_to))
+    found = lax.while_loop(
+        unfinished, narrowed, _Bracket(jnp.array(0), smallest, high, ties, up_to)
+    )
     just_above = jnp.where(values > found.low, values, jnp.inf).min()
     just_below = jnp.where(values <= found.high, values, -jnp.inf).max()
     ordered = jnp.where(found.below == rank - 1, just_above, just_below)
-    # NaN is not at most infinity; the smallest number does not tell, since XLA's minimum may pass NaN over
-    return jnp.where(number_up_to(jnp.array(jnp.inf, values.dtype)) == values.size, ordered, jnp.nan)
+    # NaN is not at most infinity; the smallest number does not tell, since XLA's minimum may pass
+    # NaN over
+    return jnp.where(
+        number_up_to(jnp.array(jnp.inf, values.dtype)) == values.size, ordered, jnp.nan
+    )

@@ -1,8 +1,9 @@
 """What is believed about the continuous lake: three independent conjugate distributions.
 
-The modes M of ordinary cells have probabilities p_slip ~ Dir(φ), the mobility in holes is p_h ~ Beta(a, b), and the spread of
-the lengths is θ_L ~ Pareto(shape, scale), that is Pr(θ_L > t) = (scale/t)^shape for t ≥ scale. Each is updated by the latent
-primitive that it governs: φ_M += 1; a += 1 if E = 1, else b += 1; and since U = L − ℓ0 is uniform on [0, θ_L],
+The modes M of ordinary cells have probabilities p_slip ~ Dir(φ), the mobility in holes is p_h ~
+Beta(a, b), and the spread of the lengths is θ_L ~ Pareto(shape, scale), that is Pr(θ_L > t) =
+(scale/t)^shape for t ≥ scale. Each is updated by the latent primitive that it governs: φ_M += 1; a
++= 1 if E = 1, else b += 1; and since U = L − ℓ0 is uniform on [0, θ_L],
 
     Pareto(shape, scale)  becomes  Pareto(shape + 1, max(scale, U)).
 
@@ -17,7 +18,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from brmdp._validation import FloatArray, as_float_array, as_index, as_number, as_positive_int, as_rng
+from brmdp._validation import (
+    FloatArray,
+    as_float_array,
+    as_index,
+    as_number,
+    as_positive_int,
+    as_rng,
+)
 from brmdp.continuous.checks import as_state
 from brmdp.continuous.lake import GOAL, HOLES, MODES, SHORTEST, LakeParameters, cells
 from brmdp.errors import InvalidInputError
@@ -51,16 +59,19 @@ class LakePosterior(Stored):
     ``observe`` changes the posterior in place; ``copy`` gives an independent one.
     """
 
-    def __init__(self, slip: Any = (1.0, 1.0, 1.0), mobility: Any = (1.0, 1.0), spread: Any = (2.0, 0.25)) -> None:
+    def __init__(
+        self, slip: Any = (1.0, 1.0, 1.0), mobility: Any = (1.0, 1.0), spread: Any = (2.0, 0.25)
+    ) -> None:
         self.slip = _positive(slip, 3, "slip")
         self.mobility = _positive(mobility, 2, "mobility")
         self.spread = _positive(spread, 2, "spread")
         if not self.spread[0] > 1.0:
             raise InvalidInputError(
-                f"spread must have a shape above 1, so that the mean is finite; got {self.spread[0]}"
+                "spread must have a shape above 1, so that the mean is finite; got "
+                f"{self.spread[0]}"
             )
 
-    # --- data --------------------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------
 
     def observe(self, state: Any, action: Any, next_state: Any, primitives: Any) -> None:
         """Learn from one transition, in place.
@@ -70,15 +81,15 @@ class LakePosterior(Stored):
         state, next_state : (2,) numbers in [0, 4]²
         action : int in 0..3
         primitives : mapping
-            The keys "mode", "mobile" and "length" as the environment's ``info`` has them. On an ordinary cell the mode and
-            the length are numbers, in a hole the mobility is, and the length if the movement was activated; what has no
-            meaning is None.
+            The keys "mode", "mobile" and "length" as the environment's ``info`` has them. On an
+            ordinary cell the mode and the length are numbers, in a hole the mobility is, and the
+            length if the movement was activated; what has no meaning is None.
 
         Raises
         ------
         InvalidInputError
-            If a primitive is missing or does not fit the cell of ``state``, or a state or action does not exist; then nothing
-            has been learnt.
+            If a primitive is missing or does not fit the cell of ``state``, or a state or action
+            does not exist; then nothing has been learnt.
         """
         cell = int(cells(as_state(state)))
         as_index(action, len(MODES), "action")
@@ -96,7 +107,7 @@ class LakePosterior(Stored):
         """An independent posterior with the same parameters."""
         return LakePosterior(self.slip, self.mobility, self.spread)
 
-    # --- belief ------------------------------------------------------------------------------------------------
+    # --- belief -----------------------------------------------------------------------------------
 
     def mean(self) -> LakeParameters:
         """Posterior means of the slip probabilities, of p_h and of θ_L."""
@@ -117,7 +128,7 @@ class LakePosterior(Stored):
             scale * np.exp(rng.standard_exponential(n) / shape),
         )
 
-    # --- files -------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The current parameters as named arrays, for :meth:`save`."""
@@ -131,26 +142,39 @@ class LakePosterior(Stored):
             return cls(**arrays)
 
     def __repr__(self) -> str:
-        slip, mobility, spread = (", ".join(f"{value:g}" for value in part) for part in self.arrays().values())
-        return f"LakePosterior(slip ~ Dir({slip}), mobility ~ Beta({mobility}), spread ~ Pareto({spread}))"
+        slip, mobility, spread = (
+            ", ".join(f"{value:g}" for value in part) for part in self.arrays().values()
+        )
+        return (
+            f"LakePosterior(slip ~ Dir({slip}), mobility ~ Beta({mobility}), spread ~ "
+            f"Pareto({spread}))"
+        )
 
 
 def _positive(value: Any, size: int, name: str) -> FloatArray:
     array = np.array(as_float_array(value, name))
     if array.shape != (size,) or (array < SMALLEST).any() or (array > LARGEST).any():
-        raise InvalidInputError(f"{name} must be {size} numbers in [{SMALLEST:g}, {LARGEST:g}]; got {array.tolist()}")
+        raise InvalidInputError(
+            f"{name} must be {size} numbers in [{SMALLEST:g}, {LARGEST:g}]; got {array.tolist()}"
+        )
     return array
 
 
 def _as_primitives(primitives: Any, cell: int) -> tuple[int | None, int | None, float | None]:
     """Mode, mobility indicator and length, as they must be after a transition out of ``cell``."""
     if not isinstance(primitives, Mapping):
-        raise InvalidInputError(f"primitives must be a mapping with the keys {_PRIMITIVES}; got {primitives!r}")
+        raise InvalidInputError(
+            f"primitives must be a mapping with the keys {_PRIMITIVES}; got {primitives!r}"
+        )
     for key in _PRIMITIVES:
         if key not in primitives:
-            raise InvalidInputError(f"primitives must have the keys {_PRIMITIVES}; {key!r} is missing")
+            raise InvalidInputError(
+                f"primitives must have the keys {_PRIMITIVES}; {key!r} is missing"
+            )
     mode, mobile, length = (primitives[key] for key in _PRIMITIVES)
-    where = "in the goal" if cell == GOAL else "in a hole" if cell in HOLES else "on an ordinary cell"
+    where = (
+        "in the goal" if cell == GOAL else "in a hole" if cell in HOLES else "on an ordinary cell"
+    )
     if cell in HOLES:
         mobile = as_index(mobile, 2, "primitives['mobile'] in a hole")
         where += f" with mobile = {mobile}"

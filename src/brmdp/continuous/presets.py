@@ -1,8 +1,9 @@
 """The paper's two continuous-state methods and two controls, each a choice of parts.
 
-With the same ``rng``, a preset and a :class:`ContinuousAgent` made of the same parts have the same luck: the agent's streams are
-the first four that ``rng`` spawns, and a measure with a stream of its own draws from the fifth. Such a measure is the same part
-if it is given that one, ``numpy.random.default_rng(seed).spawn(5)[4]``.
+With the same ``rng``, a preset and a :class:`ContinuousAgent` made of the same parts have the same
+luck: the agent's streams are the first four that ``rng`` spawns, and a measure with a stream of its
+own draws from the fifth. Such a measure is the same part if it is given that one,
+``numpy.random.default_rng(seed).spawn(5)[4]``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def aq_brmdp(
     rng : numpy.random.Generator or seed
     """
     schedule = UncertaintyLevel(delta, floor, ceiling, epsilon)
-    return _quantile_agent(belief, model, discount, schedule.floor, schedule, coefficient, fitting, restart, rng)
+    return _quantile_agent(
+        belief, model, discount, schedule.floor, schedule, coefficient, fitting, restart, rng
+    )
 
 
 def brmdp(
@@ -78,7 +81,10 @@ def continuing_psrl(
     restart: RestartRule | None = None,
     rng: Any = None,
 ) -> ContinuousAgent:
-    """Continuing PSRL: targets under one posterior draw per pseudo-episode; arguments as in :func:`aq_brmdp`."""
+    """Continuing PSRL: targets under one posterior draw per pseudo-episode.
+
+    Arguments as in :func:`aq_brmdp`.
+    """
     *own, draws = independent_streams(rng, 5)
     return _agent(belief, model, discount, PosteriorSample(rng=draws), None, fitting, restart, own)
 
@@ -126,5 +132,12 @@ def _agent(
     discount = as_discount(discount)
     restart = GeometricLength(discount) if restart is None else restart
     return ContinuousAgent(
-        belief, model, discount, risk=risk, restart=restart, schedule=schedule, fitting=fitting, rng=rng
+        belief,
+        model,
+        discount,
+        risk=risk,
+        restart=restart,
+        schedule=schedule,
+        fitting=fitting,
+        rng=rng,
     )

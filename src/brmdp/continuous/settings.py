@@ -27,14 +27,16 @@ class FittedQ:
     gradient_steps : int
         Steps of Adam per iteration.
     first_rounds : int
-        The k-th pseudo-episode has ⌈first_rounds/k⌉ times the iterations: the first begins with a random network, and while data
-        are few each posterior, and with it the targets, is far from the last.
+        The k-th pseudo-episode has ⌈first_rounds/k⌉ times the iterations: the first begins with a
+        random network, and while data are few each posterior, and with it the targets, is far from
+        the last.
     replay_share : float in [0, 1]
         Part of the training states taken from those visited; the rest is spread over all states.
     replay_capacity : int
         Most recent visits kept.
     draws : int
-        Posterior draws per pseudo-episode, shared by all pairs; Continuing PSRL takes one, whatever is said here.
+        Posterior draws per pseudo-episode, shared by all pairs; Continuing PSRL takes one, whatever
+        is said here.
     """
 
     hidden: tuple[int, ...] = (64, 64)
@@ -49,10 +51,23 @@ class FittedQ:
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple | list):
-            raise InvalidInputError(f"hidden must be a tuple of positive integers; got {self.hidden!r}")
-        object.__setattr__(self, "hidden", tuple(as_positive_int(units, "hidden") for units in self.hidden))
-        object.__setattr__(self, "learning_rate", as_positive_number(self.learning_rate, "learning_rate"))
-        for name in ("states", "iterations", "gradient_steps", "first_rounds", "replay_capacity", "draws"):
+            raise InvalidInputError(
+                f"hidden must be a tuple of positive integers; got {self.hidden!r}"
+            )
+        object.__setattr__(
+            self, "hidden", tuple(as_positive_int(units, "hidden") for units in self.hidden)
+        )
+        object.__setattr__(
+            self, "learning_rate", as_positive_number(self.learning_rate, "learning_rate")
+        )
+        for name in (
+            "states",
+            "iterations",
+            "gradient_steps",
+            "first_rounds",
+            "replay_capacity",
+            "draws",
+        ):
             object.__setattr__(self, name, as_positive_int(getattr(self, name), name))
         share = as_number(self.replay_share, "replay_share", "a number in [0, 1]")
         if not 0.0 <= share <= 1.0:

@@ -1,4 +1,6 @@
-"""An agent in the continuous lake, and what is recorded: the common loop, with the true regret of every step.
+"""An agent in the continuous lake, and what is recorded.
+
+The common loop, with the true regret of every step.
 
 V^{π_k} is computed when pseudo-episode k is over, at the states that were visited in it.
 """
@@ -32,8 +34,9 @@ class LakeHistory:
     Attributes
     ----------
     history : History
-        With the cell of s_t as its state. Of a pseudo-episode, ``levels`` are those at the centres of the cells but the goal's,
-        ``residual`` is that of the fit; there is no bound on the error of a network.
+        With the cell of s_t as its state. Of a pseudo-episode, ``levels`` are those at the centres
+        of the cells but the goal's, ``residual`` is that of the fit; there is no bound on the error
+        of a network.
     position : (T, 2) array
         s_t itself.
     """
@@ -70,7 +73,8 @@ def simulate_lake(
         path.action,
         path.reward,
         path.episode,
-        # below zero by no more than the accuracy of the two values; cut off there, the sum over many steps would be biased
+        # below zero by no more than the accuracy of the two values; cut off there, the sum over
+        # many steps would be biased
         true_regret=_optimum(agent.discount).at(path.state) - np.concatenate(meter.values),
         robust_regret=None,
         quantile_step=np.empty(0, dtype=np.int64),
@@ -87,7 +91,9 @@ def follow_lake(
     seed: int | None = None,
     on_episode: Callable[[int], None],
 ) -> FloatArray:
-    """The interaction of :func:`simulate_lake` without its records, for a look at the agent on the way.
+    """The interaction of :func:`simulate_lake` without its records.
+
+    For a look at the agent on the way.
 
     Parameters
     ----------
@@ -115,7 +121,9 @@ def _interaction(
     n = as_positive_int(steps, "steps")
     if not isinstance(agent, ContinuousAgent):
         raise InvalidInputError(f"agent must be a ContinuousAgent; got {type(agent).__name__}")
-    return interact(agent, world, n, meter, state=world.reset(seed), clues=_primitives, on_step=on_step)
+    return interact(
+        agent, world, n, meter, state=world.reset(seed), clues=_primitives, on_step=on_step
+    )
 
 
 def _primitives(info: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +131,10 @@ def _primitives(info: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Lake:
-    """The environment, as the loop wants it; remembers where the agent has been since it was last asked."""
+    """The environment, as the loop wants it.
+
+    Remembers where the agent has been since it was last asked.
+    """
 
     def __init__(self) -> None:
         self.env = ContinuousFrozenLakeEnv()
@@ -154,7 +165,10 @@ class _Onlooker:
 
 
 class _Meter:
-    """Values of the policies at the states where they were followed, and the report of every pseudo-episode."""
+    """Values of the policies at the states where they were followed.
+
+    And the report of every pseudo-episode.
+    """
 
     def __init__(self, agent: ContinuousAgent, world: _Lake) -> None:
         self.agent = agent

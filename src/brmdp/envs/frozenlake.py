@@ -1,4 +1,7 @@
-"""FrozenLake with sticky holes and, optionally, a risky shortcut (the paper's exploration-costly world)."""
+"""FrozenLake with sticky holes and, optionally, a risky shortcut.
+
+(the paper's exploration-costly world).
+"""
 
 from __future__ import annotations
 
@@ -33,16 +36,17 @@ def _moved(cell: int, direction: int) -> int:
 def frozenlake(shortcut_risk: float | None = None, *, discount: float = 0.8) -> TabularMDP:
     """The paper's 4×4 FrozenLake: a continuing task with sticky holes.
 
-    Cells are numbered row by row; actions are Left = 0, Right = 1, Up = 2, Down = 3. On ordinary cells the intended move
-    happens with probability 0.5 and each perpendicular one with 0.25; a blocked move stays. In a hole the intended move
-    succeeds with probability 0.2, otherwise the agent stays. From the goal (15) the next cell is uniform over the 11 ordinary
-    ones, whatever the action. Every transition into the goal pays 1, from wherever it comes.
+    Cells are numbered row by row; actions are Left = 0, Right = 1, Up = 2, Down = 3. On ordinary
+    cells the intended move happens with probability 0.5 and each perpendicular one with 0.25; a
+    blocked move stays. In a hole the intended move succeeds with probability 0.2, otherwise the
+    agent stays. From the goal (15) the next cell is uniform over the 11 ordinary ones, whatever the
+    action. Every transition into the goal pays 1, from wherever it comes.
 
     Parameters
     ----------
     shortcut_risk : float in [0, 1], optional
-        θ: taking Down at cell 2 leads to the hole 5 with probability θ and to cell 10 otherwise (the paper: 0.7 and 0.9).
-        None: the ordinary slippery move.
+        θ: taking Down at cell 2 leads to the hole 5 with probability θ and to cell 10 otherwise
+        (the paper: 0.7 and 0.9). None: the ordinary slippery move.
     discount : float
         The paper uses 0.8.
     """
@@ -61,10 +65,14 @@ def frozenlake(shortcut_risk: float | None = None, *, discount: float = 0.8) -> 
     if shortcut_risk is not None:
         theta = as_number(shortcut_risk, "shortcut_risk", "a number in [0, 1] or None")
         if not 0.0 <= theta <= 1.0:
-            raise InvalidInputError(f"shortcut_risk must lie in [0, 1] or be None; got {shortcut_risk!r}")
+            raise InvalidInputError(
+                f"shortcut_risk must lie in [0, 1] or be None; got {shortcut_risk!r}"
+            )
         kernel[SHORTCUT_STATE, DOWN, :] = 0.0
         kernel[SHORTCUT_STATE, DOWN, SHORTCUT_LANDING] += 1.0 - theta
         kernel[SHORTCUT_STATE, DOWN, SHORTCUT_HOLE] += theta
     rewards = np.zeros((n, 4, n))
     rewards[:, :, GOAL] = 1.0
-    return TabularMDP(kernel, rewards, discount, start=0, action_names=("Left", "Right", "Up", "Down"))
+    return TabularMDP(
+        kernel, rewards, discount, start=0, action_names=("Left", "Right", "Up", "Down")
+    )

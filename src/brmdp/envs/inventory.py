@@ -1,8 +1,8 @@
 """A store that does not know its demand: one item, lost sales, daily orders.
 
-The example to start from in practice. Everything is known but the distribution of the demand, which is the same on every
-day and at every stock. So one observed demand teaches about all states and orders, and the belief that fits is
-:class:`brmdp.DisturbancePosterior`::
+The example to start from in practice. Everything is known but the distribution of the demand, which
+is the same on every day and at every stock. So one observed demand teaches about all states and
+orders, and the belief that fits is :class:`brmdp.DisturbancePosterior`::
 
     problem = brmdp.envs.inventory()
     posterior = brmdp.DisturbancePosterior(problem.outcomes)
@@ -10,11 +10,12 @@ day and at every stock. So one observed demand teaches about all states and orde
     posterior.observe_disturbance([2, 0, 3])
     plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(0.2))
 
-What the books reveal: if something is left, the demand was stock + order − next stock. If nothing is left, it was at least
-stock + order, and the rest went home unserved. ``DisturbancePosterior.observe(state, action, next_state)`` therefore refuses
-such a day unless it is told the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
-customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days out would make the demand look
-smaller than it is.
+What the books reveal: if something is left, the demand was stock + order − next stock. If nothing
+is left, it was at least stock + order, and the rest went home unserved.
+``DisturbancePosterior.observe(state, action, next_state)`` therefore refuses such a day unless it
+is told the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
+customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days
+out would make the demand look smaller than it is.
 """
 
 from __future__ import annotations
@@ -56,11 +57,13 @@ class InventoryProblem:
     Attributes
     ----------
     mdp : TabularMDP
-        The truth, by stock and order. Its rewards r(s, a, s') are those of :attr:`disturbance_rewards`, averaged over the
-        demands that lead to s'; only a shortage cost makes a difference between these. They are an (S, A, S) array, or a
-        sparse (S·A, S) matrix over the possible transitions where that would hold more than four million numbers.
+        The truth, by stock and order. Its rewards r(s, a, s') are those of
+        :attr:`disturbance_rewards`, averaged over the demands that lead to s'; only a shortage cost
+        makes a difference between these. They are an (S, A, S) array, or a sparse (S·A, S) matrix
+        over the possible transitions where that would hold more than four million numbers.
     outcomes : (S, A, D) integers
-        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbancePosterior` takes.
+        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbancePosterior`
+        takes.
     disturbance_rewards : (S, A, D) array
         Profit r(s, a, d) of the day: what :class:`brmdp.DisturbanceRewards` takes.
     demand : (D,) array
@@ -85,16 +88,19 @@ def inventory(
     shortage_cost: float = 0.0,
     discount: float = 0.95,
 ) -> InventoryProblem:
-    """One item with lost sales: the state is the stock in the morning, the action the quantity ordered.
+    """One item with lost sales.
 
-    The order arrives at once, then the day's demand d comes; min(s + a, d) units are sold and max(s + a − d, 0) are left. The
-    profit of the day is price × sold − unit_cost × a − order_cost × [a > 0] − holding_cost × left − shortage_cost × unserved.
-    The first morning finds an empty store.
+    The state is the stock in the morning, the action the quantity ordered.
+
+    The order arrives at once, then the day's demand d comes; min(s + a, d) units are sold and max(s
+    + a − d, 0) are left. The profit of the day is price × sold − unit_cost × a − order_cost × [a >
+    0] − holding_cost × left − shortage_cost × unserved. The first morning finds an empty store.
 
     Parameters
     ----------
     capacity : int
-        Most units in stock; orders beyond it (s + a > capacity) are inadmissible. There are capacity + 1 states.
+        Most units in stock; orders beyond it (s + a > capacity) are inadmissible. There are
+        capacity + 1 states.
     max_order : int, at most ``capacity``
         Most units in one order. There are max_order + 1 actions.
     demand : (D,) probabilities
@@ -114,13 +120,18 @@ def inventory(
     if max_order > capacity:
         raise InvalidInputError(f"max_order must not exceed capacity={capacity}; got {max_order}")
     demand = _as_demand(demand)
-    require_moderate((capacity + 1) * (max_order + 1) * demand.size, "capacity, max_order and demand together")
+    require_moderate(
+        (capacity + 1) * (max_order + 1) * demand.size, "capacity, max_order and demand together"
+    )
     price, unit_cost, order_cost = (
         _amount(price, "price"),
         _amount(unit_cost, "unit_cost"),
         _amount(order_cost, "order_cost"),
     )
-    holding_cost, shortage_cost = _amount(holding_cost, "holding_cost"), _amount(shortage_cost, "shortage_cost")
+    holding_cost, shortage_cost = (
+        _amount(holding_cost, "holding_cost"),
+        _amount(shortage_cost, "shortage_cost"),
+    )
 
     stock, order, wanted = np.ogrid[: capacity + 1, : max_order + 1, : demand.size]
     available = stock + order
@@ -129,16 +140,23 @@ def inventory(
     unserved = np.maximum(wanted - available, 0)
     outcomes = np.where(admissible[:, :, None], left, -1)
     spent = unit_cost * order + order_cost * (order > 0)
-    disturbance_rewards = price * (wanted - unserved) - spent - holding_cost * left - shortage_cost * unserved
+    disturbance_rewards = (
+        price * (wanted - unserved) - spent - holding_cost * left - shortage_cost * unserved
+    )
 
-    # an empty shelf hides how much was wanted: on average, given that at least the available units were
+    # an empty shelf hides how much was wanted: on average, given that at least the available units
+    # were
     likely = demand * (wanted >= available)
     chance = likely.sum(axis=2)
-    hidden = np.divide((likely * unserved).sum(axis=2), chance, out=np.zeros_like(chance), where=chance > 0)
+    hidden = np.divide(
+        (likely * unserved).sum(axis=2), chance, out=np.zeros_like(chance), where=chance > 0
+    )
 
     def profit(available: Any, spent: Any, hidden: Any, evening: Any) -> FloatArray:
         sold = np.maximum(available - evening, 0)
-        paid: FloatArray = price * sold - spent - holding_cost * evening - shortage_cost * hidden * (evening == 0)
+        paid: FloatArray = (
+            price * sold - spent - holding_cost * evening - shortage_cost * hidden * (evening == 0)
+        )
         return paid
 
     n_states, n_actions = admissible.shape
@@ -153,7 +171,9 @@ def inventory(
         rewards = profit(available, spent, hidden[:, :, None], np.arange(n_states))
     else:
         s, a = np.divmod(row, n_actions)
-        rewards = sparse.coo_array((profit(s + a, spent[0, a, 0], hidden[s, a], evening), (row, evening)), shape=shape)
+        rewards = sparse.coo_array(
+            (profit(s + a, spent[0, a, 0], hidden[s, a], evening), (row, evening)), shape=shape
+        )
     mdp = TabularMDP(
         kernel,
         rewards,
@@ -169,7 +189,9 @@ def inventory(
 
 
 class InventoryEnv(TabularEnv):
-    """The inventory as a Gymnasium environment; ``info["disturbance"]`` is the day's demand, unserved units included.
+    """The inventory as a Gymnasium environment.
+
+    ``info["disturbance"]`` is the day's demand, unserved units included.
 
     Parameters
     ----------
@@ -193,16 +215,27 @@ class InventoryEnv(TabularEnv):
         return stock, profit, terminated, truncated, info
 
     def _outcomes(self, state: int, action: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        """One outcome per demand, so that the demand is known and the profit counts unserved units."""
+        """One outcome per demand.
+
+        So that the demand is known and the profit counts unserved units.
+        """
         problem = self.problem
-        return problem.demand, problem.outcomes[state, action], problem.disturbance_rewards[state, action]
+        return (
+            problem.demand,
+            problem.outcomes[state, action],
+            problem.disturbance_rewards[state, action],
+        )
 
 
 def _as_demand(demand: Any) -> FloatArray:
     given = as_array(demand, "demand", "probabilities")
     probabilities = np.array(as_float_array(given, "demand"))
     tolerance = sum_tolerance(rounding_of(given), probabilities.size)
-    if probabilities.ndim != 1 or (probabilities < 0).any() or abs(probabilities.sum() - 1.0) > tolerance:
+    if (
+        probabilities.ndim != 1
+        or (probabilities < 0).any()
+        or abs(probabilities.sum() - 1.0) > tolerance
+    ):
         raise InvalidInputError(
             f"demand must be probabilities of 0, 1, …, one after another, that sum to one; "
             f"got shape {probabilities.shape}, sum {probabilities.sum():.12g}"

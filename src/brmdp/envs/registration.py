@@ -1,7 +1,7 @@
 """The worlds under versioned Gymnasium ids; importing brmdp registers them.
 
-None has a time limit: these are continuing tasks. A version number changes when the same seed and actions would no longer
-give the same trajectory.
+None has a time limit: these are continuing tasks. A version number changes when the same seed and
+actions would no longer give the same trajectory.
 """
 
 from __future__ import annotations
@@ -17,19 +17,31 @@ __all__ = ["FrozenLakeEnv", "RiverSwimEnv"]
 
 
 class RiverSwimEnv(TabularEnv):
-    """The paper's RiverSwim (see :func:`brmdp.envs.riverswim`): the start S, water ~, the goal G."""
+    """The paper's RiverSwim (see :func:`brmdp.envs.riverswim`).
 
-    def __init__(self, n: int = 6, *, discount: float = 0.9, render_mode: str | None = None) -> None:
+    The start S, water ~, the goal G.
+    """
+
+    def __init__(
+        self, n: int = 6, *, discount: float = 0.9, render_mode: str | None = None
+    ) -> None:
         mdp = riverswim(n, discount=discount)
         river = "S" + "~" * (mdp.n_states - 2) + "G"
         super().__init__(mdp, render_mode, GridPainter((river,)))
 
 
 class FrozenLakeEnv(TabularEnv):
-    """The paper's FrozenLake (see :func:`brmdp.envs.frozenlake`): start S, ice F, holes H, goal G, risky shortcut J."""
+    """The paper's FrozenLake (see :func:`brmdp.envs.frozenlake`).
+
+    Start S, ice F, holes H, goal G, risky shortcut J.
+    """
 
     def __init__(
-        self, shortcut_risk: float | None = None, *, discount: float = 0.8, render_mode: str | None = None
+        self,
+        shortcut_risk: float | None = None,
+        *,
+        discount: float = 0.8,
+        render_mode: str | None = None,
     ) -> None:
         mdp = frozenlake(shortcut_risk, discount=discount)
         cells = {0: "S", GOAL: "G"} | dict.fromkeys(HOLES, "H")
@@ -42,6 +54,13 @@ class FrozenLakeEnv(TabularEnv):
 
 gymnasium.register("brmdp/RiverSwim-v0", entry_point=f"{__name__}:RiverSwimEnv")
 gymnasium.register("brmdp/FrozenLake-v0", entry_point=f"{__name__}:FrozenLakeEnv")
-gymnasium.register("brmdp/RiskyFrozenLake-v0", entry_point=f"{__name__}:FrozenLakeEnv", kwargs={"shortcut_risk": 0.7})
+gymnasium.register(
+    "brmdp/RiskyFrozenLake-v0",
+    entry_point=f"{__name__}:FrozenLakeEnv",
+    kwargs={"shortcut_risk": 0.7},
+)
 gymnasium.register("brmdp/Inventory-v0", entry_point="brmdp.envs.inventory:InventoryEnv")
-gymnasium.register("brmdp/ContinuousFrozenLake-v0", entry_point="brmdp.continuous.environment:ContinuousFrozenLakeEnv")
+gymnasium.register(
+    "brmdp/ContinuousFrozenLake-v0",
+    entry_point="brmdp.continuous.environment:ContinuousFrozenLakeEnv",
+)

@@ -70,7 +70,9 @@ class GridPainter:
         """A nearly square map of states without a place of their own."""
         width = int(np.ceil(np.sqrt(n_states)))
         cells = "." * n_states
-        return cls(tuple(cells[begin : begin + width].ljust(width) for begin in range(0, n_states, width)))
+        return cls(
+            tuple(cells[begin : begin + width].ljust(width) for begin in range(0, n_states, width))
+        )
 
     def text(self, state: int) -> str:
         """The map, with brackets around the agent's cell."""
@@ -85,7 +87,10 @@ class GridPainter:
         return self.picture_at(column + 0.5, row + 0.5)
 
     def picture_at(self, x: float, y: float) -> Picture:
-        """The same with the agent anywhere on the map, in units of cells from the upper left corner."""
+        """The same with the agent anywhere on the map.
+
+        In units of cells from the upper left corner.
+        """
         picture = self._empty.copy()
         size = self._size
         down, across = (np.arange(pixels) + 0.5 for pixels in picture.shape[:2])
@@ -152,5 +157,9 @@ def write_number(area: Picture, number: int, colour: tuple[int, int, int], scale
     for digit in str(number):
         bits = np.array([bit == "1" for bit in DIGITS[int(digit)]])
         digits.append(np.pad(bits.reshape(5, 3), ((0, 0), (0, 1))))
-    ink = np.hstack(digits).repeat(scale, axis=0).repeat(scale, axis=1)[: area.shape[0], : area.shape[1]]
+    ink = (
+        np.hstack(digits)
+        .repeat(scale, axis=0)
+        .repeat(scale, axis=1)[: area.shape[0], : area.shape[1]]
+    )
     area[: ink.shape[0], : ink.shape[1]][ink] = colour

@@ -1,7 +1,8 @@
 """The Gymnasium face of a known MDP.
 
-:class:`TabularEnv` plays a :class:`~brmdp.TabularMDP`: the state is the observation, every step uses exactly one uniform
-random number, and the task never ends. A step costs a microsecond or two, because simulations call it millions of times.
+:class:`TabularEnv` plays a :class:`~brmdp.TabularMDP`: the state is the observation, every step
+uses exactly one uniform random number, and the task never ends. A step costs a microsecond or two,
+because simulations call it millions of times.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ __all__ = ["TabularEnv"]
 class TabularEnv(gymnasium.Env[Any, Any]):
     """A continuing Gymnasium environment that follows a known MDP.
 
-    The next state is the inverse of the row's cumulative distribution at one uniform number of ``np_random``, so a seed
-    and the actions determine the trajectory, and environments with the same seed share their random numbers.
+    The next state is the inverse of the row's cumulative distribution at one uniform number of
+    ``np_random``, so a seed and the actions determine the trajectory, and environments with the
+    same seed share their random numbers.
 
     Parameters
     ----------
@@ -44,13 +46,17 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         The truth, for regret and for checks. An agent that learns must not look at its kernel.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (as in the base)
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], ("render_fps"): 4}  # noqa: RUF012 (as in the base)
 
-    def __init__(self, mdp: TabularMDP, render_mode: str | None = None, painter: Painter | None = None) -> None:
+    def __init__(
+        self, mdp: TabularMDP, render_mode: str | None = None, painter: Painter | None = None
+    ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise InvalidInputError(f"mdp must be a brmdp.TabularMDP; got {type(mdp).__name__}")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise InvalidInputError(f"render_mode must be None, 'ansi' or 'rgb_array'; got {render_mode!r}")
+            raise InvalidInputError(
+                f"render_mode must be None, 'ansi' or 'rgb_array'; got {render_mode!r}"
+            )
         self.mdp = mdp
         self.render_mode = render_mode
         self.painter: Painter = GridPainter.of_states(mdp.n_states) if painter is None else painter
@@ -62,13 +68,17 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         # filled as pairs are first met, so that a large world costs nothing before it is visited
         self._rows: dict[tuple[int | None, int], tuple[list[float], list[int], list[float]]] = {}
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         """Begin anew at the MDP's start, or at ``options["state"]``.
 
         A random number is used only if the start is a distribution and no state is given.
         """
         if not (options is None or (isinstance(options, dict) and options.keys() <= {"state"})):
-            raise InvalidInputError(f"options must be None or a dictionary with the key 'state'; got {options!r}")
+            raise InvalidInputError(
+                f"options must be None or a dictionary with the key 'state'; got {options!r}"
+            )
         state: int | FloatArray = self.mdp.start
         if options:
             state = as_index(options["state"], self.mdp.n_states, "options['state']")
@@ -80,12 +90,15 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return state, {}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Take an admissible action; returns (next state, reward, False, False, {}): the task never ends.
+        """Take an admissible action.
+
+        Returns (next state, reward, False, False, {}): the task never ends.
 
         Raises
         ------
         InvalidInputError
-            If the action is out of range or not admissible in the current state, or before the first :meth:`reset`.
+            If the action is out of range or not admissible in the current state, or before the
+            first :meth:`reset`.
         """
         if type(action) is not int:
             action = as_index(action, self.mdp.n_actions, "action")
@@ -108,7 +121,9 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         as_index(action, self.mdp.n_actions, "action")
         if not self.mdp.admissible[state, action]:
             allowed = np.flatnonzero(self.mdp.admissible[state]).tolist()
-            raise InvalidInputError(f"action must be one of {allowed} in state {state}; got {action}")
+            raise InvalidInputError(
+                f"action must be one of {allowed} in state {state}; got {action}"
+            )
         probabilities, next_states, rewards = self._outcomes(state, action)
         row = _cumulative(probabilities), next_states.tolist(), rewards.tolist()
         self._rows[state, action] = row
@@ -119,16 +134,24 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         pattern = self.mdp.pattern
         pair = state * pattern.n_actions + action
         row = slice(int(pattern.indptr[pair]), int(pattern.indptr[pair + 1]))
-        return self.mdp.probabilities[row], pattern.next_states[row], self.mdp.transition_rewards[row]
+        return (
+            self.mdp.probabilities[row],
+            pattern.next_states[row],
+            self.mdp.transition_rewards[row],
+        )
 
     def action_mask(self, state: Any) -> NDArray[np.int8]:
         """Admissible actions of a state in the form that ``action_space.sample(mask)`` takes."""
-        mask: NDArray[np.int8] = self.mdp.admissible[as_index(state, self.mdp.n_states, "state")].astype(np.int8)
+        mask: NDArray[np.int8] = self.mdp.admissible[
+            as_index(state, self.mdp.n_states, "state")
+        ].astype(np.int8)
         return mask
 
     @cached_property
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
-        """Gymnasium's table: P[s][a] lists (probability, next state, reward, terminated); empty if inadmissible.
+        """Gymnasium's table: P[s][a] lists (probability, next state, reward, terminated).
+
+        Empty if inadmissible.
 
         Built when first asked for; :meth:`TabularMDP.from_gymnasium` reads it.
         """
@@ -145,13 +168,19 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         ends = pattern.indptr.tolist()
         n_actions = pattern.n_actions
         return {
-            s: {a: entries[ends[s * n_actions + a] : ends[s * n_actions + a + 1]] for a in range(n_actions)}
+            s: {
+                a: entries[ends[s * n_actions + a] : ends[s * n_actions + a + 1]]
+                for a in range(n_actions)
+            }
             for s in range(pattern.n_states)
         }
 
     @property
     def initial_state_distrib(self) -> FloatArray:
-        """Distribution of the start, (S,), under the name that Gymnasium's tabular environments use."""
+        """Distribution of the start,.
+
+        (S,), under the name that Gymnasium's tabular environments use.
+        """
         start = self.mdp.start
         return np.eye(1, self.mdp.n_states, start)[0] if isinstance(start, int) else start
 
@@ -159,7 +188,9 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         """The current state as text ("ansi") or as an (H, W, 3) array of bytes ("rgb_array")."""
         if self.render_mode is None:
             # Gymnasium's way: rendering without a mode is no error, so that generic loops run
-            gymnasium.logger.warn("render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'")
+            gymnasium.logger.warn(
+                "render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'"
+            )
             return None
         if self._state is None:
             raise InvalidInputError("call reset() before render()")
@@ -169,12 +200,17 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         title = f"state {self._state}" if names is None else names[self._state]
         if self._action is not None:
             actions = self.mdp.action_names
-            title += f", after {f'action {self._action}' if actions is None else actions[self._action]}"
+            title += (
+                f", after {f'action {self._action}' if actions is None else actions[self._action]}"
+            )
         return f"{title}\n{self.painter.text(self._state)}\n"
 
 
 def _cumulative(probabilities: FloatArray) -> list[float]:
-    """Cumulative probabilities that reach 1 exactly, at the last possible outcome (which rounding must not pass)."""
+    """Cumulative probabilities that reach 1 exactly, at the last possible outcome.
+
+    (which rounding must not pass).
+    """
     sums = np.cumsum(probabilities)
     cumulative: list[float] = (sums / sums[-1]).tolist()
     return cumulative

@@ -1,10 +1,11 @@
 """Bayesian regret: agents in worlds drawn from their own prior.
 
-BR(T) is the expectation, over the prior, the trajectory and the pseudo-episodes, of Σ_t V*(s_t) − V^{π_k}(s_t); BR-R(T) that of
-Σ_t V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t). Each run draws a world and gives one draw of both curves, for all T at once.
+BR(T) is the expectation, over the prior, the trajectory and the pseudo-episodes, of Σ_t V*(s_t) −
+V^{π_k}(s_t); BR-R(T) that of Σ_t V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t). Each run draws a world
+and gives one draw of both curves, for all T at once.
 
-T lies above both horizons of the paper's theorem: S²A = 50, from which its orders hold, and SA·max{S, (1 − γ)⁻²} = 1000, from
-which √T dominates them.
+T lies above both horizons of the paper's theorem: S²A = 50, from which its orders hold, and
+SA·max{S, (1 − γ)⁻²} = 1000, from which √T dominates them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ EXPERIMENT = Experiment(
     "bayesian-regret",
     "Bayesian regret, worlds drawn from the prior",
     (
-        _case("aq-brmdp-balanced", "aq-brmdp", delta=balanced_delta(STATES, ACTIONS), floor=FLOOR, method="exact"),
+        _case(
+            "aq-brmdp-balanced",
+            "aq-brmdp",
+            delta=balanced_delta(STATES, ACTIONS),
+            floor=FLOOR,
+            method="exact",
+        ),
         _case("aq-brmdp-delta-5", "aq-brmdp", delta=5.0, floor=FLOOR, method="exact"),
         _case("continuing-psrl", "continuing-psrl"),
         _case("brmdp-0.2", "brmdp", alpha=FLOOR, method="exact"),

@@ -1,7 +1,10 @@
-"""Computing on a Dask cluster that others may use, too: nothing is left behind on it, and it is said what is going on.
+"""Computing on a Dask cluster that others may use, too.
 
-Workers are asked who they are before anything runs, and again when a run fails, since others may have joined; those that would
-compute something else are refused by name. Thread limits hold while a run is computed and not longer.
+Nothing is left behind on it, and it is said what is going on.
+
+Workers are asked who they are before anything runs, and again when a run fails, since others may
+have joined; those that would compute something else are refused by name. Thread limits hold while a
+run is computed and not longer.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ GREETINGS = 3
 """How often to be greeted before giving up."""
 
 ANSWERING = 60.0
-"""Seconds for a scheduler or its workers to answer a question; importing brmdp may be part of the answer."""
+"""Seconds for a scheduler or its workers to answer a question.
+
+Importing brmdp may be part of the answer.
+"""
 
 PATIENCE = 300.0
 """Seconds to wait for workers where there are none."""
@@ -53,8 +59,8 @@ DECISIVE = ("brmdp", "code", "python")
 """What must be the same on all machines; other versions are only named."""
 
 LOG = logging.getLogger("brmdp")
-# Sent as text, and work as bytes: where brmdp is missing, the scheduler included, Dask fails to unpickle functions of ours, in
-# ways from which it does not always recover.
+# Sent as text, and work as bytes: where brmdp is missing, the scheduler included, Dask fails to
+# unpickle functions of ours, in ways from which it does not always recover.
 OURS = "__import__('brmdp.experiments.cluster', fromlist=['identity'])"
 WHO_ARE_YOU = f"{OURS}.identity()"
 COMPUTE = f"{OURS}.compute_here(work)"
@@ -72,7 +78,9 @@ def identity() -> dict[str, str]:
 def cluster_executor(
     address: str, *, patience: float = PATIENCE, on_message: Callable[[str], None] | None = None
 ) -> Iterator[ClusterExecutor]:
-    """An executor on the Dask cluster whose scheduler has that address; brmdp must be installed on its workers.
+    """An executor on the Dask cluster whose scheduler has that address.
+
+    Brmdp must be installed on its workers.
 
     Parameters
     ----------
@@ -103,23 +111,32 @@ def _connected(address: str) -> Iterator[Any]:
     client, reason = None, ""
     for _ in range(GREETINGS):
         try:
-            client = _within(SPEAKING, lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False))
+            client = _within(
+                SPEAKING,
+                lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False),
+            )
         except AssertionError:
-            # the scheduler had news for all clients just then, and Dask takes nothing but a greeting
+            # the scheduler had news for all clients just then, and Dask takes nothing but a
+            # greeting
             reason = "its greeting was not understood"
             continue
         except (OSError, ValueError, TypeError) as error:
             reason = str(error)
         break
     if client is None:
-        gc.collect()  # a client that failed closes itself when collected: here, not in a thread of the next one, which hangs
+        # a client that failed closes itself when collected: here, not in a thread of the next one,
+        # which hangs
+        gc.collect()
         raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")
     with client:
         yield client
 
 
 def _within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What ``call`` gives, if it does in time: Dask waits forever for something that takes a connection and says nothing."""
+    """What ``call`` gives, if it does in time.
+
+    Dask waits forever for something that takes a connection and says nothing.
+    """
     result: Future[Any] = Future()
 
     def answer() -> None:
@@ -162,7 +179,9 @@ class ClusterExecutor(Executor):
         if self._client.status != "running":
             raise self.loss()
         work = optional("cloudpickle", "cluster").dumps((identity(), fn, args, kwargs))
-        future: Future[Any] = self._executor.submit(eval, COMPUTE, {"work": work}, key=f"brmdp-{uuid.uuid4().hex}")
+        future: Future[Any] = self._executor.submit(
+            eval, COMPUTE, {"work": work}, key=f"brmdp-{uuid.uuid4().hex}"
+        )
         return future
 
     def wait_for_workers(self, say: Callable[[str], None]) -> None:
@@ -170,17 +189,22 @@ class ClusterExecutor(Executor):
         deadline = time.monotonic() + self._patience
         if not self._workers():
             say(
-                f"the Dask scheduler at {self._address} has no workers; waiting for one, {self._patience:.0f} s at most"
+                f"the Dask scheduler at {self._address} has no workers; waiting for one, "
+                f"{self._patience:.0f} s at most"
             )
         while not self._workers():
             if time.monotonic() > deadline:
                 raise ExperimentError(
-                    f"the Dask scheduler at {self._address} had no workers for {self._patience:.0f} s"
+                    f"the Dask scheduler at {self._address} had no workers for "
+                    f"{self._patience:.0f} s"
                 )
             time.sleep(min(0.5, self._patience))
 
     def ask_workers(self, say: Callable[[str], None]) -> None:
-        """Refuse workers that would not compute what this process would, by name; tell of other differences."""
+        """Refuse workers that would not compute what this process would, by name.
+
+        Tell of other differences.
+        """
         for worker, answer in self.require_fit_workers().items():
             if other := _difference(answer, tuple(answer)):
                 say(f"worker {worker} {other}: last digits may differ")
@@ -189,23 +213,32 @@ class ClusterExecutor(Executor):
         """What the workers are, if each would compute what this process would."""
         try:
             # an argument of Client.sync, which run passes it to
-            answers: dict[str, Any] = self._client.run(eval, WHO_ARE_YOU, on_error="return", callback_timeout=ANSWERING)
+            answers: dict[str, Any] = self._client.run(
+                eval, WHO_ARE_YOU, on_error="return", callback_timeout=ANSWERING
+            )
         except TimeoutError:
-            raise ExperimentError(f"not all workers of {self._address} answered within {ANSWERING:.0f} s") from None
+            raise ExperimentError(
+                f"not all workers of {self._address} answered within {ANSWERING:.0f} s"
+            ) from None
         except OSError as error:
-            raise ExperimentError(f"the Dask scheduler at {self._address} does not answer: {error}") from None
+            raise ExperimentError(
+                f"the Dask scheduler at {self._address} does not answer: {error}"
+            ) from None
         refused = {worker: _difference(answer, DECISIVE) for worker, answer in answers.items()}
         named = [f"{worker} {reason}" for worker, reason in refused.items() if reason]
         if named:
             more = f" and {len(named) - 5} more" if len(named) > 5 else ""
             raise ExperimentError(
-                f"workers of the Dask scheduler at {self._address} would not compute what this machine does: "
-                f"{'; '.join(named[:5])}{more}. Install the same brmdp there"
+                f"workers of the Dask scheduler at {self._address} would not compute what this "
+                f"machine does: {'; '.join(named[:5])}{more}. Install the same brmdp there"
             )
         return answers
 
     def watch(self, say: Callable[[str], None]) -> None:
-        """Look at the cluster while runs are under way; raises when nothing will come of them any more."""
+        """Look at the cluster while runs are under way.
+
+        Raises when nothing will come of them any more.
+        """
         now = time.monotonic()
         if now - self._looked < LOOKING:
             return
@@ -214,7 +247,10 @@ class ClusterExecutor(Executor):
             self._deserted = None
         elif self._deserted is None:
             self._deserted = now
-            say(f"all workers of {self._address} are gone; waiting for others, {self._patience:.0f} s at most")
+            say(
+                f"all workers of {self._address} are gone; waiting for others, "
+                f"{self._patience:.0f} s at most"
+            )
         elif now - self._deserted > self._patience:
             raise ExperimentError(
                 f"the Dask scheduler at {self._address} had no workers for {self._patience:.0f} s. "
@@ -232,7 +268,10 @@ class ClusterExecutor(Executor):
         return ExperimentError(f"{what.format(self._address)}. Finished runs are kept; run again")
 
     def _answers(self) -> bool:
-        """Whether the scheduler is there; that our runs are lost may be known before the connection is known to be."""
+        """Whether the scheduler is there.
+
+        That our runs are lost may be known before the connection is known to be.
+        """
         try:
             self._client.sync(self._client.scheduler.ncores, callback_timeout=LOOKING)
         except (OSError, TimeoutError, asyncio.CancelledError):
@@ -263,10 +302,12 @@ def _difference(answer: Mapping[str, str] | BaseException, keys: tuple[str, ...]
         return f"failed: {answer!r}"
     ours = identity()
     other = [key for key in keys if answer.get(key) != ours.get(key)]
-    return ", ".join(f"has {key} {answer.get(key, 'unknown')}, not {ours.get(key, 'unknown')}" for key in other)
+    return ", ".join(
+        f"has {key} {answer.get(key, 'unknown')}, not {ours.get(key, 'unknown')}" for key in other
+    )
 
 
-# --- in a worker -----------------------------------------------------------------------------------------------
+# --- in a worker ----------------------------------------------------------------------------------
 
 
 def compute_here(work: bytes) -> Any:
@@ -275,13 +316,16 @@ def compute_here(work: bytes) -> Any:
     Parameters
     ----------
     work : bytes
-        Pickle of the sender's identity, and of the function, its arguments and its keyword arguments.
+        Pickle of the sender's identity, and of the function, its arguments and its keyword
+        arguments.
     """
     expected, function, args, kwargs = pickle.loads(work)
     ours = identity()
     other = [key for key in DECISIVE if ours.get(key) != expected.get(key)]
     if other:
         differences = ", ".join(f"{key} {ours.get(key)}, not {expected.get(key)}" for key in other)
-        raise ExperimentError(f"the worker on {platform.node()}, process {os.getpid()}, has {differences}")
+        raise ExperimentError(
+            f"the worker on {platform.node()}, process {os.getpid()}, has {differences}"
+        )
     with one_thread(), one_blas_thread:
         return function(*args, **kwargs)

@@ -1,7 +1,10 @@
-"""The continuous lake: AQ-BRMDP, Continuing PSRL and controls with one fitted-Q solver, and a closer look at one run.
+"""The continuous lake.
 
-*portrait*: what the agent of a run of AQ-BRMDP believes early and late, beside the truth. *epsilon*: the levels which other choices
-of ε would have given the pairs along such a run; they follow from u_k alone, so nothing is run again.
+AQ-BRMDP, Continuing PSRL and controls with one fitted-Q solver, and a closer look at one run.
+
+*portrait*: what the agent of a run of AQ-BRMDP believes early and late, beside the truth.
+*epsilon*: the levels which other choices of ε would have given the pairs along such a run; they
+follow from u_k alone, so nothing is run again.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _BUDGET = {"coefficient": 250.0, **FITTING}
 _ADAPTIVE = {"delta": 10.0, "floor": 0.2, "ceiling": 0.95, "epsilon": 0.01, **_BUDGET}
 
 
-# --- a closer look --------------------------------------------------------------------------------------------------------
+# --- a closer look --------------------------------------------------------------------------------
 
 
 def _portrait(
@@ -52,8 +55,8 @@ def _portrait(
 ) -> Columns:
     """The agent of that run at the first plan from step ``early`` on, and after the last step.
 
-    One row for each moment and each of ``points`` × ``points`` states per cell, none on a border; with an odd number the
-    centres are among them.
+    One row for each moment and each of ``points`` × ``points`` states per cell, none on a border;
+    with an odd number the centres are among them.
     """
     agent, environment = _adaptive(seed, agent_parameters, discount, steps)
     optimum = continuous.optimal_values(discount)
@@ -143,17 +146,25 @@ _RUN = {"agent_parameters": REQUIRED, "discount": REQUIRED, "steps": REQUIRED}
 PROGRAMS: dict[str, Program] = {
     "continuous-portrait": Program(_portrait, {**_RUN, "early": 300, "points": 9}, EXTRA),
     "continuous-epsilon": Program(
-        _epsilon, {**_RUN, "episodes": [1, 10, 30, 100, 300, 800], "choices": [0.001, 0.003, 0.01, 0.03, 0.1]}, EXTRA
+        _epsilon,
+        {
+            **_RUN,
+            "episodes": [1, 10, 30, 100, 300, 800],
+            "choices": [0.001, 0.003, 0.01, 0.03, 0.1],
+        },
+        EXTRA,
     ),
 }
 """By name."""
 
 
-# --- the experiment -------------------------------------------------------------------------------------------------------
+# --- the experiment -------------------------------------------------------------------------------
 
 
 def _case(name: str, agent: str, most_runs: int = 0, **agent_parameters: Any) -> Case:
-    return Case(name, LAKE, agent, DISCOUNT, STEPS, agent_parameters=agent_parameters, most_runs=most_runs)
+    return Case(
+        name, LAKE, agent, DISCOUNT, STEPS, agent_parameters=agent_parameters, most_runs=most_runs
+    )
 
 
 def _closer_look(name: str, program: str) -> Computation:
@@ -168,7 +179,10 @@ EXPERIMENT = Experiment(
         _case("aq-brmdp", "aq-brmdp", **_ADAPTIVE),
         _case("continuing-psrl", "continuing-psrl", **FITTING),
         _case("posterior-mean", "posterior-mean", CONTROL_RUNS, **FITTING),
-        *(_case(f"brmdp-{alpha}", "brmdp", CONTROL_RUNS, alpha=alpha, **_BUDGET) for alpha in FIXED_LEVELS),
+        *(
+            _case(f"brmdp-{alpha}", "brmdp", CONTROL_RUNS, alpha=alpha, **_BUDGET)
+            for alpha in FIXED_LEVELS
+        ),
         _closer_look("portrait", "continuous-portrait"),
         _closer_look("epsilon", "continuous-epsilon"),
     ),

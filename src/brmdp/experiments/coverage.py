@@ -1,6 +1,9 @@
-"""Coverage of the certificate (Proposition 1): random worlds and posteriors around one setting, one parameter varied at a time.
+"""Coverage of the certificate (Proposition 1).
 
-Coverage is a posterior probability and is sampled for each posterior; posteriors come from worlds drawn from the prior.
+Random worlds and posteriors around one setting, one parameter varied at a time.
+
+Coverage is a posterior probability and is sampled for each posterior; posteriors come from worlds
+drawn from the prior.
 """
 
 from __future__ import annotations
@@ -90,7 +93,9 @@ _VARIED: dict[str, tuple[float, ...]] = {
 def _case(name: str, **changes: Any) -> Computation:
     parameters = {**BASE, **changes}
     # half the worlds where a world costs five times as much
-    return Computation(name, "coverage", parameters, most_runs=50 if parameters["n_states"] > 12 else 0)
+    return Computation(
+        name, "coverage", parameters, most_runs=50 if parameters["n_states"] > 12 else 0
+    )
 
 
 EXPERIMENT = Experiment(

@@ -1,8 +1,11 @@
-"""The two illustrative examples: Propositions 2 and 3 for random parameters, and what agents do in the trap.
+"""The two illustrative examples.
 
-*robustness*, *trap*: parameters drawn from those for which the proposition speaks; half of the levels stand at the atom 1 − μ. One
-condition is then broken, by a level just above 1 − μ, where both statements must fail. *exposure*: the posterior downside exposure
-of both policies against its threshold. *probing*: an agent in the second example.
+Propositions 2 and 3 for random parameters, and what agents do in the trap.
+
+*robustness*, *trap*: parameters drawn from those for which the proposition speaks; half of the
+levels stand at the atom 1 − μ. One condition is then broken, by a level just above 1 − μ, where
+both statements must fail. *exposure*: the posterior downside exposure of both policies against its
+threshold. *probing*: an agent in the second example.
 """
 
 from __future__ import annotations
@@ -64,8 +67,13 @@ def _robustness(seed: np.random.SeedSequence, *, problems: int) -> Columns:
     return _each(check, seed, problems)
 
 
-def _trap(seed: np.random.SeedSequence, *, problems: int, steps: int, delta: float, floor: float) -> Columns:
-    """Proposition 3 for random parameters within its conditions, and when the adaptive schedule leaves the same trap."""
+def _trap(
+    seed: np.random.SeedSequence, *, problems: int, steps: int, delta: float, floor: float
+) -> Columns:
+    """Proposition 3 for random parameters within its conditions.
+
+    And when the adaptive schedule leaves the same trap.
+    """
     schedule = AdaptiveLevel(delta, floor)
 
     def check(rng: np.random.Generator) -> dict[str, Any]:
@@ -75,7 +83,13 @@ def _trap(seed: np.random.SeedSequence, *, problems: int, steps: int, delta: flo
         curious = check_trap(example, 1.0 - mu + ABOVE_THE_ATOM, 1, strict=False)
         predicted = adaptive_escape_episode(example, schedule)
         agent = aq_brmdp(
-            example.posterior, example.rewards, gamma, delta=delta, floor=floor, restart=EveryStep(), rng=rng
+            example.posterior,
+            example.rewards,
+            gamma,
+            delta=delta,
+            floor=floor,
+            restart=EveryStep(),
+            rng=rng,
         )
         escaped = follow_example(example, agent, predicted + 1).escape_episode
         return {
@@ -105,12 +119,17 @@ def _exposure(
     alpha: float,
     points: int,
 ) -> Columns:
-    """Posterior downside exposures of both policies of the first example, on a grid of thresholds."""
+    """Posterior downside exposures of both policies of the first example.
+
+    On a grid of thresholds.
+    """
     example = robustness_example(good_probability, safe_reward, loss, discount)
     assert example.thresholds is not None
     count = as_positive_int(points, "points")
     # the ends of the proposition's interval among them: there the exposures jump
-    thresholds = np.sort([*np.linspace(0.0, 1.2 * example.thresholds[1], count + 1)[1:], *example.thresholds])
+    thresholds = np.sort(
+        [*np.linspace(0.0, 1.2 * example.thresholds[1], count + 1)[1:], *example.thresholds]
+    )
     check = check_robustness(example, alpha)
     curves = [
         [
@@ -121,7 +140,11 @@ def _exposure(
         ]
         for policy in (check.mean_policy, check.quantile_policy)
     ]
-    return {"threshold": thresholds, "mean_exposure": np.array(curves[0]), "quantile_exposure": np.array(curves[1])}
+    return {
+        "threshold": thresholds,
+        "mean_exposure": np.array(curves[0]),
+        "quantile_exposure": np.array(curves[1]),
+    }
 
 
 def _probing(
@@ -137,7 +160,10 @@ def _probing(
     restart: str,
     truth: str,
 ) -> Columns:
-    """One run in the second example, at the level ``alpha`` or, where there is none, with the adaptive schedule."""
+    """One run in the second example, at the level ``alpha`` or, where there is none.
+
+    With the adaptive schedule.
+    """
     require_known(restart, ("geometric", "every-step"), "restart")
     example = probing_example(good_probability, safe_reward, discount)
     parts = (example.posterior, example.rewards, example.discount)
@@ -157,7 +183,9 @@ def _cautious_level(rng: np.random.Generator, good_probability: float) -> float:
     return float(rest if rng.random() < 0.5 else rng.uniform(0.05, 1.0) * rest)
 
 
-def _each(check: Callable[[np.random.Generator], dict[str, Any]], seed: np.random.SeedSequence, times: int) -> Columns:
+def _each(
+    check: Callable[[np.random.Generator], dict[str, Any]], seed: np.random.SeedSequence, times: int
+) -> Columns:
     """What repeated checks found, as columns."""
     rng = np.random.default_rng(seed)
     rows = [check(rng) for _ in range(as_positive_int(times, "problems"))]
@@ -212,7 +240,12 @@ EXPERIMENT = Experiment(
         Computation("robustness", "robustness-example", most_runs=5),
         Computation("trap", "trap-example", most_runs=5),
         Computation("exposure", "exposure-example", _FIRST, most_runs=1),
-        Computation("brmdp-0.2", "probing-example", {**_SECOND, "alpha": 0.2, "restart": "every-step"}, most_runs=1),
+        Computation(
+            "brmdp-0.2",
+            "probing-example",
+            {**_SECOND, "alpha": 0.2, "restart": "every-step"},
+            most_runs=1,
+        ),
         _agent("aq-brmdp-delta-5"),
         _agent("aq-brmdp-delta-10", delta=10.0),
         _agent("aq-brmdp-delta-15", delta=15.0),

@@ -1,7 +1,7 @@
 """The continuous lake as an environment of experiments: its agents by name, and one run of them.
 
-Names and parameters are checked without JAX, which is loaded when an agent is made: the process that hands out runs to others
-checks them all and needs none of it.
+Names and parameters are checked without JAX, which is loaded when an agent is made: the process
+that hands out runs to others checks them all and needs none of it.
 """
 
 from __future__ import annotations
@@ -73,13 +73,21 @@ def lake_agent(case: Case, rng: Any) -> ContinuousAgent:
     own, fitting = _parameters(case)
     preset = getattr(continuous, case.agent.replace("-", "_"))
     agent: ContinuousAgent = preset(
-        continuous.LakePosterior(), continuous.LakeModel(), case.discount, **own, fitting=fitting, rng=rng
+        continuous.LakePosterior(),
+        continuous.LakeModel(),
+        case.discount,
+        **own,
+        fitting=fitting,
+        rng=rng,
     )
     return agent
 
 
 def run_lake(case: Case, environment: int, rng: Any) -> LakeHistory:
-    """One run: the interaction of the case's agent, seeded by ``rng``, with the lake, seeded by ``environment``."""
+    """One run: the interaction of the case's agent, seeded by ``rng``, with the lake.
+
+    Seeded by ``environment``.
+    """
     return continuous.simulate_lake(lake_agent(case, rng), case.steps, seed=environment)
 
 
@@ -90,7 +98,8 @@ def _parameters(case: Case) -> tuple[dict[str, Any], FittedQ]:
     for name in ("robust_level", "quantile_level"):
         if getattr(case, name) is not None:
             raise InvalidInputError(
-                f"{name} must be None in {LAKE}, where it is not measured; got {getattr(case, name)}"
+                f"{name} must be None in {LAKE}, where it is not measured; got "
+                f"{getattr(case, name)}"
             )
     require_known(case.agent, AGENTS, "agent")
     own = with_defaults(case.agent_parameters, AGENTS[case.agent], case.agent)

@@ -1,8 +1,11 @@
-"""The lemmas behind the regret bounds: quantile deviation, both value decompositions, and the number of pseudo-episodes.
+"""The lemmas behind the regret bounds.
 
-*deviation*: Dirichlet rows as data leave them, their exact quantiles and tails against the stated bounds; values are spread over
-[0, R], or stand at its ends, where the law of w·P is widest. *decomposition*: random worlds, posteriors, policies and levels; both
-sides of both lemmas exactly, and their averages over simulated pseudo-episodes. *episodes*: K_T, counted.
+Quantile deviation, both value decompositions, and the number of pseudo-episodes.
+
+*deviation*: Dirichlet rows as data leave them, their exact quantiles and tails against the stated
+bounds; values are spread over [0, R], or stand at its ends, where the law of w·P is widest.
+*decomposition*: random worlds, posteriors, policies and levels; both sides of both lemmas exactly,
+and their averages over simulated pseudo-episodes. *episodes*: K_T, counted.
 """
 
 from __future__ import annotations
@@ -37,14 +40,23 @@ LEVELS = (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0 - 1e-4)
 SUCCESSORS = (2, 50)
 PRIOR = (0.1, 1.0)
 OBSERVATIONS = (0.1, 1e4)
-"""Ends of the logarithmic scales from which rows are drawn; observations are rounded down, so that some rows have none."""
+"""Ends of the logarithmic scales from which rows are drawn.
+
+Observations are rounded down, so that some rows have none.
+"""
 
 FARTHEST = 2.0
-"""Largest distance from the mean at which tails are looked at, in R/√(φ₀ + 1): four of the largest standard deviations of w·P."""
+"""Largest distance from the mean at which tails are looked at, in R/√(φ₀ + 1).
+
+Four of the largest standard deviations of w·P.
+"""
 
 
 class Rows(NamedTuple):
-    """Dirichlet rows: (rows, n) concentrations, zero where there is no successor; values; their range R, (rows,)."""
+    """Dirichlet rows: (rows, n) concentrations, zero where there is no successor.
+
+    Values; their range R, (rows,).
+    """
 
     concentration: FloatArray
     values: FloatArray
@@ -52,20 +64,25 @@ class Rows(NamedTuple):
 
 
 def random_rows(rng: np.random.Generator, rows: int, values: str) -> Rows:
-    """Rows as data leave them: a symmetric prior, and multinomial counts from a kernel drawn from it.
+    """Rows as data leave them.
+
+    A symmetric prior, and multinomial counts from a kernel drawn from it.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     rows : int
     values : {"uniform", "extreme"}
-        Uniform on [0, R], or at the ends of it, both of them taken. R = 1/(1 − γ) for γ uniform on [0, 0.99].
+        Uniform on [0, R], or at the ends of it, both of them taken. R = 1/(1 − γ) for γ uniform on
+        [0, 0.99].
     """
     require_known(values, ("uniform", "extreme"), "values")
     count, widest = as_positive_int(rows, "rows"), SUCCESSORS[1]
     concentration, unit = np.zeros((count, widest)), np.zeros((count, widest))
     for row in range(count):
-        n, prior, observations = (_log_uniform(rng, *ends) for ends in (SUCCESSORS, PRIOR, OBSERVATIONS))
+        n, prior, observations = (
+            _log_uniform(rng, *ends) for ends in (SUCCESSORS, PRIOR, OBSERVATIONS)
+        )
         successors = round(n)
         kernel = rng.dirichlet(np.full(successors, prior))
         concentration[row, :successors] = prior + rng.multinomial(int(observations), kernel)
@@ -82,7 +99,10 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> Columns:
-    """Quantiles of random rows at all levels, and their tails at a random distance for each, beside the bounds."""
+    """Quantiles of random rows at all levels, and their tails at a random distance for each.
+
+    Beside the bounds.
+    """
     rng = np.random.default_rng(seed)
     phi, w, sizes = random_rows(rng, rows, values)
     total = phi.sum(axis=1)
@@ -113,12 +133,16 @@ def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> Colum
 def decompositions(
     rng: np.random.Generator, n_states: int, n_actions: int, discount: float
 ) -> tuple[ValueDecomposition, ValueDecomposition]:
-    """Both lemmas for a random world, its posterior after some data, and a random policy, floor and levels above the floor.
+    """Both lemmas for a random world, its posterior after some data, and a random policy.
+
+    Floor and levels above the floor.
 
     Rewards r(s,a,s') are uniform on [0, 1]; pairs have from none to some hundred observations.
     """
     states, actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
-    truth = world_from_prior(rng, states, actions, discount, rewards=rng.random((states, actions, states)))
+    truth = world_from_prior(
+        rng, states, actions, discount, rewards=rng.random((states, actions, states))
+    )
     visits = np.floor(10.0 ** rng.uniform(-1.0, 2.5, (states, actions))).astype(np.int64)
     posterior = DirichletPosterior(1.0 + rng.multinomial(visits, truth.kernel()))
     policy = rng.integers(0, actions, states)
@@ -131,9 +155,18 @@ def decompositions(
 
 
 def _decomposition(
-    seed: np.random.SeedSequence, *, n_states: int, n_actions: int, discount: float, worlds: int, samples: int
+    seed: np.random.SeedSequence,
+    *,
+    n_states: int,
+    n_actions: int,
+    discount: float,
+    worlds: int,
+    samples: int,
 ) -> Columns:
-    """Both lemmas in several worlds, one row for each lemma; pseudo-episodes begin in the first state."""
+    """Both lemmas in several worlds, one row for each lemma.
+
+    Pseudo-episodes begin in the first state.
+    """
     # without discount a pseudo-episode has one step, and nothing is left to sample
     gamma = as_level(discount, "discount")
     found = []
@@ -157,12 +190,15 @@ def _decomposition(
 def _mean_and_error(name: str, sums: FloatArray) -> dict[str, Any]:
     if np.ptp(sums) == 0.0:
         raise InvalidInputError(
-            f"samples must be so many that pseudo-episodes differ; got {sums.size}, and all have the same sum"
+            f"samples must be so many that pseudo-episodes differ; got {sums.size}, and all have "
+            "the same sum"
         )
     return {f"{name}_sampled": sums.mean(), f"{name}_error": sums.std(ddof=1) / np.sqrt(sums.size)}
 
 
-def _episodes(seed: np.random.SeedSequence, *, steps: int, discount: float, repetitions: int) -> Columns:
+def _episodes(
+    seed: np.random.SeedSequence, *, steps: int, discount: float, repetitions: int
+) -> Columns:
     """K_T, several times."""
     rng = np.random.default_rng(seed)
     count = as_positive_int(repetitions, "repetitions")
@@ -173,9 +209,17 @@ PROGRAMS: dict[str, Program] = {
     "quantile-deviation": Program(_deviation, {"rows": 100, "values": REQUIRED}),
     "value-decomposition": Program(
         _decomposition,
-        {"n_states": REQUIRED, "n_actions": REQUIRED, "discount": REQUIRED, "worlds": 10, "samples": 5000},
+        {
+            "n_states": REQUIRED,
+            "n_actions": REQUIRED,
+            "discount": REQUIRED,
+            "worlds": 10,
+            "samples": 5000,
+        },
     ),
-    "episode-count": Program(_episodes, {"steps": REQUIRED, "discount": REQUIRED, "repetitions": 50}),
+    "episode-count": Program(
+        _episodes, {"steps": REQUIRED, "discount": REQUIRED, "repetitions": 50}
+    ),
 }
 """By name."""
 
@@ -199,7 +243,11 @@ EXPERIMENT = Experiment(
             for states, actions, discount in _WORLDS
         ),
         *(
-            Computation(f"episodes-{steps}-{discount}", "episode-count", {"steps": steps, "discount": discount})
+            Computation(
+                f"episodes-{steps}-{discount}",
+                "episode-count",
+                {"steps": steps, "discount": discount},
+            )
             for steps, discount in _HORIZONS
         ),
     ),

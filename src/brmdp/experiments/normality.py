@@ -1,8 +1,9 @@
 """Asymptotic normality (Theorem 1) and the sample sizes that follow from it, by simulation.
 
-*normality*: quantile values after on-policy trajectories of growing length, in random ergodic MDPs and, as the hard case, going
-right in RiverSwim-6, whose left states are hardly ever seen. *sample-size*: a plan is made from some observations, and what it asks
-for is collected until caution costs no more than ε.
+*normality*: quantile values after on-policy trajectories of growing length, in random ergodic MDPs
+and, as the hard case, going right in RiverSwim-6, whose left states are hardly ever seen.
+*sample-size*: a plan is made from some observations, and what it asks for is collected until
+caution costs no more than ε.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ SEARCHED = 0.01
 
 
 def problem(world: str, world_seed: int) -> ErgodicProblem:
-    """A random ergodic MDP of five states with a random policy, or RiverSwim-6 always going right."""
+    """A random ergodic MDP of five states with a random policy.
+
+    Or RiverSwim-6 always going right.
+    """
     require_known(world, WORLDS, "world")
     if world == "riverswim":
         return ErgodicProblem(riverswim(RIVER), np.full(RIVER, RIGHT))
@@ -70,7 +74,9 @@ def _normality(
     """
     mdp, policy = problem(world, world_seed)
     streams = independent_streams(seed, _several(replications))
-    deviations = np.stack([replicate_normality(mdp, policy, steps, levels, stream) for stream in streams])
+    deviations = np.stack(
+        [replicate_normality(mdp, policy, steps, levels, stream) for stream in streams]
+    )
     replication, level, state = (index.reshape(-1) for index in np.indices(deviations.shape))
     return {
         "replication": replication,
@@ -91,11 +97,16 @@ def _sample_size(
     share: float,
     replications: int,
 ) -> Columns:
-    """Plans for ε = ``share`` of today's cost, made after ``observed`` transitions of every pair, and what was needed."""
+    """Plans for ε = ``share`` of today's cost.
+
+    Made after ``observed`` transitions of every pair, and what was needed.
+    """
     require_known(way, WAYS, "way")
     made = problem(world, world_seed)
     rows = [
-        _one_plan(made, fate, way, as_positive_int(observed, "observed"), alpha, as_level(share, "share"))
+        _one_plan(
+            made, fate, way, as_positive_int(observed, "observed"), alpha, as_level(share, "share")
+        )
         for fate in seed.spawn(_several(replications))
     ]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
@@ -110,19 +121,28 @@ def _several(replications: int) -> int:
 
 
 def _one_plan(
-    made: ErgodicProblem, fate: np.random.SeedSequence, way: str, observed: int, alpha: float, share: float
+    made: ErgodicProblem,
+    fate: np.random.SeedSequence,
+    way: str,
+    observed: int,
+    alpha: float,
+    share: float,
 ) -> dict[str, float]:
     mdp, policy = made
     states = np.arange(mdp.n_states)
     first, *later = fate.spawn(1 + mdp.n_states)
     known = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
-    known[states, policy] += np.random.default_rng(first).multinomial(observed, policy_matrix(mdp, policy))
+    known[states, policy] += np.random.default_rng(first).multinomial(
+        observed, policy_matrix(mdp, policy)
+    )
 
     def cost(counts: IntArray) -> float:
         """Of caution, with these transitions (S, S) added to what is known."""
         grown = known.copy()
         grown[states, policy] += counts
-        found = exact_caution_cost(DirichletPosterior(grown), mdp.rewards, mdp.discount, policy, alpha)
+        found = exact_caution_cost(
+            DirichletPosterior(grown), mdp.rewards, mdp.discount, policy, alpha
+        )
         return float(found[PLANNED_STATE])
 
     epsilon = share * cost(np.zeros((mdp.n_states, mdp.n_states), dtype=np.int64))
@@ -140,12 +160,17 @@ def _one_plan(
 def _collection(
     made: ErgodicProblem, plan: SampleSizePlan, way: str, fates: list[np.random.SeedSequence]
 ) -> tuple[int, Callable[[int], IntArray]]:
-    """How many observations the plan asks for, and the transitions (S, S) that the first n of them show."""
+    """How many observations the plan asks for, and the transitions.
+
+    (S, S) that the first n of them show.
+    """
     mdp, policy = made
     if way == "policy":
         assert plan.on_policy_steps is not None
         # a trajectory begins with the shorter ones of the same seed
-        return plan.on_policy_steps, lambda n: transition_counts(mdp, policy, n, np.random.default_rng(fates[0]))
+        return plan.on_policy_steps, lambda n: transition_counts(
+            mdp, policy, n, np.random.default_rng(fates[0])
+        )
     rows = policy_matrix(mdp, policy)
 
     def pairs(n: int) -> IntArray:
@@ -160,7 +185,10 @@ def _collection(
 
 
 def _reached(enough: Callable[[int], bool], guess: int) -> int:
-    """A number of observations from which on they are enough, to :data:`SEARCHED`; the guess is where the search begins."""
+    """A number of observations from which on they are enough, to :data:`SEARCHED`.
+
+    The guess is where the search begins.
+    """
     high = guess
     while not enough(high):
         high *= 2
@@ -176,7 +204,13 @@ def _reached(enough: Callable[[int], bool], guess: int) -> int:
 PROGRAMS: dict[str, Program] = {
     "normality": Program(
         _normality,
-        {"world": "random", "world_seed": 0, "steps": REQUIRED, "levels": list(LEVELS), "replications": 50},
+        {
+            "world": "random",
+            "world_seed": 0,
+            "steps": REQUIRED,
+            "levels": list(LEVELS),
+            "replications": 50,
+        },
     ),
     "sample-size": Program(
         _sample_size,
@@ -196,7 +230,9 @@ PROGRAMS: dict[str, Program] = {
 _RANDOM = {f"random-{seed}": {"world": "random", "world_seed": seed} for seed in WORLD_SEEDS}
 _RIVER = {f"riverswim-{RIVER}": {"world": "riverswim"}}
 # going right hardly ever shows the left of the river: a trajectory is no way to sample it
-_PLANNED = [(name, way) for name in list(_RANDOM)[:2] for way in WAYS] + [(name, "pairs") for name in _RIVER]
+_PLANNED = [(name, way) for name in list(_RANDOM)[:2] for way in WAYS] + [
+    (name, "pairs") for name in _RIVER
+]
 
 EXPERIMENT = Experiment(
     "normality",

@@ -1,7 +1,9 @@
-"""One run of one case, from a seed and a run number alone: an interaction of an agent with a world, or a replication.
+"""One run of one case, from a seed and a run number alone.
 
-Its :mod:`streams <brmdp.experiments.streams>` depend on nothing else, so neither workers, nor order, nor diagnostics change a
-result.
+An interaction of an agent with a world, or a replication.
+
+Its :mod:`streams <brmdp.experiments.streams>` depend on nothing else, so neither workers, nor
+order, nor diagnostics change a result.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ import gymnasium
 
 from brmdp import envs
 from brmdp._extras import require_extra
-from brmdp.agents import Agent, EveryStep, FixedLength, RestartRule, VisitDoubling, aq_brmdp, brmdp, continuing_psrl
+from brmdp.agents import (
+    Agent,
+    EveryStep,
+    FixedLength,
+    RestartRule,
+    VisitDoubling,
+    aq_brmdp,
+    brmdp,
+    continuing_psrl,
+)
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
@@ -75,17 +86,23 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "prior": ("n_states", "n_actions", "concentration"),
     LAKE: (),
 }
-"""Environments of the library, and their parameters; any other name is the id of a Gymnasium environment.
+"""Environments of the library, and their parameters.
 
-In "prior" every run has a world of its own, drawn from Dir(concentration, …), which is then the agent's prior too.
+Any other name is the id of a Gymnasium environment.
 
-An id of your own is written "module:id": every process that runs it then imports the module that registers it.
-"""
+In "prior" every run has a world of its own, drawn from Dir(concentration, …), which is then the
+agent's prior too.
+
+An id of your own is written "module:id": every process that runs it then imports the module that
+registers it. """
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one interaction gave: its history, size and digest of its world, and the processor time it took."""
+    """What one interaction gave.
+
+    Its history, size and digest of its world, and the processor time it took.
+    """
 
     history: History
     n_states: int
@@ -103,7 +120,9 @@ class Replication:
     world: str = UNKNOWN
 
 
-def execute(case: Case | Computation, seed: int, run: int, *, world: str | None = None) -> RunRecord | Replication:
+def execute(
+    case: Case | Computation, seed: int, run: int, *, world: str | None = None
+) -> RunRecord | Replication:
     """Carry out run number ``run`` of ``case``.
 
     Parameters
@@ -128,24 +147,30 @@ def execute(case: Case | Computation, seed: int, run: int, *, world: str | None 
         streams = streams_of(run_seed(seed, run))
         if case.environment == LAKE:
             recorded = run_lake(case, streams.environment, streams.agent)
-            return RunRecord(recorded.history, SIDE * SIDE, len(DIRECTIONS), time.process_time() - begin)
+            return RunRecord(
+                recorded.history, SIDE * SIDE, len(DIRECTIONS), time.process_time() - begin
+            )
         place, agent = build(case, streams.agent, streams.world)
         # a world that is drawn has one in every run: what it is drawn from counts
         digest = world_of(case) if case.environment == "prior" else world_digest(place)
         if world is not None and world != digest:
             raise OtherOriginError(
-                f"the environment {case.environment!r} is another one here: the digest of its tables is {short(digest)}, "
-                f"asked for {short(world)}"
+                f"the environment {case.environment!r} is another one here: the digest of its "
+                f"tables is {short(digest)}, asked for {short(world)}"
             )
         history = simulate(
             agent,
             place,
             case.steps,
             seed=streams.environment,
-            diagnostics=Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level),
+            diagnostics=Diagnostics(
+                robust_level=case.robust_level, quantile_level=case.quantile_level
+            ),
             diagnostics_rng=streams.diagnostics,
         )
-        return RunRecord(history, place.n_states, place.n_actions, time.process_time() - begin, digest)
+        return RunRecord(
+            history, place.n_states, place.n_actions, time.process_time() - begin, digest
+        )
 
 
 def validate(case: Case | Computation) -> None:
@@ -171,7 +196,10 @@ def validate(case: Case | Computation) -> None:
 
 
 def world_of(case: Case | Computation) -> str:
-    """Digest of the world of a case, as it is in this process; empty for a case that is made of code alone."""
+    """Digest of the world of a case, as it is in this process.
+
+    Empty for a case that is made of code alone.
+    """
     if isinstance(case, Computation) or case.environment == LAKE:
         return UNKNOWN
     with _named(case):
@@ -183,7 +211,11 @@ def worlds_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
     known: dict[str, str] = {}
     digests = {}
     for case in cases:
-        place = [case.environment, dict(case.environment_parameters), case.discount] if isinstance(case, Case) else None
+        place = (
+            [case.environment, dict(case.environment_parameters), case.discount]
+            if isinstance(case, Case)
+            else None
+        )
         key = json.dumps(place, sort_keys=True)
         if key not in known:
             known[key] = world_of(case)
@@ -193,7 +225,11 @@ def worlds_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
 
 def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:
     """The agents that can act in an environment, by name: their parameters with their defaults."""
-    return LAKE_AGENTS if environment == LAKE else {name: defaults for name, (_, defaults) in AGENTS.items()}
+    return (
+        LAKE_AGENTS
+        if environment == LAKE
+        else {name: defaults for name, (_, defaults) in AGENTS.items()}
+    )
 
 
 def extra_of(case: Case | Computation) -> str | None:
@@ -213,7 +249,9 @@ def _named(case: Case | Computation) -> Iterator[None]:
 
 
 def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Agent]:
-    """The world of a finite case, and its agent with the prior Dir(1, …, 1), or the one from which the world is drawn.
+    """The world of a finite case, and its agent with the prior Dir(1, …, 1).
+
+    Or the one from which the world is drawn.
 
     Parameters
     ----------
@@ -248,11 +286,17 @@ def _setting(case: Case, world_rng: Any) -> tuple[World, Any, Any]:
     if name == "inventory":
         env = envs.InventoryEnv(**parameters, discount=case.discount)
         belief = DisturbancePosterior(env.problem.outcomes)
-        return World(env, case.discount), belief, DisturbanceRewards(env.problem.disturbance_rewards)
+        return (
+            World(env, case.discount),
+            belief,
+            DisturbanceRewards(env.problem.disturbance_rewards),
+        )
     if name == "prior":
         return _drawn(world_rng, case.discount, parameters)
     # without Gymnasium's wrappers, which cost more than the step itself
-    world = World(TabularEnv(getattr(envs, name)(**parameters, discount=case.discount)), case.discount)
+    world = World(
+        TabularEnv(getattr(envs, name)(**parameters, discount=case.discount)), case.discount
+    )
     return world, world.prior(), world.rewards
 
 
@@ -266,7 +310,12 @@ def _drawn(rng: Any, discount: float, parameters: dict[str, Any]) -> tuple[World
 
 def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
     if ":" not in str(name):  # "module:id" imports the module first, which registers the id
-        require_known(name, [*ENVIRONMENTS, "or the id of a Gymnasium environment"], "environment", gymnasium.registry)
+        require_known(
+            name,
+            [*ENVIRONMENTS, "or the id of a Gymnasium environment"],
+            "environment",
+            gymnasium.registry,
+        )
     try:
         return gymnasium.make(name, disable_env_checker=True, **parameters)
     except Exception as error:  # whatever a module or an environment of somebody else may raise

@@ -1,4 +1,6 @@
-"""Optimism of the adaptive schedule: AQ-BRMDP in worlds drawn from its prior, the dual-benchmark lemma checked at every plan.
+"""Optimism of the adaptive schedule.
+
+AQ-BRMDP in worlds drawn from its prior, the dual-benchmark lemma checked at every plan.
 
 The same runs count pseudo-episodes.
 """
@@ -24,9 +26,14 @@ SPARE_DEVIATIONS = 6.0
 
 
 def steps_for(episodes: int, discount: float) -> int:
-    """Steps within which so many pseudo-episodes begin, but for a chance below 10⁻⁴ (below 10⁻⁶ from 40 of them on)."""
+    """Steps within which so many pseudo-episodes begin, but for a chance below 10⁻⁴.
+
+    (below 10⁻⁶ from 40 of them on).
+    """
     others = as_positive_int(episodes, "episodes") - 1
-    return 1 + math.ceil((others + SPARE_DEVIATIONS * math.sqrt(others * discount)) / (1.0 - discount))
+    return 1 + math.ceil(
+        (others + SPARE_DEVIATIONS * math.sqrt(others * discount)) / (1.0 - discount)
+    )
 
 
 def _replicate(
@@ -43,12 +50,16 @@ def _replicate(
     """The first pseudo-episodes in several worlds, one world after the other."""
     steps = steps_for(episodes, discount)
     runs = [
-        replicate_optimism(stream, n_states, n_actions, steps, delta=delta, floor=floor, discount=discount)
+        replicate_optimism(
+            stream, n_states, n_actions, steps, delta=delta, floor=floor, discount=discount
+        )
         for stream in independent_streams(seed, worlds)
     ]
     fewest = min(map(len, runs))
     if fewest < episodes:
-        raise InvalidInputError(f"episodes must begin within {steps} steps; only {fewest} of {episodes} did")
+        raise InvalidInputError(
+            f"episodes must begin within {steps} steps; only {fewest} of {episodes} did"
+        )
     reports = [report for run in runs for report in run[:episodes]]
     return {
         "episode": np.array([report.episode for report in reports]),

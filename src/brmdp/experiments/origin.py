@@ -1,8 +1,9 @@
 """What made a run: digests of the world it took place in and of the code that carried it out.
 
-Runs are compared and averaged only if both are equal. The digest of a world is taken of its tables, that of the code of the
-source files that can change a run: the engine and what runs consist of, not what stores, judges or draws them. Comments count,
-too: nobody can tell in general which edit changes a result.
+Runs are compared and averaged only if both are equal. The digest of a world is taken of its tables,
+that of the code of the source files that can change a run: the engine and what runs consist of, not
+what stores, judges or draws them. Comments count, too: nobody can tell in general which edit
+changes a result.
 """
 
 from __future__ import annotations
@@ -37,12 +38,26 @@ UNKNOWN = ""
 
 WITHOUT_INFLUENCE = frozenset(
     {
-        *("analysis", "figures", "cli.py", "warm_up.py", "_files.py", "_version.py", "envs/rendering.py"),
-        *(f"experiments/{name}.py" for name in ("__init__", "cluster", "origin", "paper", "parquet", "records")),
+        *(
+            "analysis",
+            "figures",
+            "cli.py",
+            "warm_up.py",
+            "_files.py",
+            "_version.py",
+            "envs/rendering.py",
+        ),
+        *(
+            f"experiments/{name}.py"
+            for name in ("__init__", "cluster", "origin", "paper", "parquet", "records")
+        ),
         *(f"experiments/{name}.py" for name in ("runner", "store", "sweep")),
     }
 )
-"""Files and folders of the package that cannot change a run; a new one counts until it is named here."""
+"""Files and folders of the package that cannot change a run.
+
+A new one counts until it is named here.
+"""
 
 BITS = 40
 """Of the 53 of a number that count in a table: the last ones may differ from machine to machine."""
@@ -57,8 +72,8 @@ class Origin:
     code : tuple of str
         Digests of the code: one, unless somebody insisted on going on with another.
     worlds : mapping
-        Digest of the world of each case, by name; :data:`UNKNOWN` for the continuous lake and for computations, which are
-        made of nothing but the code.
+        Digest of the world of each case, by name; :data:`UNKNOWN` for the continuous lake and for
+        computations, which are made of nothing but the code.
     """
 
     code: tuple[str, ...]
@@ -74,11 +89,14 @@ class Origin:
         """
         if code not in self.code:
             ours = ", ".join(map(short, self.code))
-            raise OtherOriginError(f"{what} was made by other code: its digest is {short(code)}, here it is {ours}")
+            raise OtherOriginError(
+                f"{what} was made by other code: its digest is {short(code)}, here it is {ours}"
+            )
         ours = self.worlds.get(case, UNKNOWN)
         if world != ours:
             raise OtherOriginError(
-                f"{what} was made in another world: the digest of its tables is {short(world)}, here it is {short(ours)}"
+                f"{what} was made in another world: the digest of its tables is {short(world)}, "
+                f"here it is {short(ours)}"
             )
 
 
@@ -87,7 +105,7 @@ def short(digest: str) -> str:
     return digest[:12] or "unknown"
 
 
-# --- code ------------------------------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------------------
 
 
 def _sources(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
@@ -113,24 +131,31 @@ def _code_digest(sources: Mapping[str, bytes]) -> str:
 
 
 def package_digests(folder: Traversable) -> tuple[str, str]:
-    """Digests of the code that can change a run, and of that which turns runs into tables and verdicts."""
+    """Digests of the code that can change a run.
+
+    And of that which turns runs into tables and verdicts.
+    """
     sources = dict(_sources(folder))
     runs = {place: text for place, text in sources.items() if _can_change_a_run(place)}
-    return _code_digest(runs), _code_digest({p: text for p, text in sources.items() if p.startswith("analysis/")})
+    return _code_digest(runs), _code_digest(
+        {p: text for p, text in sources.items() if p.startswith("analysis/")}
+    )
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
 CODE, ANALYSIS = package_digests(resources.files("brmdp"))
 
 
-# --- worlds ----------------------------------------------------------------------------------------------------
+# --- worlds ---------------------------------------------------------------------------------------
 
 
 def world_digest(world: World) -> str:
-    """Digest of what a world is: its kernel, rewards, discount and start; and of its file, where that is not the library's.
+    """Digest of what a world is: its kernel, rewards, discount and start.
 
-    The file of the class counts, since an environment of your own may act otherwise than its table says. Numbers count to about
-    twelve digits.
+    And of its file, where that is not the library's.
+
+    The file of the class counts, since an environment of your own may act otherwise than its table
+    says. Numbers count to about twelve digits.
     """
     result = hashlib.sha256(f"{world.n_states}|{world.n_actions}|{world.discount!r}".encode())
     truth = world.truth
@@ -161,25 +186,32 @@ def _add(result: Any, value: Any) -> None:
         return
     array = np.asarray(value)
     plain = _rounded(array.astype("<f8")) if array.dtype.kind == "f" else array.astype("<i8")
-    result.update(f"|{plain.dtype.str}{plain.shape}|".encode() + np.ascontiguousarray(plain).tobytes())
+    result.update(
+        f"|{plain.dtype.str}{plain.shape}|".encode() + np.ascontiguousarray(plain).tobytes()
+    )
 
 
 def _rounded(numbers: FloatArray) -> FloatArray:
     mantissa, exponent = np.frexp(numbers)
-    rounded: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS) + 0.0  # no negative zero
+    rounded: FloatArray = (
+        np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS) + 0.0
+    )  # no negative zero
     return rounded
 
 
 @lru_cache(maxsize=256)
 def _own_source(kind: type) -> str:
-    """A class that belongs to neither the library, nor Gymnasium, nor Python, and its file; empty as far as they cannot be had.
+    """A class that belongs to neither the library, nor Gymnasium, nor Python, and its file.
+
+    Empty as far as they cannot be had.
 
     The file, too: a class may use constants and functions beside it.
 
     Raises
     ------
     OtherOriginError
-        If a method of the class is no longer what the file says; constants and functions beside it are not compared.
+        If a method of the class is no longer what the file says; constants and functions beside it
+        are not compared.
     """
     if kind.__module__.partition(".")[0] in ("brmdp", "gymnasium", "builtins", "abc", "typing"):
         return ""
@@ -190,23 +222,31 @@ def _own_source(kind: type) -> str:
             texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
     if module is not None and _edited_since(module, kind):
         raise OtherOriginError(
-            f"{module.__file__} was edited after it was loaded, so it does not say what {kind.__name__} does: start Python anew"
+            f"{module.__file__} was edited after it was loaded, so it does not say what "
+            f"{kind.__name__} does: start Python anew"
         )
     return "|".join(texts)
 
 
 def _edited_since(module: ModuleType, kind: type) -> bool:
-    """Whether the module's file lacks code that the class runs; only where Python's own loader compiled it."""
+    """Whether the module's file lacks code that the class runs.
+
+    Only where Python's own loader compiled it.
+    """
     if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
         return False  # others may have changed what they loaded, as pytest does
     try:
-        compiled = compile(inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True)
+        compiled = compile(
+            inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True
+        )
     except (OSError, TypeError):
         return False
     except SyntaxError:
         return True
     written = set(_codes(compiled))
-    members = (m.__func__ if isinstance(m, classmethod | staticmethod) else m for m in vars(kind).values())
+    members = (
+        m.__func__ if isinstance(m, classmethod | staticmethod) else m for m in vars(kind).values()
+    )
     functions = [inspect.unwrap(member) for member in members if isinstance(member, FunctionType)]
     running = {function.__code__ for function in functions if isinstance(function, FunctionType)}
     return any(code.co_filename == module.__file__ and code not in written for code in running)

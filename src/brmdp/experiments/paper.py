@@ -1,11 +1,22 @@
-"""Every figure and table of the paper, as data; those with programs of their own in files of their own."""
+"""Every figure and table of the paper, as data.
+
+Those with programs of their own in files of their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from brmdp.experiments import bayesian_regret, continuous, coverage, examples, lemmas, normality, optimism
+from brmdp.experiments import (
+    bayesian_regret,
+    continuous,
+    coverage,
+    examples,
+    lemmas,
+    normality,
+    optimism,
+)
 from brmdp.experiments.spec import Case, Experiment
 
 __all__ = ["ALL", "EXPERIMENTS"]
@@ -18,7 +29,12 @@ FIXED_LEVELS = (0.1, 0.3, 0.5)
 
 
 def _compared(
-    environment: str, parameters: Mapping[str, Any], discount: float, delta: float, coefficient: float, shown_steps: int
+    environment: str,
+    parameters: Mapping[str, Any],
+    discount: float,
+    delta: float,
+    coefficient: float,
+    shown_steps: int,
 ) -> tuple[Case, ...]:
     """AQ-BRMDP, Continuing PSRL and the fixed levels in one environment."""
 
@@ -37,7 +53,14 @@ def _compared(
         )
 
     return (
-        case("aq-brmdp", "aq-brmdp", delta=delta, floor=FLOOR, method="exact", coefficient=coefficient),
+        case(
+            "aq-brmdp",
+            "aq-brmdp",
+            delta=delta,
+            floor=FLOOR,
+            method="exact",
+            coefficient=coefficient,
+        ),
         case("continuing-psrl", "continuing-psrl"),
         *(
             case(f"brmdp-{alpha}", "brmdp", alpha=alpha, method="exact", coefficient=coefficient)
@@ -53,7 +76,12 @@ def _sensitivity() -> tuple[Case, ...]:
             name=f"aq-brmdp-delta-{delta}",
             environment="frozenlake",
             agent="aq-brmdp",
-            agent_parameters={"delta": float(delta), "floor": FLOOR, "method": "exact", "coefficient": 250.0},
+            agent_parameters={
+                "delta": float(delta),
+                "floor": FLOOR,
+                "method": "exact",
+                "coefficient": 250.0,
+            },
             discount=0.8,
             steps=STEPS,
             shown_steps=STEPS,
@@ -76,7 +104,12 @@ def _methods() -> tuple[Case, ...]:
             environment=environment,
             environment_parameters=parameters,
             agent="aq-brmdp",
-            agent_parameters={"delta": delta, "floor": FLOOR, "method": method, "coefficient": coefficient},
+            agent_parameters={
+                "delta": delta,
+                "floor": FLOOR,
+                "method": method,
+                "coefficient": coefficient,
+            },
             discount=discount,
             steps=STEPS,
             shown_steps=shown_steps,
@@ -87,8 +120,12 @@ def _methods() -> tuple[Case, ...]:
 
 
 _LIST = (
-    Experiment("riverswim-6", "RiverSwim-6", _compared("riverswim", {"n": 6}, 0.9, 5.0, 150.0, 2000)),
-    Experiment("riverswim-10", "RiverSwim-10", _compared("riverswim", {"n": 10}, 0.9, 10.0, 200.0, 4000)),
+    Experiment(
+        "riverswim-6", "RiverSwim-6", _compared("riverswim", {"n": 6}, 0.9, 5.0, 150.0, 2000)
+    ),
+    Experiment(
+        "riverswim-10", "RiverSwim-10", _compared("riverswim", {"n": 10}, 0.9, 10.0, 200.0, 4000)
+    ),
     Experiment(
         "frozenlake-0.7",
         "Risky FrozenLake, θ = 0.7",
@@ -99,7 +136,9 @@ _LIST = (
         "Risky FrozenLake, θ = 0.9",
         _compared("frozenlake", {"shortcut_risk": 0.9}, 0.8, 10.0, 250.0, STEPS),
     ),
-    Experiment("delta-sensitivity", "Sensitivity to δ, FrozenLake without the risky branch", _sensitivity()),
+    Experiment(
+        "delta-sensitivity", "Sensitivity to δ, FrozenLake without the risky branch", _sensitivity()
+    ),
     Experiment("quantile-methods", "Ways to take the quantile", _methods()),
     coverage.EXPERIMENT,
     examples.EXPERIMENT,
@@ -113,5 +152,11 @@ _LIST = (
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
 """By name."""
 
-ALL: tuple[str, ...] = ("riverswim-6", "riverswim-10", "frozenlake-0.7", "frozenlake-0.9", "delta-sensitivity")
+ALL: tuple[str, ...] = (
+    "riverswim-6",
+    "riverswim-10",
+    "frozenlake-0.7",
+    "frozenlake-0.9",
+    "delta-sensitivity",
+)
 """The paper's finite-state ones; what ``brmdp reproduce all`` means."""

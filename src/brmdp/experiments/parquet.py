@@ -1,8 +1,11 @@
-"""Reading Parquet files from anywhere: what they would take in memory is checked before anything is unpacked.
+"""Reading Parquet files from anywhere.
 
-A file of a few megabytes may hold billions of equal numbers, or one long text many times over, and what it says about its own
-size need not be true. So the number of rows is that which is asked for, the columns are flat or known, and sizes, numbers of values
-and encodings of every page are taken from its own header, which is what the reader goes by.
+What they would take in memory is checked before anything is unpacked.
+
+A file of a few megabytes may hold billions of equal numbers, or one long text many times over, and
+what it says about its own size need not be true. So the number of rows is that which is asked for,
+the columns are flat or known, and sizes, numbers of values and encodings of every page are taken
+from its own header, which is what the reader goes by.
 """
 
 from __future__ import annotations
@@ -53,15 +56,23 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     """
     pa = optional("pyarrow")
     file = _opened(data)
-    if not str(file.metadata.created_by).startswith(WRITER):  # beyond the columns of some others, it reads on
-        raise CorruptFileError(f"it must have been written by Arrow; got {str(file.metadata.created_by)[:40]!r}")
+    if not str(file.metadata.created_by).startswith(
+        WRITER
+    ):  # beyond the columns of some others, it reads on
+        raise CorruptFileError(
+            f"it must have been written by Arrow; got {str(file.metadata.created_by)[:40]!r}"
+        )
     columns = file.schema_arrow.remove_metadata()
     if schema is not None and not columns.equals(schema):
-        raise CorruptFileError(f"it must have the columns {schema.names} of their types; got {columns.names}")
+        raise CorruptFileError(
+            f"it must have the columns {schema.names} of their types; got {columns.names}"
+        )
     flat = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
     for field in columns:
         if schema is None and not any(suits(field.type) for suits in flat):
-            raise CorruptFileError(f"column {field.name} must hold numbers, truth values or text; got {field.type}")
+            raise CorruptFileError(
+                f"column {field.name} must hold numbers, truth values or text; got {field.type}"
+            )
     _check_sizes(data, rows)
     # a text is stored once for many rows: count before it is repeated
     texts = [field.name for field in columns if pa.types.is_string(field.type)]
@@ -116,7 +127,9 @@ def _check_sizes(data: bytes, rows: int | None) -> None:
     if not found == wanted == _integer(footer, NUMBER_OF_ROWS):
         raise CorruptFileError(f"it must have {wanted} rows; got {found}")
     if needed > LARGEST:
-        raise CorruptFileError(f"its content must take at most {LARGEST:,} bytes; it would take {needed:,}")
+        raise CorruptFileError(
+            f"its content must take at most {LARGEST:,} bytes; it would take {needed:,}"
+        )
 
 
 def _check_texts(column: Any) -> None:
@@ -126,10 +139,12 @@ def _check_texts(column: Any) -> None:
         lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
         needed += compute.sum(compute.cast(lengths, "int64")).as_py() or 0
     if needed > LARGEST:
-        raise CorruptFileError(f"its texts must take at most {LARGEST:,} bytes; they would take {needed:,}")
+        raise CorruptFileError(
+            f"its texts must take at most {LARGEST:,} bytes; they would take {needed:,}"
+        )
 
 
-# --- what a file says of itself, in Thrift's compact protocol ----------------------------------------------------
+# --- what a file says of itself, in Thrift's compact protocol -------------------------------------
 
 TRUE, FALSE, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
 NUMBER_OF_ROWS, ROW_GROUPS = 3, 4
@@ -141,7 +156,10 @@ PAGE_VALUES = 1
 PAGE_KINDS = {5: 2, 7: 2, 8: 4}
 """Headers of data, dictionaries and data of version 2, and where in them the encoding stands."""
 ENCODINGS = (0, 2, 3, 4, 8)
-"""Plain, by a dictionary, and runs: those in which a value takes no more than its own bytes, or is stored once."""
+"""Plain, by a dictionary, and runs.
+
+Those in which a value takes no more than its own bytes, or is stored once.
+"""
 DEEPEST = 12
 TAIL = 8
 """Bytes at the end of a file: the length of its description, and its mark."""
@@ -151,7 +169,9 @@ def _footer(data: bytes) -> dict[int, Any]:
     """The description of the whole file."""
     size = int.from_bytes(data[-TAIL:-4], "little")
     if not 0 < size <= min(len(data) - TAIL, LARGEST_HEADER):
-        raise CorruptFileError(f"its description must take at most {LARGEST_HEADER:,} bytes; got {size:,}")
+        raise CorruptFileError(
+            f"its description must take at most {LARGEST_HEADER:,} bytes; got {size:,}"
+        )
     return _Compact(data, len(data) - TAIL - size).struct()
 
 
@@ -169,7 +189,9 @@ def _pages(data: bytes, begin: int, end: int) -> tuple[int, int]:
             if isinstance(kind, dict):
                 values += _integer(kind, PAGE_VALUES)
                 if _integer(kind, encoding) not in ENCODINGS:
-                    raise CorruptFileError(f"a page has an encoding that is not read here ({kind[encoding]})")
+                    raise CorruptFileError(
+                        f"a page has an encoding that is not read here ({kind[encoding]})"
+                    )
         begin = header.at + _integer(page, PAGE_PACKED)
     if begin != end:
         raise CorruptFileError("the pages of a column do not fill its place")
@@ -179,7 +201,9 @@ def _pages(data: bytes, begin: int, end: int) -> tuple[int, int]:
 def _integer(struct: dict[int, Any], field: int) -> int:
     value = struct.get(field)
     if not isinstance(value, int) or value < 0:
-        raise CorruptFileError(f"a number in its description is missing or negative (field {field})")
+        raise CorruptFileError(
+            f"a number in its description is missing or negative (field {field})"
+        )
     return value
 
 
@@ -191,7 +215,9 @@ def _structs(struct: dict[int, Any], field: int) -> list[dict[int, Any]]:
 
 
 class _Compact:
-    """Reads structs as dictionaries by field number; texts and floating-point numbers are passed over, as None.
+    """Reads structs as dictionaries by field number.
+
+    Texts and floating-point numbers are passed over, as None.
 
     Parameters
     ----------

@@ -27,7 +27,8 @@ class Program:
     Attributes
     ----------
     replicate : function
-        Of the seed of a replication (a SeedSequence, the source of everything random), and the parameters by name.
+        Of the seed of a replication (a SeedSequence, the source of everything random), and the
+        parameters by name.
     parameters : mapping
         Names with their defaults, or :data:`REQUIRED`.
     extra : str, optional
@@ -39,7 +40,9 @@ class Program:
     extra: str | None = None
 
 
-def with_defaults(given: Mapping[str, Any], defaults: Mapping[str, Any], owner: str) -> dict[str, Any]:
+def with_defaults(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], owner: str
+) -> dict[str, Any]:
     """All parameters of a program or an agent.
 
     Raises

@@ -36,7 +36,8 @@ class CaseRecords:
         Processor time of each run, which other work on the machine hardly disturbs.
     n_states : int
     made_by : tuple of (str, str)
-        Version of brmdp and digest of the code that made the runs: one pair, unless somebody insisted on more.
+        Version of brmdp and digest of the code that made the runs: one pair, unless somebody
+        insisted on more.
     """
 
     case: Case
@@ -68,7 +69,8 @@ class Replications:
     seconds : (R,) array
         Processor time of each run, which other work on the machine hardly disturbs.
     made_by : tuple of (str, str)
-        Version of brmdp and digest of the code that made the runs: one pair, unless somebody insisted on more.
+        Version of brmdp and digest of the code that made the runs: one pair, unless somebody
+        insisted on more.
     """
 
     case: Computation

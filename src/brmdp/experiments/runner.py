@@ -1,7 +1,10 @@
-"""Running experiments: in this process, on local worker processes, or on a cluster, with the same results.
+"""Running experiments.
 
-Runs are independent. Any :mod:`concurrent.futures` executor computes them; this process alone writes, so workers need not share
-its file system, and being killed at any moment costs the runs under way and nothing else.
+In this process, on local worker processes, or on a cluster, with the same results.
+
+Runs are independent. Any :mod:`concurrent.futures` executor computes them; this process alone
+writes, so workers need not share its file system, and being killed at any moment costs the runs
+under way and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +18,14 @@ import time
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
@@ -34,7 +44,14 @@ from brmdp.experiments.store import Store, encode, extra_versions, versions
 __all__ = ["compute", "run_experiment"]
 
 ONE_THREAD = dict.fromkeys(
-    ("BRMDP_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+    (
+        "BRMDP_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ),
+    "1",
 )
 """The environment of local workers: one thread each."""
 
@@ -93,8 +110,8 @@ def run_experiment(
     on_progress : function, optional
         Called with the numbers of runs finished and wanted, at the start and after every run.
     on_message : function, optional
-        Called with what a user should know: files set aside, workers that died, and what takes long. By default the
-        former are warnings, and the latter is logged.
+        Called with what a user should know: files set aside, workers that died, and what takes
+        long. By default the former are warnings, and the latter is logged.
     accept_other_code : bool
         Whether to go on with runs that other code made; see :meth:`brmdp.experiments.Store.opened`.
 
@@ -108,8 +125,8 @@ def run_experiment(
     InvalidInputError
         If a case cannot be built.
     ExperimentError
-        If the folder holds other parameters or cannot be written, or runs failed. What is finished is kept, and the next
-        call goes on from there; so it does after an interrupt.
+        If the folder holds other parameters or cannot be written, or runs failed. What is finished
+        is kept, and the next call goes on from there; so it does after an interrupt.
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")
@@ -143,27 +160,31 @@ def compute(task: Task) -> bytes:
     try:
         if task.code not in (CODE, UNKNOWN):
             raise OtherOriginError(
-                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), asked for {short(task.code)}"
+                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), asked for "
+                f"{short(task.code)}"
             )
         record = execute(task.case, task.seed, task.run, world=task.world)
         return encode(record, task.case, task.seed, task.run)
     except OtherOriginError as error:
         raise OtherOriginError(
-            f"{task} was refused by a worker on {platform.node()}: {error}. Results must not be mixed: give all workers the same "
-            f"brmdp and the same environments"
+            f"{task} was refused by a worker on {platform.node()}: {error}. Results must not be "
+            "mixed: give all workers the same brmdp and the same environments"
         ) from None
     except BrmdpError as error:
         # in words: what an error carries need not survive the way back
         raise ExperimentError(f"{task} failed: {error}") from None
 
 
-# --- what is left to do ----------------------------------------------------------------------------------------
+# --- what is left to do ---------------------------------------------------------------------------
 
 
 def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
-    """Runs to compute, after setting damaged files aside: round by round, in each the longest first.
+    """Runs to compute, after setting damaged files aside.
 
-    Rounds keep the cases level, should it be stopped; and with the short runs last, workers finish together.
+    Round by round, in each the longest first.
+
+    Rounds keep the cases level, should it be stopped; and with the short runs last, workers finish
+    together.
     """
     experiment = store.experiment
     tasks = []
@@ -175,11 +196,15 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
         for run, reason in status.damaged.items():
             say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
         tasks += [
-            Task(case, experiment.seed, run, CODE, store.world_of(case)) for run in (*status.missing, *status.damaged)
+            Task(case, experiment.seed, run, CODE, store.world_of(case))
+            for run in (*status.missing, *status.damaged)
         ]
     if others:
         packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
-        say(f"{store.directory} holds runs made with {packages}; they are kept, the versions now are {versions()}")
+        say(
+            f"{store.directory} holds runs made with {packages}; they are kept, the versions now "
+            f"are {versions()}"
+        )
     return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
 
 
@@ -192,7 +217,7 @@ def _expected_cost(case: Case | Computation) -> float:
     return float(case.steps * weights[case.agent_parameters.get("method", default)])
 
 
-# --- where to compute ------------------------------------------------------------------------------------------
+# --- where to compute -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -264,8 +289,12 @@ def _local_pool(processes: int) -> Executor:
 
 
 def _begin_worker(parent: int) -> None:
-    """In a worker: end soon after the process that started it, were it killed; nobody would take the results."""
-    # what JAX keeps of its compiler is no leak: loky would restart workers over it, and compile everything again
+    """In a worker: end soon after the process that started it, were it killed.
+
+    Nobody would take the results.
+    """
+    # what JAX keeps of its compiler is no leak: loky would restart workers over it, and compile
+    # everything again
     optional("loky.process_executor")._MAX_MEMORY_LEAK_SIZE = MEMORY_GROWTH
 
     def watch() -> None:
@@ -278,11 +307,15 @@ def _begin_worker(parent: int) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Worker processes started in here never see Ctrl-C: only this process decides what it means."""
+    """Worker processes started in here never see Ctrl-C.
+
+    Only this process decides what it means.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # which lets them through again when it starts, so it must start before
+    # which lets them through again when it starts, so it must start before
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -291,15 +324,21 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _warm(tasks: Iterable[Task]) -> None:
-    """Compile here what runs will need, so that workers find it compiled instead of all compiling it."""
+    """Compile here what runs will need.
+
+    So that workers find it compiled instead of all compiling it.
+    """
     kinds: dict[tuple[str, str, Any], Task] = {}
     for task in tasks:
         case = task.case
         if extra_of(case) is not None:
-            continue  # JAX keeps no such cache, and must not have started in a process that starts others
+            # JAX keeps no such cache, and must not have started in a process that starts others
+            continue
         if isinstance(case, Case):
             short = replace(task, case=replace(case, steps=2))
-            kinds.setdefault((case.environment, case.agent, case.agent_parameters.get("method")), short)
+            kinds.setdefault(
+                (case.environment, case.agent, case.agent_parameters.get("method")), short
+            )
         else:
             kinds.setdefault((case.program, "", None), task)
     for task in kinds.values():
@@ -310,7 +349,10 @@ def _warm(tasks: Iterable[Task]) -> None:
 
 @contextmanager
 def _interrupts_late() -> Iterator[None]:
-    """Ctrl-C takes effect at the end: the compiler would print it and go on as if nothing had happened."""
+    """Ctrl-C takes effect at the end.
+
+    The compiler would print it and go on as if nothing had happened.
+    """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -325,16 +367,19 @@ def _interrupts_late() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-# --- computing -------------------------------------------------------------------------------------------------
+# --- computing ------------------------------------------------------------------------------------
 
 
 def _compute_all(
-    tasks: list[Task], engine: _Engine, keep: Callable[[Task, bytes], None], say: Callable[[str], None]
+    tasks: list[Task],
+    engine: _Engine,
+    keep: Callable[[Task, bytes], None],
+    say: Callable[[str], None],
 ) -> None:
     """Compute and keep every task; a run that fails does not stop the others.
 
-    When a worker dies, all runs under way are lost, and one of them may be the cause. They are computed again one at a time,
-    which lets the others finish and tells which it is.
+    When a worker dies, all runs under way are lost, and one of them may be the cause. They are
+    computed again one at a time, which lets the others finish and tells which it is.
     """
     waiting, suspects = deque(tasks), deque[Task]()
     deaths: Counter[str] = Counter()
@@ -352,19 +397,26 @@ def _compute_all(
         finally:
             engine.stop(executor, running)
         if lost:
-            names = ", ".join(sorted(str(task) for task in lost)[:5]) + (", …" if len(lost) > 5 else "")
+            names = ", ".join(sorted(str(task) for task in lost)[:5]) + (
+                ", …" if len(lost) > 5 else ""
+            )
             if not engine.replaceable:
-                raise ExperimentError(f"the executor broke down over {names}. Finished runs are kept; run again")
+                raise ExperimentError(
+                    f"the executor broke down over {names}. Finished runs are kept; run again"
+                )
             say(f"a worker died; to be computed again: {names}")
         for task in lost:
             deaths[str(task)] += queue is suspects
             if deaths[str(task)] < DEATHS:
                 suspects.append(task)
             else:
-                failures.append(ExperimentError(f"{task} killed its worker {DEATHS} times: out of memory?"))
+                failures.append(
+                    ExperimentError(f"{task} killed its worker {DEATHS} times: out of memory?")
+                )
     if failures:
         raise ExperimentError(
-            f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: {failures[0]}"
+            f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: "
+            f"{failures[0]}"
         ) from failures[0]
 
 
@@ -377,7 +429,10 @@ def _work_through(
     failures: list[ExperimentError],
     say: Callable[[str], None],
 ) -> list[Task]:
-    """Compute what is waiting, until nothing is, too much fails or the executor breaks; returns what was lost then."""
+    """Compute what is waiting, until nothing is, too much fails or the executor breaks.
+
+    Returns what was lost then.
+    """
     lost: list[Task] = []
     while (waiting or running) and not lost and len(failures) < FAILURES:
         while waiting and (in_flight is None or len(running) < in_flight):
@@ -388,7 +443,9 @@ def _work_through(
                 lost.append(task)
                 break
         cluster = executor if isinstance(executor, ClusterExecutor) else None
-        finished = wait(running, timeout=None if cluster is None else LOOKING, return_when=FIRST_COMPLETED).done
+        finished = wait(
+            running, timeout=None if cluster is None else LOOKING, return_when=FIRST_COMPLETED
+        ).done
         cancelled: list[Task] = []
         failed = len(failures)
         for future in finished:
@@ -411,7 +468,8 @@ def _work_through(
             if cancelled:
                 raise cluster.loss()
             if len(failures) > failed:
-                cluster.require_fit_workers()  # a worker that joined late may have failed, not the run
+                # a worker that joined late may have failed, not the run
+                cluster.require_fit_workers()
             cluster.watch(say)
         failures += [ExperimentError(f"{task} was cancelled by the executor") for task in cancelled]
     return [*lost, *running.values()] if lost else []

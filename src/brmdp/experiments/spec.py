@@ -1,4 +1,7 @@
-"""Experiments as data: cases (an agent in an environment, or a computation), each run many times from common seeds."""
+"""Experiments as data.
+
+Cases (an agent in an environment, or a computation), each run many times from common seeds.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1
 """Runs of a case, steps of a run, cases, and runs of all cases: more than anybody can mean."""
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
-"""Ways to take the quantile; the sampled ones with the paper's budgets, drawn afresh for every plan or kept."""
+"""Ways to take the quantile.
+
+The sampled ones with the paper's budgets, drawn afresh for every plan or kept.
+"""
 
 
 def file_name(name: str) -> str:
@@ -33,12 +39,17 @@ def file_name(name: str) -> str:
 
 
 def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
-    """Refuse a name that is not among the valid ones, with these and the nearest; ``others`` are too many to list."""
+    """Refuse a name that is not among the valid ones, with these and the nearest.
+
+    ``others`` are too many to list.
+    """
     names, unlisted = list(valid), list(others)
     if name in names or name in unlisted:
         return
     every = names + unlisted
-    nearest = difflib.get_close_matches(str(name), every, n=1) or [other for other in every if str(name) in other]
+    nearest = difflib.get_close_matches(str(name), every, n=1) or [
+        other for other in every if str(name) in other
+    ]
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
     raise InvalidInputError(f"unknown {what} {name!r}{hint} valid: {', '.join(names) or 'none'}")
 
@@ -52,15 +63,15 @@ class Case:
     name : str
         Unique in the experiment, such as "aq-brmdp", "continuing-psrl" or "brmdp-0.1".
     environment : str
-        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it), "continuous-frozenlake", or the id of a
-        Gymnasium environment.
+        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it),
+        "continuous-frozenlake", or the id of a Gymnasium environment.
     environment_parameters : mapping
         Passed to it, such as n or shortcut_risk.
     agent : str
         "aq-brmdp", "brmdp" or "continuing-psrl"; in the continuous lake also "posterior-mean".
     agent_parameters : mapping
-        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart. In the continuous lake those of
-        :data:`brmdp.experiments.lake.AGENTS`.
+        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart. In the
+        continuous lake those of :data:`brmdp.experiments.lake.AGENTS`.
     discount : float
     steps : int
         T.
@@ -90,7 +101,9 @@ class Case:
         for what in ("environment", "agent"):
             _require_text(getattr(self, what), what)
         object.__setattr__(self, "steps", _at_most(self.steps, MOST_STEPS, "steps"))
-        object.__setattr__(self, "shown_steps", as_positive_int(self.shown_steps or self.steps, "shown_steps"))
+        object.__setattr__(
+            self, "shown_steps", as_positive_int(self.shown_steps or self.steps, "shown_steps")
+        )
         _require_most_runs(self.most_runs)
         for level in ("robust_level", "quantile_level"):
             if getattr(self, level) is not None:
@@ -142,7 +155,11 @@ class Computation:
 def _shortened(case: Case | Computation, steps: int) -> Case | Computation:
     if isinstance(case, Case):
         return replace(case, steps=steps, shown_steps=min(case.shown_steps, steps))
-    return replace(case, parameters={**case.parameters, "steps": steps}) if "steps" in case.parameters else case
+    return (
+        replace(case, parameters={**case.parameters, "steps": steps})
+        if "steps" in case.parameters
+        else case
+    )
 
 
 def _require_name(name: Any) -> None:
@@ -158,7 +175,8 @@ def _require_short(name: str, owner: str) -> None:
         raise InvalidInputError(f"name of {owner} must be printable text; got {name!r}") from None
     if size > LONGEST_NAME:
         raise InvalidInputError(
-            f"name of {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got {size} from {name[:40]!r}…"
+            f"name of {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got "
+            f"{size} from {name[:40]!r}…"
         )
 
 
@@ -186,7 +204,9 @@ def _require_plain(parameters: Mapping[str, Any]) -> None:
             json.dumps({key: value}, allow_nan=False)
         except (TypeError, ValueError, RecursionError):
             shown = reprlib.repr(value)
-            raise InvalidInputError(f"{key} must be a finite number, text, or a list of these; got {shown}") from None
+            raise InvalidInputError(
+                f"{key} must be a finite number, text, or a list of these; got {shown}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -214,8 +234,8 @@ class Experiment:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"\w[\w.+ -]*", self.name):
             raise InvalidInputError(
-                f"name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and not begin with a sign; "
-                f"got {self.name!r}"
+                "name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and "
+                f"not begin with a sign; got {self.name!r}"
             )
         _require_short(self.name, "an experiment")
         if not isinstance(self.title, str):
@@ -227,12 +247,16 @@ class Experiment:
             raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")
         names = [case.name for case in self.cases]
         if not names or len(set(names)) < len(names):
-            raise InvalidInputError(f"cases must be one or more, with different names; got {reprlib.repr(names)}")
+            raise InvalidInputError(
+                f"cases must be one or more, with different names; got {reprlib.repr(names)}"
+            )
         if len(names) > MOST_CASES:
             raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
         together = sum(map(self.runs_of, self.cases))
         if together > MOST_TOGETHER:
-            raise InvalidInputError(f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}")
+            raise InvalidInputError(
+                f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}"
+            )
 
     def runs_of(self, case: Case | Computation) -> int:
         """How many runs of a case are wanted."""
@@ -243,22 +267,31 @@ class Experiment:
         require_known(name, (case.name for case in self.cases), "case")
         return next(case for case in self.cases if case.name == name)
 
-    def adjusted(self, *, runs: int | None = None, steps: int | None = None, method: str | None = None) -> Self:
-        """The same with another number of runs or steps, or another way to take the quantile, in all cases.
+    def adjusted(
+        self, *, runs: int | None = None, steps: int | None = None, method: str | None = None
+    ) -> Self:
+        """The same with another number of runs or steps, or another way to take the quantile.
+
+        In all cases.
 
         Where agents are compared, computations that take ``steps`` get them too.
 
         Raises
         ------
         InvalidInputError
-            If a value is not allowed, or ``method`` is given for an experiment that compares methods.
+            If a value is not allowed, or ``method`` is given for an experiment that compares
+            methods.
         """
         cases = self.cases
         if method is not None:
             require_known(method, METHODS, "method")
-            methods = {case.agent_parameters.get("method", "") for case in cases if isinstance(case, Case)} - {""}
+            methods = {
+                case.agent_parameters.get("method", "") for case in cases if isinstance(case, Case)
+            } - {""}
             if len(methods) != 1:
-                reason = "which compares methods" if methods else "which takes no quantiles by a method"
+                reason = (
+                    "which compares methods" if methods else "which takes no quantiles by a method"
+                )
                 raise InvalidInputError(f"method cannot be chosen for {self.name}, {reason}")
             cases = tuple(
                 replace(case, agent_parameters={**case.agent_parameters, "method": method})
@@ -280,5 +313,8 @@ class Experiment:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
         """What :meth:`describe` described."""
-        cases = tuple(Computation(**case) if "program" in case else Case(**case) for case in description["cases"])
+        cases = tuple(
+            Computation(**case) if "program" in case else Case(**case)
+            for case in description["cases"]
+        )
         return cls(**{**description, "cases": cases})

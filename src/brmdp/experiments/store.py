@@ -6,12 +6,14 @@
     DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step (or as a computation has it)
     DIR/NAME/set-aside/                   files that failed verification: never used, never deleted
 
-A file is written under a name that begins with a dot, flushed, and moved into place. It carries what it is (case, seed, run),
-what made it (digests of world and code, versions), how long it took, and a SHA-256 digest over all of that and over every
-column. Reading verifies everything; a file that fails is not used.
+A file is written under a name that begins with a dot, flushed, and moved into place. It carries
+what it is (case, seed, run), what made it (digests of world and code, versions), how long it took,
+and a SHA-256 digest over all of that and over every column. Reading verifies everything; a file
+that fails is not used.
 
-Runs made by other code, or in another world, are never mixed: such a folder can be read and reported, but is not added to. Files
-of format 1 carry neither digest; they are read as made by something unknown.
+Runs made by other code, or in another world, are never mixed: such a folder can be read and
+reported, but is not added to. Files of format 1 carry neither digest; they are read as made by
+something unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ from brmdp._version import installed_version
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.experiments.one_run import Replication, RunRecord, extra_of, worlds_of
 from brmdp.experiments.origin import CODE, UNKNOWN, Origin, short
-from brmdp.experiments.parquet import LARGEST, metadata_of, read_within_limits, require_within_limits
+from brmdp.experiments.parquet import (
+    LARGEST,
+    metadata_of,
+    read_within_limits,
+    require_within_limits,
+)
 from brmdp.experiments.records import CaseRecords, Replications
 from brmdp.experiments.spec import Case, Computation, Experiment, file_name
 
@@ -64,7 +71,10 @@ FORMAT = 2
 """Of the files; to be raised when the same description would no longer give the same content."""
 
 WITHOUT_DIGESTS = 1
-"""The format of files that do not say what world and code made them; they are read, and never added to."""
+"""The format of files that do not say what world and code made them.
+
+They are read, and never added to.
+"""
 
 LARGEST_DESCRIPTION = 2**26
 """Most bytes of an ``experiment.json``."""
@@ -75,7 +85,7 @@ EPISODIC = ("levels", "iterations", "residual", "error_bound", "status")
 ABSENT = object()
 
 
-# --- one run as bytes ------------------------------------------------------------------------------------------
+# --- one run as bytes -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +155,9 @@ def encode(record: RunRecord | Replication, case: Case | Computation, seed: int,
     try:
         require_within_limits(data)
     except CorruptFileError as error:
-        raise ExperimentError(f"run {run} of {case.name} is too large to be kept: {error}") from None
+        raise ExperimentError(
+            f"run {run} of {case.name} is too large to be kept: {error}"
+        ) from None
     return data
 
 
@@ -155,8 +167,8 @@ def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: A
     Raises
     ------
     CorruptFileError
-        If the content is truncated, altered or too large, or belongs to another case, seed or run; the message names
-        ``source``.
+        If the content is truncated, altered or too large, or belongs to another case, seed or run;
+        the message names ``source``.
     OtherOriginError
         If it has a format of the future.
     """
@@ -171,11 +183,16 @@ def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: A
     with _damage_named(source):
         table = read_within_limits(data, steps, _schema() if isinstance(case, Case) else None)
         content = _content(table)
-        seconds, made_with = float(facts["seconds"]), {str(name): str(n) for name, n in facts["versions"].items()}
+        seconds, made_with = (
+            float(facts["seconds"]),
+            {str(name): str(n) for name, n in facts["versions"].items()},
+        )
         n_states = int(facts.get("n_states", 0))
     if _seal(content, text) != seal:
         raise CorruptFileError(f"{source} is damaged: its content does not match its digest")
-    return StoredRun(run, table, n_states, seconds, made_with, content, facts["code"], facts["world"])
+    return StoredRun(
+        run, table, n_states, seconds, made_with, content, facts["code"], facts["world"]
+    )
 
 
 @contextmanager
@@ -195,7 +212,9 @@ def _facts(text: str, source: Any) -> dict[str, Any]:
     """What a file says about itself, in today's terms."""
     facts = dict(json.loads(text))
     if facts["format"] not in (WITHOUT_DIGESTS, FORMAT):
-        raise OtherOriginError(f"{source} has format {facts['format']}; this version of brmdp reads {_formats()}")
+        raise OtherOriginError(
+            f"{source} has format {facts['format']}; this version of brmdp reads {_formats()}"
+        )
     if facts["format"] == WITHOUT_DIGESTS:
         facts |= {"code": UNKNOWN, "world": UNKNOWN}
     if not isinstance(facts["code"], str) or not isinstance(facts["world"], str):
@@ -235,7 +254,8 @@ def _schema() -> Any:
     types = {
         **dict.fromkeys(("state", "action", "episode", "iterations"), pa.int32()),
         **dict.fromkeys(
-            ("reward", "true_regret", "robust_regret", "residual", "error_bound", "quantile_value"), pa.float64()
+            ("reward", "true_regret", "robust_regret", "residual", "error_bound", "quantile_value"),
+            pa.float64(),
         ),
         "levels": pa.list_(pa.field("element", pa.float64())),  # as Parquet calls it
         "status": pa.string(),
@@ -244,7 +264,10 @@ def _schema() -> Any:
 
 
 def _table(record: RunRecord) -> Any:
-    """One row per step; what belongs to a pseudo-episode stands at its first step, and is null elsewhere."""
+    """One row per step.
+
+    What belongs to a pseudo-episode stands at its first step, and is null elsewhere.
+    """
     pa = optional("pyarrow")
     history = record.history
     steps = len(history)
@@ -256,13 +279,17 @@ def _table(record: RunRecord) -> Any:
         return column
 
     columns: dict[str, Any] = {name: getattr(history, name) for name in STEPPED}
-    columns |= {name: at(history.episodes.first_step, getattr(history.episodes, name)) for name in EPISODIC}
+    columns |= {
+        name: at(history.episodes.first_step, getattr(history.episodes, name)) for name in EPISODIC
+    }
     columns["levels"] = [None if levels is None else levels.ravel() for levels in columns["levels"]]
     columns["quantile_value"] = at(history.quantile_step, history.quantile_value)
     schema = _schema()
     return pa.table(
         [
-            pa.nulls(steps, field.type) if columns[field.name] is None else pa.array(columns[field.name], field.type)
+            pa.nulls(steps, field.type)
+            if columns[field.name] is None
+            else pa.array(columns[field.name], field.type)
             for field in schema
         ],
         schema=schema,
@@ -305,7 +332,9 @@ def _differences(stored: Any, asked: Any, where: str = "") -> str:
 def _differing(stored: Any, asked: Any, where: str) -> Iterator[str]:
     if isinstance(stored, dict) and isinstance(asked, dict):
         for key in {**asked, **stored} if where else asked:
-            yield from _differing(stored.get(key, ABSENT), asked.get(key, ABSENT), f"{where}.{key}" if where else key)
+            yield from _differing(
+                stored.get(key, ABSENT), asked.get(key, ABSENT), f"{where}.{key}" if where else key
+            )
     elif isinstance(stored, list) and isinstance(asked, list) and len(stored) == len(asked):
         for position, (left, right) in enumerate(zip(stored, asked, strict=True)):
             yield from _differing(left, right, f"{where}[{position}]")
@@ -318,7 +347,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-# --- the folder ------------------------------------------------------------------------------------------------
+# --- the folder -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -337,7 +366,8 @@ class CaseStatus:
     versions : set of (package, version)
         That made the finished ones.
     foreign : mapping
-        Runs made by other code, or in another world, than the store's, with what differs; never used.
+        Runs made by other code, or in another world, than the store's, with what differs; never
+        used.
     """
 
     case: Case | Computation
@@ -359,7 +389,8 @@ class Store:
     experiment : Experiment
         What is asked for; the store may hold more runs.
     origin : Origin or None
-        What its runs were made by: others are not read. None if that is not known, and then all must agree.
+        What its runs were made by: others are not read. None if that is not known, and then all
+        must agree.
     """
 
     directory: Path
@@ -368,10 +399,13 @@ class Store:
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Any, experiment: Experiment, *, accept_other_code: bool = False) -> Iterator[Self]:
+    def opened(
+        cls, directory: Any, experiment: Experiment, *, accept_other_code: bool = False
+    ) -> Iterator[Self]:
         """The store of ``experiment`` under ``directory``, for writing by this process alone.
 
-        Made if need be, extended if more runs are wanted, and cleared of what killed processes left unfinished.
+        Made if need be, extended if more runs are wanted, and cleared of what killed processes left
+        unfinished.
 
         Parameters
         ----------
@@ -383,11 +417,16 @@ class Store:
         Raises
         ------
         ExperimentError
-            If the folder holds an experiment with other parameters, cannot be written, or is in use.
+            If the folder holds an experiment with other parameters, cannot be written, or is in
+            use.
         OtherOriginError
             If its runs were made in another world or by other code.
         """
-        store = cls(Path(directory) / experiment.name, experiment, Origin((CODE,), worlds_of(experiment.cases)))
+        store = cls(
+            Path(directory) / experiment.name,
+            experiment,
+            Origin((CODE,), worlds_of(experiment.cases)),
+        )
         description = store.directory / DESCRIPTION
         with _explained(store.directory):
             store.directory.mkdir(parents=True, exist_ok=True)
@@ -403,8 +442,16 @@ class Store:
             with _explained(store.directory):
                 (store.directory / "runs").mkdir(exist_ok=True)
                 store._clear()
-            if known is None or known.experiment.runs < experiment.runs or known.origin != store.origin:
-                wanted = experiment if known is None or known.experiment.runs < experiment.runs else known.experiment
+            if (
+                known is None
+                or known.experiment.runs < experiment.runs
+                or known.origin != store.origin
+            ):
+                wanted = (
+                    experiment
+                    if known is None or known.experiment.runs < experiment.runs
+                    else known.experiment
+                )
                 _write(description, _described(wanted, store.origin))
             yield store
         finally:
@@ -429,8 +476,8 @@ class Store:
         differing = _differences(_comparable(known), _comparable(self.experiment))
         if differing:
             raise ExperimentError(
-                f"{self.directory} was made with other parameters, and results must not be mixed: {differing}. "
-                f"Choose another folder, or move this one away"
+                f"{self.directory} was made with other parameters, and results must not be mixed: "
+                f"{differing}. Choose another folder, or move this one away"
             )
 
     def _joined(self, stored: Origin | None, accept_other_code: bool) -> Self:
@@ -439,27 +486,40 @@ class Store:
             return self
         assert self.origin is not None
         where = f"{self.directory} holds runs"
-        remedy = "results must not be mixed. Choose another folder, or move this one away; it can still be reported"
+        remedy = (
+            "results must not be mixed. Choose another folder, or move this one away; it can still "
+            "be reported"
+        )
         if UNKNOWN in stored.code:
-            raise OtherOriginError(f"{where} that do not say what code and world made them (format 1), and {remedy}")
-        others = [name for name, world in self.origin.worlds.items() if stored.worlds.get(name, UNKNOWN) != world]
+            raise OtherOriginError(
+                f"{where} that do not say what code and world made them (format 1), and {remedy}"
+            )
+        others = [
+            name
+            for name, world in self.origin.worlds.items()
+            if stored.worlds.get(name, UNKNOWN) != world
+        ]
         if others:
             theirs, ours = stored.worlds.get(others[0], UNKNOWN), self.origin.worlds[others[0]]
             raise OtherOriginError(
-                f"{where} of {others[0]!r} made in another world: the digest of its tables was {short(theirs)} and is now "
-                f"{short(ours)}; {remedy}"
+                f"{where} of {others[0]!r} made in another world: the digest of its tables was "
+                f"{short(theirs)} and is now {short(ours)}; {remedy}"
             )
         code = tuple(dict.fromkeys((*stored.code, CODE)))
         if len(code) > len(stored.code) and not accept_other_code:
             raise OtherOriginError(
-                f"{where} made by other code: the digest was {', '.join(map(short, stored.code))} and is now {short(CODE)} "
-                f"(brmdp {installed_version()}); {remedy}. If you are sure that the results are the same, "
-                f"say so: --accept-other-code, or accept_other_code=True"
+                f"{where} made by other code: the digest was {', '.join(map(short, stored.code))} "
+                f"and is now {short(CODE)} (brmdp {installed_version()}); {remedy}. If you are "
+                "sure that the results are the same, say so: --accept-other-code, or "
+                "accept_other_code=True"
             )
         return type(self)(self.directory, self.experiment, Origin(code, self.origin.worlds))
 
     def _found_origin(self) -> Origin | None:
-        """What made the runs in a folder without a description, by their own account; None if there are none."""
+        """What made the runs in a folder without a description, by their own account.
+
+        None if there are none.
+        """
         found = []
         for path in self._run_files():
             try:
@@ -481,7 +541,10 @@ class Store:
         return [folder / name for name in names if re.fullmatch(r"[^.].*--\d+\.parquet", name)]
 
     def _clear(self) -> None:
-        """Remove what killed processes left unfinished: files of ours by name, in a folder of ours, and no links."""
+        """Remove what killed processes left unfinished.
+
+        Files of ours by name, in a folder of ours, and no links.
+        """
         runs = self.directory / "runs"
         if runs.is_symlink():
             return
@@ -516,12 +579,14 @@ class Store:
             except Exception as error:
                 raise ExperimentError(f"{what} cannot be read: {error}") from error
             try:
-                Origin((CODE,), self.origin.worlds).require(what, case.name, facts["code"], facts["world"])
+                Origin((CODE,), self.origin.worlds).require(
+                    what, case.name, facts["code"], facts["world"]
+                )
             except OtherOriginError as error:
                 theirs = dict(facts.get("versions") or {}).get("brmdp", "unknown")
                 raise OtherOriginError(
-                    f"{error} (brmdp {theirs} there, {installed_version()} here). Results must not be mixed: give all workers the "
-                    f"same brmdp and the same environments"
+                    f"{error} (brmdp {theirs} there, {installed_version()} here). Results must not "
+                    "be mixed: give all workers the same brmdp and the same environments"
                 ) from None
         _write(self.path(case, run), data)
 
@@ -548,7 +613,10 @@ class Store:
         return stored
 
     def status(self, case: Case | Computation) -> CaseStatus:
-        """Which of the wanted runs are finished, missing, damaged or foreign; verifies every file."""
+        """Which of the wanted runs are finished, missing, damaged or foreign.
+
+        Verifies every file.
+        """
         finished, missing = [], []
         damaged: dict[int, str] = {}
         foreign: dict[int, str] = {}
@@ -565,7 +633,9 @@ class Store:
                 damaged[run] = str(error)
             except OtherOriginError as error:
                 foreign[run] = str(error)
-        return CaseStatus(case, tuple(finished), tuple(missing), damaged, frozenset(versions), foreign)
+        return CaseStatus(
+            case, tuple(finished), tuple(missing), damaged, frozenset(versions), foreign
+        )
 
     def require_no_foreign(self, statuses: Iterable[CaseStatus]) -> None:
         """Refuse to go on with a folder into which runs of another origin were put.
@@ -586,7 +656,9 @@ class Store:
         folder = self.directory / "set-aside"
         with _explained(folder):
             folder.mkdir(exist_ok=True)
-            names = itertools.chain([path.name], (f"{path.stem}.{n}.parquet" for n in itertools.count(2)))
+            names = itertools.chain(
+                [path.name], (f"{path.stem}.{n}.parquet" for n in itertools.count(2))
+            )
             target = next(folder / name for name in names if not (folder / name).exists())
             path.rename(target)
         return target
@@ -595,7 +667,9 @@ class Store:
         """Names of what was moved out of the way."""
         return sorted(path.name for path in self.directory.glob("set-aside/*"))
 
-    def records(self, case_name: str, runs: Sequence[int] | None = None) -> CaseRecords | Replications:
+    def records(
+        self, case_name: str, runs: Sequence[int] | None = None
+    ) -> CaseRecords | Replications:
         """Runs of a case side by side.
 
         Parameters
@@ -616,11 +690,17 @@ class Store:
         if not chosen:
             raise InvalidInputError(f"runs must be one or more; got {runs!r}")
         stored = [self.read(case, run) for run in chosen]
-        origin = Origin((stored[0].code,), {case.name: stored[0].world}) if self.origin is None else self.origin
+        origin = (
+            Origin((stored[0].code,), {case.name: stored[0].world})
+            if self.origin is None
+            else self.origin
+        )
         for item in stored:
             origin.require(str(self.path(case, item.run)), case.name, item.code, item.world)
         numbers, seconds = np.array(chosen), np.array([item.seconds for item in stored])
-        made = tuple(sorted({(item.versions.get("brmdp", "unknown"), item.code) for item in stored}))
+        made = tuple(
+            sorted({(item.versions.get("brmdp", "unknown"), item.code) for item in stored})
+        )
 
         def stacked(name: str) -> Any:
             return np.stack([_values(item.table[name]) for item in stored])
@@ -646,7 +726,10 @@ class Store:
         )
 
     def digest(self) -> str:
-        """SHA-256 over the results of all wanted runs: equal for equal results, however and in what time computed."""
+        """SHA-256 over the results of all wanted runs.
+
+        Equal for equal results, however and in what time computed.
+        """
         result = hashlib.sha256()
         for case in self.experiment.cases:
             for run in range(self.experiment.runs_of(case)):
@@ -667,7 +750,9 @@ def find_stores(directory: Any) -> list[Store]:
         return [Store.at(folder)]
     found = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
     if not found:
-        raise ExperimentError(f"{folder} holds no experiment: neither it nor a folder in it has an {DESCRIPTION}")
+        raise ExperimentError(
+            f"{folder} holds no experiment: neither it nor a folder in it has an {DESCRIPTION}"
+        )
     return [Store.at(path) for path in found]
 
 
@@ -685,7 +770,11 @@ class _Described:
 
 def _lock_file(path: Path) -> int:
     """Open it without changing it, nor what somebody may have linked to that name."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+    return os.open(
+        path,
+        os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0),
+        0o666,
+    )
 
 
 def _claim(lock: int, directory: Path) -> None:
@@ -694,11 +783,13 @@ def _claim(lock: int, directory: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ExperimentError(f"another process is at work on {directory}; wait for it, or stop it") from None
+            raise ExperimentError(
+                f"another process is at work on {directory}; wait for it, or stop it"
+            ) from None
         except OSError as error:
             raise ExperimentError(
-                f"{directory} cannot be kept for this process alone: {error.strerror or error}. Choose a folder on a disk that "
-                f"can lock files"
+                f"{directory} cannot be kept for this process alone: {error.strerror or error}. "
+                "Choose a folder on a disk that can lock files"
             ) from error
 
 
@@ -724,16 +815,28 @@ def _read_description(path: Path) -> _Described:
             raise ValueError(f"it must have at most {LARGEST_DESCRIPTION:,} bytes; it has {size:,}")
         content = json.loads(data)
         if content["format"] not in (WITHOUT_DIGESTS, FORMAT):
-            raise ExperimentError(f"{path} has format {content['format']}; this version of brmdp reads {_formats()}")
+            raise ExperimentError(
+                f"{path} has format {content['format']}; this version of brmdp reads {_formats()}"
+            )
         experiment = Experiment.from_description(content["experiment"])
         if content["format"] == WITHOUT_DIGESTS:
             return _Described(experiment, Origin((UNKNOWN,), {}))
-        code, worlds = tuple(map(str, content["code"])), {str(k): str(v) for k, v in content["worlds"].items()}
+        code, worlds = (
+            tuple(map(str, content["code"])),
+            {str(k): str(v) for k, v in content["worlds"].items()},
+        )
         return _Described(experiment, Origin(code, worlds))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidInputError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        InvalidInputError,
+    ) as error:
         raise ExperimentError(
-            f"{path} is damaged ({type(error).__name__}: {error}). Delete it and run the experiment again: finished runs are "
-            f"kept, since each file carries its own description"
+            f"{path} is damaged ({type(error).__name__}: {error}). Delete it and run the "
+            "experiment again: finished runs are kept, since each file carries its own description"
         ) from error
 
 
@@ -778,5 +881,6 @@ def _explained(path: Path) -> Iterator[None]:
         if isinstance(error, OSError):
             reason = f"{error.filename or path}: {error.strerror or error}"
         raise ExperimentError(
-            f"{reason}. Finished runs are intact; remove the cause, or choose another folder, and run the same command again"
+            f"{reason}. Finished runs are intact; remove the cause, or choose another folder, and "
+            "run the same command again"
         ) from error

@@ -1,7 +1,10 @@
-"""The random streams of a run: they depend on the experiment's seed and the run number, and on nothing else.
+"""The random streams of a run.
 
-Four streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of the world itself where that is
-drawn from the prior. They do not depend on the case, so run i of all cases meets the same world and the same luck.
+They depend on the experiment's seed and the run number, and on nothing else.
+
+Four streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of
+the world itself where that is drawn from the prior. They do not depend on the case, so run i of all
+cases meets the same world and the same luck.
 """
 
 from __future__ import annotations
@@ -35,8 +38,12 @@ def run_seed(seed: int, run: int) -> np.random.SeedSequence:
 
 
 def streams_of(seed: np.random.SeedSequence) -> RunStreams:
-    """The streams of the run whose :func:`run_seed` is ``seed``, however often they were asked for."""
+    """The streams of the run whose :func:`run_seed` is ``seed``.
+
+    However often they were asked for.
+    """
     environment, *others = (
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, stream)) for stream in range(4)
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, stream))
+        for stream in range(4)
     )
     return RunStreams(int(environment.generate_state(1, np.uint64)[0]), *others)

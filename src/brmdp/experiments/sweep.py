@@ -27,12 +27,14 @@
     [[agent]]
     name = "continuing-psrl"
 
-Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what sets them apart:
-``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``), write a list of lists.
+Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what
+sets them apart: ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``),
+write a list of lists.
 
-Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by default follows the scale of the
-problem. The environment ``continuous-frozenlake`` has agents of the same names with parameters of their own (``learning_rate``,
-``epsilon`` …), and ``posterior-mean`` besides.
+Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by
+default follows the scale of the problem. The environment ``continuous-frozenlake`` has agents of
+the same names with parameters of their own (``learning_rate``, ``epsilon`` …), and
+``posterior-mean`` besides.
 """
 
 from __future__ import annotations
@@ -70,7 +72,10 @@ LARGEST = 2**20
 """Most bytes of a file."""
 
 MOST_BITS = 1024
-"""Longest integer. Python limits decimal literals only; a longer hexadecimal one fails later, when it is printed."""
+"""Longest integer.
+
+Python limits decimal literals only; a longer hexadecimal one fails later, when it is printed.
+"""
 
 LONGEST_WORD = 60
 """Most letters of a value in the name of a case."""
@@ -85,7 +90,8 @@ def load_sweep(path: Any) -> Experiment:
     Raises
     ------
     InvalidInputError
-        If the file cannot be read, is not TOML (with line and column), or describes something impossible (with the key).
+        If the file cannot be read, is not TOML (with line and column), or describes something
+        impossible (with the key).
     """
     try:
         with Path(path).open("rb") as stream:
@@ -114,7 +120,9 @@ def load_sweep(path: Any) -> Experiment:
 
 def _require_short_integers(value: Any) -> None:
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise InvalidInputError(f"integers must have at most {MOST_BITS:,} bits; got one of {value.bit_length():,}")
+        raise InvalidInputError(
+            f"integers must have at most {MOST_BITS:,} bits; got one of {value.bit_length():,}"
+        )
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             _require_short_integers(item)
@@ -137,7 +145,9 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         discount = parameters.pop("discount", settings["discount"])
         for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
             # all written out, so that a store does not depend on defaults of the day
-            defaults = {key: value for key, value in known[agent].items() if value not in (REQUIRED, None)}
+            defaults = {
+                key: value for key, value in known[agent].items() if value not in (REQUIRED, None)
+            }
             case = Case(
                 name=f"{place}/{method}" if len(environments) > 1 else method,
                 environment=environment,
@@ -161,7 +171,11 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
 
     ``keys`` gives the parameters that a name may have, None if they are not known.
     """
-    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+    if (
+        not isinstance(tables, list)
+        or not tables
+        or not all(isinstance(table, dict) for table in tables)
+    ):
         raise InvalidInputError(f"{kind} must be one or more tables [[{kind}]]; got {tables!r}")
     entries: list[Entry] = []
     for table in tables:
@@ -188,7 +202,11 @@ def _agent_keys(known: Mapping[str, Iterable[str]], environment: str, name: str)
 
 
 def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
-    parameters = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
+    parameters = {
+        key: value if isinstance(value, list) else [value]
+        for key, value in table.items()
+        if key != "name"
+    }
     for key, choices in parameters.items():
         if not choices:
             raise InvalidInputError(f"{key} of {where} must not be an empty list")
@@ -202,7 +220,9 @@ def _labels(entries: list[Entry]) -> list[str]:
     labels = []
     for name, parameters in entries:
         others = [other for kind, other in entries if kind == name]
-        varying = [key for key in parameters if any(other.get(key) != parameters[key] for other in others)]
+        varying = [
+            key for key in parameters if any(other.get(key) != parameters[key] for other in others)
+        ]
         labels.append("-".join([name, *(f"{key}{_word(parameters[key])}" for key in varying)]))
     return labels
 
@@ -217,4 +237,8 @@ def _word(value: Any) -> str:
     word = str(value)
     if isinstance(value, float) and float(format(value, "g")) == value:
         word = format(value, "g")  # 10 instead of 10.0
-    return word if len(word) <= LONGEST_WORD else f"{word[:30]}~{hashlib.sha256(word.encode()).hexdigest()[:8]}"
+    return (
+        word
+        if len(word) <= LONGEST_WORD
+        else f"{word[:30]}~{hashlib.sha256(word.encode()).hexdigest()[:8]}"
+    )

@@ -1,4 +1,7 @@
-"""Figures of the Bayesian regret: its growth on logarithmic axes, the exponents, and where the bound begins to say something."""
+"""Figures of the Bayesian regret.
+
+Its growth on logarithmic axes, the exponents, and where the bound begins to say something.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,9 @@ def _looks(records: Mapping[str, CaseRecords]) -> dict[str, Look]:
     """Those of the other figures, under names that tell the two schedules apart."""
     fixed = {
         "aq-brmdp-balanced": replace(LOOKS["aq-brmdp"], label="AQ-BRMDP, δ = 1/√(SA)"),
-        "aq-brmdp-delta-5": replace(LOOKS["aq-brmdp-delta-5"], label="AQ-BRMDP, δ = 5", line="-", marker="P"),
+        "aq-brmdp-delta-5": replace(
+            LOOKS["aq-brmdp-delta-5"], label="AQ-BRMDP, δ = 5", line="-", marker="P"
+        ),
         "brmdp-0.2": replace(LOOKS["brmdp-0.1"], label="BRMDP-0.2"),
     }
     return {name: fixed.get(name, look) for name, look in looks_of(records).items()}
@@ -79,7 +84,10 @@ def _curves(records: Mapping[str, CaseRecords], runs: str) -> Figure:
         figure = new_figure(COLUMN, 6.6)
         panels = _two_panels(figure)
         for axes, benchmark in zip(panels, NAMES, strict=True):
-            notes = [*_draw_cut_bound(axes, records, benchmark), *_draw_regrets(axes, records, looks, benchmark)]
+            notes = [
+                *_draw_cut_bound(axes, records, benchmark),
+                *_draw_regrets(axes, records, looks, benchmark),
+            ]
             axes.text(0.02, 0.97, "\n".join(notes), transform=axes.transAxes, va="top", color=GREY)
         figure.legend(
             *panels[0].get_legend_handles_labels(),
@@ -119,7 +127,9 @@ def _draw_regrets(
             notes.append(f"{look.label} has none")
             continue
         largest = max(largest, float(band.mean[-1]))
-        marks = np.linspace(0, steps.size - 1, MARKERS + 1) + order * steps.size / MARKERS / len(records)
+        marks = np.linspace(0, steps.size - 1, MARKERS + 1) + order * steps.size / MARKERS / len(
+            records
+        )
         axes.plot(
             steps,
             _positive(band.mean),
@@ -162,11 +172,17 @@ def _draw_cut_bound(axes: Axes, records: Mapping[str, CaseRecords], benchmark: s
     first = informative_from(found.case, benchmark)
     if first is not None and first <= steps[-1]:
         return []
-    return [f"the bound is above T/(1 − γ) {'at all T' if first is None else f'before T = {_written(first)}'}"]
+    return [
+        "the bound is above T/(1 − γ) "
+        f"{'at all T' if first is None else f'before T = {_written(first)}'}"
+    ]
 
 
 def _exponents(records: Mapping[str, CaseRecords], runs: str) -> Figure:
-    """Growth exponents with intervals, beside those of √T, of the √T terms of the bound, and of linear regret."""
+    """Growth exponents with intervals, beside those of √T, of the √T terms of the bound.
+
+    And of linear regret.
+    """
     looks = _looks(records)
     with styled():
         figure = new_figure(COLUMN, 4.4)
@@ -176,7 +192,14 @@ def _exponents(records: Mapping[str, CaseRecords], runs: str) -> Figure:
                 look, exponent = looks[name], growth(found, benchmark)
                 if exponent is None or np.isnan(exponent.mean):
                     nothing = "none to grow"
-                    axes.text(0.02, row, nothing, transform=axes.get_yaxis_transform(), va="center", color=GREY)
+                    axes.text(
+                        0.02,
+                        row,
+                        nothing,
+                        transform=axes.get_yaxis_transform(),
+                        va="center",
+                        color=GREY,
+                    )
                     continue
                 axes.errorbar(
                     float(exponent.mean),
@@ -189,14 +212,17 @@ def _exponents(records: Mapping[str, CaseRecords], runs: str) -> Figure:
                 )
                 if name in BOUNDED:
                     allowed = bound_growth(found.case, benchmark)
-                    axes.plot([allowed, allowed], [row - 0.35, row + 0.35], color=GREY, linewidth=2.0)
+                    axes.plot(
+                        [allowed, allowed], [row - 0.35, row + 0.35], color=GREY, linewidth=2.0
+                    )
             for slope in (0.5, 1.0):
                 axes.axvline(slope, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
             axes.set_yticks(range(len(records)), [looks[name].label for name in records])
             axes.set_ylim(len(records) - 0.4, -0.6)
             axes.set_title(f"{NAMES[benchmark]}(T), {BENCHMARKS[benchmark]}")
         panels[-1].set_xlabel(
-            "growth exponent over the last tenfold of T (½: √T; 1: linear;\ngrey bar: the √T terms of the bound)"
+            "growth exponent over the last tenfold of T (½: √T; 1: linear;\ngrey bar: the √T terms "
+            "of the bound)"
         )
         figure.suptitle(f"Growth of the regret ({runs}; 95 % intervals)", fontsize=9.5)
     return figure
@@ -210,16 +236,25 @@ def _bounds(records: Mapping[str, CaseRecords], runs: str) -> Figure:
         figure = new_figure(COLUMN, 6.2)
         panels = _two_panels(figure)
         for axes, benchmark in zip(panels, NAMES, strict=True):
-            first = {name: informative_from(found.case, benchmark) for name, found in bounded.items()}
+            first = {
+                name: informative_from(found.case, benchmark) for name, found in bounded.items()
+            }
             ends = [first[name] or shown_steps(found) for name, found in bounded.items()]
             horizons = np.geomspace(FIRST_STEP, 100 * max(ends, default=FIRST_STEP), POINTS)
             for order, (name, found) in enumerate(bounded.items()):
                 if order == 0:
                     trivial = horizons / (1.0 - found.case.discount)
-                    axes.plot(horizons, trivial, color=GREY, linewidth=1.0, label="T/(1 − γ), never exceeded")
+                    axes.plot(
+                        horizons,
+                        trivial,
+                        color=GREY,
+                        linewidth=1.0,
+                        label="T/(1 − γ), never exceeded",
+                    )
                 _draw_whole_bound(axes, found, looks[name], benchmark, horizons)
             said = [
-                f"{_schedule(looks[name])}: " + ("never" if horizon is None else f"from T = {_written(horizon)}")
+                f"{_schedule(looks[name])}: "
+                + ("never" if horizon is None else f"from T = {_written(horizon)}")
                 for name, horizon in first.items()
             ]
             axes.text(
@@ -239,7 +274,9 @@ def _bounds(records: Mapping[str, CaseRecords], runs: str) -> Figure:
     return figure
 
 
-def _draw_whole_bound(axes: Axes, found: CaseRecords, look: Look, benchmark: str, horizons: FloatArray) -> None:
+def _draw_whole_bound(
+    axes: Axes, found: CaseRecords, look: Look, benchmark: str, horizons: FloatArray
+) -> None:
     case, curve = found.case, CURVES[benchmark](found)
     bounds = [bound_of(case, benchmark, int(horizon)).total for horizon in horizons]
     axes.plot(
@@ -272,7 +309,9 @@ def _schedule(look: Look) -> str:
 
 def _horizons(last: int) -> IntArray:
     """Numbers of steps, evenly spaced on a logarithmic axis."""
-    horizons: IntArray = np.unique(np.geomspace(min(FIRST_STEP, last), last, POINTS).round().astype(np.int64))
+    horizons: IntArray = np.unique(
+        np.geomspace(min(FIRST_STEP, last), last, POINTS).round().astype(np.int64)
+    )
     return horizons
 
 

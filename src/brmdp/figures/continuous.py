@@ -1,4 +1,7 @@
-"""Figures of the continuous lake: regrets and gain, maps of what was learned beside the truth, the levels, and the effect of ε."""
+"""Figures of the continuous lake.
+
+Regrets and gain, maps of what was learned beside the truth, the levels, and the effect of ε.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ VALUES, LEVELS = "viridis", "cividis"
 """Colour maps; both grow lighter throughout, so that they can be read in grey."""
 
 RESOLVED = 1e-3
-"""Accuracy of a policy's value: no colour scale of losses ends below it, lest errors of computation look like losses."""
+"""Accuracy of a policy's value.
+
+No colour scale of losses ends below it, lest errors of computation look like losses.
+"""
 
 CHOICES = ((VERMILION, "s"), (ORANGE, "D"), (BLUE, "o"), (PURPLE, "v"), (BLACK, "^"))
 """Colours and markers of the choices of ε, in turn."""
@@ -49,10 +55,15 @@ def reporter(experiment: Experiment, records: Mapping[str, CaseRecords | Replica
         panels: tuple[Panel, ...] = (true_regret_panel,)
         panels += (gain_panel(SAMPLING),) if SAMPLING in agents and len(agents) > 1 else ()
         figures[f"{experiment.name}-regret"] = draw(experiment.title, panels, agents)
-    for name, picture in (("portrait", {"values": _values, "levels": _levels}), ("epsilon", {"epsilon": _epsilon})):
+    for name, picture in (
+        ("portrait", {"values": _values, "levels": _levels}),
+        ("epsilon", {"epsilon": _epsilon}),
+    ):
         found = records.get(name)
         if isinstance(found, Replications):
-            figures |= {f"{experiment.name}-{part}": figure(found) for part, figure in picture.items()}
+            figures |= {
+                f"{experiment.name}-{part}": figure(found) for part, figure in picture.items()
+            }
     return Content(
         summary=lake_summary(experiment, records),
         table=lake_table(records),
@@ -70,7 +81,7 @@ def _moments(found: Replications) -> dict[int, Moment]:
     }
 
 
-# --- maps -----------------------------------------------------------------------------------------------------------------
+# --- maps -----------------------------------------------------------------------------------------
 
 
 def _values(found: Replications) -> Figure:
@@ -79,10 +90,15 @@ def _values(found: Replications) -> Figure:
     last = moments[max(moments)]
     optimum = last["optimal_value"]
     highest = max(
-        float(moment[name].max()) for moment in moments.values() for name in ("optimal_value", "learned_value")
+        float(moment[name].max())
+        for moment in moments.values()
+        for name in ("optimal_value", "learned_value")
     )
     maps = [("V* and optimal actions", optimum, last["optimal_action"])]
-    maps += [(f"learned, {after} steps", m["learned_value"], m["learned_action"]) for after, m in moments.items()]
+    maps += [
+        (f"learned, {after} steps", m["learned_value"], m["learned_action"])
+        for after, m in moments.items()
+    ]
     with styled():
         figure = new_figure(COLUMN, 4.2)
         panels = figure.subplots(2, 2).ravel()
@@ -101,7 +117,10 @@ def _values(found: Replications) -> Figure:
 
 
 def _levels(found: Replications) -> Figure:
-    """Levels of the four actions at the centres, and of the chosen action everywhere, early and late."""
+    """Levels of the four actions at the centres, and of the chosen action everywhere.
+
+    Early and late.
+    """
     moments = _moments(found)
     with styled():
         figure = new_figure(COLUMN, 2.35 * len(moments) + 0.1)
@@ -111,16 +130,25 @@ def _levels(found: Replications) -> Figure:
             levels = np.stack([moment[name] for name in LEVEL_COLUMNS], axis=-1)
             _draw_centres(left, f"at the centres, {after} steps", moment, levels)
             chosen = levels[np.arange(len(levels)), moment["learned_action"]]
-            image = _draw_map(right, f"of the chosen action, {after} steps", chosen, LEVELS, 0.0, 1.0)
+            image = _draw_map(
+                right, f"of the chosen action, {after} steps", chosen, LEVELS, 0.0, 1.0
+            )
         figure.colorbar(image, ax=rows, label="level α_k(s,a)", shrink=0.6)
     return figure
 
 
-def _draw_map(axes: Axes, title: str, values: FloatArray, colours: str, low: float, high: float) -> Any:
+def _draw_map(
+    axes: Axes, title: str, values: FloatArray, colours: str, low: float, high: float
+) -> Any:
     """One number per state, row by row; cells, holes and goal marked."""
     side = round(np.sqrt(values.size))
     image = axes.imshow(
-        values.reshape(side, side), extent=(0.0, SIDE, SIDE, 0.0), cmap=colours, vmin=low, vmax=high, aspect="equal"
+        values.reshape(side, side),
+        extent=(0.0, SIDE, SIDE, 0.0),
+        cmap=colours,
+        vmin=low,
+        vmax=high,
+        aspect="equal",
     )
     _mark_cells(axes, title)
     return image
@@ -131,10 +159,17 @@ def _draw_centres(axes: Axes, title: str, moment: Moment, levels: FloatArray) ->
     states = np.stack([moment["x"], moment["y"]], axis=-1)
     nearest = [int(np.square(states - centre).sum(axis=1).argmin()) for centre in CENTRES]
     corners = CENTRES[:, None, None] + 0.5 * np.stack(
-        [np.stack([direction + side * direction[::-1] for side in (-1.0, 1.0)]) for direction in DIRECTIONS]
+        [
+            np.stack([direction + side * direction[::-1] for side in (-1.0, 1.0)])
+            for direction in DIRECTIONS
+        ]
     )
-    triangles = np.concatenate([corners, np.broadcast_to(CENTRES[:, None, None], (len(CENTRES), 4, 1, 2))], axis=2)
-    patches = PolyCollection(list(triangles.reshape(-1, 3, 2)), cmap=LEVELS, edgecolor="white", linewidth=0.4)
+    triangles = np.concatenate(
+        [corners, np.broadcast_to(CENTRES[:, None, None], (len(CENTRES), 4, 1, 2))], axis=2
+    )
+    patches = PolyCollection(
+        list(triangles.reshape(-1, 3, 2)), cmap=LEVELS, edgecolor="white", linewidth=0.4
+    )
     patches.set_array(levels[nearest].ravel())
     patches.set_clim(0.0, 1.0)
     axes.add_collection(patches)
@@ -168,18 +203,32 @@ def _draw_arrows(axes: Axes, moment: Moment, actions: NDArray[Any]) -> None:
     """The action at a few states of each cell but the goal, where all are alike."""
     states = np.stack([moment["x"], moment["y"]], axis=-1)
     points = np.unique(states[:, 0]).size // SIDE
-    kept = np.isin(np.arange(SIDE * points) % points, np.arange(ARROWS) * points // ARROWS + points // (2 * ARROWS))
+    kept = np.isin(
+        np.arange(SIDE * points) % points,
+        np.arange(ARROWS) * points // ARROWS + points // (2 * ARROWS),
+    )
     shown = (kept[:, None] & kept).ravel() & (cells(states) != GOAL)
     towards = DIRECTIONS[actions[shown]]
     # the axis of y points down, and so do arrows of positive y
-    axes.quiver(*states[shown].T, *towards.T, angles="xy", pivot="mid", color="white", scale=17.0, width=0.007)
+    axes.quiver(
+        *states[shown].T,
+        *towards.T,
+        angles="xy",
+        pivot="mid",
+        color="white",
+        scale=17.0,
+        width=0.007,
+    )
 
 
-# --- ε --------------------------------------------------------------------------------------------------------------------
+# --- ε --------------------------------------------------------------------------------------------
 
 
 def _epsilon(found: Replications) -> Figure:
-    """Mean level of all pairs, and share of pairs at the floor, against the pseudo-episode, for each ε."""
+    """Mean level of all pairs, and share of pairs at the floor, against the pseudo-episode.
+
+    For each ε.
+    """
     columns = {name: column[0] for name, column in found.columns.items()}
     episodes = np.unique(columns["episode"])
     floor = found.case.parameters["agent_parameters"]["floor"]
@@ -193,7 +242,9 @@ def _epsilon(found: Replications) -> Figure:
                 for episode in episodes
             ]
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4.5}
-            upper.plot(episodes, [found.mean() for found in levels], label=f"ε = {epsilon:g}", **style)
+            upper.plot(
+                episodes, [found.mean() for found in levels], label=f"ε = {epsilon:g}", **style
+            )
             lower.plot(episodes, [np.mean(found <= floor) for found in levels], **style)
         upper.set_title("Mean level of the 60 pairs")
         upper.set_ylabel("level")

@@ -1,4 +1,7 @@
-"""The report of ``coverage``: how often the certified bounds hold, and how far below the posterior quantile value they are."""
+"""The report of ``coverage``.
+
+How often the certified bounds hold, and how far below the posterior quantile value they are.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +60,16 @@ def coverage_figure(records: Mapping[str, Replications]) -> Figure:
             _draw_coverage(left, found)
             _draw_conservatism(right, found)
             for axes in (left, right):
-                axes.set_xticks(range(len(found)), [f"{one.case.parameters[axis]:g}" for one in found])
+                axes.set_xticks(
+                    range(len(found)), [f"{one.case.parameters[axis]:g}" for one in found]
+                )
                 axes.set_xlim(-0.4, len(found) - 0.6)
                 axes.set_xlabel(AXES[axis])
         rows[0, 0].set_title("Share of posterior draws in\nwhich all bounds hold")
         rows[0, 1].set_title("Bound below the posterior\nα-quantile value, %")
-        rows[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.06), fontsize=7.5, handlelength=2.2)
+        rows[0, 0].legend(
+            loc="lower right", bbox_to_anchor=(1.0, 0.06), fontsize=7.5, handlelength=2.2
+        )
         rows[0, 1].legend(loc="upper left", fontsize=7.5, handlelength=2.6)
     return figure
 
@@ -74,7 +81,15 @@ def _draw_coverage(axes: Axes, found: list[Replications]) -> None:
     means = [float(share.mean()) for share in shares]
     below = [mean - float(share.min()) for mean, share in zip(means, shares, strict=True)]
     above = [float(share.max()) - mean for mean, share in zip(means, shares, strict=True)]
-    axes.plot(at, wanted, color=BLACK, linestyle=(0, (1, 1.4)), marker="_", markersize=11, label="stated, 1 − α")
+    axes.plot(
+        at,
+        wanted,
+        color=BLACK,
+        linestyle=(0, (1, 1.4)),
+        marker="_",
+        markersize=11,
+        label="stated, 1 − α",
+    )
     axes.errorbar(
         at,
         means,

@@ -1,4 +1,7 @@
-"""The report of ``examples``: both worlds, the exposures of Proposition 2, and the trap of Proposition 3 with ways out of it."""
+"""The report of ``examples``.
+
+Both worlds, the exposures of Proposition 2, and the trap of Proposition 3 with ways out of it.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,30 @@ from brmdp.experiments import Experiment, Replications
 from brmdp.experiments.programs import parameters_of
 from brmdp.figures.content import Content
 from brmdp.figures.schematics import RADIUS, SMALL, arrow, canvas
-from brmdp.figures.style import BLACK, BLUE, COLUMN, GREEN, VERMILION, Look, looks_of, new_figure, styled
+from brmdp.figures.style import (
+    BLACK,
+    BLUE,
+    COLUMN,
+    GREEN,
+    VERMILION,
+    Look,
+    looks_of,
+    new_figure,
+    styled,
+)
 from brmdp.theory import Example, probing_example, robustness_example
 
 __all__ = ["example_schematic", "exposure_figure", "regret_figure", "reporter"]
 
 POSITIONS = {
     "robustness": {"s0": (0.0, 0.0), "g": (2.6, 0.9), "b": (2.6, -0.9)},
-    "probing": {"s0": (0.0, 0.0), "y_G": (2.3, 0.9), "y_B": (2.3, -0.9), "g": (4.8, 0.9), "b": (4.8, -0.9)},
+    "probing": {
+        "s0": (0.0, 0.0),
+        "y_G": (2.3, 0.9),
+        "y_B": (2.3, -0.9),
+        "g": (4.8, 0.9),
+        "b": (4.8, -0.9),
+    },
 }
 """Of the states."""
 
@@ -51,9 +70,15 @@ def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Con
         shown = records["exposure"]
         figures["examples-schematic-robustness"] = example_schematic(_first_example(shown))
         figures["examples-exposure"] = exposure_figure(shown)
-    good = {name: found for name, found in agents_of(records).items() if parameters_of(found.case)["truth"] == "good"}
+    good = {
+        name: found
+        for name, found in agents_of(records).items()
+        if parameters_of(found.case)["truth"] == "good"
+    }
     if good:
-        figures["examples-schematic-probing"] = example_schematic(_second_example(next(iter(good.values()))))
+        figures["examples-schematic-probing"] = example_schematic(
+            _second_example(next(iter(good.values())))
+        )
         figures["examples-regret"] = regret_figure(good)
     return Content(
         summary=examples_summary(experiment, records),
@@ -69,7 +94,9 @@ def _first_example(found: Replications) -> Example:
 
 
 def _second_example(found: Replications) -> Example:
-    return probing_example(*(found.case.parameters[name] for name in ("good_probability", "safe_reward", "discount")))
+    return probing_example(
+        *(found.case.parameters[name] for name in ("good_probability", "safe_reward", "discount"))
+    )
 
 
 def example_schematic(example: Example) -> Figure:
@@ -87,8 +114,19 @@ def example_schematic(example: Example) -> Figure:
     with styled():
         figure, axes = canvas(COLUMN, 3.0)
         for name, position in zip(names, positions, strict=True):
-            axes.add_patch(Circle(position, RADIUS, facecolor="#eef3f7", edgecolor="black", linewidth=0.9, zorder=3))
-            axes.text(*position, name.replace("0", "₀"), ha="center", va="center", fontsize=9, zorder=4)
+            axes.add_patch(
+                Circle(
+                    position,
+                    RADIUS,
+                    facecolor="#eef3f7",
+                    edgecolor="black",
+                    linewidth=0.9,
+                    zorder=3,
+                )
+            )
+            axes.text(
+                *position, name.replace("0", "₀"), ha="center", va="center", fontsize=9, zorder=4
+            )
         for s, action in np.argwhere(example.good.admissible).tolist():
             _draw_action(axes, example, positions, s, action)
         axes.set_xlim(-1.0, width + 1.0)
@@ -105,7 +143,9 @@ def example_schematic(example: Example) -> Figure:
     return figure
 
 
-def _draw_action(axes: Axes, example: Example, positions: list[tuple[float, float]], s: int, action: int) -> None:
+def _draw_action(
+    axes: Axes, example: Example, positions: list[tuple[float, float]], s: int, action: int
+) -> None:
     """The moves of one pair and its label."""
     x, y = positions[s]
     side = 1.0 if y >= 0.0 else -1.0
@@ -116,8 +156,21 @@ def _draw_action(axes: Axes, example: Example, positions: list[tuple[float, floa
     label = f"pays {float(example.rewards[s, action]):g}"
     label = label if alone else f"{names[action]}, {label}"
     if good == bad == s:
-        arrow(axes, (x - 0.13, y + 0.9 * RADIUS * side), (x + 0.13, y + 0.9 * RADIUS * side), -2.6 * side, _BOTH)
-        axes.text(x, y + 0.72 * side, label, ha="center", va="bottom" if side > 0 else "top", fontsize=SMALL + 1)
+        arrow(
+            axes,
+            (x - 0.13, y + 0.9 * RADIUS * side),
+            (x + 0.13, y + 0.9 * RADIUS * side),
+            -2.6 * side,
+            _BOTH,
+        )
+        axes.text(
+            x,
+            y + 0.72 * side,
+            label,
+            ha="center",
+            va="bottom" if side > 0 else "top",
+            fontsize=SMALL + 1,
+        )
         return
     for target, look in ((good, _GOOD), (bad, _BAD)):
         begin, end = np.array(positions[s]), np.array(positions[target])
@@ -140,7 +193,9 @@ def _draw_action(axes: Axes, example: Example, positions: list[tuple[float, floa
 
 def exposure_figure(found: Replications) -> Figure:
     """Posterior downside exposure of both policies of the first example against the threshold."""
-    threshold, mean, quantile = (found.columns[name][0] for name in ("threshold", "mean_exposure", "quantile_exposure"))
+    threshold, mean, quantile = (
+        found.columns[name][0] for name in ("threshold", "mean_exposure", "quantile_exposure")
+    )
     example = _first_example(found)
     assert example.thresholds is not None
     alpha = found.case.parameters["alpha"]
@@ -148,9 +203,20 @@ def exposure_figure(found: Replications) -> Figure:
         figure = new_figure(COLUMN, 2.9)
         axes = figure.add_subplot()
         axes.axvspan(*example.thresholds, facecolor="#e8e8e8", label="thresholds of Proposition 2")
-        axes.step(threshold, mean, color=VERMILION, linestyle=(0, (5, 2)), linewidth=1.8, label="posterior-mean policy")
-        axes.step(threshold, quantile, color=BLUE, linewidth=1.8, label=f"{alpha:g}-quantile policy")
-        axes.axhline(1.0 - example.good_probability, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.4)))
+        axes.step(
+            threshold,
+            mean,
+            color=VERMILION,
+            linestyle=(0, (5, 2)),
+            linewidth=1.8,
+            label="posterior-mean policy",
+        )
+        axes.step(
+            threshold, quantile, color=BLUE, linewidth=1.8, label=f"{alpha:g}-quantile policy"
+        )
+        axes.axhline(
+            1.0 - example.good_probability, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.4))
+        )
         axes.text(0.1, 1.015 - example.good_probability, "1 − μ", fontsize=8, va="bottom")
         axes.set_xlim(0.0, float(threshold[-1]))
         axes.set_ylim(-0.02, 1.02)
@@ -187,7 +253,14 @@ def regret_figure(records: Mapping[str, Replications]) -> Figure:
 def _draw_regret(axes: Axes, found: Replications, look: Look) -> None:
     band = estimate(np.cumsum(found.columns["regret"], axis=1))
     step = np.arange(1, band.mean.size + 1)
-    axes.plot(step, band.mean, color=look.colour, linestyle=look.line, linewidth=look.width, label=_label(found))
+    axes.plot(
+        step,
+        band.mean,
+        color=look.colour,
+        linestyle=look.line,
+        linewidth=look.width,
+        label=_label(found),
+    )
     if band.has_interval:
         axes.fill_between(step, band.low, band.high, facecolor=(look.colour, 0.15), linewidth=0.0)
 
@@ -195,7 +268,14 @@ def _draw_regret(axes: Axes, found: Replications, look: Look) -> None:
 def _draw_escapes(axes: Axes, found: Replications, look: Look) -> None:
     horizon = found.columns["state"].shape[1]
     share = (escape_steps(found)[:, None] <= np.arange(horizon)).mean(axis=0)
-    axes.step(np.arange(horizon), share, where="post", color=look.colour, linestyle=look.line, linewidth=look.width)
+    axes.step(
+        np.arange(horizon),
+        share,
+        where="post",
+        color=look.colour,
+        linestyle=look.line,
+        linewidth=look.width,
+    )
 
 
 def _label(found: Replications) -> str:

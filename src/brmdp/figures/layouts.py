@@ -44,7 +44,9 @@ def figures_of(experiment: Experiment, records: Mapping[str, CaseRecords]) -> di
 
     Experiments that are not the paper's get a panel for everything that was recorded.
     """
-    worlds = _worlds({case.name: records[case.name] for case in experiment.cases if case.name in records})
+    worlds = _worlds(
+        {case.name: records[case.name] for case in experiment.cases if case.name in records}
+    )
     figures = {}
     for number, world in enumerate(worlds, start=1):
         panels = LAYOUTS.get(experiment.name) or _recorded(world)
@@ -71,7 +73,9 @@ def draw(title: str, panels: tuple[Panel, ...], records: Mapping[str, CaseRecord
             handles,
             labels,
             loc="outside upper center",
-            ncols=next((n for n in (3, 2) if n * max(map(len, labels), default=0) <= LABELS_IN_A_ROW), 1),
+            ncols=next(
+                (n for n in (3, 2) if n * max(map(len, labels), default=0) <= LABELS_IN_A_ROW), 1
+            ),
             title=f"{title} ({count_of_runs(records)}; 95 % intervals)",
         )
     return figure

@@ -1,4 +1,7 @@
-"""The report of ``lemmas``: deviations beside their bounds, and standardised sums beside the normal law."""
+"""The report of ``lemmas``.
+
+Deviations beside their bounds, and standardised sums beside the normal law.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,10 @@ def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Con
 
 
 def deviation_figure(records: Mapping[str, Replications]) -> Figure:
-    """A panel for each of six levels: distance of the quantile from the mean, in units of R, against φ₀, and its bound."""
+    """A panel for each of six levels.
+
+    Distance of the quantile from the mean, in units of R, against φ₀, and its bound.
+    """
     with styled():
         figure = new_figure(WIDTH, 4.9)
         rows = figure.subplots(2, 3, sharex=True, sharey=True)
@@ -74,20 +80,30 @@ def deviation_figure(records: Mapping[str, Replications]) -> Figure:
             row[0].set_ylabel("(quantile − mean)/R" if sign > 0.0 else "(mean − quantile)/R")
         for axes in rows[-1]:
             axes.set_xlabel("total concentration φ₀")
-        figure.legend(*rows[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, handlelength=2.4)
+        figure.legend(
+            *rows[0, 0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=2,
+            handlelength=2.4,
+        )
     return figure
 
 
-def _draw_deviations(axes: Axes, records: Mapping[str, Replications], level: float, sign: float) -> None:
+def _draw_deviations(
+    axes: Axes, records: Mapping[str, Replications], level: float, sign: float
+) -> None:
     totals = []
     for found in records.values():
         look = VALUES[found.case.parameters["values"]]
-        chosen = np.flatnonzero(np.isclose(pooled(found, "level"), level, rtol=1e-9, atol=0.0))[:SHOWN_ROWS]
+        chosen = np.flatnonzero(np.isclose(pooled(found, "level"), level, rtol=1e-9, atol=0.0))[
+            :SHOWN_ROWS
+        ]
         total = pooled(found, "total_concentration")[chosen]
         deviation = sign * (pooled(found, "deviation") / pooled(found, "value_range"))[chosen]
         axes.plot(
             total,
-            # a skewed law may have its quantile on the other side of the mean, which a logarithmic axis has no place for
+            # a skewed law may have its quantile on the other side of the mean, which a logarithmic
+            # axis has no place for
             np.where(deviation > 0.0, deviation, np.nan),
             color=look.colour,
             linestyle="",
@@ -102,7 +118,9 @@ def _draw_deviations(axes: Axes, records: Mapping[str, Replications], level: flo
     bounds = quantile_deviation_bounds(ends, np.full(ends.shape, level))
     bound = bounds.above if sign > 0.0 else bounds.below
     axes.plot(ends, bound, color=VERMILION, linewidth=1.6, label="bound of the lemma")
-    axes.plot(ends, bound / 2.0, color=ORANGE, linestyle=(0, (5, 2)), linewidth=1.4, label="half of it")
+    axes.plot(
+        ends, bound / 2.0, color=ORANGE, linestyle=(0, (5, 2)), linewidth=1.4, label="half of it"
+    )
     axes.set_xscale("log")
     axes.set_yscale("log")
     top = 10.0 ** np.ceil(np.log10(bound.max()))
@@ -114,14 +132,23 @@ def _draw_deviations(axes: Axes, records: Mapping[str, Replications], level: flo
 
 
 def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
-    """Quantiles of the standardised sums of both lemmas against normal ones, with the band that chance leaves them."""
+    """Quantiles of the standardised sums of both lemmas against normal ones.
+
+    With the band that chance leaves them.
+    """
     with styled():
         figure = new_figure(WIDTH, 3.1)
         panels = figure.subplots(1, len(SIDES), sharex=True, sharey=True)
-        sums = {(side, robust): standardised(records, side, robust=robust) for side in SIDES for robust in LEMMAS}
+        sums = {
+            (side, robust): standardised(records, side, robust=robust)
+            for side in SIDES
+            for robust in LEMMAS
+        }
         for axes, (side, words) in zip(panels, SIDES.items(), strict=True):
             for robust, lemma in LEMMAS.items():
-                draw_against_normal(axes, sums[side, robust], SUMS[robust], f"decomposition {lemma}")
+                draw_against_normal(
+                    axes, sums[side, robust], SUMS[robust], f"decomposition {lemma}"
+                )
             _draw_band(axes, sums[side, False].size)
             axes.set_title(words)
         # not one point may be out of sight
@@ -129,7 +156,12 @@ def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
         axes.set(xlim=(-4.0, 4.0), ylim=(-reach, reach))
         panels[0].set_ylabel("standardised average")
         figure.supxlabel("quantile of the standard normal law", fontsize=9)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, handlelength=1.6)
+        figure.legend(
+            *panels[0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=2,
+            handlelength=1.6,
+        )
     return figure
 
 
@@ -139,6 +171,13 @@ def _draw_band(axes: Axes, size: int) -> None:
     low, high = (ndtri(betaincinv(rank + 1.0, size - rank, level)) for level in (0.025, 0.975))
     at = ndtri((rank + 0.5) / size)
     axes.fill_between(
-        at, low, high, color=GUIDE, alpha=0.35, linewidth=0.0, label="95 % of normal samples of this size", zorder=0
+        at,
+        low,
+        high,
+        color=GUIDE,
+        alpha=0.35,
+        linewidth=0.0,
+        label="95 % of normal samples of this size",
+        zorder=0,
     )
     axes.axline((0.0, 0.0), slope=1.0, color=GUIDE, linewidth=1.0, label="the normal law", zorder=0)

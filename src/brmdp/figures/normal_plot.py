@@ -16,7 +16,10 @@ RANKS = 45
 
 
 def spread_ranks(size: int) -> IntArray:
-    """Ranks of a sample, from 0, the first and the last among them, evenly spread over the normal scale."""
+    """Ranks of a sample, from 0, the first and the last among them.
+
+    Evenly spread over the normal scale.
+    """
     levels = (np.arange(size) + 0.5) / size
     wanted = np.linspace(ndtri(levels[0]), ndtri(levels[-1]), RANKS)
     return np.unique(np.searchsorted(ndtri(levels), wanted - 1e-9).clip(0, size - 1))

@@ -1,4 +1,7 @@
-"""The report of ``normality``: how the limit of Theorem 1 is approached, and how good sample sizes planned from it are."""
+"""The report of ``normality``.
+
+How the limit of Theorem 1 is approached, and how good sample sizes planned from it are.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,27 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 from scipy.special import ndtri
 
 from brmdp._validation import FloatArray
 from brmdp.analysis.estimates import estimate
-from brmdp.analysis.normality import Plans, Setting, Worlds, normality_summary, normality_table, plans_of, settings_of
+from brmdp.analysis.normality import (
+    Plans,
+    Setting,
+    Worlds,
+    normality_summary,
+    normality_table,
+    plans_of,
+    settings_of,
+)
 from brmdp.analysis.normality_claims import judge_normality
 from brmdp.experiments import Experiment, Replications
 from brmdp.figures.content import Content
@@ -76,7 +94,9 @@ def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Con
 
 def _replications(worlds: Worlds) -> str:
     """How many there are of every setting, in words."""
-    counts = sorted({setting.fit.replications for settings in worlds.values() for setting in settings})
+    counts = sorted(
+        {setting.fit.replications for settings in worlds.values() for setting in settings}
+    )
     return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
@@ -95,7 +115,7 @@ def _plain_numbers(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-# --- the limit --------------------------------------------------------------------------------------------------------
+# --- the limit ------------------------------------------------------------------------------------
 
 
 def _convergence(worlds: Worlds) -> Figure:
@@ -111,8 +131,12 @@ def _convergence(worlds: Worlds) -> Figure:
     lengths = sorted({setting.steps for settings in worlds.values() for setting in settings})
     for axes, (key, title) in zip(rows, titles.items(), strict=True):
         # chance alone leaves this much, and less cannot be seen
-        replications = min(setting.fit.replications for settings in worlds.values() for setting in settings)
-        floor = {"squared_bias": 1.0, "squared_variance_error": np.sqrt(2.0)}.get(key, 0.87) / np.sqrt(replications)
+        replications = min(
+            setting.fit.replications for settings in worlds.values() for setting in settings
+        )
+        floor = {"squared_bias": 1.0, "squared_variance_error": np.sqrt(2.0)}.get(
+            key, 0.87
+        ) / np.sqrt(replications)
         for number, (world, settings) in enumerate(worlds.items()):
             look = looks[world]
             found = [setting.distances[key] for setting in settings]
@@ -123,8 +147,12 @@ def _convergence(worlds: Worlds) -> Figure:
             # a square less the share of chance may be below zero: then only its interval is shown
             mean = np.where(mean > 0.0, mean, np.nan)
             # side by side, or intervals would hide one another
-            steps = np.array([setting.steps for setting in settings]) * 1.06 ** (number - (len(worlds) - 1) / 2)
-            axes.vlines(steps, np.maximum(low, BOTTOM * floor), high, color=look.colour, linewidth=1.2)
+            steps = np.array([setting.steps for setting in settings]) * 1.06 ** (
+                number - (len(worlds) - 1) / 2
+            )
+            axes.vlines(
+                steps, np.maximum(low, BOTTOM * floor), high, color=look.colour, linewidth=1.2
+            )
             axes.plot(steps, high, color=look.colour, linestyle="", marker="_", markersize=5)
             axes.plot(
                 steps,
@@ -136,13 +164,29 @@ def _convergence(worlds: Worlds) -> Figure:
                 markersize=4,
                 label=look.label,
             )
-        axes.axhline(floor, color=GUIDE, linewidth=1.0, linestyle=(0, (1, 1.4)), label="what chance alone leaves")
+        axes.axhline(
+            floor,
+            color=GUIDE,
+            linewidth=1.0,
+            linestyle=(0, (1, 1.4)),
+            label="what chance alone leaves",
+        )
         regular = [settings[0] for settings in worlds.values() if not settings[0].hard]
         if regular and len(lengths) > 1:
             first = regular[0].distances[key]
-            top = float(first.mean) if key == "distance" else float(np.sqrt(max(float(first.mean), 0.0)))
+            top = (
+                float(first.mean)
+                if key == "distance"
+                else float(np.sqrt(max(float(first.mean), 0.0)))
+            )
             ends = np.array([lengths[0], lengths[-1]], dtype=float)
-            axes.plot(ends, 1.6 * top * np.sqrt(lengths[0] / ends), color=GUIDE, linewidth=0.9, label="slope −½")
+            axes.plot(
+                ends,
+                1.6 * top * np.sqrt(lengths[0] / ends),
+                color=GUIDE,
+                linewidth=0.9,
+                label="slope −½",
+            )
         axes.set_yscale("log")
         axes.set_ylim(bottom=BOTTOM * floor)
         _plain_numbers(axes.yaxis)
@@ -161,7 +205,10 @@ def _convergence(worlds: Worlds) -> Figure:
 
 
 def _quantiles(settings: tuple[Setting, ...]) -> Figure:
-    """Quantiles of z at the state that is visited least against those of the limit, one panel for each N."""
+    """Quantiles of z at the state that is visited least against those of the limit.
+
+    One panel for each N.
+    """
     columns = 2
     rows = -(-len(settings) // columns)
     figure = new_figure(COLUMN, 0.7 + 2.3 * rows)
@@ -225,7 +272,9 @@ def _shift(worlds: Worlds) -> Figure:
         axes.set_visible(False)
     figure.supxlabel("level α", fontsize=9)
     figure.supylabel("mean of √N (V_φ,α − V) at state 0", fontsize=9)
-    handles, labels = max((axes.get_legend_handles_labels() for axes in panels), key=lambda found: len(found[1]))
+    handles, labels = max(
+        (axes.get_legend_handles_labels() for axes in panels), key=lambda found: len(found[1])
+    )
     figure.legend(
         handles,
         labels,
@@ -238,11 +287,16 @@ def _shift(worlds: Worlds) -> Figure:
 
 
 def _visits(worlds: Worlds) -> Figure:
-    """Bias and distance of every state against its expected visits: rarely seen states are far from the limit."""
+    """Bias and distance of every state against its expected visits.
+
+    Rarely seen states are far from the limit.
+    """
     figure = new_figure(COLUMN, 0.8 + 2 * 2.3)
     upper, lower = figure.subplots(2, sharex=True)
     hard = [settings for settings in worlds.values() if settings[0].hard]
-    others = [setting for settings in worlds.values() if not settings[0].hard for setting in settings]
+    others = [
+        setting for settings in worlds.values() if not settings[0].hard for setting in settings
+    ]
 
     def bias(setting: Setting) -> FloatArray:
         found: FloatArray = np.sqrt((setting.fit.bias**2).mean(axis=0))
@@ -275,7 +329,9 @@ def _visits(worlds: Worlds) -> Figure:
                     label=f"{setting.world}, N = {setting.steps:,}",
                 )
                 if axes is lower and setting is settings[-1]:
-                    for state, where in enumerate(zip(setting.expected_visits, measure(setting), strict=True)):
+                    for state, where in enumerate(
+                        zip(setting.expected_visits, measure(setting), strict=True)
+                    ):
                         axes.annotate(
                             f"{state}",
                             where,
@@ -304,14 +360,16 @@ def _visits(worlds: Worlds) -> Figure:
     return figure
 
 
-# --- sample sizes -----------------------------------------------------------------------------------------------------
+# --- sample sizes ---------------------------------------------------------------------------------
 
 
 def _sample_size(plans: Plans) -> Figure:
-    """What was needed over what was predicted, and what the predicted number achieved; mean and the middle 90 % of plans.
+    """What was needed over what was predicted, and what the predicted number achieved.
 
-    What was needed over what was predicted has the ratio of the means in place of the mean, as in the claims: the ratios of early
-    plans are skewed.
+    Mean and the middle 90 % of plans.
+
+    What was needed over what was predicted has the ratio of the means in place of the mean, as in
+    the claims: the ratios of early plans are skewed.
     """
     figure = new_figure(COLUMN, 0.9 + 2 * 2.1)
     upper, lower = figure.subplots(2, sharex=True)
@@ -325,14 +383,20 @@ def _sample_size(plans: Plans) -> Figure:
     )
     for number, (label, group) in enumerate(plans.items()):
         look = looks[number % len(looks)]
-        observed = np.array([plan.observed for plan in group]) * 1.12 ** (number - (len(plans) - 1) / 2)
+        observed = np.array([plan.observed for plan in group]) * 1.12 ** (
+            number - (len(plans) - 1) / 2
+        )
         for axes, mean, ratios in (
             (
                 upper,
                 [plan.needed.mean() / plan.predicted.mean() for plan in group],
                 [plan.needed / plan.predicted for plan in group],
             ),
-            (lower, [plan.cost_ratio.mean() for plan in group], [plan.cost_ratio for plan in group]),
+            (
+                lower,
+                [plan.cost_ratio.mean() for plan in group],
+                [plan.cost_ratio for plan in group],
+            ),
         ):
             low, high = np.array([np.quantile(ratio, (0.05, 0.95)) for ratio in ratios]).T
             axes.vlines(observed, low, high, color=look.colour, linewidth=1.2)

@@ -1,4 +1,7 @@
-"""The report of ``optimism``: how often the optimistic event holds, against what the lemma states."""
+"""The report of ``optimism``.
+
+How often the optimistic event holds, against what the lemma states.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,16 @@ def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Con
 
 
 def optimism_figure(records: Mapping[str, Replications]) -> Figure:
-    """A panel for each δ: observed frequency of G_k, product of the levels, and the stated probability, along k."""
+    """A panel for each δ.
+
+    Observed frequency of G_k, product of the levels, and the stated probability, along k.
+    """
     height = -(-len(records) // COLUMNS)
     with styled():
         figure = new_figure(WIDTH, 0.9 + ROW_HEIGHT * height)
-        panels = figure.subplots(height, COLUMNS, squeeze=False, sharex=True, sharey=True).reshape(-1)
+        panels = figure.subplots(height, COLUMNS, squeeze=False, sharex=True, sharey=True).reshape(
+            -1
+        )
         for axes, found in zip(panels, records.values(), strict=False):
             _draw(axes, found)
         for axes in panels[len(records) :]:
@@ -57,10 +65,22 @@ def _draw(axes: Axes, found: Replications) -> None:
     band = estimate(by_world(found, "event"), bounds=SHARE)
     axes.plot(episode, band.mean, color=BLUE, linewidth=1.6, label="G_k observed, 95 % interval")
     if band.has_interval:
-        axes.fill_between(episode, band.low, band.high, facecolor=(BLUE, 0.15), edgecolor=(BLUE, 0.4), linewidth=0.5)
+        axes.fill_between(
+            episode,
+            band.low,
+            band.high,
+            facecolor=(BLUE, 0.15),
+            edgecolor=(BLUE, 0.4),
+            linewidth=0.5,
+        )
     product = by_world(found, "event_probability").mean(axis=0)
     axes.plot(
-        episode, product, color=BLACK, linestyle=(0, (1, 1.4)), linewidth=1.7, label="product of the levels, mean"
+        episode,
+        product,
+        color=BLACK,
+        linestyle=(0, (1, 1.4)),
+        linewidth=1.7,
+        label="product of the levels, mean",
     )
     stated = by_world(found, "stated_probability")[0]
     positive = stated > 0.0
@@ -77,7 +97,9 @@ def _draw(axes: Axes, found: Replications) -> None:
     neighbours = np.convolve(positive, [1, 0, 1], mode="same") > 0
     alone = positive & ~neighbours
     # a line does not show a point without neighbours
-    axes.plot(episode[alone], stated[alone], color=VERMILION, linestyle="", marker="o", markersize=4)
+    axes.plot(
+        episode[alone], stated[alone], color=VERMILION, linestyle="", marker="o", markersize=4
+    )
     axes.plot(
         episode,
         by_world(found, "optimistic").mean(axis=0),

@@ -49,7 +49,9 @@ LABEL_WIDTH = 18
 """Letters in a line of the heatmap's labels."""
 
 
-def true_regret_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
+def true_regret_panel(
+    axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]
+) -> None:
     """Cumulative true regret."""
     _draw_curves(axes, records, looks, cumulative_true_regret)
     axes.set_title("Cumulative true regret")
@@ -74,10 +76,14 @@ def gain_panel(baseline: str) -> Panel:
     return panel
 
 
-def robust_regret_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
+def robust_regret_panel(
+    axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]
+) -> None:
     """Cumulative robust regret."""
     _draw_curves(axes, records, looks, cumulative_robust_regret)
-    levels = {found.case.robust_level for found in records.values() if found.robust_regret is not None}
+    levels = {
+        found.case.robust_level for found in records.values() if found.robust_regret is not None
+    }
     level = f", α̲ = {levels.pop():g}" if len(levels) == 1 else ""
     axes.set_title(f"Cumulative robust regret{level}")
     axes.set_ylabel("regret (discounted value)")
@@ -93,7 +99,9 @@ def reward_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[
         axes.set_ylim(bottom=0.0)
 
 
-def quantile_value_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
+def quantile_value_panel(
+    axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]
+) -> None:
     """Posterior quantile value at the first state."""
     _draw_curves(axes, records, looks, quantile_value)
     levels = {found.case.quantile_level for found in records.values() if found.quantile_value.size}
@@ -117,7 +125,9 @@ def _draw_curves(
         band = curve.estimate()
         size = curve.step.size
         # markers of different cases at different places, or equal curves would hide one another's
-        marks = np.unique(np.linspace(0, size - 1, MARKERS + 1) + order * size / MARKERS / len(records)).astype(int)
+        marks = np.unique(
+            np.linspace(0, size - 1, MARKERS + 1) + order * size / MARKERS / len(records)
+        ).astype(int)
         above = 2.0 + (len(records) - order) / len(records)
         axes.plot(
             curve.step,
@@ -153,14 +163,20 @@ def _thinned(curve: Curve) -> Curve:
     return Curve(curve.run, curve.step[kept], curve.values[:, kept])
 
 
-def occupancy_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
+def occupancy_panel(
+    axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]
+) -> None:
     """Share of the shown steps in each state, averaged over runs: one row per case."""
     shares: FloatArray = np.stack([occupancy(found).mean(axis=0) for found in records.values()])
     n_states = shares.shape[1]
     numbered = n_states <= NUMBERED_CELLS
-    image = axes.imshow(shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0 if numbered else float(shares.max()))
+    image = axes.imshow(
+        shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0 if numbered else float(shares.max())
+    )
     axes.grid(visible=False)
-    axes.set_yticks(range(len(records)), [textwrap.fill(looks[name].label, LABEL_WIDTH) for name in records])
+    axes.set_yticks(
+        range(len(records)), [textwrap.fill(looks[name].label, LABEL_WIDTH) for name in records]
+    )
     if numbered:
         axes.set_xticks(range(n_states))
         for row, column in np.ndindex(shares.shape):
@@ -179,7 +195,9 @@ def occupancy_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mappi
         figure = axes.get_figure()
         assert figure is not None
         figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05)
-    axes.hlines(np.arange(0.5, len(records) - 1), -0.5, n_states - 0.5, color="white", linewidth=1.5)
+    axes.hlines(
+        np.arange(0.5, len(records) - 1), -0.5, n_states - 0.5, color="white", linewidth=1.5
+    )
     axes.tick_params(length=0)
     steps = max(shown_steps(found) for found in records.values())
     axes.set_title(f"State occupancy: share of the first {steps} steps")
@@ -193,8 +211,13 @@ def _short(share: float) -> str:
     return "<.01" if share < 0.005 else f"{share:.2f}".lstrip("0")
 
 
-def regret_and_time_panel(axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]) -> None:
-    """True regret beyond the first case's, on common seeds, against time per run; 95 % intervals both ways."""
+def regret_and_time_panel(
+    axes: Axes, records: Mapping[str, CaseRecords], looks: Mapping[str, Look]
+) -> None:
+    """True regret beyond the first case's, on common seeds, against time per run.
+
+    95 % intervals both ways.
+    """
     first = next(iter(records))
     axes.axhline(0.0, color=looks[first].colour, linewidth=0.8)
     for name, found in records.items():

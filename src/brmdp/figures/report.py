@@ -1,4 +1,6 @@
-"""The report of an experiment: numbers, claims and figures in one folder, and a text for the terminal.
+"""The report of an experiment.
+
+Numbers, claims and figures in one folder, and a text for the terminal.
 
 Every file is complete or absent, and equal records give equal files.
 """
@@ -30,13 +32,29 @@ from brmdp.analysis.summary import (
 from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.experiments import CaseRecords, Experiment, Replications
 from brmdp.experiments.origin import ANALYSIS, short
-from brmdp.figures import bayesian_regret, continuous, coverage, examples, lemmas, normality, optimism
+from brmdp.figures import (
+    bayesian_regret,
+    continuous,
+    coverage,
+    examples,
+    lemmas,
+    normality,
+    optimism,
+)
 from brmdp.figures.content import Content
 from brmdp.figures.layouts import figures_of
 from brmdp.figures.schematics import schematics
 from brmdp.figures.style import picture
 
-__all__ = ["REPORTERS", "Content", "Report", "made_by_line", "write_overview", "write_report", "write_schematics"]
+__all__ = [
+    "REPORTERS",
+    "Content",
+    "Report",
+    "made_by_line",
+    "write_overview",
+    "write_report",
+    "write_schematics",
+]
 
 LONGEST_NAME = 150
 """Most bytes of the name of a figure."""
@@ -51,7 +69,10 @@ REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {
     "normality": normality.reporter,
     "optimism": optimism.reporter,
 }
-"""Experiments with a report of their own: from an experiment and its records to what is said of them, by name."""
+"""Experiments with a report of their own.
+
+From an experiment and its records to what is said of them, by name.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +99,21 @@ class Report:
     made_by: tuple[tuple[str, str], ...] = ()
 
 
-def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Replications], directory: Path) -> Report:
+def write_report(
+    experiment: Experiment, records: Mapping[str, CaseRecords | Replications], directory: Path
+) -> Report:
     """Write the report of an experiment into ``directory``.
 
-    It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as PNG and PDF. An experiment
-    that is not the paper's has no claims, and their files are empty of them. Each table says below what code made its runs and
-    what code made it of them.
+    It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as
+    PNG and PDF. An experiment that is not the paper's has no claims, and their files are empty of
+    them. Each table says below what code made its runs and what code made it of them.
 
     Parameters
     ----------
     experiment : Experiment
     records : mapping
-        Records by case name. Cases may be missing or have different numbers of runs: pairs are made of common runs.
+        Records by case name. Cases may be missing or have different numbers of runs: pairs are made
+        of common runs.
     directory : Path
         Made if it does not exist.
 
@@ -102,7 +126,9 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
     """
     present = {case.name: records[case.name] for case in experiment.cases if case.name in records}
     if not any(found.run.size for found in present.values()):
-        raise InvalidInputError(f"records must hold at least one run of a case of {experiment.name}; got none")
+        raise InvalidInputError(
+            f"records must hold at least one run of a case of {experiment.name}; got none"
+        )
     present = {name: found for name, found in present.items() if found.run.size}
     content = REPORTERS.get(experiment.name, _interactions)(experiment, present)
     claims, table = content.claims, content.table
@@ -125,13 +151,18 @@ def write_report(experiment: Experiment, records: Mapping[str, CaseRecords | Rep
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
-        parts += [textwrap.fill(statement, TERMINAL)] if (statement := error_statement(claims)) else []
+        parts += (
+            [textwrap.fill(statement, TERMINAL)] if (statement := error_statement(claims)) else []
+        )
     parts += [line] if line else []
     return Report("\n\n".join(parts), content.summary, claims, files, made_by)
 
 
 def made_by_line(made_by: Iterable[tuple[str, str]]) -> str:
-    """What code made runs, and what code judges them here; empty if nothing is known of the runs."""
+    """What code made runs, and what code judges them here.
+
+    Empty if nothing is known of the runs.
+    """
     runs = " and ".join(f"brmdp {version}, code {short(code)}" for version, code in made_by)
     return f"Runs: {runs}; analysis {short(ANALYSIS)}." if runs else ""
 
@@ -141,7 +172,12 @@ def _file_names(names: Iterable[str]) -> list[str]:
     chosen: list[str] = []
     taken: set[str] = set()
     for name in names:
-        plain = re.sub(r"[^\w.+=,@ -]+", "-", name).encode()[:LONGEST_NAME].decode(errors="ignore").strip(" .")
+        plain = (
+            re.sub(r"[^\w.+=,@ -]+", "-", name)
+            .encode()[:LONGEST_NAME]
+            .decode(errors="ignore")
+            .strip(" .")
+        )
         unique, number = plain or "figure", 1
         while unique.casefold() in taken:
             number += 1
@@ -180,7 +216,9 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
 def write_schematics(directory: Path) -> tuple[Path, ...]:
     """Write the schematics of the two worlds as PNG and PDF."""
     pictures = {
-        f"{name}.{kind}": picture(figure, kind) for name, figure in schematics().items() for kind in ("png", "pdf")
+        f"{name}.{kind}": picture(figure, kind)
+        for name, figure in schematics().items()
+        for kind in ("png", "pdf")
     }
     return _write_all(directory, {}, pictures)
 
@@ -194,7 +232,9 @@ def _json(content: Any) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _write_all(directory: Path, texts: Mapping[str, str], pictures: Mapping[str, bytes]) -> tuple[Path, ...]:
+def _write_all(
+    directory: Path, texts: Mapping[str, str], pictures: Mapping[str, bytes]
+) -> tuple[Path, ...]:
     directory = Path(directory)
     contents = {name: text.encode() for name, text in texts.items()} | dict(pictures)
     target = directory
@@ -206,7 +246,8 @@ def _write_all(directory: Path, texts: Mapping[str, str], pictures: Mapping[str,
     except (OSError, InvalidInputError) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise ExperimentError(
-            f"{target} cannot be written: {reason}. Runs are intact; remove the cause, and `brmdp report` writes the report anew"
+            f"{target} cannot be written: {reason}. Runs are intact; remove the cause, and `brmdp "
+            "report` writes the report anew"
         ) from error
     return tuple(directory / name for name in contents)
 

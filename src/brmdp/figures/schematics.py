@@ -46,7 +46,15 @@ def riverswim_schematic(mdp: TabularMDP) -> Figure:
     with styled():
         figure, axes = canvas(COLUMN * mdp.n_states / 6, 1.9)
         for s in range(mdp.n_states):
-            axes.add_patch(Circle((SPACING * s, 0.0), RADIUS, facecolor="#eef3f7", edgecolor="black", linewidth=0.9))
+            axes.add_patch(
+                Circle(
+                    (SPACING * s, 0.0),
+                    RADIUS,
+                    facecolor="#eef3f7",
+                    edgecolor="black",
+                    linewidth=0.9,
+                )
+            )
             axes.text(SPACING * s, 0.0, str(s), ha="center", va="center", fontsize=9)
             for action, look in enumerate(looks):
                 for t in np.flatnonzero(kernel[s, action]).tolist():
@@ -64,14 +72,22 @@ def riverswim_schematic(mdp: TabularMDP) -> Figure:
     return figure
 
 
-def _draw_move(axes: Axes, s: int, t: int, action: int, probability: float, pay: float, look: dict[str, Any]) -> None:
+def _draw_move(
+    axes: Axes, s: int, t: int, action: int, probability: float, pay: float, look: dict[str, Any]
+) -> None:
     """One possible transition: a loop above or below its state, or a bow to a neighbour."""
     side = 1.0 if action == RIGHT else -1.0
     begin, end = SPACING * s, SPACING * t
     label = "1" if probability == 1.0 else f"{probability:.2f}"
     height, align = 0.0, "center"
     if s == t:
-        arrow(axes, (begin - 0.13, 0.9 * RADIUS * side), (begin + 0.13, 0.9 * RADIUS * side), -2.6 * side, look)
+        arrow(
+            axes,
+            (begin - 0.13, 0.9 * RADIUS * side),
+            (begin + 0.13, 0.9 * RADIUS * side),
+            -2.6 * side,
+            look,
+        )
         height, align = 0.7 * side, "bottom" if side > 0 else "top"
         lines = [label, f"pays {pay:g}"] if pay else [label]
         label = "\n".join(lines if side < 0 else reversed(lines))
@@ -86,11 +102,24 @@ def _draw_move(axes: Axes, s: int, t: int, action: int, probability: float, pay:
         arrow(axes, (begin - 0.22, -0.8 * RADIUS), (end + 0.22, -0.8 * RADIUS), -0.35, look)
         height = -0.66
     axes.text(
-        0.5 * (begin + end), height, label, ha="center", va=align, fontsize=SMALL, color=look["color"], linespacing=1.2
+        0.5 * (begin + end),
+        height,
+        label,
+        ha="center",
+        va=align,
+        fontsize=SMALL,
+        color=look["color"],
+        linespacing=1.2,
     )
 
 
-def arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float], bend: float, look: dict[str, Any]) -> None:
+def arrow(
+    axes: Axes,
+    begin: tuple[float, float],
+    end: tuple[float, float],
+    bend: float,
+    look: dict[str, Any],
+) -> None:
     """An arrow, bent to the side by ``bend``."""
     axes.add_patch(
         FancyArrowPatch(
@@ -116,7 +145,10 @@ def frozenlake_schematic(mdp: TabularMDP) -> Figure:
         From :func:`brmdp.envs.frozenlake`.
     """
     kernel = mdp.kernel()
-    marks = {int(mdp.start) if isinstance(mdp.start, int) else 0: "start", GOAL: "goal"} | dict.fromkeys(HOLES, "hole")
+    marks = {
+        int(mdp.start) if isinstance(mdp.start, int) else 0: "start",
+        GOAL: "goal",
+    } | dict.fromkeys(HOLES, "hole")
     tiles = {"start": "#fff0c2", "goal": "#bfe3c8", "hole": "#39465e"}
     with styled():
         figure, axes = canvas(3.3, 3.95)
@@ -125,7 +157,13 @@ def frozenlake_schematic(mdp: TabularMDP) -> Figure:
             mark = marks.get(cell, "")
             ink = "white" if mark == "hole" else "black"
             axes.add_patch(
-                Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=tiles.get(mark, "#f3f8fc"), edgecolor="#8899a6")
+                Rectangle(
+                    (column - 0.5, row - 0.5),
+                    1,
+                    1,
+                    facecolor=tiles.get(mark, "#f3f8fc"),
+                    edgecolor="#8899a6",
+                )
             )
             axes.text(column - 0.42, row - 0.3, str(cell), fontsize=SMALL, color=ink)
             axes.text(column, row + 0.36, mark, fontsize=8, color=ink, ha="center", va="center")
@@ -149,13 +187,20 @@ def _draw_shortcut(axes: Axes, row: Any) -> None:
     column, line = _position(SHORTCUT_STATE)
     if np.count_nonzero(row) > 2 or row[SHORTCUT_STATE + SIDE]:
         return
-    axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.0, zorder=3))
+    axes.add_patch(
+        Rectangle(
+            (column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.0, zorder=3
+        )
+    )
     axes.text(column, line - 0.02, "Down", ha="center", va="center", fontsize=7.5)
     for cell in np.flatnonzero(row).tolist():
         probability = float(row[cell])
         hole = cell in HOLES
         across, down = _position(cell)
-        look: dict[str, Any] = {"color": VERMILION if hole else BLUE, "linestyle": (0, (4, 2)) if hole else "-"}
+        look: dict[str, Any] = {
+            "color": VERMILION if hole else BLUE,
+            "linestyle": (0, (4, 2)) if hole else "-",
+        }
         begin = (column - 0.15 if hole else column + 0.22, line + 0.15)
         end = (across + 0.22, down - 0.2)
         arrow(axes, begin, end, 0.15 if hole else -0.1, {**look, "zorder": 4})

@@ -1,7 +1,9 @@
-"""One look for all pictures: who has which colour and line, type sizes, and files that are equal for equal data.
+"""One look for all pictures.
 
-The colours are those of Okabe and Ito, which colour-blind readers can tell apart; line styles and markers say the same in
-grey.
+Who has which colour and line, type sizes, and files that are equal for equal data.
+
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; line styles and
+markers say the same in grey.
 """
 
 from __future__ import annotations
@@ -101,12 +103,16 @@ LOOKS = {
 
 _SPARE_COLOURS = (PURPLE, SKY, GREEN, ORANGE, BLACK, VERMILION, BLUE)
 _SPARE_LINES = ((_DASHED, "s"), (_DOTTED, "v"), (_DASH_DOT, "D"), ("-", "o"))
-# seven colours and four lines side by side: neighbours differ in both, and none returns before the 28th
+# seven colours and four lines side by side: neighbours differ in both, and none returns before the
+# 28th
 _SPARE = [(_SPARE_COLOURS[number % 7], *_SPARE_LINES[number % 4]) for number in range(28)]
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """A look for every case name: the fixed one where there is one, otherwise the next spare one."""
+    """A look for every case name.
+
+    The fixed one where there is one, otherwise the next spare one.
+    """
     looks: dict[str, Look] = {}
     spare = 0
     for name in names:
@@ -131,11 +137,18 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def picture(figure: Figure, kind: str) -> bytes:
-    """The figure as a "png" or "pdf" file, without dates or versions, so that equal data give equal bytes."""
+    """The figure as a "png" or "pdf" file, without dates or versions.
+
+    So that equal data give equal bytes.
+    """
     buffer = io.BytesIO()
     with styled():
         if kind == "pdf":
-            figure.savefig(buffer, format=kind, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+            figure.savefig(
+                buffer,
+                format=kind,
+                metadata={"CreationDate": None, "Creator": None, "Producer": None},
+            )
         else:
             figure.savefig(buffer, format=kind, metadata={"Software": None})
             buffer = _with_palette(buffer)
@@ -146,5 +159,7 @@ def _with_palette(png: io.BytesIO) -> io.BytesIO:
     """The same picture in 256 colours, at a third of the size."""
     smaller = io.BytesIO()
     with Image.open(png) as image:
-        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+            smaller, "png", optimize=True
+        )
     return smaller

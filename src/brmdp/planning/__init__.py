@@ -7,7 +7,16 @@ from brmdp.planning.guarantees import (
     certify,
     posterior_quantile_value,
 )
-from brmdp.planning.planner import Backup, Problem, backup, evaluate, evaluate_policies, evaluate_policy, plan, solve
+from brmdp.planning.planner import (
+    Backup,
+    Problem,
+    backup,
+    evaluate,
+    evaluate_policies,
+    evaluate_policy,
+    plan,
+    solve,
+)
 from brmdp.planning.prior import PriorReliance, prior_reliance
 from brmdp.planning.solution import Solution
 

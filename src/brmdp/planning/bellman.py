@@ -1,11 +1,13 @@
 """The Bellman operator of a bound risk measure, and Newton's linear system for it.
 
-(TV)(s) = max_a q(s,a; r + γV). Linearised at V with the greedy policy π and the risk-adjusted rows p̂ of its pairs,
-Newton's step d solves (I − γP̂_π) d = TV − V (policy iteration when the measure is linear).
+(TV)(s) = max_a q(s,a; r + γV). Linearised at V with the greedy policy π and the risk-adjusted rows
+p̂ of its pairs, Newton's step d solves (I − γP̂_π) d = TV − V (policy iteration when the measure is
+linear).
 
-That step moves the border between two actions by about one state, so a long chain needs as many as it has states. The *wide*
-step linearises all actions, not only the greedy ones, and solves the ordinary decision problem that results, whose backups
-cost a sum of products: policy iteration again, with Gauss–Seidel sweeps in between that carry news along the chain.
+That step moves the border between two actions by about one state, so a long chain needs as many as
+it has states. The *wide* step linearises all actions, not only the greedy ones, and solves the
+ordinary decision problem that results, whose backups cost a sum of products: policy iteration
+again, with Gauss–Seidel sweeps in between that carry news along the chain.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from brmdp.risk.base import BoundRisk
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
 
 DENSE_STATES = 600
-"""Up to this many states Newton's system is solved by dense elimination, beyond it iteratively or in a band."""
+"""Up to this many states Newton's system is solved by dense elimination.
+
+Beyond it iteratively or in a band.
+"""
 
 BAND_ENTRIES = 25_000_000
 """Largest banded factorisation, in entries; wider systems are left to the iterative solver."""
@@ -45,7 +50,10 @@ FLOOR = 16.0 * np.finfo(np.float64).eps
 
 @dataclass(slots=True)
 class Sweep:
-    """One application of the operator at V: targets, q, the greedy policy and its pairs, TV, and the residual."""
+    """One application of the operator at V.
+
+    Targets, q, the greedy policy and its pairs, TV, and the residual.
+    """
 
     values: FloatArray
     targets: FloatArray
@@ -109,7 +117,10 @@ class Bellman:
         return Sweep(values, targets, q, policy, chosen, best, residual, size, error)
 
     def settle(self, values: FloatArray, most: int) -> tuple[FloatArray, int]:
-        """Policy iteration in one go, where the measure is linear and the problem small; (V, rounds)."""
+        """Policy iteration in one go, where the measure is linear and the problem small.
+
+        (V, rounds).
+        """
         fixed = self.risk.fixed_entries()
         pattern = self.pattern
         if fixed is None or pattern.n_states > DENSE_STATES:
@@ -129,7 +140,10 @@ class Bellman:
         return settled
 
     def newton(self, sweep: Sweep, *, precise: bool = False) -> FloatArray:
-        """V + d with (I − γP̂_π) d = TV − V: exactly for small problems, to a small residual for large ones."""
+        """V + d with (I − γP̂_π) d = TV − V.
+
+        Exactly for small problems, to a small residual for large ones.
+        """
         pattern = self.pattern
         fixed = self.risk.fixed_entries()
         dense = pattern.n_states <= DENSE_STATES
@@ -152,7 +166,10 @@ class Bellman:
         return following
 
     def wide_newton(self, sweep: Sweep) -> FloatArray:
-        """Optimal values of the problem linearised at V in all actions; Newton's step where there is one per state."""
+        """Optimal values of the problem linearised at V in all actions.
+
+        Newton's step where there is one per state.
+        """
         pattern = self.pattern
         if self.pairs.size == pattern.n_states:
             return self.newton(sweep)
@@ -174,8 +191,13 @@ class Bellman:
             before[:] = chosen
         return values
 
-    def _policy_values(self, pairs: IntArray, rows: FloatArray, values: FloatArray, best: FloatArray) -> FloatArray:
-        """Values of one policy in a linear problem: ``values`` and Newton's step from there, ``best`` being their backup."""
+    def _policy_values(
+        self, pairs: IntArray, rows: FloatArray, values: FloatArray, best: FloatArray
+    ) -> FloatArray:
+        """Values of one policy in a linear problem.
+
+        ``values`` and Newton's step from there, ``best`` being their backup.
+        """
         pattern = self.pattern
         if pattern.n_states > DENSE_STATES:
             return values + self._large_step(pairs, pattern.take(rows, pairs), best - values)
@@ -189,7 +211,9 @@ class Bellman:
         n = self.pattern.n_states
         pointers = np.empty(n + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
-        kernel = sparse.csr_array((rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n))
+        kernel = sparse.csr_array(
+            (rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n)
+        )
         if self._krylov_failed:
             direct = solve_in_band(kernel, self.discount, gap)
             if direct is not None:
@@ -204,7 +228,9 @@ class Bellman:
     def _iterative(self, kernel: sparse.csr_array, gap: FloatArray) -> tuple[FloatArray, bool]:
         """BiCGSTAB, then sweeps; whether the remaining error is small."""
         n = gap.size
-        system = LinearOperator((n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64)
+        system = LinearOperator(
+            (n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64
+        )
         scale = float(np.abs(gap).max())
         if not scale > 0.0:
             return gap, True
@@ -212,7 +238,8 @@ class Bellman:
         step = np.asarray(step) * scale
         if not np.isfinite(step).all():
             step = gap.copy()
-        # Sweeps damp what is left in the maximum norm, and are a safety net if the Krylov method broke down.
+        # Sweeps damp what is left in the maximum norm, and are a safety net if the Krylov method
+        # broke down.
         for _ in range(200):
             following: FloatArray = gap + self.discount * (kernel @ step)
             change = float(np.abs(following - step).max())
@@ -222,7 +249,9 @@ class Bellman:
         return step, False
 
 
-def solve_in_band(kernel: sparse.csr_array, discount: float, right: FloatArray) -> FloatArray | None:
+def solve_in_band(
+    kernel: sparse.csr_array, discount: float, right: FloatArray
+) -> FloatArray | None:
     """(I − γ kernel)⁻¹ right by elimination within the band left once neighbours are numbered alike; None if it is too wide.
 
     Krylov methods carry news one state per iteration, so they fail on long chains; there the band is narrow.
@@ -241,7 +270,9 @@ def solve_in_band(kernel: sparse.csr_array, discount: float, right: FloatArray) 
     band[above] += 1.0
     step = np.empty(n)
     try:
-        step[order] = solve_banded((below, above), band, right[order], overwrite_ab=True, check_finite=False)
+        step[order] = solve_banded(
+            (below, above), band, right[order], overwrite_ab=True, check_finite=False
+        )
     except np.linalg.LinAlgError:  # only if the rows are no probabilities
         return None
     return step if np.isfinite(step).all() else None

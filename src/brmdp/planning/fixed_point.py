@@ -1,23 +1,26 @@
 """The one solver: value iteration, and Newton with value iteration as its safety net.
 
-T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), so with residual = max|TV − V|
+T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), so with residual =
+max|TV − V|
 
     max|TV − V*| ≤ γ·residual/(1 − γ),
 
-whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the quantile is neither
-convex nor concave in V, so a step is accepted only if it lowers the residual at least to γ times the previous one,
-otherwise a value-iteration step is taken, which always does. On a long chain that test rejects steps of progress: the policy
-improves, and the residual does not fall before news has come all the way. So once PATIENCE steps did not halve the residual,
-steps become wide (see ``bellman``) and up to EXCURSION of them are taken in a row without descent; then the lowest residual
-seen must be at most γ times the one before, or the excursion is undone, value iteration goes on from where it began, and the
-next one waits twice as long. So the residual falls by γ at every step but for excursions whose number is logarithmic: it
-cannot cycle. Between sweeps over all actions Newton iterates on the
-rows of the greedy policy alone, once that policy has settled: they cost a fraction 1/A of a sweep, and only a full sweep
-can certify. Where the measure is linear and the problem small, Newton is policy iteration, done in one compiled call before
-the sweep that certifies it.
+whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the
+quantile is neither convex nor concave in V, so a step is accepted only if it lowers the residual at
+least to γ times the previous one, otherwise a value-iteration step is taken, which always does. On
+a long chain that test rejects steps of progress: the policy improves, and the residual does not
+fall before news has come all the way. So once PATIENCE steps did not halve the residual, steps
+become wide (see ``bellman``) and up to EXCURSION of them are taken in a row without descent; then
+the lowest residual seen must be at most γ times the one before, or the excursion is undone, value
+iteration goes on from where it began, and the next one waits twice as long. So the residual falls
+by γ at every step but for excursions whose number is logarithmic: it cannot cycle. Between sweeps
+over all actions Newton iterates on the rows of the greedy policy alone, once that policy has
+settled: they cost a fraction 1/A of a sweep, and only a full sweep can certify. Where the measure
+is linear and the problem small, Newton is policy iteration, done in one compiled call before the
+sweep that certifies it.
 
-Rounding and quadrature perturb T by at most η, which every bound includes. So no bound falls below η/(1 − γ): see
-:class:`Accuracy` for what is asked by default.
+Rounding and quadrature perturb T by at most η, which every bound includes. So no bound falls below
+η/(1 − γ): see :class:`Accuracy` for what is asked by default.
 """
 
 from __future__ import annotations
@@ -49,16 +52,23 @@ COARSEST = 1e-3
 """The same where arithmetic cannot resolve more: beyond it a plan has failed."""
 
 TINY = 1e-280
-"""No smaller error bound is asked for by default: below it, products of rounding errors underflow to zero."""
+"""No smaller error bound is asked for by default.
+
+Below it, products of rounding errors underflow to zero.
+"""
 
 FINE = 1e-6
-"""Ties are settled where the tolerance is at most FINE × max|V|; a coarser one asks for a quick answer."""
+"""Ties are settled where the tolerance is at most FINE × max|V|.
+
+A coarser one asks for a quick answer.
+"""
 
 SETTLING_STEPS = 6
 
 UNSTATED = 1e-11
-"""How far the values of an approximate measure, which states no error, may depend on where its roots were sought from,
-relative to max|V|.
+"""How far the values of an approximate measure, which states no error.
+
+May depend on where its roots were sought from, relative to max|V|.
 """
 
 
@@ -66,9 +76,10 @@ relative to max|V|.
 class Accuracy:
     """Which error bound is enough.
 
-    An absolute one is met or the solver has failed. By default it is RELATIVE × max|V|, or four times what arithmetic resolves,
-    (η + rounding)/(1 − γ), where that is more. What arithmetic resolves counts only up to COARSEST × max|V|, or
-    RELATIVE × the largest reward of the actions taken, for values that cancel.
+    An absolute one is met or the solver has failed. By default it is RELATIVE × max|V|, or four
+    times what arithmetic resolves, (η + rounding)/(1 − γ), where that is more. What arithmetic
+    resolves counts only up to COARSEST × max|V|, or RELATIVE × the largest reward of the actions
+    taken, for values that cancel.
     """
 
     absolute: float | None
@@ -90,9 +101,10 @@ class Accuracy:
 def tie_width(bellman: Bellman, sweep: Sweep) -> float:
     """Differences of q up to this are not resolved: 2η + 2γ × min(η, FLOOR × max|V|)/(1 − γ).
 
-    Two equal actions may be computed with errors of η each, and rounding leaves V itself uncertain by the second term: along
-    any path of the iteration the same operator is computed, so no more of η is part of that. The width is at most twice what
-    any error bound is, so a difference that a bound resolves is never a tie. An approximate measure states no η.
+    Two equal actions may be computed with errors of η each, and rounding leaves V itself uncertain
+    by the second term: along any path of the iteration the same operator is computed, so no more of
+    η is part of that. The width is at most twice what any error bound is, so a difference that a
+    bound resolves is never a tie. An approximate measure states no η.
     """
     largest = float(np.abs(sweep.best).max())
     approximate = bellman.risk.basis == APPROXIMATE
@@ -102,7 +114,10 @@ def tie_width(bellman: Bellman, sweep: Sweep) -> float:
 
 @dataclass(slots=True)
 class FixedPoint:
-    """The last full sweep, how many sweeps were made, the error bound asked for, and whether it was met."""
+    """The last full sweep, how many sweeps were made, the error bound asked for.
+
+    And whether it was met.
+    """
 
     sweep: Sweep
     sweeps: int
@@ -118,9 +133,12 @@ def iterate(
     max_iterations: int,
     policy_pairs: IntArray | None = None,
 ) -> FixedPoint:
-    """Iterate from ``initial`` until the error bound is small enough, or give up after ``max_iterations``.
+    """Iterate from ``initial`` until the error bound is small enough.
 
-    With ``policy_pairs``, the pairs of a good policy, Newton first refines ``initial`` on them alone.
+    Or give up after ``max_iterations``.
+
+    With ``policy_pairs``, the pairs of a good policy, Newton first refines ``initial`` on them
+    alone.
     """
     discount = bellman.discount
     values = initial
@@ -139,7 +157,9 @@ def iterate(
         tolerance = accuracy.enough(bellman, now)
         converged = now.bound(discount) <= tolerance
         stuck = not math.isfinite(now.residual) or now.residual <= FLOOR * now.size
-        hopeless = now.residual <= now.numerical_error and now.numerical_error > tolerance * (1.0 - discount)
+        hopeless = now.residual <= now.numerical_error and now.numerical_error > tolerance * (
+            1.0 - discount
+        )
         if converged or stuck or hopeless or sweeps >= max_iterations:
             return FixedPoint(now, sweeps, tolerance, converged)
         if method == "newton" and slow >= PATIENCE:
@@ -155,7 +175,9 @@ def iterate(
             values = bellman.newton(now)
             # refining pays once the policy has settled
             if known is not None and not is_linear and np.array_equal(known, now.pairs):
-                values, spent = _refine(bellman, values, now.pairs, accuracy, max_iterations - sweeps - 1)
+                values, spent = _refine(
+                    bellman, values, now.pairs, accuracy, max_iterations - sweeps - 1
+                )
                 sweeps += spent
             known = now.pairs
             following = bellman.sweep(values, bellman.pairs)
@@ -172,7 +194,10 @@ def iterate(
 
 
 def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
-    """Wide steps until the residual is at most γ times that of ``begin``; the sweep with the lowest one, and sweeps made."""
+    """Wide steps until the residual is at most γ times that of ``begin``.
+
+    The sweep with the lowest one, and sweeps made.
+    """
     now = lowest = begin
     spent = 0
     while spent < min(most, EXCURSION):
@@ -188,8 +213,8 @@ def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
 def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> FixedPoint:
     """Newton down to rounding, where the error bound leaves open whether actions are tied.
 
-    Then the ties do not depend on the path that led here: what different paths leave is far below the width of a tie, unless a
-    difference happens to be just that.
+    Then the ties do not depend on the path that led here: what different paths leave is far below
+    the width of a tie, unless a difference happens to be just that.
     """
     now = kept = found.sweep
     sweeps, discount = found.sweeps, bellman.discount
@@ -197,11 +222,13 @@ def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> Fix
         return found
     for _ in range(min(SETTLING_STEPS, max_iterations - sweeps)):
         in_doubt = tie_width(bellman, now) + 2.0 * now.bound(discount)
-        if now.residual <= 0.25 * FLOOR * now.size or not linear.any_rival(now.q, now.best, in_doubt):
+        if now.residual <= 0.25 * FLOOR * now.size or not linear.any_rival(
+            now.q, now.best, in_doubt
+        ):
             break
         values = bellman.newton(now, precise=True)
-        # The step itself tells how far V is off. The residual does not: it may be that of a single state which is drawn to and
-        # fro between two that are worth the same, up to rounding.
+        # The step itself tells how far V is off. The residual does not: it may be that of a single
+        # state which is drawn to and fro between two that are worth the same, up to rounding.
         if float(np.abs(values - now.values).max()) <= 0.25 * FLOOR * now.size / (1.0 - discount):
             break
         now = bellman.sweep(values, bellman.pairs)

@@ -1,16 +1,19 @@
 """Guarantees a practitioner can quote.
 
-Proposition 1 of the paper: with independent rows and ᾱ = 1 − (1 − α)^{1/S}, the nested value of a fixed policy at level ᾱ is a
-lower bound of its true value at all states at once, with posterior probability at least 1 − α:
+Proposition 1 of the paper: with independent rows and ᾱ = 1 − (1 − α)^{1/S}, the nested value of a
+fixed policy at level ᾱ is a lower bound of its true value at all states at once, with posterior
+probability at least 1 − α:
 
     Pr( V^π_P(s) ≥ V^π_{φ,ᾱ}(s) for all s ) ≥ 1 − α.
 
-The proof needs each of S events to hold, each with probability at least 1 − ᾱ; independence multiplies them. Where rows are
-dependent (scenarios, a shared disturbance) the union bound takes its place, with level α/S.
+The proof needs each of S events to hold, each with probability at least 1 − ᾱ; independence
+multiplies them. Where rows are dependent (scenarios, a shared disturbance) the union bound takes
+its place, with level α/S.
 
-The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested value is computed, not
-sampled: a belief that offers nothing but draws gets no certificate. What remains is the belief's word (its concentrations, the
-independence of its rows), and the coverage check holds it to that: too few draws within the bounds are an error.
+The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested
+value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What
+remains is the belief's word (its concentrations, the independence of its rows), and the coverage
+check holds it to that: too few draws within the bounds are an error.
 """
 
 from __future__ import annotations
@@ -53,7 +56,10 @@ __all__ = [
 ]
 
 LARGE = 2_000
-"""Beyond this many states the coverage check is skipped unless asked for: every draw needs a policy evaluation."""
+"""Beyond this many states the coverage check is skipped unless asked for.
+
+Every draw needs a policy evaluation.
+"""
 
 CONTRADICTION = 1e-6
 """A certificate is contradicted if as few draws within its bounds have a smaller probability, were the confidence right."""
@@ -106,14 +112,16 @@ class Certificate:
 
     def __str__(self) -> str:
         text = (
-            f"With posterior probability at least {self.confidence:.3g}, the policy's true value is at least the certified "
-            f"one at every state\n(quantile level {self.level:.4g}, {self.rule})."
+            f"With posterior probability at least {self.confidence:.3g}, the policy's true value "
+            f"is at least the certified one at every state\n(quantile level {self.level:.4g}, "
+            f"{self.rule})."
         )
         if self.coverage is not None and self.coverage_interval is not None:
             low, high = self.coverage_interval
             text += (
-                f"\nIn {self.coverage_samples} posterior draws all bounds held in {100 * self.coverage:.1f} % "
-                f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)."
+                f"\nIn {self.coverage_samples} posterior draws all bounds held in "
+                f"{100 * self.coverage:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f} "
+                "%)."
             )
         if self.prior is not None and self.prior.outweighs:
             text += f"\nThe posterior rests heavily on the prior. {self.prior}"
@@ -124,7 +132,9 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class PosteriorQuantileValue:
-    """Monte Carlo estimate of the posterior α-quantile of a policy's value (the paper's eq. app-posterior-lb-estimator).
+    """Monte Carlo estimate of the posterior α-quantile of a policy's value (the paper's eq.
+
+    App-posterior-lb-estimator).
 
     Attributes
     ----------
@@ -132,8 +142,8 @@ class PosteriorQuantileValue:
     values : (S,) array
         Order statistic ⌈αM⌉ of the M sampled values, state by state.
     lower, upper : (S,) arrays
-        Distribution-free interval of at least ``confidence`` for each state, from order statistics (−inf or inf where M is
-        too small to bound that side).
+        Distribution-free interval of at least ``confidence`` for each state, from order statistics
+        (−inf or inf where M is too small to bound that side).
     confidence : float
     samples : int
     """
@@ -147,7 +157,10 @@ class PosteriorQuantileValue:
 
 
 def certified_level(alpha: float, n_states: int, *, independent: bool = True) -> float:
-    """The level that gives joint confidence 1 − α over ``n_states`` states: ᾱ = 1 − (1 − α)^{1/S}, or α/S if dependent."""
+    """The level that gives joint confidence 1 − α over ``n_states`` states.
+
+    Ᾱ = 1 − (1 − α)^{1/S}, or α/S if dependent.
+    """
     level = as_level(alpha)
     n = as_positive_int(n_states, "n_states")
     return -math.expm1(math.log1p(-level) / n) if independent else level / n
@@ -175,11 +188,13 @@ def certify(
     tolerance : float, optional
         Solver accuracy, as in :func:`brmdp.plan`; what it leaves is subtracted from the bounds.
     coverage_samples : int, optional
-        Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it off).
+        Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it
+        off).
     rng : numpy.random.Generator or seed
         For the check.
     start : int or (S,) probabilities, optional
-        Where the policy will begin, to judge how far it rests on the prior; see :func:`brmdp.prior_reliance`.
+        Where the policy will begin, to judge how far it rests on the prior; see
+        :func:`brmdp.prior_reliance`.
 
     Returns
     -------
@@ -188,14 +203,17 @@ def certify(
     Raises
     ------
     InvalidInputError
-        Also if the belief has no exact quantiles: values nested from draws are estimates, not bounds.
+        Also if the belief has no exact quantiles: values nested from draws are estimates, not
+        bounds.
     ContradictionError
-        If the check contradicts the certificate: so few draws within the bounds have a probability below 1e-6.
+        If the check contradicts the certificate: so few draws within the bounds have a probability
+        below 1e-6.
 
     Warns
     -----
     PriorWarning
-        If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
+        If the prior outweighs the data in what the policy does, by the rule in
+        :mod:`brmdp.planning.prior`.
 
     Notes
     -----
@@ -230,9 +248,10 @@ def certificate_of(
     check_start(posterior, start)
     if not has_exact_quantiles(posterior):
         raise InvalidInputError(
-            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} offers only draws, and "
-            "values nested from draws are estimates, not bounds. Give it concentration_entries and concentration_offsets "
-            "if its rows are Dirichlet, make a ScenarioPosterior, or ask posterior_quantile_value for the sampled value of a policy"
+            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} "
+            "offers only draws, and values nested from draws are estimates, not bounds. Give it "
+            "concentration_entries and concentration_offsets if its rows are Dirichlet, make a "
+            "ScenarioPosterior, or ask posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
@@ -240,7 +259,8 @@ def certificate_of(
     independent = getattr(posterior, "rows_independent", None)
     if not isinstance(independent, bool | np.bool_):
         raise InvalidInputError(
-            f"posterior must say rows_independent = True or False; {type(posterior).__name__} says {independent!r}"
+            f"posterior must say rows_independent = True or False; {type(posterior).__name__} says "
+            f"{independent!r}"
         )
     level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
     risk = Quantile(level)
@@ -250,7 +270,9 @@ def certificate_of(
     own = problem.solve(posterior, risk, problem.start(best), policy=best.policy)
     values = own.values - own.error_bound
     gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
-    samples = coverage_samples if coverage_samples is not None else (1000 if n_states <= LARGE else 0)
+    samples = (
+        coverage_samples if coverage_samples is not None else (1000 if n_states <= LARGE else 0)
+    )
     coverage: float | None = None
     interval: tuple[float, float] | None = None
     if samples:
@@ -262,7 +284,8 @@ def certificate_of(
             as_positive_int(samples, "coverage_samples"),
             as_rng(rng),
         )
-        # a draw that meets the bound exactly must not fail by rounding; a state of huge value must not excuse the others
+        # a draw that meets the bound exactly must not fail by rounding; a state of huge value must
+        # not excuse the others
         size = np.abs(values)
         slack = 1e-12 * size + 64.0 * np.finfo(np.float64).eps * float(size.max())
         held = int((drawn >= values - slack).all(axis=1).sum())
@@ -270,8 +293,9 @@ def certificate_of(
         interval = clopper_pearson(held, samples)
         if bdtr(held, samples, level_wanted) < CONTRADICTION:
             raise ContradictionError(
-                f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior draws, and held in {held} of "
-                f"{samples}: the draws of the {type(posterior).__name__} do not follow the law that its quantiles are taken "
+                f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior "
+                f"draws, and held in {held} of {samples}: the draws of the "
+                f"{type(posterior).__name__} do not follow the law that its quantiles are taken "
                 f"from, or its rows are not what it says (rows_independent = {bool(independent)})"
             )
     return Certificate(
@@ -301,7 +325,8 @@ def posterior_quantile_value(
 ) -> PosteriorQuantileValue:
     """The posterior α-quantile of a policy's value at every state, by the paper's estimator.
 
-    Draws ``samples`` kernels, evaluates the policy exactly in each, and takes the order statistic ⌈αM⌉.
+    Draws ``samples`` kernels, evaluates the policy exactly in each, and takes the order statistic
+    ⌈αM⌉.
 
     Parameters
     ----------
@@ -334,16 +359,27 @@ def posterior_quantile_value(
 
 
 def sampled_policy_values(
-    posterior: Belief, rewards: Any, discount: float, policy: IntArray, n: int, rng: np.random.Generator
+    posterior: Belief,
+    rewards: Any,
+    discount: float,
+    policy: IntArray,
+    n: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """V^π in ``n`` posterior draws, (n, S): (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s')."""
+    """V^π in ``n`` posterior draws, (n, S).
+
+    (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s').
+    """
     pattern = posterior.pattern
     n_states = pattern.n_states
     if n_states > 10 * LARGE:
-        raise InvalidInputError(f"sampling policy values solves dense systems; {n_states} states are too many")
+        raise InvalidInputError(
+            f"sampling policy values solves dense systems; {n_states} states are too many"
+        )
     if n * n_states > LARGEST_SAMPLE:
         raise InvalidInputError(
-            f"samples × states must be at most {LARGEST_SAMPLE:,}; got {n:,} samples of {n_states} states"
+            f"samples × states must be at most {LARGEST_SAMPLE:,}; got {n:,} samples of {n_states} "
+            "states"
         )
     flat_rewards = rewards_of(posterior, rewards)
     pairs = np.arange(n_states) * pattern.n_actions + policy
@@ -375,7 +411,12 @@ def sampled_policy_values(
             now = time.monotonic()
             if now - told >= PROGRESS_SECONDS:
                 told = now
-                logger.info("policy evaluated in %d of %d posterior draws, %.0f s", begin + size, n, now - began)
+                logger.info(
+                    "policy evaluated in %d of %d posterior draws, %.0f s",
+                    begin + size,
+                    n,
+                    now - began,
+                )
     return result
 
 
@@ -383,15 +424,23 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tu
     """Exact interval of a probability from the number of successes in independent trials."""
     tail = (1.0 - confidence) / 2.0
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
-    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
+    high = (
+        1.0
+        if successes == trials
+        else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
+    )
     return low, high
 
 
 def _order_statistic_interval(n: int, alpha: float, confidence: float) -> tuple[int, int]:
-    """1-based ranks (l, u) with Pr(X_(l) ≤ q_α ≤ X_(u)) ≥ confidence; 0 and n + 1 stand for −inf and inf."""
+    """1-based ranks (l, u) with Pr(X_(l) ≤ q_α ≤ X_(u)) ≥ confidence.
+
+    0 and n + 1 stand for −inf and inf.
+    """
     tail = (1.0 - confidence) / 2.0
     cumulative = bdtr(np.arange(n + 1), n, alpha)
-    # Pr(q < X_(l)) = Pr(Bin(n, α) < l) = cumulative[l − 1] and Pr(q > X_(u)) ≤ Pr(Bin(n, α) ≥ u) = 1 − cumulative[u − 1]
+    # Pr(q < X_(l)) = Pr(Bin(n, α) < l) = cumulative[l − 1] and Pr(q > X_(u)) ≤ Pr(Bin(n, α) ≥ u) =
+    # 1 − cumulative[u − 1]
     below = np.flatnonzero(cumulative <= tail)
     low = int(below[-1]) + 1 if below.size else 0
     above = np.flatnonzero(1.0 - cumulative <= tail)

@@ -1,4 +1,7 @@
-"""Plans and evaluations: from a belief (or a known MDP), rewards, a discount and a risk measure to a :class:`Solution`."""
+"""Plans and evaluations.
+
+From a belief (or a known MDP), rewards, a discount and a risk measure to a :class:`Solution`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,15 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
-from brmdp.planning.fixed_point import METHODS, RELATIVE, Accuracy, FixedPoint, iterate, settle_ties, tie_width
+from brmdp.planning.fixed_point import (
+    METHODS,
+    RELATIVE,
+    Accuracy,
+    FixedPoint,
+    iterate,
+    settle_ties,
+    tie_width,
+)
 from brmdp.planning.prior import check_start, reliance, warn_of_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.posterior.base import Belief
@@ -35,7 +46,16 @@ from brmdp.risk.boundary import CheckedRisk, bind_risk
 from brmdp.risk.measures import Mean
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
 
-__all__ = ["Backup", "Problem", "backup", "evaluate", "evaluate_policies", "evaluate_policy", "plan", "solve"]
+__all__ = [
+    "Backup",
+    "Problem",
+    "backup",
+    "evaluate",
+    "evaluate_policies",
+    "evaluate_policy",
+    "plan",
+    "solve",
+]
 
 LARGEST_VALUE = 1e140
 
@@ -43,7 +63,10 @@ ANY = object()
 """No policy is given: the best is looked for."""
 
 COARSE = 1e-4
-"""Accuracy, relative to max|r|/(1 − γ), to which a cheaper approximation is solved to start from."""
+"""Accuracy, relative to max|r|/(1 − γ).
+
+To which a cheaper approximation is solved to start from.
+"""
 
 COARSE_SWEEPS = 60
 """Most sweeps of a cheaper approximation."""
@@ -83,9 +106,10 @@ def plan(
     risk : Quantile, CVaR, Mean, PosteriorSample
         The risk measure ρ.
     tolerance : float, optional
-        Largest ``error_bound`` accepted, in units of the rewards; if arithmetic cannot resolve it, that is an error. By default
-        1e-8 × max|V|, or four times what arithmetic resolves, (η + 16ε·max|V|)/(1 − γ), where that is more; a default above
-        1e-3 × max|V| (or 1e-8 × the rewards of the actions taken, for values that cancel) is an error too.
+        Largest ``error_bound`` accepted, in units of the rewards; if arithmetic cannot resolve it,
+        that is an error. By default 1e-8 × max|V|, or four times what arithmetic resolves, (η +
+        16ε·max|V|)/(1 − γ), where that is more; a default above 1e-3 × max|V| (or 1e-8 × the
+        rewards of the actions taken, for values that cancel) is an error too.
     initial : Solution or (S,) array, optional
         Warm start.
     method : {"newton", "value-iteration"}
@@ -94,7 +118,8 @@ def plan(
     raise_on_failure : bool
         Raise :class:`ConvergenceError` (which carries the last iterate) instead of returning it.
     start : int or (S,) probabilities, optional
-        Where the policy will begin, to judge how far it rests on the prior; see :func:`brmdp.prior_reliance`.
+        Where the policy will begin, to judge how far it rests on the prior; see
+        :func:`brmdp.prior_reliance`.
 
     Returns
     -------
@@ -103,12 +128,23 @@ def plan(
     Warns
     -----
     PriorWarning
-        If the prior outweighs the data in what the policy does, by the rule in :mod:`brmdp.planning.prior`.
+        If the prior outweighs the data in what the policy does, by the rule in
+        :mod:`brmdp.planning.prior`.
     """
     check_start(posterior, start)
-    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    settings: dict[str, Any] = {
+        "tolerance": tolerance,
+        "method": method,
+        "max_iterations": max_iterations,
+    }
     solution = solution_of(
-        posterior, rewards, discount, risk, initial=initial, raise_on_failure=raise_on_failure, **settings
+        posterior,
+        rewards,
+        discount,
+        risk,
+        initial=initial,
+        raise_on_failure=raise_on_failure,
+        **settings,
     )
     return _with_prior(solution, posterior, discount, start, "plan")
 
@@ -128,15 +164,24 @@ def evaluate_policy(
     all_actions: bool = True,
     start: Any = None,
 ) -> Solution:
-    """The Bayesian-risk value of a fixed policy, the fixed point of T^π; arguments as in :func:`plan`.
+    """The Bayesian-risk value of a fixed policy, the fixed point of T^π.
 
-    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve on the policy; with
-    ``all_actions=False``, which is faster, only those of the policy's actions (−inf for the others).
+    Arguments as in :func:`plan`.
+
+    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve
+    on the policy; with ``all_actions=False``, which is faster, only those of the policy's actions
+    (−inf for the others).
     """
     check_start(posterior, start)
-    settings: dict[str, Any] = {"tolerance": tolerance, "method": method, "max_iterations": max_iterations}
+    settings: dict[str, Any] = {
+        "tolerance": tolerance,
+        "method": method,
+        "max_iterations": max_iterations,
+    }
     settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
-    solution = solution_of(posterior, rewards, discount, risk, policy=policy, initial=initial, **settings)
+    solution = solution_of(
+        posterior, rewards, discount, risk, policy=policy, initial=initial, **settings
+    )
     return _with_prior(solution, posterior, discount, start, "value")
 
 
@@ -152,7 +197,10 @@ def solution_of(
     all_actions: bool = True,
     **settings: Any,
 ) -> Solution:
-    """A plan, or the value of ``policy``, without a look at what it owes to the prior: for computations that make many."""
+    """A plan, or the value of ``policy``, without a look at what it owes to the prior.
+
+    For computations that make many.
+    """
     problem = Problem.of(posterior, rewards, discount, **settings)
     return problem.solve(
         posterior,
@@ -175,17 +223,22 @@ def solve(
 ) -> Solution:
     """Risk-neutral optimum of a known MDP, by the same solver; arguments as in :func:`plan`."""
     _require_mdp(mdp)
-    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, tolerance, method, max_iterations)
+    problem = Problem(
+        mdp.pattern, mdp.transition_rewards, mdp.discount, tolerance, method, max_iterations
+    )
     return problem.solve(mdp, Mean(), problem.start(initial), raise_on_failure=raise_on_failure)
 
 
 def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
     """Exact value of a policy in a known MDP, (S,): one linear system.
 
-    A large one is solved iteratively, to an error of ``tolerance`` × max|V|, or what arithmetic resolves if that is more.
+    A large one is solved iteratively, to an error of ``tolerance`` × max|V|, or what arithmetic
+    resolves if that is more.
     """
     _require_mdp(mdp)
-    values: FloatArray = evaluate_policies(mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance)[0]
+    values: FloatArray = evaluate_policies(
+        mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance
+    )[0]
     return values
 
 
@@ -200,15 +253,26 @@ def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-1
         # BLAS goes to several threads only from about here on
         with one_blas_thread if mdp.n_states >= MANY_STATES and len(chosen) > 1 else nullcontext():
             values: FloatArray = linear.policy_values(
-                pairs, pattern.indptr, pattern.next_states, mdp.probabilities, mdp.transition_rewards, mdp.discount
+                pairs,
+                pattern.indptr,
+                pattern.next_states,
+                mdp.probabilities,
+                mdp.transition_rewards,
+                mdp.discount,
             )
         return values
     problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy)
-    return np.array([problem.solve(mdp, Mean(), policy=policy, all_actions=False).values for policy in chosen])
+    return np.array(
+        [problem.solve(mdp, Mean(), policy=policy, all_actions=False).values for policy in chosen]
+    )
 
 
-def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure) -> Backup:
-    """Apply a risk measure once: q(s,a) and the risk-adjusted row of every pair at next-state values ``values``.
+def backup(
+    posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure
+) -> Backup:
+    """Apply a risk measure once.
+
+    Q(s,a) and the risk-adjusted row of every pair at next-state values ``values``.
 
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
@@ -224,7 +288,9 @@ def backup(posterior: Belief, rewards: Any, discount: float, values: Any, *, ris
     return Backup(q, pattern.dense(rows))
 
 
-def _with_prior(solution: Solution, posterior: Belief, discount: float, start: Any, what: str) -> Solution:
+def _with_prior(
+    solution: Solution, posterior: Belief, discount: float, start: Any, what: str
+) -> Solution:
     """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
     found = reliance(posterior, solution.policy, discount, start)
     warn_of_prior(found, what, 3)
@@ -237,7 +303,9 @@ def _require_mdp(mdp: Any) -> None:
 
 
 class Problem:
-    """Rewards, discount and accuracy, validated once, to be solved for any belief on the same pattern.
+    """Rewards, discount and accuracy, validated once.
+
+    To be solved for any belief on the same pattern.
 
     ``rewards`` are flat, one per possible transition.
     """
@@ -257,7 +325,9 @@ class Problem:
         self.discount = as_discount(discount)
         largest = max(abs(float(rewards.max())), abs(float(rewards.min()))) / (1.0 - self.discount)
         if not largest <= LARGEST_VALUE:
-            raise InvalidInputError(f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
+            raise InvalidInputError(
+                f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}"
+            )
         self.largest = largest
         self.tolerance = None if tolerance is None else as_positive_number(tolerance, "tolerance")
         self.accuracy = Accuracy(self.tolerance, relative)
@@ -267,7 +337,9 @@ class Problem:
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
 
     @classmethod
-    def of(cls, belief: Belief, rewards: Any, discount: float, *settings: Any, **named: Any) -> Problem:
+    def of(
+        cls, belief: Belief, rewards: Any, discount: float, *settings: Any, **named: Any
+    ) -> Problem:
         """Rewards in any form that the belief can gather."""
         require_belief(belief)
         return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings, **named)
@@ -277,9 +349,13 @@ class Problem:
         n = self.pattern.n_states
         if initial is None:
             return None
-        values = as_float_array(initial.values if isinstance(initial, Solution) else initial, "initial")
+        values = as_float_array(
+            initial.values if isinstance(initial, Solution) else initial, "initial"
+        )
         if values.shape != (n,):
-            raise InvalidInputError(f"initial must be a Solution or have shape ({n},); got {values.shape}")
+            raise InvalidInputError(
+                f"initial must be a Solution or have shape ({n},); got {values.shape}"
+            )
         if float(np.abs(values).max()) > LARGEST_VALUE:
             raise InvalidInputError(f"initial must lie within ±{LARGEST_VALUE:g}")
         return np.array(values)
@@ -308,7 +384,9 @@ class Problem:
         pairs: IntArray | None = None
         for cheaper in reversed(self.approximations(bound, initial is None)):
             coarse = max(self.tolerance or 0.0, COARSE * self.largest)
-            near = iterate(self.bellman(cheaper, policy), values, Accuracy(coarse), "newton", COARSE_SWEEPS).sweep
+            near = iterate(
+                self.bellman(cheaper, policy), values, Accuracy(coarse), "newton", COARSE_SWEEPS
+            ).sweep
             if math.isfinite(near.residual):
                 values = near.best
                 if cheaper.fixed_entries() is None:
@@ -324,7 +402,10 @@ class Problem:
         return solution
 
     def approximations(self, bound: BoundRisk, cold: bool) -> list[BoundRisk]:
-        """Cheaper and cheaper measures to start from; a linear one only where nothing better is known."""
+        """Cheaper and cheaper measures to start from.
+
+        A linear one only where nothing better is known.
+        """
         found: list[BoundRisk] = []
         cheaper = bound.approximation() if self.method == "newton" else None
         while cheaper is not None and (cold or cheaper.fixed_entries() is None):
@@ -332,7 +413,9 @@ class Problem:
             cheaper = cheaper.approximation()
         return found
 
-    def describe(self, bellman: Bellman, found: FixedPoint, policy: IntArray | None, all_actions: bool) -> Solution:
+    def describe(
+        self, bellman: Bellman, found: FixedPoint, policy: IntArray | None, all_actions: bool
+    ) -> Solution:
         """Certificates, ties and the risk-adjusted kernel."""
         gamma = self.discount
         last = found.sweep
@@ -381,14 +464,26 @@ class Problem:
         last = found.sweep
         asked = "tolerance" if self.tolerance is not None else "default tolerance"
         text = (
-            f"error bound {last.bound(self.discount):.3g} after {found.sweeps} sweeps, {asked} {found.tolerance:.3g} "
-            f"(residual {last.residual:.3g}, discount {self.discount}): "
+            f"error bound {last.bound(self.discount):.3g} after {found.sweeps} sweeps, {asked} "
+            f"{found.tolerance:.3g} (residual {last.residual:.3g}, discount {self.discount}): "
         )
         if found.sweeps >= self.max_iterations:
-            faster = "" if self.method == "newton" else ", or use method='newton', which needs far fewer sweeps"
+            faster = (
+                ""
+                if self.method == "newton"
+                else ", or use method='newton', which needs far fewer sweeps"
+            )
             return text + f"raise max_iterations={self.max_iterations} or loosen tolerance{faster}"
         return (
-            text + f"arithmetic cannot resolve more (numerical error of a backup {last.numerical_error:.3g}); "
-            "loosen tolerance: an argument of plans and agents, a key of [[agent]] in a sweep"
-            + (", or leave it out: the default follows the scale of the problem" if self.tolerance is not None else "")
+            text
+            + (
+                "arithmetic cannot resolve more (numerical error of a backup "
+                f"{last.numerical_error:.3g}); loosen tolerance: an argument of plans and agents, "
+                "a key of [[agent]] in a sweep"
+            )
+            + (
+                ", or leave it out: the default follows the scale of the problem"
+                if self.tolerance is not None
+                else ""
+            )
         )

@@ -1,22 +1,25 @@
 """How far a policy rests on the prior instead of data.
 
-A Dirichlet prior over many successors is worth many observations: Dir(1, …, 1) over 90 states outweighs the first 90
-observations of *every* pair, and says that a machine may jump from any wear to any other. A plan, or a certificate, for such a
-posterior is right about that posterior and may be useless in the world.
+A Dirichlet prior over many successors is worth many observations: Dir(1, …, 1) over 90 states
+outweighs the first 90 observations of *every* pair, and says that a machine may jump from any wear
+to any other. A plan, or a certificate, for such a posterior is right about that posterior and may
+be useless in the world.
 
 **The rule.** Follow the policy under the posterior mean kernel from a start distribution, and let
-d(s) = (1 − γ) Σ_t γ^t Pr(s_t = s) be the share of discounted time spent in s. At a pair the prior's share is m/(m + n), with m its
-weight in observations and n the number of observations; it is zero where only one successor is possible, so that the row is known.
-The prior *outweighs the data* (:attr:`PriorReliance.outweighs`) if
+d(s) = (1 − γ) Σ_t γ^t Pr(s_t = s) be the share of discounted time spent in s. At a pair the prior's
+share is m/(m + n), with m its weight in observations and n the number of observations; it is zero
+where only one successor is possible, so that the row is known. The prior *outweighs the data*
+(:attr:`PriorReliance.outweighs`) if
 
 - the policy spends more than :data:`MOST_OUTWEIGHED` of its time in pairs with m > n, or
 - the mean of the prior's share over that time is more than :data:`MOST_PRIOR`.
 
-The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior speaks is often just the caution
-that was asked for, and no reason to warn.
+The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior
+speaks is often just the caution that was asked for, and no reason to warn.
 
-The rule counts time, not money. A pair never observed that the policy meets rarely stays below it, however much hangs on that
-pair: look at :attr:`PriorReliance.never_observed` where rare states are costly. A certificate names the number of such pairs.
+The rule counts time, not money. A pair never observed that the policy meets rarely stays below it,
+however much hangs on that pair: look at :attr:`PriorReliance.never_observed` where rare states are
+costly. A certificate names the number of such pairs.
 """
 
 from __future__ import annotations
@@ -73,15 +76,19 @@ class PriorReliance:
     outweighed : float
         Share of its time in pairs where the prior outweighs the data.
     never_observed : (k,) integers
-        States in which the policy takes an action that was never observed there (and whose outcome is not known anyway).
+        States in which the policy takes an action that was never observed there (and whose outcome
+        is not known anyway).
     never_observed_visits : float
         Share of its time in these states.
     observations : int
-        Observations of the pairs that the policy uses (one of a shared disturbance counts in every pair).
+        Observations of the pairs that the policy uses (one of a shared disturbance counts in every
+        pair).
     start : str
-        Where time begins: "given", "observed states" (the distribution of the states that data come from) or "uniform".
+        Where time begins: "given", "observed states" (the distribution of the states that data come
+        from) or "uniform".
     accuracy : float
-        The shares of time are within this of the truth (beyond 200 states they are computed iteratively).
+        The shares of time are within this of the truth (beyond 200 states they are computed
+        iteratively).
     n_states : int
         Number of states, and so of pairs that the policy uses.
     """
@@ -97,42 +104,52 @@ class PriorReliance:
 
     @property
     def outweighs(self) -> bool:
-        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`, or may, as far as is known."""
+        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`.
+
+        Or may, as far as is known.
+        """
         doubt = self.accuracy if self.accuracy > _ACCURACY else 0.0
         return self.outweighed + doubt > MOST_OUTWEIGHED or self.share + doubt > MOST_PRIOR
 
     def __str__(self) -> str:
         text = (
-            f"The policy spends {_percent(self.outweighed)} of its discounted time in pairs where the prior outweighs the data; "
-            f"the prior's mean share is {_percent(self.share)}.\n{self.unseen()} (start: {self.start})."
+            f"The policy spends {_percent(self.outweighed)} of its discounted time in pairs where "
+            "the prior outweighs the data; the prior's mean share is "
+            f"{_percent(self.share)}.\n{self.unseen()} (start: {self.start})."
         )
         if self.accuracy > _ACCURACY:
             text += f" These shares are only known to within {_percent(self.accuracy)}."
         if self.observations == 0 and self.share > 0.0:
-            text += " None of its pairs was observed; data already inside a concentration count as prior: pass them to observe."
+            text += (
+                " None of its pairs was observed; data already inside a concentration count as "
+                "prior: pass them to observe."
+            )
         return text
 
     def unseen(self) -> str:
         """The pairs never observed, in words."""
         return (
-            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, where it spends "
-            f"{_percent(self.never_observed_visits)} of its time"
+            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, where it "
+            f"spends {_percent(self.never_observed_visits)} of its time"
         )
 
 
-def prior_reliance(posterior: Belief, policy: Any, discount: float, *, start: Any = None) -> PriorReliance | None:
+def prior_reliance(
+    posterior: Belief, policy: Any, discount: float, *, start: Any = None
+) -> PriorReliance | None:
     """How far a policy rests on the prior; None for beliefs that do not tell prior and data apart.
 
     Parameters
     ----------
-    posterior : DirichletPosterior, DisturbancePosterior, or a belief of one's own with ``evidence(pairs)``
-        Data are what was given to ``observe``; what a concentration already contains counts as prior. Scenarios and known
-        kernels have no such prior: None.
+    posterior : DirichletPosterior, DisturbancePosterior, or a belief of one's own with
+    ``evidence(pairs)``
+        Data are what was given to ``observe``; what a concentration already contains counts as
+        prior. Scenarios and known kernels have no such prior: None.
     policy : (S,) integers
     discount : float in [0, 1)
     start : int or (S,) probabilities, optional
-        Where the policy begins; by default in the states that the data come from, in proportion (anywhere, if there are none
-        or the belief does not know).
+        Where the policy begins; by default in the states that the data come from, in proportion
+        (anywhere, if there are none or the belief does not know).
 
     Returns
     -------
@@ -154,14 +171,17 @@ def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
     """Warn if the prior outweighs the data; ``depth`` frames up is who asked."""
     if found is not None and found.outweighs:
         warnings.warn(
-            f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior that rules out what is "
-            "impossible (DirichletPosterior: possible=…). The field prior has these figures",
+            f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior "
+            "that rules out what is impossible (DirichletPosterior: possible=…). The field prior "
+            "has these figures",
             PriorWarning,
             stacklevel=depth + 1,
         )
 
 
-def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = None) -> PriorReliance | None:
+def reliance(
+    posterior: Belief, policy: IntArray, discount: float, start: Any = None
+) -> PriorReliance | None:
     """:func:`prior_reliance` of arguments already checked."""
     pattern = posterior.pattern
     n = pattern.n_states
@@ -173,7 +193,9 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
     if not callable(evidence):
         return None
     pairs = np.arange(n) * pattern.n_actions + policy
-    prior, data = evidence(pairs) if is_own(posterior) else _checked_evidence(evidence(pairs), posterior)
+    prior, data = (
+        evidence(pairs) if is_own(posterior) else _checked_evidence(evidence(pairs), posterior)
+    )
     doubtful = ~_known(pattern, pairs)
     weight = np.where(doubtful, prior, 0.0)
     shares = weight / np.where(doubtful, prior + data, 1.0)
@@ -182,7 +204,11 @@ def reliance(posterior: Belief, policy: IntArray, discount: float, start: Any = 
         observed: Any = getattr(posterior, "observed_states", None)
         seen = np.zeros(n)
         if callable(observed):
-            seen = observed() if is_own(posterior) else _checked(observed(), n, posterior, "observed_states")
+            seen = (
+                observed()
+                if is_own(posterior)
+                else _checked(observed(), n, posterior, "observed_states")
+            )
         total = float(seen.sum())
         origin = "observed states" if total > 0.0 else "uniform"
         begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
@@ -214,12 +240,19 @@ def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
     return np.minimum.reduceat(next_states, begins) == np.maximum.reduceat(next_states, begins)
 
 
-def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray) -> tuple[FloatArray, float]:
-    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of sums of its entries."""
+def _time(
+    posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``.
+
+    And the accuracy of sums of its entries.
+    """
     pattern = posterior.pattern
     n = pattern.n_states
     widths = pattern.widths[pairs]
-    entries = np.arange(int(widths.sum())) + np.repeat(pattern.indptr[pairs] - np.cumsum(widths) + widths, widths)
+    entries = np.arange(int(widths.sum())) + np.repeat(
+        pattern.indptr[pairs] - np.cumsum(widths) + widths, widths
+    )
     rows, next_states = mean_of(posterior)[entries], pattern.next_states[entries]
     owners = np.repeat(np.arange(n), widths)
     arriving = (1.0 - discount) * start
@@ -231,7 +264,9 @@ def _time(posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
     back = sparse.csr_array((rows, (next_states, owners)), shape=(n, n))
     time = start
     if discount**_CHEAP_SWEEPS > _ACCURACY:
-        operator = LinearOperator((n, n), matvec=lambda x: x - discount * (back @ x), dtype=np.float64)
+        operator = LinearOperator(
+            (n, n), matvec=lambda x: x - discount * (back @ x), dtype=np.float64
+        )
         near, _ = bicgstab(operator, arriving, x0=start, rtol=1e-3, atol=0.0, maxiter=100)
         time = near if np.isfinite(near).all() else start
     for sweep in range(_MOST_SWEEPS):
@@ -252,12 +287,15 @@ def _checked_evidence(found: Any, posterior: Belief) -> tuple[FloatArray, FloatA
     name, n = type(posterior).__name__, posterior.pattern.n_states
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise InvalidInputError(
-            f"{name}.evidence must give two arrays, of prior and of data; got {type(found).__name__}"
+            f"{name}.evidence must give two arrays, of prior and of data; got "
+            f"{type(found).__name__}"
         )
     prior, data = (_checked(weights, n, posterior, "evidence") for weights in found)
     if (prior + data <= 0.0).any():
         where = int(np.argmax(prior + data <= 0.0))
-        raise InvalidInputError(f"{name}.evidence must not be zero in both arrays; it is for the pair of state {where}")
+        raise InvalidInputError(
+            f"{name}.evidence must not be zero in both arrays; it is for the pair of state {where}"
+        )
     return prior, data
 
 
@@ -265,9 +303,13 @@ def _checked(numbers: Any, n: int, posterior: Belief, method: str) -> FloatArray
     source = f"{type(posterior).__name__}.{method}"
     array = as_float_array(numbers, source)
     if array.shape != (n,):
-        raise InvalidInputError(f"{source} must give one number per state, ({n},); got shape {array.shape}")
+        raise InvalidInputError(
+            f"{source} must give one number per state, ({n},); got shape {array.shape}"
+        )
     if (array < 0.0).any():
-        raise InvalidInputError(f"{source} must not be negative; got {array.min()} for state {int(array.argmin())}")
+        raise InvalidInputError(
+            f"{source} must not be negative; got {array.min()} for state {int(array.argmin())}"
+        )
     return array
 
 

@@ -5,4 +5,10 @@ from brmdp.posterior.dirichlet import DirichletPosterior
 from brmdp.posterior.disturbance import DisturbancePosterior, DisturbanceRewards
 from brmdp.posterior.scenarios import ScenarioPosterior
 
-__all__ = ["Belief", "DirichletPosterior", "DisturbancePosterior", "DisturbanceRewards", "ScenarioPosterior"]
+__all__ = [
+    "Belief",
+    "DirichletPosterior",
+    "DisturbancePosterior",
+    "DisturbanceRewards",
+    "ScenarioPosterior",
+]

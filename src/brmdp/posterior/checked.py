@@ -1,4 +1,6 @@
-"""Where beliefs of one's own meet the library: what they return is checked before compiled loops rely on it.
+"""Where beliefs of one's own meet the library.
+
+What they return is checked before compiled loops rely on it.
 
 The library's own beliefs are trusted, so that nothing is checked twice in a hot loop.
 """
@@ -50,11 +52,15 @@ def require_belief(belief: Any) -> None:
     if is_own(belief):
         return
     if isinstance(belief, type) or not hasattr(belief, "pattern"):
-        raise InvalidInputError(f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}")
+        raise InvalidInputError(
+            f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}"
+        )
     pattern = belief.pattern
     name = type(belief).__name__
     if not isinstance(pattern, TransitionPattern):
-        raise InvalidInputError(f"{name}.pattern must be a brmdp TransitionPattern; got {type(pattern).__name__}")
+        raise InvalidInputError(
+            f"{name}.pattern must be a brmdp TransitionPattern; got {type(pattern).__name__}"
+        )
     pointers, columns = np.asarray(pattern.indptr), np.asarray(pattern.next_states)
     if not (
         pointers.shape == (pattern.n_pairs + 1,)
@@ -65,7 +71,8 @@ def require_belief(belief: Any) -> None:
         and (np.diff(pointers) >= 0).all()
     ):
         raise InvalidInputError(
-            f"{name}.pattern.indptr must run from 0 to the number of next states over {pattern.n_pairs} pairs, as int64"
+            f"{name}.pattern.indptr must run from 0 to the number of next states over "
+            f"{pattern.n_pairs} pairs, as int64"
         )
     if columns.size and not 0 <= columns.min() <= columns.max() < pattern.n_states:
         raise InvalidInputError(f"{name}.pattern.next_states must lie in 0..{pattern.n_states - 1}")
@@ -75,43 +82,59 @@ def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
     """A method of the belief, or an error that names it."""
     method = getattr(belief, name, None)
     if not callable(method):
-        raise InvalidInputError(f"posterior must have a method {name}() {purpose}; {type(belief).__name__} has none")
+        raise InvalidInputError(
+            f"posterior must have a method {name}() {purpose}; {type(belief).__name__} has none"
+        )
     found: Callable[..., Any] = method
     return found
 
 
 def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
-    """Concentrations, a copy, and where each pair's begin; refused if they do not fit the pattern."""
+    """Concentrations, a copy, and where each pair's begin.
+
+    Refused if they do not fit the pattern.
+    """
     if is_own(belief):
         return belief.concentration_entries.copy(), belief.concentration_offsets
     pattern, name = belief.pattern, type(belief).__name__
     if not hasattr(belief, "concentration_offsets"):
         raise InvalidInputError(
-            f"posterior must have concentration_offsets beside concentration_entries; {name} has none"
+            f"posterior must have concentration_offsets beside concentration_entries; {name} has "
+            "none"
         )
     entries = as_float_array(belief.concentration_entries, f"{name}.concentration_entries")
     offsets = np.asarray(belief.concentration_offsets)
-    if offsets.dtype != np.int64 or offsets.size < pattern.n_pairs or offsets.ndim != 1 or entries.ndim != 1:
+    if (
+        offsets.dtype != np.int64
+        or offsets.size < pattern.n_pairs
+        or offsets.ndim != 1
+        or entries.ndim != 1
+    ):
         raise InvalidInputError(
-            f"{name}.concentration_offsets must be int64, one per pair ({pattern.n_pairs}); got {offsets.dtype} of shape "
-            f"{offsets.shape}"
+            f"{name}.concentration_offsets must be int64, one per pair ({pattern.n_pairs}); got "
+            f"{offsets.dtype} of shape {offsets.shape}"
         )
     begins = offsets[pattern.pairs]
     if (begins < 0).any() or (begins > entries.size - pattern.row_widths).any():
         raise InvalidInputError(
-            f"{name}.concentration_entries must hold as many numbers from each pair's offset on as it has successors; "
-            f"got {entries.size}"
+            f"{name}.concentration_entries must hold as many numbers from each pair's offset on as "
+            f"it has successors; got {entries.size}"
         )
     as_concentrations(entries)
     return entries.copy(), offsets
 
 
 def scenarios_of(belief: ScenarioPosterior) -> tuple[FloatArray, FloatArray]:
-    """Kernels (K, transitions) and weights (K,) of scenarios; a subclass's are copied and refused if they do not fit."""
+    """Kernels (K, transitions) and weights (K,) of scenarios.
+
+    A subclass's are copied and refused if they do not fit.
+    """
     if is_own(belief):
         return belief.scenario_entries, belief.weights
     weights = np.array(as_weights(belief.weights, np.size(belief.weights)))
-    return _kernels(belief, belief.scenario_entries, weights.size, None, "scenario_entries"), weights
+    return _kernels(
+        belief, belief.scenario_entries, weights.size, None, "scenario_entries"
+    ), weights
 
 
 def mean_of(belief: Belief) -> FloatArray:
@@ -123,8 +146,13 @@ def mean_of(belief: Belief) -> FloatArray:
     return found
 
 
-def draws_of(belief: Belief, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
-    """``n`` joint draws of the kernel, (n, transitions), of the given pairs only (one after another) if given."""
+def draws_of(
+    belief: Belief, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+) -> FloatArray:
+    """``n`` joint draws of the kernel,.
+
+    (n, transitions), of the given pairs only (one after another) if given.
+    """
     if is_own(belief):
         return belief.sample_entries(n, rng, pairs=pairs)
     sample = method_of(belief, "sample_entries", "to be planned from draws")
@@ -135,7 +163,9 @@ def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
     """Rewards as one number per possible transition."""
     if is_own(belief):
         return belief.gather_rewards(rewards)
-    gathered = as_float_array(method_of(belief, "gather_rewards", "to lay out the rewards")(rewards), "rewards")
+    gathered = as_float_array(
+        method_of(belief, "gather_rewards", "to lay out the rewards")(rewards), "rewards"
+    )
     if gathered.shape != (belief.pattern.n_transitions,):
         raise InvalidInputError(
             f"{type(belief).__name__}.gather_rewards must give one number per possible transition, "
@@ -145,7 +175,10 @@ def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
 
 
 def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name: str) -> FloatArray:
-    """Kernels, checked: shape, finite, sign, and row sums within 1e-8 of one, which are then made exact."""
+    """Kernels, checked.
+
+    Shape, finite, sign, and row sums within 1e-8 of one, which are then made exact.
+    """
     pattern = belief.pattern
     source = f"{type(belief).__name__}.{name}"
     given = as_float_array(entries, source)
@@ -157,12 +190,16 @@ def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name:
         raise InvalidInputError(f"{source} must have shape {wanted}; got {got}")
     if (given < 0.0).any():
         where = first_bad(given < 0.0)
-        raise InvalidInputError(f"{source} must not be negative; got {given[where]} at entry {where[-1]}")
+        raise InvalidInputError(
+            f"{source} must not be negative; got {given[where]} at entry {where[-1]}"
+        )
     sums = np.add.reduceat(given, np.concatenate(([0], np.cumsum(widths)[:-1])), axis=1)
     off = np.abs(sums - 1.0) > SUM_TOLERANCE
     if off.any():
         where = first_bad(off)
         s, a = divmod(int(owners[where[1]]), pattern.n_actions)
-        raise InvalidInputError(f"{source} must sum to one over s'; got {sums[where]:.12g} at (s={s}, a={a})")
+        raise InvalidInputError(
+            f"{source} must sum to one over s'; got {sums[where]:.12g} at (s={s}, a={a})"
+        )
     exact: FloatArray = given / np.repeat(sums, widths, axis=1)
     return exact

@@ -1,7 +1,7 @@
 """Independent Dirichlet rows: the paper's belief about the kernel.
 
-P(·|s,a) ~ Dir(φ(s,a)), independent over pairs; observing (s,a,s') adds one to φ(s,a,s') (the paper's eq. update-of-phi).
-Impossible transitions have φ = 0 and take no memory.
+P(·|s,a) ~ Dir(φ(s,a)), independent over pairs; observing (s,a,s') adds one to φ(s,a,s') (the
+paper's eq. update-of-phi). Impossible transitions have φ = 0 and take no memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from brmdp._validation import (
 )
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, pattern_and_probabilities
-from brmdp.pattern import OnPattern, TransitionPattern, full_pattern, pattern_and_entries, pattern_from_arrays
+from brmdp.pattern import (
+    OnPattern,
+    TransitionPattern,
+    full_pattern,
+    pattern_and_entries,
+    pattern_from_arrays,
+)
 from brmdp.posterior.gammas import LARGEST, as_concentrations, dirichlet_rows
 from brmdp.posterior.observations import broadcast_observations
 from brmdp.posterior.storage import Stored, corrupt_if_invalid, require_arrays, shape_of
@@ -37,14 +43,15 @@ class DirichletPosterior(OnPattern, Stored):
     Parameters
     ----------
     concentration : (S, A, S) array or sparse (S·A, S)
-        Prior φ(s,a,s') ≥ 0. Zero means known to be impossible. Every admissible row needs a positive entry.
+        Prior φ(s,a,s') ≥ 0. Zero means known to be impossible. Every admissible row needs a
+        positive entry.
     admissible : (S, A) booleans, optional
         Admissible actions; by default all.
 
     Notes
     -----
-    ``observe`` changes the posterior in place; ``copy`` gives an independent one. Prior and counts are kept apart, so
-    :attr:`counts` are exactly what was observed.
+    ``observe`` changes the posterior in place; ``copy`` gives an independent one. Prior and counts
+    are kept apart, so :attr:`counts` are exactly what was observed.
     """
 
     rows_independent: ClassVar[bool] = True
@@ -60,7 +67,7 @@ class DirichletPosterior(OnPattern, Stored):
         self._counts = counts
         self.concentration_entries: FloatArray = prior + counts
 
-    # --- priors ------------------------------------------------------------------------------------------------
+    # --- priors -----------------------------------------------------------------------------------
 
     @classmethod
     def uniform(
@@ -72,14 +79,17 @@ class DirichletPosterior(OnPattern, Stored):
         possible: Any = None,
         admissible: Any = None,
     ) -> DirichletPosterior:
-        """The same ``concentration`` for every successor (1: the paper's uniform prior Dir(1, …, 1)).
+        """The same ``concentration`` for every successor (1.
+
+        The paper's uniform prior Dir(1, …, 1)).
 
         Parameters
         ----------
         n_states, n_actions : int
         concentration : float
         possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
-            Transitions considered possible, given by non-zero entries. By default all S successors are.
+            Transitions considered possible, given by non-zero entries. By default all S successors
+            are.
         admissible : (S, A) booleans, optional
             Admissible actions; by default all, or those of the TabularMDP.
         """
@@ -101,7 +111,11 @@ class DirichletPosterior(OnPattern, Stored):
                 f"possible must describe {n_states} states and {n_actions} actions; "
                 f"got {pattern.n_states} and {pattern.n_actions}"
             )
-        posterior._set(pattern, np.full(pattern.n_transitions, value), np.zeros(pattern.n_transitions, dtype=np.int64))
+        posterior._set(
+            pattern,
+            np.full(pattern.n_transitions, value),
+            np.zeros(pattern.n_transitions, dtype=np.int64),
+        )
         return posterior
 
     @classmethod
@@ -112,8 +126,13 @@ class DirichletPosterior(OnPattern, Stored):
         return cls.uniform(n_states, n_actions, 0.5, possible=possible, admissible=admissible)
 
     @classmethod
-    def informative(cls, kernel: Any, strength: float, *, admissible: Any = None) -> DirichletPosterior:
-        """A prior worth ``strength`` observations per row, centred at ``kernel`` (zeros stay impossible)."""
+    def informative(
+        cls, kernel: Any, strength: float, *, admissible: Any = None
+    ) -> DirichletPosterior:
+        """A prior worth ``strength`` observations per row, centred at ``kernel``.
+
+        (zeros stay impossible).
+        """
         size = as_positive_number(strength, "strength")
         as_concentrations(np.array([size]))
         if isinstance(kernel, TabularMDP):
@@ -126,13 +145,13 @@ class DirichletPosterior(OnPattern, Stored):
         posterior._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))
         return posterior
 
-    # --- data --------------------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------
 
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
         """Add observed transitions, in place: three integers, or arrays (all or none are added).
 
-        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. An integer beside them
-        stands for all rows. Where there are two actions, they may be booleans.
+        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. An integer beside
+        them stands for all rows. Where there are two actions, they may be booleans.
 
         Raises
         ------
@@ -143,7 +162,9 @@ class DirichletPosterior(OnPattern, Stored):
         """
         if not (type(state) is int and type(action) is int and type(next_state) is int):
             sizes = (self.n_states, self.n_actions, self.n_states)
-            states, actions, next_states = broadcast_observations((state, action, next_state), sizes)
+            states, actions, next_states = broadcast_observations(
+                (state, action, next_state), sizes
+            )
             if states.ndim:
                 entries = self._locate_many(states, actions, next_states)
                 np.add.at(self._counts, entries, 1)
@@ -178,10 +199,13 @@ class DirichletPosterior(OnPattern, Stored):
         twin._set(self.pattern, self._prior, self._counts.copy())
         return twin
 
-    # --- summaries ---------------------------------------------------------------------------------------------
+    # --- summaries --------------------------------------------------------------------------------
 
     def concentration(self, format: str = "dense") -> Any:
-        """Current φ(s,a,s'): "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions."""
+        """Current φ(s,a,s').
+
+        "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions.
+        """
         return self.pattern.export(self.concentration_entries, format)
 
     def counts(self, format: str = "dense") -> Any:
@@ -189,7 +213,10 @@ class DirichletPosterior(OnPattern, Stored):
         return self.pattern.export(self._counts, format)
 
     def effective_sample_size(self) -> FloatArray:
-        """(S, A) total concentration Σ_s' φ(s,a,s'), prior and data; zero for inadmissible actions."""
+        """(S, A) total concentration Σ_s' φ(s,a,s'), prior and data.
+
+        Zero for inadmissible actions.
+        """
         totals = self._totals()
         return totals.reshape(self.n_states, self.n_actions)
 
@@ -201,7 +228,9 @@ class DirichletPosterior(OnPattern, Stored):
 
     def _totals(self) -> FloatArray:
         pattern = self.pattern
-        totals = np.bincount(pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs)
+        totals = np.bincount(
+            pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs
+        )
         return np.asarray(totals, dtype=np.float64)
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +245,7 @@ class DirichletPosterior(OnPattern, Stored):
         owners = self.pattern.pair_of_transition // self.n_actions
         return np.asarray(np.bincount(owners, self._counts, self.n_states), dtype=np.float64)
 
-    # --- belief ------------------------------------------------------------------------------------------------
+    # --- belief -----------------------------------------------------------------------------------
 
     @property
     def concentration_offsets(self) -> IntArray:
@@ -225,17 +254,23 @@ class DirichletPosterior(OnPattern, Stored):
 
     def mean_entries(self) -> FloatArray:
         """Mean probability of every possible transition."""
-        mean: FloatArray = self.concentration_entries / self._totals()[self.pattern.pair_of_transition]
+        mean: FloatArray = (
+            self.concentration_entries / self._totals()[self.pattern.pair_of_transition]
+        )
         return mean
 
-    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
         """``n`` draws of the rows of ``pairs`` (all admissible ones by default), (n, entries)."""
         pattern = self.pattern
         if pairs is None:
             return dirichlet_rows(self.concentration_entries, n, rng, pattern.row_widths)
-        return dirichlet_rows(pattern.take(self.concentration_entries, pairs), n, rng, pattern.widths[pairs])
+        return dirichlet_rows(
+            pattern.take(self.concentration_entries, pairs), n, rng, pattern.widths[pairs]
+        )
 
-    # --- files -------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Prior and counts as named arrays, for :meth:`save`."""
@@ -254,11 +289,15 @@ class DirichletPosterior(OnPattern, Stored):
         n_states, n_actions = shape_of(arrays["shape"], source)
         posterior = cls.__new__(cls)
         with corrupt_if_invalid(source):
-            pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
+            pattern = pattern_from_arrays(
+                n_states, n_actions, arrays["indptr"], arrays["next_states"]
+            )
             prior = as_float_array(arrays["prior"], "prior")
             counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
             if not prior.shape == counts.shape == (pattern.n_transitions,) or (prior <= 0).any():
-                raise InvalidInputError("prior and counts must be positive, one per possible transition")
+                raise InvalidInputError(
+                    "prior and counts must be positive, one per possible transition"
+                )
             as_concentrations(prior)
         posterior._set(pattern, prior, counts)
         return posterior
@@ -266,5 +305,6 @@ class DirichletPosterior(OnPattern, Stored):
     def __repr__(self) -> str:
         return (
             f"DirichletPosterior({self.n_states} states, {self.n_actions} actions, "
-            f"{self.pattern.n_transitions} possible transitions, {int(self._counts.sum())} observed)"
+            f"{self.pattern.n_transitions} possible transitions, {int(self._counts.sum())} "
+            "observed)"
         )

@@ -1,8 +1,9 @@
 """One unknown disturbance shared by all pairs.
 
-s' = f(s, a, d) with known f and d ~ p, p ~ Dir(φ): demand in an inventory, arrivals in a queue. Every observation teaches
-about every pair, which independent rows cannot express. For a single pair w·P = Σ_d p_d w(d), so the same exact quantile
-applies with the disturbance's concentrations; rows of different pairs are dependent.
+s' = f(s, a, d) with known f and d ~ p, p ~ Dir(φ): demand in an inventory, arrivals in a queue.
+Every observation teaches about every pair, which independent rows cannot express. For a single pair
+w·P = Σ_d p_d w(d), so the same exact quantile applies with the disturbance's concentrations; rows
+of different pairs are dependent.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class DisturbancePosterior(OnPattern, Stored):
         table = as_array(outcomes, "outcomes", "integers")
         if table.ndim != 3 or 0 in table.shape or table.dtype.kind not in "iu":
             raise InvalidInputError(
-                f"outcomes must be integers of shape (S, A, D); got {table.dtype} of shape {table.shape}"
+                f"outcomes must be integers of shape (S, A, D); got {table.dtype} of shape "
+                f"{table.shape}"
             )
         n_states, _, n_disturbances = table.shape
         left_out = (table == -1).all(axis=2)
@@ -79,11 +81,14 @@ class DisturbancePosterior(OnPattern, Stored):
             prior = np.array(as_float_array(given, "concentration"))
         if prior.shape != (n_disturbances,):
             raise InvalidInputError(
-                f"concentration must have shape ({n_disturbances},), one per disturbance; got {prior.shape}"
+                f"concentration must have shape ({n_disturbances},), one per disturbance; got "
+                f"{prior.shape}"
             )
         if (prior <= 0).any():
             where = first_bad(prior <= 0)
-            raise InvalidInputError(f"concentration must be positive; got {prior[where]} at d={where[0]}")
+            raise InvalidInputError(
+                f"concentration must be positive; got {prior[where]} at d={where[0]}"
+            )
         as_concentrations(prior)
         self._set(table.astype(np.int64), prior, np.zeros(n_disturbances, dtype=np.int64))
 
@@ -93,7 +98,10 @@ class DisturbancePosterior(OnPattern, Stored):
         widths = np.where(admissible.ravel(), n_disturbances, 0)
         self.outcomes = outcomes
         self.pattern = TransitionPattern(
-            n_states, n_actions, np.concatenate(([0], np.cumsum(widths))), outcomes[admissible].ravel()
+            n_states,
+            n_actions,
+            np.concatenate(([0], np.cumsum(widths))),
+            outcomes[admissible].ravel(),
         )
         self._prior = prior
         self._counts = counts
@@ -118,14 +126,22 @@ class DisturbancePosterior(OnPattern, Stored):
             as_positive_int(n_disturbances, "n_disturbances"),
         )
         if not callable(transition):
-            raise InvalidInputError(f"transition must be a function (state, action, disturbance); got {transition!r}")
-        mask = np.ones(shape[:2], dtype=bool) if admissible is None else as_array(admissible, "admissible", "booleans")
+            raise InvalidInputError(
+                f"transition must be a function (state, action, disturbance); got {transition!r}"
+            )
+        mask = (
+            np.ones(shape[:2], dtype=bool)
+            if admissible is None
+            else as_array(admissible, "admissible", "booleans")
+        )
         if mask.shape != shape[:2]:
             raise InvalidInputError(f"admissible must have shape {shape[:2]}; got {mask.shape}")
         outcomes = np.full(shape, -1, dtype=np.int64)
         for s, a in np.argwhere(mask):
             for d in range(shape[2]):
-                outcomes[s, a, d] = as_index(transition(int(s), int(a), d), shape[0], f"transition({s}, {a}, {d})")
+                outcomes[s, a, d] = as_index(
+                    transition(int(s), int(a), d), shape[0], f"transition({s}, {a}, {d})"
+                )
         return cls(outcomes, concentration)
 
     @property
@@ -134,17 +150,20 @@ class DisturbancePosterior(OnPattern, Stored):
         return int(self._prior.size)
 
     def observe(self, state: Any, action: Any, next_state: Any, disturbance: Any = None) -> None:
-        """Add observed transitions, in place (integers, or arrays of one shape; all or none are added).
+        """Add observed transitions, in place (integers, or arrays of one shape.
 
-        Where several disturbances lead from (state, action) to ``next_state``, the transition alone does not tell which
-        one occurred (a lost sale hides the demand): pass ``disturbance``.
+        All or none are added).
+
+        Where several disturbances lead from (state, action) to ``next_state``, the transition alone
+        does not tell which one occurred (a lost sale hides the demand): pass ``disturbance``.
 
         Raises
         ------
         ImpossibleTransitionError
             If no disturbance, or not the given one, leads to ``next_state``.
         InvalidInputError
-            If an index is out of range, an action is inadmissible, or the disturbance is ambiguous and not given.
+            If an index is out of range, an action is inadmissible, or the disturbance is ambiguous
+            and not given.
         """
         given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
         sizes = (self.n_states, self.n_actions, self.n_states, self.n_disturbances)
@@ -171,18 +190,20 @@ class DisturbancePosterior(OnPattern, Stored):
             d = as_index(disturbance, self.n_disturbances, "disturbance")
             if row[d] != t:
                 raise ImpossibleTransitionError(
-                    f"disturbance {d} leads from (state={s}, action={a}) to {row[d]}, not to next_state={t}"
+                    f"disturbance {d} leads from (state={s}, action={a}) to {row[d]}, not to "
+                    f"next_state={t}"
                 )
             return d
         candidates = np.flatnonzero(row == t)
         if candidates.size == 0:
             raise ImpossibleTransitionError(
-                f"the transition (state={s}, action={a}, next_state={t}) is impossible: no disturbance leads there"
+                f"the transition (state={s}, action={a}, next_state={t}) is impossible: no "
+                "disturbance leads there"
             )
         if candidates.size > 1:
             raise InvalidInputError(
-                f"the transition (state={s}, action={a}, next_state={t}) does not reveal the disturbance, which may be "
-                f"any of {candidates.tolist()}; pass disturbance="
+                f"the transition (state={s}, action={a}, next_state={t}) does not reveal the "
+                f"disturbance, which may be any of {candidates.tolist()}; pass disturbance="
             )
         return int(candidates[0])
 
@@ -207,8 +228,13 @@ class DisturbancePosterior(OnPattern, Stored):
         return float(self.concentration_entries.sum())
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Weight of the prior and number of observations, the same for every pair: each observation teaches about all."""
-        return np.full(len(pairs), self._prior.sum()), np.full(len(pairs), float(self._counts.sum()))
+        """Weight of the prior and number of observations, the same for every pair.
+
+        Each observation teaches about all.
+        """
+        return np.full(len(pairs), self._prior.sum()), np.full(
+            len(pairs), float(self._counts.sum())
+        )
 
     def disturbance_mean(self) -> FloatArray:
         """Posterior mean of the disturbance's distribution, (D,)."""
@@ -225,18 +251,25 @@ class DisturbancePosterior(OnPattern, Stored):
         """Mean probability of every outcome, pair after pair."""
         return np.tile(self.disturbance_mean(), self.pattern.pairs.size)
 
-    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
         """``n`` joint draws; within a draw all pairs share the disturbance's distribution."""
         draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
         return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
 
     def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards per outcome: any form by (s, a, s'), or :class:`DisturbanceRewards` by (s, a, d)."""
+        """Rewards per outcome.
+
+        Any form by (s, a, s'), or :class:`DisturbanceRewards` by (s, a, d).
+        """
         if not isinstance(rewards, DisturbanceRewards):
             return self.pattern.gather(rewards)
         array = as_float_array(rewards.rewards, "rewards")
         if array.shape != self.outcomes.shape:
-            raise InvalidInputError(f"rewards must have shape (S, A, D) = {self.outcomes.shape}; got {array.shape}")
+            raise InvalidInputError(
+                f"rewards must have shape (S, A, D) = {self.outcomes.shape}; got {array.shape}"
+            )
         return array[self.pattern.admissible].ravel()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -251,7 +284,9 @@ class DisturbancePosterior(OnPattern, Stored):
             posterior = cls(arrays["outcomes"], arrays["prior"])
             counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
             if counts.shape != (posterior.n_disturbances,):
-                raise InvalidInputError(f"counts must be one per disturbance; got shape {counts.shape}")
+                raise InvalidInputError(
+                    f"counts must be one per disturbance; got shape {counts.shape}"
+                )
         posterior._set(posterior.outcomes, posterior._prior, counts)
         return posterior
 

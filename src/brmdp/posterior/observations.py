@@ -18,9 +18,12 @@ NAMES = ("state", "action", "next_state", "disturbance")
 
 
 def as_observed(value: Any, size: int, name: str) -> IntArray:
-    """An integer in range(size), or many, from anything that NumPy can read (a column of a table, a JAX array).
+    """An integer in range(size), or many, from anything that NumPy can read.
 
-    Booleans are taken for the actions 0 and 1 where there are just these two; elsewhere they are more likely a mask.
+    (a column of a table, a JAX array).
+
+    Booleans are taken for the actions 0 and 1 where there are just these two; elsewhere they are
+    more likely a mask.
     """
     array = as_array(value, name, "integers")
     if name == "action" and size == 2 and _are_truths(array):
@@ -38,12 +41,16 @@ def _are_truths(array: NDArray[Any]) -> bool:
 
 
 def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tuple[IntArray, ...]:
-    """State, action, next state (and disturbance) as arrays of one shape, each below its size; a single one is repeated.
+    """State, action, next state (and disturbance) as arrays of one shape, each below its size.
+
+    A single one is repeated.
 
     Nothing else is: a column of shape (n, 1) beside one of shape (n,) would count n² transitions.
     """
     arrays = [as_observed(*item) for item in zip(columns, sizes, NAMES, strict=False)]
     if len({array.shape for array in arrays if array.ndim}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise InvalidInputError(f"state, action and next_state must have the same shape; got {shapes}")
+        raise InvalidInputError(
+            f"state, action and next_state must have the same shape; got {shapes}"
+        )
     return tuple(np.broadcast_arrays(*arrays))

@@ -1,7 +1,8 @@
 """Finitely many weighted kernels.
 
-The posterior of the paper's two illustrative examples: φ = Σ_k μ_k δ_{P^k}. Observing (s,a,s') multiplies each weight by
-P^k(s'|s,a). Rows of different pairs are dependent: they share the scenario.
+The posterior of the paper's two illustrative examples: φ = Σ_k μ_k δ_{P^k}. Observing (s,a,s')
+multiplies each weight by P^k(s'|s,a). Rows of different pairs are dependent: they share the
+scenario.
 """
 
 from __future__ import annotations
@@ -46,9 +47,13 @@ class ScenarioPosterior(OnPattern, Stored):
     rows_independent: ClassVar[bool] = False
 
     def __init__(self, kernels: Any, weights: Any) -> None:
-        listed = isinstance(kernels, Sequence) or (isinstance(kernels, np.ndarray) and kernels.ndim > 0)
+        listed = isinstance(kernels, Sequence) or (
+            isinstance(kernels, np.ndarray) and kernels.ndim > 0
+        )
         if not listed or isinstance(kernels, str) or len(kernels) == 0:
-            raise InvalidInputError("kernels must be a non-empty sequence of kernels or a (K, S, A, S) array")
+            raise InvalidInputError(
+                "kernels must be a non-empty sequence of kernels or a (K, S, A, S) array"
+            )
         parsed = []
         for k, kernel in enumerate(kernels):
             if isinstance(kernel, TabularMDP):
@@ -57,13 +62,19 @@ class ScenarioPosterior(OnPattern, Stored):
                 parsed.append(pattern_and_probabilities(kernel, f"kernels[{k}]"))
         shapes = {(pattern.n_states, pattern.n_actions) for pattern, _ in parsed}
         if len(shapes) > 1:
-            raise InvalidInputError(f"kernels must all have the same states and actions; got {sorted(shapes)}")
+            raise InvalidInputError(
+                f"kernels must all have the same states and actions; got {sorted(shapes)}"
+            )
         union = _union([pattern for pattern, _ in parsed])
-        probabilities = np.stack([union.gather(pattern.csr(entries)) for pattern, entries in parsed])
+        probabilities = np.stack(
+            [union.gather(pattern.csr(entries)) for pattern, entries in parsed]
+        )
         mass = as_weights(weights, len(parsed))
         self._set(union, probabilities, mass / mass.sum())
 
-    def _set(self, pattern: TransitionPattern, probabilities: FloatArray, weights: FloatArray) -> None:
+    def _set(
+        self, pattern: TransitionPattern, probabilities: FloatArray, weights: FloatArray
+    ) -> None:
         self.pattern = pattern
         self.scenario_entries = probabilities
         self.weights = weights
@@ -74,7 +85,10 @@ class ScenarioPosterior(OnPattern, Stored):
         return int(self.weights.size)
 
     def observe(self, state: Any, action: Any, next_state: Any) -> None:
-        """Bayes' rule for observed transitions, in place: three integers, or three arrays (all or none are used)."""
+        """Bayes' rule for observed transitions, in place.
+
+        Three integers, or three arrays (all or none are used).
+        """
         sizes = (self.n_states, self.n_actions, self.n_states)
         states, actions, next_states = broadcast_observations((state, action, next_state), sizes)
         weights = self.weights
@@ -105,7 +119,9 @@ class ScenarioPosterior(OnPattern, Stored):
         mean: FloatArray = self.weights @ self.scenario_entries
         return mean
 
-    def sample_entries(self, n: int, rng: np.random.Generator, pairs: IntArray | None = None) -> FloatArray:
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
         """``n`` joint draws of the kernel; all rows of a draw come from one scenario."""
         chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
         return chosen if pairs is None else self.pattern.take(chosen, pairs)
@@ -127,10 +143,17 @@ class ScenarioPosterior(OnPattern, Stored):
         n_states, n_actions = shape_of(arrays["shape"], source)
         posterior = cls.__new__(cls)
         with corrupt_if_invalid(source):
-            pattern = pattern_from_arrays(n_states, n_actions, arrays["indptr"], arrays["next_states"])
-            weights = as_weights(as_float_array(arrays["weights"], "weights"), arrays["weights"].size)
+            pattern = pattern_from_arrays(
+                n_states, n_actions, arrays["indptr"], arrays["next_states"]
+            )
+            weights = as_weights(
+                as_float_array(arrays["weights"], "weights"), arrays["weights"].size
+            )
             probabilities = as_float_array(arrays["probabilities"], "probabilities")
-            if probabilities.shape != (weights.size, pattern.n_transitions) or (probabilities < 0).any():
+            if (
+                probabilities.shape != (weights.size, pattern.n_transitions)
+                or (probabilities < 0).any()
+            ):
                 raise InvalidInputError("probabilities must not be negative, one row per kernel")
             for row in probabilities:
                 normalised_rows(pattern, row, "probabilities")
@@ -138,7 +161,10 @@ class ScenarioPosterior(OnPattern, Stored):
         return posterior
 
     def __repr__(self) -> str:
-        return f"ScenarioPosterior({self.n_scenarios} kernels, {self.n_states} states, {self.n_actions} actions)"
+        return (
+            f"ScenarioPosterior({self.n_scenarios} kernels, {self.n_states} states, "
+            f"{self.n_actions} actions)"
+        )
 
 
 def as_weights(weights: Any, n: int) -> FloatArray:

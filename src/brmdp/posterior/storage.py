@@ -1,8 +1,11 @@
-"""Lossless files without pickle: an ``.npz`` archive with a header and a digest, complete or absent.
+"""Lossless files without pickle.
 
-A file appears under its name when it is complete (:func:`brmdp._files.write_atomically`). On loading, the kind, the format
-version and a SHA-256 digest over all arrays are verified, and before anything is read, the sizes that the archive declares:
-our archives are not compressed, so what a file can make us hold in memory is bounded by its own length.
+An ``.npz`` archive with a header and a digest, complete or absent.
+
+A file appears under its name when it is complete (:func:`brmdp._files.write_atomically`). On
+loading, the kind, the format version and a SHA-256 digest over all arrays are verified, and before
+anything is read, the sizes that the archive declares: our archives are not compressed, so what a
+file can make us hold in memory is bounded by its own length.
 """
 
 from __future__ import annotations
@@ -23,7 +26,14 @@ from numpy.typing import NDArray
 from brmdp._files import digest, write_atomically
 from brmdp.errors import CorruptFileError, InvalidInputError
 
-__all__ = ["Stored", "corrupt_if_invalid", "load_arrays", "require_arrays", "save_arrays", "shape_of"]
+__all__ = [
+    "Stored",
+    "corrupt_if_invalid",
+    "load_arrays",
+    "require_arrays",
+    "save_arrays",
+    "shape_of",
+]
 
 FORMAT = "brmdp-1"
 
@@ -38,18 +48,26 @@ _STRAY = "allow_pickle"
 
 
 def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write named arrays as one file of the given kind; it is there when complete, and an existing one intact until then.
+    """Write named arrays as one file of the given kind.
+
+    It is there when complete, and an existing one intact until then.
 
     Raises
     ------
     InvalidInputError
         If an array holds anything but numbers, truth values or text, which could not be read again.
     """
-    header = {"format": np.array(FORMAT), "kind": np.array(kind), "digest": np.array(_digest(kind, arrays))}
+    header = {
+        "format": np.array(FORMAT),
+        "kind": np.array(kind),
+        "digest": np.array(_digest(kind, arrays)),
+    }
     content = header | arrays
     for name, array in content.items():
         if array.dtype.kind not in _KINDS:
-            raise InvalidInputError(f"{name} must hold numbers or text to be saved; got dtype {array.dtype}")
+            raise InvalidInputError(
+                f"{name} must hold numbers or text to be saved; got dtype {array.dtype}"
+            )
 
     def write(stream: BinaryIO) -> None:
         archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
@@ -59,7 +77,8 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
                     npy.write_array(member, np.asanyarray(array), allow_pickle=False)
             archive.close()
         except BaseException:
-            # the file is thrown away; closing the archive could fail over a member still open, and hide an interruption
+            # the file is thrown away; closing the archive could fail over a member still open, and
+            # hide an interruption
             archive.fp = None
             raise
 
@@ -72,7 +91,8 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
     Raises
     ------
     CorruptFileError
-        If the file is truncated or altered, of another kind, of an unknown version, or not of the size that it claims.
+        If the file is truncated or altered, of another kind, of an unknown version, or not of the
+        size that it claims.
     OSError
         If there is no such file (FileNotFoundError), or it cannot be opened.
     """
@@ -91,7 +111,9 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
             content = _read(archive, os.fstat(stream.fileno()).st_size)
     except (InvalidInputError, OSError, ValueError, zipfile.BadZipFile) as error:
         raise CorruptFileError(f"{target} is not a readable brmdp file: {error}") from error
-    except Exception as error:  # a damaged archive can fail anywhere inside zipfile or the npy parser
+    except (
+        Exception
+    ) as error:  # a damaged archive can fail anywhere inside zipfile or the npy parser
         raise CorruptFileError(f"{target} is damaged: {error!r}") from error
     found, found_kind, found_digest = (_text(content.pop(name, None)) for name in _HEADER)
     if found != FORMAT:
@@ -107,15 +129,21 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
 
 
 def _read(archive: zipfile.ZipFile, length: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive in a file of ``length`` bytes; nothing is read that does not fit into it."""
+    """The arrays of an archive in a file of ``length`` bytes.
+
+    Nothing is read that does not fit into it.
+    """
     members = archive.infolist()
     if len(members) > MOST_ARRAYS:
         raise InvalidInputError(f"it must hold at most {MOST_ARRAYS} arrays; got {len(members)}")
     names = [member.filename.removesuffix(".npy") for member in members]
-    if len(set(names)) < len(names) or any(not member.filename.endswith(".npy") for member in members):
+    if len(set(names)) < len(names) or any(
+        not member.filename.endswith(".npy") for member in members
+    ):
         raise InvalidInputError("it must hold arrays of different names, and nothing else")
     if any(
-        member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size for member in members
+        member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size
+        for member in members
     ):
         raise InvalidInputError("its arrays must not be compressed")
     total = sum(member.file_size for member in members)
@@ -129,7 +157,9 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as stream:
         version = npy.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
-            raise InvalidInputError(f"{member.filename} must have the version 1.0 or 2.0; got {version}")
+            raise InvalidInputError(
+                f"{member.filename} must have the version 1.0 or 2.0; got {version}"
+            )
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read_header(stream, max_header_size=LONGEST_HEADER)
         size = dtype.itemsize
@@ -138,17 +168,29 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
         if dtype.kind not in _KINDS or dtype.itemsize == 0 or dtype.subdtype is not None:
             raise InvalidInputError(f"{member.filename} must hold numbers or text; got {dtype}")
         if any(axis < 0 for axis in shape) or size != member.file_size - stream.tell():
-            raise InvalidInputError(f"{member.filename} must hold {size} bytes for an array of shape {shape}")
+            raise InvalidInputError(
+                f"{member.filename} must hold {size} bytes for an array of shape {shape}"
+            )
     with archive.open(member) as stream:
-        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False, max_header_size=LONGEST_HEADER)
-    if dtype.kind == "U" and (np.frombuffer(array.tobytes(), f"{dtype.byteorder}u4") > sys.maxunicode).any():
+        array: NDArray[Any] = npy.read_array(
+            stream, allow_pickle=False, max_header_size=LONGEST_HEADER
+        )
+    if (
+        dtype.kind == "U"
+        and (np.frombuffer(array.tobytes(), f"{dtype.byteorder}u4") > sys.maxunicode).any()
+    ):
         raise InvalidInputError(f"{member.filename} must hold characters")
     return array
 
 
 def _text(array: NDArray[Any] | None) -> str:
     """What a header says, as far as it is a short text."""
-    if array is None or array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * 200:
+    if (
+        array is None
+        or array.ndim != 0
+        or array.dtype.kind != "U"
+        or array.dtype.itemsize > 4 * 200
+    ):
         return "unknown"
     return str(array)
 
@@ -156,7 +198,8 @@ def _text(array: NDArray[Any] | None) -> str:
 class Stored:
     """Saving and loading for what can be written as named arrays.
 
-    A subclass has ``arrays()`` and ``from_arrays(arrays, source)``, which verifies them and names ``source`` in its errors.
+    A subclass has ``arrays()`` and ``from_arrays(arrays, source)``, which verifies them and names
+    ``source`` in its errors.
     """
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -187,7 +230,9 @@ class Stored:
 def require_arrays(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], source: Any) -> None:
     """Refuse content that lacks some of the named arrays, or has others."""
     if set(arrays) != set(names):
-        raise CorruptFileError(f"{source} must hold the arrays {sorted(names)}; got {sorted(arrays)}")
+        raise CorruptFileError(
+            f"{source} must hold the arrays {sorted(names)}; got {sorted(arrays)}"
+        )
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
 """Where risk measures of one's own meet the solver.
 
-Compiled loops read the rows of a measure without looking, and every error bound rests on two properties of its values,
-monotony and q(w + c) = q(w) + c. The library's measures keep them by construction. Any other is wrapped in
-:class:`CheckedRisk`, which checks every array that it returns and, before a plan is certified, the rows of all pairs and the two
-properties at the plan's own targets.
+Compiled loops read the rows of a measure without looking, and every error bound rests on two
+properties of its values, monotony and q(w + c) = q(w) + c. The library's measures keep them by
+construction. Any other is wrapped in :class:`CheckedRisk`, which checks every array that it returns
+and, before a plan is certified, the rows of all pairs and the two properties at the plan's own
+targets.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from brmdp.risk.base import APPROXIMATE, BASES, BoundRisk, RiskMeasure
 __all__ = ["ROW_TOLERANCE", "CheckedRisk", "bind_risk", "require_risk"]
 
 ROW_TOLERANCE = 1e-6
-"""Rows of a measure of one's own may be negative by 1e-6 and sum to one up to 1e-6: they only steer the solver, whose error bound
-rests on the values. Rows that serve as values too (``fixed_entries``) must be so to 1e-8."""
+"""Rows of a measure of one's own may be negative by 1e-6 and sum to one up to 1e-6.
+
+They only steer the solver, whose error bound rests on the values. Rows that serve as values too
+(``fixed_entries``) must be so to 1e-8.
+"""
 
 PROBE_TOLERANCE = 1e-9
 """Monotony and q(w + c) = q(w) + c must hold at the probes up to the reported errors and 1e-9 of max|w|."""
@@ -31,7 +35,10 @@ PROBE_TOLERANCE = 1e-9
 _METHODS = ("evaluate", "rows", "fixed_entries", "approximation")
 _DEEPEST = 8
 _FEW = 16
-"""Successors that are probed one by one: then no measure linear in the targets passes that has a negative weight."""
+"""Successors that are probed one by one.
+
+Then no measure linear in the targets passes that has a negative weight.
+"""
 
 
 def require_risk(risk: Any) -> None:
@@ -43,7 +50,9 @@ def require_risk(risk: Any) -> None:
 
 
 def bind_risk(risk: RiskMeasure, belief: Belief) -> BoundRisk:
-    """Apply a risk measure to a belief; if it, its method or what it binds to is not the library's, it is checked from then on.
+    """Apply a risk measure to a belief.
+
+    If it, its method or what it binds to is not the library's, it is checked from then on.
 
     A subclass is not the library's.
     """
@@ -71,21 +80,27 @@ class CheckedRisk:
     """
 
     def __init__(self, inner: Any, pattern: TransitionPattern, name: str, depth: int = 0) -> None:
-        missing = [f"{method}()" for method in _METHODS if not callable(getattr(inner, method, None))]
+        missing = [
+            f"{method}()" for method in _METHODS if not callable(getattr(inner, method, None))
+        ]
         missing += [] if hasattr(inner, "basis") else ["basis"]
         if missing or isinstance(inner, type):
             raise RiskMeasureError(
-                f"{name}.bind must return an object with evaluate(), rows(), fixed_entries(), approximation() and basis "
-                f"(brmdp.risk.BoundRisk); the {type(inner).__name__} lacks {', '.join(missing)}"
+                f"{name}.bind must return an object with evaluate(), rows(), fixed_entries(), "
+                f"approximation() and basis (brmdp.risk.BoundRisk); the {type(inner).__name__} "
+                f"lacks {', '.join(missing)}"
             )
         if not isinstance(inner.basis, str) or inner.basis not in BASES:
             raise RiskMeasureError(f"basis of {name} must be one of {BASES}; got {inner.basis!r}")
         own = getattr(inner, "pattern", pattern)
         if isinstance(own, TransitionPattern) and not own.same_as(pattern):
-            raise RiskMeasureError(f"{name}.bind must return a measure of the belief's own transitions; it has others")
+            raise RiskMeasureError(
+                f"{name}.bind must return a measure of the belief's own transitions; it has others"
+            )
         if depth > _DEEPEST:
             raise RiskMeasureError(
-                f"approximation() of {name} must come to an end, with None; it did not in {depth} steps"
+                f"approximation() of {name} must come to an end, with None; it did not in {depth} "
+                "steps"
             )
         self.basis: str = inner.basis
         self._inner: BoundRisk = inner
@@ -109,40 +124,58 @@ class CheckedRisk:
         if not np.isnan(own).all():
             bad = int(np.argmax(~np.isnan(own)))
             raise RiskMeasureError(
-                f"{self._name}.evaluate must write only the pairs asked for; it wrote {self._where(bad)}"
+                f"{self._name}.evaluate must write only the pairs asked for; it wrote "
+                f"{self._where(bad)}"
             )
         if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating):
-            raise RiskMeasureError(f"{self._name}.evaluate must return its error bound, a number; got {error!r}")
+            raise RiskMeasureError(
+                f"{self._name}.evaluate must return its error bound, a number; got {error!r}"
+            )
         if not 0.0 <= float(error) < math.inf:
             raise RiskMeasureError(
-                f"{self._name}.evaluate must return a finite error bound, not negative; got {float(error)!r}"
+                f"{self._name}.evaluate must return a finite error bound, not negative; got "
+                f"{float(error)!r}"
             )
         out[pairs] = values
         return float(error)
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
-        """The measure's rows: of the right length, finite and, unless it is only approximate, probability vectors."""
+    def rows(
+        self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
+    ) -> FloatArray:
+        """The measure's rows.
+
+        Of the right length, finite and, unless it is only approximate, probability vectors.
+        """
         found = self._inner.rows(targets.copy(), values.copy(), pairs.copy(), precise=precise)
         return self._checked_rows(found, pairs, "rows", ROW_TOLERANCE)
 
     def fixed_entries(self) -> FloatArray | None:
         """The measure's fixed rows, if it has any: probability vectors."""
         found = self._inner.fixed_entries()
-        return None if found is None else self._checked_rows(found, self._pattern.pairs, "fixed_entries", 1e-8)
+        return (
+            None
+            if found is None
+            else self._checked_rows(found, self._pattern.pairs, "fixed_entries", 1e-8)
+        )
 
     def approximation(self) -> BoundRisk | None:
         """The measure's own, checked too."""
         found = self._inner.approximation()
-        return None if found is None else CheckedRisk(found, self._pattern, self._name, self._depth + 1)
+        return (
+            None
+            if found is None
+            else CheckedRisk(found, self._pattern, self._name, self._depth + 1)
+        )
 
     def require_contraction(self, targets: FloatArray) -> None:
         """Look for evidence, at ``targets``, against what an error bound rests on.
 
-        The rows of all pairs must be probability vectors, a constant added to all targets must be added to all values, and where
-        some targets rise, no value may fall, nor rise by more. Raised are, by a thousandth of the range of all targets and by the
-        whole of it, the lowest of every pair, the highest, and each of its successors (if there are more than 16: halves of them
-        such that any two are told apart). A
-        measure that passes may still break the properties elsewhere; one that fails has no contraction, and its plan no bound.
+        The rows of all pairs must be probability vectors, a constant added to all targets must be
+        added to all values, and where some targets rise, no value may fall, nor rise by more.
+        Raised are, by a thousandth of the range of all targets and by the whole of it, the lowest
+        of every pair, the highest, and each of its successors (if there are more than 16: halves of
+        them such that any two are told apart). A measure that passes may still break the properties
+        elsewhere; one that fails has no contraction, and its plan no bound.
         """
         if self.basis == APPROXIMATE:
             return
@@ -163,7 +196,10 @@ class CheckedRisk:
         else:
             bits = range((pattern.widest - 1).bit_length())
             some += [(position >> bit & 1) == side for bit in bits for side in (0, 1)]
-        for raised, step in ((everywhere, spread), *((half, size * spread) for half in some for size in (1e-3, 1.0))):
+        for raised, step in (
+            (everywhere, spread),
+            *((half, size * spread) for half in some for size in (1e-3, 1.0)),
+        ):
             changed = targets + step * raised
             there, more = self._values(changed)
             allowed = error + more + PROBE_TOLERANCE * float(np.abs(changed).max())
@@ -190,11 +226,13 @@ class CheckedRisk:
         widths = self._pattern.widths[pairs]
         source = f"{self._name}.{name}"
         if not isinstance(found, np.ndarray) or found.dtype.kind not in "biuf":
-            raise RiskMeasureError(f"{source} must be an array of real numbers; got {type(found).__name__}")
+            raise RiskMeasureError(
+                f"{source} must be an array of real numbers; got {type(found).__name__}"
+            )
         if found.shape != (int(widths.sum()),):
             raise RiskMeasureError(
-                f"{source} must hold one number per possible transition of the pairs asked for, ({int(widths.sum())},); "
-                f"got shape {found.shape}"
+                f"{source} must hold one number per possible transition of the pairs asked for, "
+                f"({int(widths.sum())},); got shape {found.shape}"
             )
         rows = np.ascontiguousarray(found, dtype=np.float64)
         if not np.isfinite(rows).all():
@@ -208,8 +246,12 @@ class CheckedRisk:
         ):
             if bad.any():
                 k = first_bad(bad)[0]
-                row = k if value is sums else int(np.searchsorted(np.cumsum(widths), k, side="right"))
-                raise RiskMeasureError(f"{source} {what}; got {value[k]:.6g} at {self._where(int(pairs[row]))}")
+                row = (
+                    k if value is sums else int(np.searchsorted(np.cumsum(widths), k, side="right"))
+                )
+                raise RiskMeasureError(
+                    f"{source} {what}; got {value[k]:.6g} at {self._where(int(pairs[row]))}"
+                )
         return rows
 
     def _where(self, pair: int) -> str:

@@ -1,4 +1,7 @@
-"""Exact quantile and CVaR, and the saddlepoint quantile, of Dirichlet rows (see ``brmdp._kernels.dirichlet``)."""
+"""Exact quantile and CVaR, and the saddlepoint quantile, of Dirichlet rows.
+
+(see ``brmdp._kernels.dirichlet``).
+"""
 
 from __future__ import annotations
 
@@ -56,19 +59,25 @@ class DirichletMeasure:
         """Values of ``pairs`` and the largest bound on a numerical error."""
 
         def run(chunk: IntArray, _: int) -> float:
-            error: float = dirichlet.evaluate_pairs(self.measure, chunk, self._rows, targets, self._sharpness, out)
+            error: float = dirichlet.evaluate_pairs(
+                self.measure, chunk, self._rows, targets, self._sharpness, out
+            )
             return error
 
         return max(for_chunks(self.pattern.n_transitions, pairs, run))
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+    def rows(
+        self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
+    ) -> FloatArray:
         """Conditional expectations of the rows of ``pairs``, or a cheap estimate of them."""
         pointers = np.empty(pairs.size + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
         out = np.empty(int(pointers[-1]))
 
         def run(chunk: IntArray, first: int) -> float:
-            dirichlet.rows_of_pairs(self.measure, precise, chunk, self._rows, targets, values, pointers[first:], out)
+            dirichlet.rows_of_pairs(
+                self.measure, precise, chunk, self._rows, targets, values, pointers[first:], out
+            )
             return 0.0
 
         for_chunks(out.size, pairs, run)
@@ -85,5 +94,7 @@ class DirichletMeasure:
             dirichlet.mean_rows(self.pattern.pairs, self._rows, mean)
             return FixedKernel(self.pattern, mean)
         twin = object.__new__(DirichletMeasure)
-        twin.__dict__.update(self.__dict__, measure=dirichlet.SADDLEPOINT, basis=APPROXIMATE, _sharpness=1e-5)
+        twin.__dict__.update(
+            self.__dict__, measure=dirichlet.SADDLEPOINT, basis=APPROXIMATE, _sharpness=1e-5
+        )
         return twin

@@ -21,7 +21,15 @@ from brmdp.risk.dirichlet import DirichletMeasure, has_dirichlet_rows
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, MonteCarlo
 from brmdp.risk.scenarios import ScenarioMeasure
 
-__all__ = ["DRAWS", "DRAW_SEED", "CVaR", "Mean", "PosteriorSample", "Quantile", "has_exact_quantiles"]
+__all__ = [
+    "DRAWS",
+    "DRAW_SEED",
+    "CVaR",
+    "Mean",
+    "PosteriorSample",
+    "Quantile",
+    "has_exact_quantiles",
+]
 
 DRAWS = 2048
 """Joint draws from which quantiles and CVaR are taken where a belief offers nothing but draws; for levels outside [0.01, 0.99]
@@ -86,21 +94,26 @@ class Quantile:
     alpha : float or (S, A) array in (0, 1)
         Level, for all pairs or for each.
     method : {"exact", "saddlepoint"} or MonteCarlo
-        "exact": the quantile itself, to a relative error of 1e-9 in the tail probability. "saddlepoint": a fast
-        approximation, not a risk measure; plans are marked *approximate* and carry no certificate. A
-        :class:`MonteCarlo`: the paper's order statistic of posterior draws.
+        "exact": the quantile itself, to a relative error of 1e-9 in the tail probability.
+        "saddlepoint": a fast approximation, not a risk measure; plans are marked *approximate* and
+        carry no certificate. A :class:`MonteCarlo`: the paper's order statistic of posterior draws.
 
     Notes
     -----
-    Left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is attained by one of them, with the tolerance
-    :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. A belief of one's own that offers nothing but draws is planned from
-    :data:`DRAWS` of them: status "sampled".
+    Left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is attained by one of them, with the
+    tolerance :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. A belief of one's own that offers
+    nothing but draws is planned from :data:`DRAWS` of them: status "sampled".
     """
 
     def __init__(self, alpha: Any, method: Any = "exact") -> None:
         self.alpha = np.array(as_levels(alpha))
-        if not (isinstance(method, MonteCarlo) or (isinstance(method, str) and method in ("exact", "saddlepoint"))):
-            raise InvalidInputError(f"method must be 'exact', 'saddlepoint' or a brmdp.MonteCarlo; got {method!r}")
+        if not (
+            isinstance(method, MonteCarlo)
+            or (isinstance(method, str) and method in ("exact", "saddlepoint"))
+        ):
+            raise InvalidInputError(
+                f"method must be 'exact', 'saddlepoint' or a brmdp.MonteCarlo; got {method!r}"
+            )
         self.method = method
 
     def at_level(self, alpha: Any) -> Quantile:
@@ -130,7 +143,9 @@ class Quantile:
             measure = dirichlet.EXACT if self.method == "exact" else dirichlet.SADDLEPOINT
             return DirichletMeasure(belief, measure, levels)
         if self.method == "saddlepoint" and not has_no_doubt(belief):
-            raise InvalidInputError(f"method='saddlepoint' needs Dirichlet rows; got a {type(belief).__name__}")
+            raise InvalidInputError(
+                f"method='saddlepoint' needs Dirichlet rows; got a {type(belief).__name__}"
+            )
         return _without_dirichlet_rows(belief, levels, lower_tail=False)
 
     def __repr__(self) -> str:
@@ -139,13 +154,15 @@ class Quantile:
 
 
 class CVaR:
-    """Lower-tail conditional value at risk E[w·P | w·P ≤ q_α]: the mean of the worst α of the posterior.
+    """Lower-tail conditional value at risk E[w·P | w·P ≤ q_α].
+
+    The mean of the worst α of the posterior.
 
     Parameters
     ----------
     alpha : float or (S, A) array in (0, 1]
-        Level; 1 is the posterior mean. Exact, not sampled, except for a belief of one's own that offers nothing but draws
-        (see :class:`Quantile`).
+        Level; 1 is the posterior mean. Exact, not sampled, except for a belief of one's own that
+        offers nothing but draws (see :class:`Quantile`).
     """
 
     def __init__(self, alpha: Any) -> None:
@@ -170,7 +187,9 @@ class CVaR:
 
 def has_exact_quantiles(belief: Belief) -> bool:
     """Whether quantiles of the belief are computed, not estimated from draws."""
-    return isinstance(belief, ScenarioPosterior) or has_dirichlet_rows(belief) or has_no_doubt(belief)
+    return (
+        isinstance(belief, ScenarioPosterior) or has_dirichlet_rows(belief) or has_no_doubt(belief)
+    )
 
 
 def _without_dirichlet_rows(belief: Belief, levels: FloatArray, *, lower_tail: bool) -> BoundRisk:
@@ -185,9 +204,12 @@ def _without_dirichlet_rows(belief: Belief, levels: FloatArray, *, lower_tail: b
     n = max(DRAWS, math.ceil(20.0 / least))
     if n * pattern.n_transitions > LARGEST_SAMPLE:
         raise InvalidInputError(
-            f"alpha={least:.3g} of a {type(belief).__name__} needs {n} draws of {pattern.n_transitions} transitions, more "
-            f"than {LARGEST_SAMPLE} numbers; use Quantile(alpha, method=brmdp.MonteCarlo(…)), or give the belief "
-            "concentration_entries and concentration_offsets (Dirichlet rows)"
+            f"alpha={least:.3g} of a {type(belief).__name__} needs {n} draws of "
+            f"{pattern.n_transitions} transitions, more than {LARGEST_SAMPLE} numbers; use "
+            "Quantile(alpha, method=brmdp.MonteCarlo(…)), or give the belief concentration_entries "
+            "and concentration_offsets (Dirichlet rows)"
         )
     draws = draws_of(belief, n, np.random.default_rng(DRAW_SEED))
-    return ScenarioMeasure(pattern, draws, np.full(n, 1.0 / n), levels, lower_tail=lower_tail, basis=SAMPLED)
+    return ScenarioMeasure(
+        pattern, draws, np.full(n, 1.0 / n), levels, lower_tail=lower_tail, basis=SAMPLED
+    )

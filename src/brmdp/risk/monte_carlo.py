@@ -1,12 +1,16 @@
-"""The paper's Monte Carlo quantile: fixed posterior draws, order statistic ⌈nα⌉, more draws for levels in the tails.
+"""The paper's Monte Carlo quantile.
 
-The budget of a pair is min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} (the paper's eq. app-nsa). Draws are fixed during a solve, so the
-operator is deterministic, and the error bound of a plan is a bound *for the sampled problem*: the plan's status is "sampled".
+Fixed posterior draws, order statistic ⌈nα⌉, more draws for levels in the tails.
 
-**Reused draws.** With G ~ Gamma(φ) unnormalised, adding an independent Gamma(Δ) when φ grows by Δ gives an exact draw of the
-new posterior, so a plan after a few observations redraws only the rows that changed, and of these only what was added. Each
-draw is exactly distributed *if the data were collected independently of the draws*; online the visits were chosen by looking
-at these very draws, which biases them (a winner's curse). Keep the number of draws large, and measure.
+The budget of a pair is min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} (the paper's eq. app-nsa). Draws are
+fixed during a solve, so the operator is deterministic, and the error bound of a plan is a bound
+*for the sampled problem*: the plan's status is "sampled".
+
+**Reused draws.** With G ~ Gamma(φ) unnormalised, adding an independent Gamma(Δ) when φ grows by Δ
+gives an exact draw of the new posterior, so a plan after a few observations redraws only the rows
+that changed, and of these only what was added. Each draw is exactly distributed *if the data were
+collected independently of the draws*; online the visits were chosen by looking at these very draws,
+which biases them (a winner's curse). Keep the number of draws large, and measure.
 """
 
 from __future__ import annotations
@@ -40,15 +44,23 @@ from brmdp.risk.base import SAMPLED, BoundRisk, rounding
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
 RANK_TOLERANCE = 1e-9
-"""⌈nα⌉ is taken of nα − 1e-9, so that a level such as 0.07 with n = 100 has rank 7 although 100·0.07 > 7 in binary."""
+"""⌈nα⌉ is taken of nα − 1e-9.
+
+So that a level such as 0.07 with n = 100 has rank 7 although 100·0.07 > 7 in binary.
+"""
 
 LARGEST_LOG = 40.0
-"""No logarithm of a gamma of a concentration that is allowed is above: e⁴⁰ is a hundred thousand times the largest."""
+"""No logarithm of a gamma of a concentration that is allowed is above.
+
+E⁴⁰ is a hundred thousand times the largest.
+"""
 
 
 def order_statistic_rank(n: Any, alpha: Any) -> Any:
     """The paper's rank ⌈nα⌉, 1-based, at least 1."""
-    return np.maximum(np.ceil(np.asarray(n) * np.asarray(alpha) - RANK_TOLERANCE), 1).astype(np.int64)
+    return np.maximum(np.ceil(np.asarray(n) * np.asarray(alpha) - RANK_TOLERANCE), 1).astype(
+        np.int64
+    )
 
 
 LARGEST_SAMPLE = 250_000_000
@@ -77,8 +89,9 @@ class MonteCarlo:
     samples : int, optional
         A fixed number of draws for every pair, instead of the budget rule.
     reuse : bool
-        Keep ``cap`` (or ``samples``) unnormalised draws per row between plans and update them with new data (Dirichlet
-        posteriors only). The object then remembers; use one per posterior. Memory: ``cap`` numbers per possible transition.
+        Keep ``cap`` (or ``samples``) unnormalised draws per row between plans and update them with
+        new data (Dirichlet posteriors only). The object then remembers; use one per posterior.
+        Memory: ``cap`` numbers per possible transition.
     rng : numpy.random.Generator or seed
         Source of the draws; every plan takes fresh ones from it unless ``reuse``.
     """
@@ -102,14 +115,18 @@ class MonteCarlo:
 
     def __repr__(self) -> str:
         size = (
-            f"coefficient={self.coefficient:g}, cap={self.cap}" if self.samples is None else f"samples={self.samples}"
+            f"coefficient={self.coefficient:g}, cap={self.cap}"
+            if self.samples is None
+            else f"samples={self.samples}"
         )
         return f"MonteCarlo({size}{', reuse=True' if self.reuse else ''})"
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """Where the random stream stands, and the draws kept."""
         kept = self._remembered if self._kept is None else (self._kept.phi, self._kept.logs)
-        return {"stream": stream_state(self.rng)} | ({} if kept is None else {"phi": kept[0], "logs": kept[1]})
+        return {"stream": stream_state(self.rng)} | (
+            {} if kept is None else {"phi": kept[0], "logs": kept[1]}
+        )
 
     def restore(self, memory: dict[str, NDArray[Any]]) -> None:
         """Go on from there."""
@@ -123,7 +140,8 @@ class MonteCarlo:
                 )
             if (phi < SMALLEST).any() or (phi > 2.0 * LARGEST).any() or (logs > LARGEST_LOG).any():
                 raise InvalidInputError(
-                    f"phi must be concentrations in [{SMALLEST:g}, {2.0 * LARGEST:g}] and logs at most {LARGEST_LOG:g}"
+                    f"phi must be concentrations in [{SMALLEST:g}, {2.0 * LARGEST:g}] and logs at "
+                    f"most {LARGEST_LOG:g}"
                 )
             self._remembered = (phi, logs)
 
@@ -146,7 +164,8 @@ class MonteCarlo:
         # in logarithms: the density vanishes long before the level does
         log_ratio = np.log(levels) + np.log1p(-levels) + score * score + np.log(2.0 * np.pi)
         wanted = np.ceil(
-            self.coefficient * np.exp(np.minimum(log_ratio, 700.0 - np.log(self.coefficient))) - RANK_TOLERANCE
+            self.coefficient * np.exp(np.minimum(log_ratio, 700.0 - np.log(self.coefficient)))
+            - RANK_TOLERANCE
         )
         return np.clip(wanted, 1, self.cap).astype(np.int64)
 
@@ -158,21 +177,30 @@ class MonteCarlo:
         numbers = float((used[pattern.pairs] * pattern.row_widths.astype(np.float64)).sum())
         if numbers > LARGEST_SAMPLE:
             raise InvalidInputError(
-                f"samples (or cap) must be such that draws × transitions are at most {LARGEST_SAMPLE:,}; got {numbers:,.0f} "
-                f"from up to {int(used[pattern.pairs].max()):,} draws of {pattern.n_transitions:,} transitions"
+                "samples (or cap) must be such that draws × transitions are at most "
+                f"{LARGEST_SAMPLE:,}; got {numbers:,.0f} from up to "
+                f"{int(used[pattern.pairs].max()):,} draws of {pattern.n_transitions:,} transitions"
             )
         if self.reuse:
             if not isinstance(belief, DirichletPosterior):
-                raise InvalidInputError(f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}")
+                raise InvalidInputError(
+                    f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}"
+                )
             if self._remembered is not None and self._remembered[0].size != pattern.n_transitions:
                 raise InvalidInputError(
-                    f"the draws restored belong to {self._remembered[0].size} transitions, the belief has "
-                    f"{pattern.n_transitions}"
+                    f"the draws restored belong to {self._remembered[0].size} transitions, the "
+                    f"belief has {pattern.n_transitions}"
                 )
-            kept = self._kept if self._remembered is None else _KeptDraws.of(pattern, *self._remembered)
+            kept = (
+                self._kept
+                if self._remembered is None
+                else _KeptDraws.of(pattern, *self._remembered)
+            )
             if kept is None or not kept.can_follow(belief):
                 phi = belief.concentration_entries.copy()
-                kept = _KeptDraws.of(pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng))
+                kept = _KeptDraws.of(
+                    pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng)
+                )
             kept = kept.following(belief, self.rng)
             self._kept, self._remembered = kept, None
             draws = [kept.rows[p][: budgets[p]] for p in pattern.pairs.tolist()]
@@ -181,12 +209,16 @@ class MonteCarlo:
                 draws_of(belief, int(budgets[p]), self.rng, pattern.pairs[k : k + 1])
                 for k, p in enumerate(pattern.pairs)
             ]
-        return SampledQuantile(pattern, dict(zip(pattern.pairs.tolist(), draws, strict=True)), levels)
+        return SampledQuantile(
+            pattern, dict(zip(pattern.pairs.tolist(), draws, strict=True)), levels
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _KeptDraws:
-    """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to; never changed in place.
+    """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to.
+
+    Never changed in place.
 
     Attributes
     ----------
@@ -215,7 +247,9 @@ class _KeptDraws:
 
     def can_follow(self, belief: DirichletPosterior) -> bool:
         """Whether the belief is a later state of the one drawn from."""
-        return self.pattern.same_as(belief.pattern) and bool((belief.concentration_entries >= self.phi).all())
+        return self.pattern.same_as(belief.pattern) and bool(
+            (belief.concentration_entries >= self.phi).all()
+        )
 
     def following(self, belief: DirichletPosterior, rng: np.random.Generator) -> _KeptDraws:
         """With Gamma(Δφ) added where the concentrations grew, and those rows normalised again."""
@@ -244,7 +278,9 @@ class SampledQuantile:
 
     basis = SAMPLED
 
-    def __init__(self, pattern: TransitionPattern, draws: dict[int, FloatArray], levels: FloatArray) -> None:
+    def __init__(
+        self, pattern: TransitionPattern, draws: dict[int, FloatArray], levels: FloatArray
+    ) -> None:
         self.pattern = pattern
         self.draws = draws
         self.ranks = {p: int(order_statistic_rank(d.shape[0], levels[p])) for p, d in draws.items()}
@@ -259,13 +295,17 @@ class SampledQuantile:
             out[p] = sampled[rank]
         return rounding(self.pattern, float(np.abs(targets).max()))
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+    def rows(
+        self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
+    ) -> FloatArray:
         """The attaining draws."""
         indptr = self.pattern.indptr
         chosen = []
         for p in pairs.tolist():
             sampled = self.draws[p] @ targets[indptr[p] : indptr[p + 1]]
-            chosen.append(self.draws[p][np.argpartition(sampled, self.ranks[p] - 1)[self.ranks[p] - 1]])
+            chosen.append(
+                self.draws[p][np.argpartition(sampled, self.ranks[p] - 1)[self.ranks[p] - 1]]
+            )
         return np.concatenate(chosen)
 
     def fixed_entries(self) -> FloatArray | None:

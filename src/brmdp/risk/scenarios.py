@@ -1,4 +1,7 @@
-"""Quantile and lower-tail mean over finitely many weighted kernels: the scenarios of a belief, or draws from one."""
+"""Quantile and lower-tail mean over finitely many weighted kernels.
+
+The scenarios of a belief, or draws from one.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,11 @@ from brmdp.risk.base import EXACT, BoundRisk, rounding
 __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 
 ATOM_TOLERANCE = 1e-12
-"""The left quantile is the least value whose cumulative weight reaches α − 1e-12. A level that equals a cumulative weight,
-such as α = 1 − μ, is thus reached by it whatever the rounding of 1 − μ, as the paper's propositions require."""
+"""The left quantile is the least value whose cumulative weight reaches α − 1e-12.
+
+A level that equals a cumulative weight, such as α = 1 − μ, is thus reached by it whatever the
+rounding of 1 − μ, as the paper's propositions require.
+"""
 
 
 class ScenarioMeasure:
@@ -64,7 +70,9 @@ class ScenarioMeasure:
         )
         return rounding(self.pattern, float(np.abs(targets).max()))
 
-    def rows(self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True) -> FloatArray:
+    def rows(
+        self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
+    ) -> FloatArray:
         """The row of the attaining scenario, or the mixture in the lower tail."""
         out = np.empty(int(self.pattern.widths[pairs].sum()))
         linear.scenario_rows(

@@ -1,6 +1,9 @@
-"""Rows are independent: large backups are split over threads, with the same result for any number of them.
+"""Rows are independent.
 
-Linear algebra on many small systems is the opposite case: there BLAS gets one thread, see :data:`one_blas_thread`.
+Large backups are split over threads, with the same result for any number of them.
+
+Linear algebra on many small systems is the opposite case: there BLAS gets one thread, see
+:data:`one_blas_thread`.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ _limited_to_one: ContextVar[bool] = ContextVar("_limited_to_one", default=False)
 
 
 def thread_count() -> int:
-    """Threads used by large backups: BRMDP_NUM_THREADS, or the processors available to this process.
+    """Threads used by large backups.
+
+    BRMDP_NUM_THREADS, or the processors available to this process.
 
     Raises
     ------
@@ -48,12 +53,17 @@ def thread_count() -> int:
         return 1
     wanted = os.environ.get("BRMDP_NUM_THREADS", "").strip()
     if not wanted:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        available = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else (os.cpu_count() or 1)
+        )
         return min(available, MOST_THREADS)
     threads = int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else 0
     if not 1 <= threads <= MOST_THREADS:
         raise InvalidInputError(
-            f"BRMDP_NUM_THREADS must be an integer from 1 to {MOST_THREADS}, or not be set; it is {wanted[:40]!r}"
+            f"BRMDP_NUM_THREADS must be an integer from 1 to {MOST_THREADS}, or not be set; it is "
+            f"{wanted[:40]!r}"
         )
     return threads
 
@@ -74,7 +84,10 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]) -> list[float]:
-    """Call run(chunk of pairs, position of the chunk's first pair) for all of ``pairs``, in threads if worth while."""
+    """Call run(chunk of pairs, position of the chunk's first pair) for all of ``pairs``.
+
+    In threads if worth while.
+    """
     threads = thread_count() if work >= WORTH_SPLITTING else 1
     if threads == 1:
         return [run(pairs, 0)]
@@ -86,8 +99,9 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
 class _OneBlasThread:
     """While anybody in this process is inside, one thread for linear algebra.
 
-    With several, the last bits of a dense solve may depend on their number from about a hundred states on; and where
-    processors are busy, threads waiting for each other cost more than the solve.
+    With several, the last bits of a dense solve may depend on their number from about a hundred
+    states on; and where processors are busy, threads waiting for each other cost more than the
+    solve.
     """
 
     def __init__(self) -> None:

@@ -28,11 +28,14 @@ class Diagnostics:
     Parameters
     ----------
     true_regret : bool
-        V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation; needs a world that knows the truth.
+        V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation; needs a world that knows the
+        truth.
     robust_level : float, optional
-        α̲: record V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step, exactly, whatever the agent's own method.
+        α̲: record V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step, exactly, whatever the
+        agent's own method.
     quantile_level : float, optional
-        Record the posterior quantile of the current policy's value at the first state, by the paper's estimator.
+        Record the posterior quantile of the current policy's value at the first state, by the
+        paper's estimator.
     quantile_every : int
         At steps 0, ``quantile_every``, 2 ``quantile_every``, …
     quantile_samples : int
@@ -65,7 +68,8 @@ class Episodes:
     residual, error_bound : list of float
     status : list of str
     policy : list of int
-        Number of the policy followed, in the order of first appearance: equal numbers, equal policies.
+        Number of the policy followed, in the order of first appearance: equal numbers, equal
+        policies.
     """
 
     first_step: list[int] = field(default_factory=list)
@@ -138,13 +142,14 @@ def simulate(
     on_step : function, optional
         Called with the number of steps done every 100 steps, for progress.
     on_episode : function, optional
-        Called with the number of steps done whenever the agent has made a new plan, for a look at it: a diagnostic of your own, or
-        :class:`brmdp.theory.OptimismMeter`.
+        Called with the number of steps done whenever the agent has made a new plan, for a look at
+        it: a diagnostic of your own, or :class:`brmdp.theory.OptimismMeter`.
 
     Raises
     ------
     RewardMismatchError
-        If the agent plans with other rewards than the world's model has, or the environment pays others; see :class:`World`.
+        If the agent plans with other rewards than the world's model has, or the environment pays
+        others; see :class:`World`.
     """
     n = as_positive_int(steps, "steps")
     if not isinstance(agent, Agent):
@@ -160,7 +165,9 @@ def simulate(
             f"{pattern.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
         )
     world.require_same_rewards(agent.belief, agent.rewards)
-    wanted = Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
+    wanted = (
+        Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
+    )
     state = world.reset(seed)
     meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)
     clues = _disturbance if isinstance(agent.belief, DisturbancePosterior) else None
@@ -193,10 +200,13 @@ class _Meter:
         on_episode: Callable[[int], None] | None,
     ) -> None:
         if wanted.true_regret and world.truth is None:
-            raise InvalidInputError("true_regret=True needs a world that knows the truth; pass true_regret=False")
+            raise InvalidInputError(
+                "true_regret=True needs a world that knows the truth; pass true_regret=False"
+            )
         if wanted.true_regret and agent.discount != world.discount:
             raise InvalidInputError(
-                f"agent and world must have the same discount for true regret; got {agent.discount} and {world.discount}"
+                "agent and world must have the same discount for true regret; got "
+                f"{agent.discount} and {world.discount}"
             )
         self.agent = agent
         self.wanted = wanted
@@ -230,7 +240,10 @@ class _Meter:
             self.on_episode(t)
 
     def measure(self, t: int) -> int | None:
-        """The posterior quantile of the current policy's value at the first state, under φ_k, if it is wanted."""
+        """The posterior quantile of the current policy's value at the first state, under φ_k.
+
+        If it is wanted.
+        """
         if self.wanted.quantile_level is None:
             return None
         estimate = posterior_quantile_value(
@@ -254,7 +267,13 @@ class _Meter:
         if np.array_equal(policy, best.policy):
             return np.zeros(policy.size)
         followed = solution_of(
-            belief, self.agent.rewards, discount, risk, policy=policy, initial=best, all_actions=False
+            belief,
+            self.agent.rewards,
+            discount,
+            risk,
+            policy=policy,
+            initial=best,
+            all_actions=False,
         )
         return best.values - followed.values
 
@@ -277,5 +296,7 @@ class _Meter:
         """From one row of gaps per pseudo-episode to one number per step."""
         lengths = np.diff(np.append(self.episodes.first_step, n))
         # nothing beats the optimum; what falls below zero is the solver's tolerance
-        regret: FloatArray = np.maximum(gaps[np.repeat(np.arange(lengths.size), lengths), states], 0.0)
+        regret: FloatArray = np.maximum(
+            gaps[np.repeat(np.arange(lengths.size), lengths), states], 0.0
+        )
         return regret

@@ -1,7 +1,8 @@
 """The only agent–environment loop.
 
-An agent plans when a new pseudo-episode begins, on being asked to act; so the loop asks for the action first, then lets the
-meter look at the plan, then acts. Nothing that is measured changes what happens.
+An agent plans when a new pseudo-episode begins, on being asked to act; so the loop asks for the
+action first, then lets the meter look at the plan, then acts. Nothing that is measured changes what
+happens.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Surroundings(Protocol):
         ...
 
     def step(self, action: int) -> tuple[Any, float, Any, dict[str, Any]]:
-        """Next state of the transition, reward, state to go on from (another after a reset), and Gymnasium's info."""
+        """Next state of the transition, reward, state to go on from.
+
+        (another after a reset), and Gymnasium's info.
+        """
         ...
 
 
@@ -56,7 +60,10 @@ class Meter(Protocol):
         ...
 
     def measure(self, t: int) -> int | None:
-        """Look at what the agent is doing at step ``t``; the next step to do so, if there is one."""
+        """Look at what the agent is doing at step ``t``.
+
+        The next step to do so, if there is one.
+        """
         ...
 
 
@@ -99,7 +106,8 @@ def interact(
     state : any
         Of the same shape and type in every step.
     clues : function, optional
-        From Gymnasium's info to the named arguments with which the agent observes, besides the transition.
+        From Gymnasium's info to the named arguments with which the agent observes, besides the
+        transition.
     on_step : function, optional
         Called with the number of steps done every 100 steps.
     """

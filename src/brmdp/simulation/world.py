@@ -1,11 +1,13 @@
-"""A Gymnasium environment as a tabular agent sees it: numbered states, known rewards, and an end that is a state.
+"""A Gymnasium environment as a tabular agent sees it.
 
-A terminated transition goes to a known absorbing state that pays nothing, and is followed by a reset; resets and
-truncations are not transitions, so no agent learns from them. The transition into the end may pay, and endings that pay
-differently are different absorbing states.
+Numbered states, known rewards, and an end that is a state.
 
-Agents plan with known rewards, so a world refuses to go on when its environment pays another one than its model has for the
-outcome that happened.
+A terminated transition goes to a known absorbing state that pays nothing, and is followed by a
+reset; resets and truncations are not transitions, so no agent learns from them. The transition into
+the end may pay, and endings that pay differently are different absorbing states.
+
+Agents plan with known rewards, so a world refuses to go on when its environment pays another one
+than its model has for the outcome that happened.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ import gymnasium
 import numpy as np
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_index, as_number, as_positive_number
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_float_array,
+    as_index,
+    as_number,
+    as_positive_number,
+)
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP, gymnasium_entry
 from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards
@@ -29,7 +39,10 @@ LARGEST_DENSE = 4_000_000
 """Most numbers in a dense array that was not asked for."""
 
 REWARD_TOLERANCE, REWARD_ROUNDING = 1e-6, 1e-9
-"""Rewards agree within this fraction of the model's, for environments may compute in single precision, and of the largest."""
+"""Rewards agree within this fraction of the model's.
+
+For environments may compute in single precision, and of the largest.
+"""
 
 
 class World:
@@ -42,15 +55,17 @@ class World:
     discount : float in [0, 1)
         For the truth, where it is known.
     rewards : (S, A) or (S, A, S + E) array, optional
-        Known rewards, for environments without ``env.unwrapped.P``; the last E successors are the ends of an episode.
-        Otherwise they come from the environment.
+        Known rewards, for environments without ``env.unwrapped.P``; the last E successors are the
+        ends of an episode. Otherwise they come from the environment.
     ends : sequence of states or of groups of states, optional
-        With ``rewards``: where episodes end, if endings pay differently. Each item, a state of the environment or a collection
-        of them, becomes an absorbing state of its own: ``ends=[dead, (home, safe)]`` makes two. By default one end, E = 1, stands
-        for all. With a table ``P`` the world finds out by itself.
+        With ``rewards``: where episodes end, if endings pay differently. Each item, a state of the
+        environment or a collection of them, becomes an absorbing state of its own: ``ends=[dead,
+        (home, safe)]`` makes two. By default one end, E = 1, stands for all. With a table ``P`` the
+        world finds out by itself.
     random_rewards : bool
-        Whether what the environment pays for a transition is random around the model's reward, or differs on purpose. Then
-        nothing is compared, and the model's rewards are believed to be the means.
+        Whether what the environment pays for a transition is random around the model's reward, or
+        differs on purpose. Then nothing is compared, and the model's rewards are believed to be the
+        means.
 
     Attributes
     ----------
@@ -63,13 +78,20 @@ class World:
 
     Notes
     -----
-    :meth:`step` compares the reward received with the model's r(s, a, s') and raises :class:`brmdp.RewardMismatchError` if they
-    differ by more than a millionth of the latter and a billionth of the model's largest reward. Where the table ``P`` lists several
-    outcomes with the same next state, one of which happened, any of their rewards will do.
+    :meth:`step` compares the reward received with the model's r(s, a, s') and raises
+    :class:`brmdp.RewardMismatchError` if they differ by more than a millionth of the latter and a
+    billionth of the model's largest reward. Where the table ``P`` lists several outcomes with the
+    same next state, one of which happened, any of their rewards will do.
     """
 
     def __init__(
-        self, env: Any, discount: float, *, rewards: Any = None, ends: Any = None, random_rewards: bool = False
+        self,
+        env: Any,
+        discount: float,
+        *,
+        rewards: Any = None,
+        ends: Any = None,
+        random_rewards: bool = False,
     ) -> None:
         self.env: Any = _made(env) if isinstance(env, str) else env
         self.discount: float = as_discount(discount)
@@ -86,7 +108,9 @@ class World:
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
         if ends is not None and rewards is None:
-            raise InvalidInputError("ends go with rewards=; without them the environment's table tells the ends")
+            raise InvalidInputError(
+                "ends go with rewards=; without them the environment's table tells the ends"
+            )
         if rewards is not None:
             self._ends = _given_ends(ends, self._observed)
             n_ends = len(set(self._ends.values()))
@@ -102,13 +126,19 @@ class World:
                 self.rewards = DisturbanceRewards(unwrapped.problem.disturbance_rewards)
             if known.discount != self.discount:
                 self.truth = TabularMDP(
-                    known.kernel("csr"), known.rewards, self.discount, known.start, admissible=known.admissible
+                    known.kernel("csr"),
+                    known.rewards,
+                    self.discount,
+                    known.start,
+                    admissible=known.admissible,
                 )
         elif isinstance(getattr(unwrapped, "P", None), dict):
             self._table = _checked_copy(unwrapped.P, self._observed)
             self._ends = _ends(self._table, self._observed)
             start = getattr(unwrapped, "initial_state_distrib", None)
-            self.truth = _with_absorbing_ends(self._table, start, self._ends, self._observed, self.discount)
+            self.truth = _with_absorbing_ends(
+                self._table, start, self._ends, self._observed, self.discount
+            )
             self.n_states = self.truth.n_states
             self.rewards = _beyond_the_table(self.truth)
         else:
@@ -129,9 +159,10 @@ class World:
         concentration : float
             Of every possible successor.
         known_successors : bool, optional
-            Whether only the truth's successors are possible. By default yes for an environment that ends and gives its
-            table ``P``, whose rewards are defined for those transitions alone, and no otherwise (the paper's setting). Where
-            all successors are possible and would take more than four million numbers, False must be asked for.
+            Whether only the truth's successors are possible. By default yes for an environment that
+            ends and gives its table ``P``, whose rewards are defined for those transitions alone,
+            and no otherwise (the paper's setting). Where all successors are possible and would take
+            more than four million numbers, False must be asked for.
 
         Raises
         ------
@@ -146,22 +177,29 @@ class World:
             known_successors = bool(self._ends) and self.truth is not None
             if not known_successors and size > LARGEST_DENSE:
                 raise InvalidInputError(
-                    f"a prior in which every state may follow every pair has {size:,} entries here; if that is what you want, "
-                    "ask for prior(known_successors=False). Better tell what is possible: "
-                    "DirichletPosterior.uniform(n_states, n_actions, possible=…)"
+                    f"a prior in which every state may follow every pair has {size:,} entries "
+                    "here; if that is what you want, ask for prior(known_successors=False). Better "
+                    "tell what is possible: DirichletPosterior.uniform(n_states, n_actions, "
+                    "possible=…)"
                 )
         if known_successors and self.truth is None:
-            raise InvalidInputError("known_successors=True needs an environment that tells its successors")
+            raise InvalidInputError(
+                "known_successors=True needs an environment that tells its successors"
+            )
         if known_successors:
             assert self.truth is not None
-            return DirichletPosterior.uniform(self.n_states, self.n_actions, value, possible=self.truth)
+            return DirichletPosterior.uniform(
+                self.n_states, self.n_actions, value, possible=self.truth
+            )
         possible = np.ones((self.n_states, self.n_actions, self.n_states))
         for end in set(self._ends.values()):
             possible[end] = 0.0
             possible[end, :, end] = 1.0
         if self.truth is not None:
             possible[~self.truth.admissible] = 0.0
-        return DirichletPosterior(value * possible, admissible=None if self.truth is None else self.truth.admissible)
+        return DirichletPosterior(
+            value * possible, admissible=None if self.truth is None else self.truth.admissible
+        )
 
     def reset(self, seed: int | None = None) -> int:
         """Begin; the first state."""
@@ -170,7 +208,9 @@ class World:
         return self._state
 
     def step(self, action: int) -> tuple[int, float, int, dict[str, Any]]:
-        """Act; next state of the transition, reward, state to go on from (another after a reset), and Gymnasium's info.
+        """Act; next state of the transition, reward, state to go on from.
+
+        (another after a reset), and Gymnasium's info.
 
         Raises
         ------
@@ -191,7 +231,9 @@ class World:
         self._state = then
         return following, reward, then, info
 
-    def _check_reward(self, action: int, observation: int, following: int, reward: float, info: dict[str, Any]) -> None:
+    def _check_reward(
+        self, action: int, observation: int, following: int, reward: float, info: dict[str, Any]
+    ) -> None:
         """Compare a reward with those that the model has for what happened."""
         state = self._state
         if state is None:
@@ -205,11 +247,17 @@ class World:
             return
         if not any(self._agrees(reward, one) for one in expected):
             listed = " or ".join(f"{one:.10g}" for one in expected)
-            end = f", where the episode ended with observation {observation}" if following != observation else ""
+            end = (
+                f", where the episode ended with observation {observation}"
+                if following != observation
+                else ""
+            )
             raise RewardMismatchError(
-                f"the environment paid {reward:.10g} for (state={state}, action={action}, next_state={following}{end}), where "
-                f"the model has {listed}. Agents would plan with a wrong reward, and regret would be wrong: correct the rewards "
-                "of the model (endings that pay differently: World(…, ends=…)), or declare World(…, random_rewards=True)"
+                f"the environment paid {reward:.10g} for (state={state}, action={action}, "
+                f"next_state={following}{end}), where the model has {listed}. Agents would plan "
+                "with a wrong reward, and regret would be wrong: correct the rewards of the model "
+                "(endings that pay differently: World(…, ends=…)), or declare World(…, "
+                "random_rewards=True)"
             )
 
     def _model_rewards(
@@ -219,12 +267,18 @@ class World:
         if self._outcomes is not None:
             by_disturbance = self.rewards.rewards[state, action]
             if disturbance is not None:
-                return (float(by_disturbance[as_index(disturbance, by_disturbance.size, "info['disturbance']")]),)
+                return (
+                    float(
+                        by_disturbance[
+                            as_index(disturbance, by_disturbance.size, "info['disturbance']")
+                        ]
+                    ),
+                )
             fitting = by_disturbance[self._outcomes[state, action] == following]
             if fitting.size == 0:
                 raise ImpossibleTransitionError(
-                    f"the transition (state={state}, action={action}, next_state={following}) is impossible: no disturbance "
-                    "leads there"
+                    f"the transition (state={state}, action={action}, next_state={following}) is "
+                    "impossible: no disturbance leads there"
                 )
             return tuple(sorted(set(fitting.tolist())))
         happened = (observation, following != observation)
@@ -253,7 +307,8 @@ class World:
         ----------
         belief : belief
         rewards : (transitions,) array
-            The agent's, on the belief's pattern. Where the truth is known, only its transitions are compared.
+            The agent's, on the belief's pattern. Where the truth is known, only its transitions are
+            compared.
 
         Raises
         ------
@@ -269,7 +324,9 @@ class World:
             possible = self.truth.kernel("csr") > 0
             compared = np.asarray(possible[pairs, next_states]).ravel()
         for form in forms:
-            if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbancePosterior):
+            if isinstance(form, DisturbanceRewards) and not isinstance(
+                belief, DisturbancePosterior
+            ):
                 continue
             model = belief.gather_rewards(form)
             off = compared & ~self._agrees(rewards, model)
@@ -278,9 +335,10 @@ class World:
         first = int(np.argmax(off))
         s, a = divmod(int(pairs[first]), self.n_actions)
         raise RewardMismatchError(
-            f"the agent plans with the reward {rewards[first]:.10g} for (state={s}, action={a}, next_state="
-            f"{int(next_states[first])}), where the world's model has {model[first]:.10g}. Give the agent world.rewards, or "
-            "declare World(…, random_rewards=True)"
+            f"the agent plans with the reward {rewards[first]:.10g} for (state={s}, action={a}, "
+            f"next_state={int(next_states[first])}), where the world's model has "
+            f"{model[first]:.10g}. Give the agent world.rewards, or declare World(…, "
+            "random_rewards=True)"
         )
 
     def end_of(self, observation: int) -> int:
@@ -288,8 +346,12 @@ class World:
         try:
             return self._ends[observation]
         except KeyError:
-            known = "its table P never ends" if self.truth is not None else "no end was given (ends=)"
-            raise InvalidInputError(f"the environment terminated in state {observation}, where {known}") from None
+            known = (
+                "its table P never ends" if self.truth is not None else "no end was given (ends=)"
+            )
+            raise InvalidInputError(
+                f"the environment terminated in state {observation}, where {known}"
+            ) from None
 
 
 def _made(name: str) -> Any:
@@ -327,10 +389,14 @@ def _given_ends(ends: Any, n_states: int) -> dict[int, int]:
     if ends is None:
         return dict.fromkeys(range(n_states), n_states)
     if isinstance(ends, str) or not isinstance(ends, Collection) or len(ends) == 0:
-        raise InvalidInputError(f"ends must be states in 0..{n_states - 1}, or groups of them; got {ends!r}")
+        raise InvalidInputError(
+            f"ends must be states in 0..{n_states - 1}, or groups of them; got {ends!r}"
+        )
     numbers: dict[int, int] = {}
     for number, item in enumerate(ends, n_states):
-        single = not isinstance(item, Collection) or (isinstance(item, np.ndarray) and item.ndim == 0)
+        single = not isinstance(item, Collection) or (
+            isinstance(item, np.ndarray) and item.ndim == 0
+        )
         group = (item,) if single else item
         for state in group:
             state = as_index(state, n_states, "ends")
@@ -348,8 +414,8 @@ def _with_ends(rewards: Any, n_states: int, n_actions: int, n_ends: int) -> Any:
         return np.concatenate([array, np.zeros((n_ends, n_actions, n_states + n_ends))])
     ending = "successor being the end" if n_ends == 1 else f"{n_ends} successors being the ends"
     raise InvalidInputError(
-        f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states + n_ends}), the last "
-        f"{ending} of an episode; got {array.shape}"
+        f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, "
+        f"{n_states + n_ends}), the last {ending} of an episode; got {array.shape}"
     )
 
 
@@ -360,7 +426,9 @@ Outcome = tuple[float, int, float, bool]
 def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]]]:
     """A table ``P`` of Gymnasium's; the environment may change its own."""
     if not table or not all(isinstance(row, Mapping) and row for row in table.values()):
-        raise InvalidInputError("env.unwrapped.P must map every state to a non-empty dictionary of actions")
+        raise InvalidInputError(
+            "env.unwrapped.P must map every state to a non-empty dictionary of actions"
+        )
     copied: dict[int, dict[int, tuple[Outcome, ...]]] = {}
     for s, row in table.items():
         copied[s] = {}
@@ -368,16 +436,30 @@ def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]
             name = f"P[{s}][{a}]"
             if not isinstance(listed, Sequence):
                 raise InvalidInputError(
-                    f"{name} must list (probability, next state, reward, terminated); got {listed!r}"
+                    f"{name} must list (probability, next state, reward, terminated); got "
+                    f"{listed!r}"
                 )
             outcomes = (gymnasium_entry(entry, name) for entry in listed)
-            copied[s][a] = tuple((p, as_index(t, n, f"next state in {name}"), r, end) for p, t, r, end in outcomes)
+            copied[s][a] = tuple(
+                (p, as_index(t, n, f"next state in {name}"), r, end) for p, t, r, end in outcomes
+            )
     return copied
 
 
 def _ends(table: Any, n: int) -> dict[int, int]:
-    """A number for the end of each episode: one for all, unless an action can end in ways that pay differently."""
-    last = sorted({int(s) for row in table.values() for outcomes in row.values() for _, s, _, end in outcomes if end})
+    """A number for the end of each episode.
+
+    One for all, unless an action can end in ways that pay differently.
+    """
+    last = sorted(
+        {
+            int(s)
+            for row in table.values()
+            for outcomes in row.values()
+            for _, s, _, end in outcomes
+            if end
+        }
+    )
     several = any(
         len({reward for _, _, reward, end in outcomes if end}) > 1
         for row in table.values()
@@ -386,9 +468,14 @@ def _ends(table: Any, n: int) -> dict[int, int]:
     return {s: n + (position if several else 0) for position, s in enumerate(last)}
 
 
-def _with_absorbing_ends(known: Any, start: Any, ends: dict[int, int], n: int, discount: float) -> TabularMDP:
+def _with_absorbing_ends(
+    known: Any, start: Any, ends: dict[int, int], n: int, discount: float
+) -> TabularMDP:
     table: dict[int, Any] = {
-        s: {a: [(p, ends[int(t)] if end else t, r, False) for p, t, r, end in outcomes] for a, outcomes in row.items()}
+        s: {
+            a: [(p, ends[int(t)] if end else t, r, False) for p, t, r, end in outcomes]
+            for a, outcomes in row.items()
+        }
         for s, row in known.items()
     }
     actions = range(max(len(row) for row in table.values()))
@@ -409,6 +496,8 @@ def _beyond_the_table(truth: TabularMDP) -> Any:
         return truth.rewards
     least = np.full(pattern.n_pairs, np.inf)
     np.minimum.at(least, pattern.pair_of_transition, truth.transition_rewards)
-    dense = np.repeat(np.where(np.isfinite(least), least, 0.0), pattern.n_states).reshape(pattern.n_pairs, -1)
+    dense = np.repeat(np.where(np.isfinite(least), least, 0.0), pattern.n_states).reshape(
+        pattern.n_pairs, -1
+    )
     dense[pattern.pair_of_transition, pattern.next_states] = truth.transition_rewards
     return dense.reshape(pattern.n_states, pattern.n_actions, pattern.n_states)

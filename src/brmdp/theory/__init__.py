@@ -1,7 +1,11 @@
 """The paper's theorems, propositions, lemmas and examples, computable."""
 
 from brmdp.theory.chains import visit_frequencies
-from brmdp.theory.concentration import DeviationBounds, dirichlet_tail_bound, quantile_deviation_bounds
+from brmdp.theory.concentration import (
+    DeviationBounds,
+    dirichlet_tail_bound,
+    quantile_deviation_bounds,
+)
 from brmdp.theory.coverage import CoverageReport, replicate_coverage
 from brmdp.theory.decomposition import (
     ValueDecomposition,
@@ -49,7 +53,13 @@ from brmdp.theory.regret_bounds import (
     regret_bound,
     robust_regret_bound,
 )
-from brmdp.theory.sample_size import CautionCost, SampleSizePlan, caution_cost, exact_caution_cost, observations_needed
+from brmdp.theory.sample_size import (
+    CautionCost,
+    SampleSizePlan,
+    caution_cost,
+    exact_caution_cost,
+    observations_needed,
+)
 from brmdp.theory.worlds import world_from_prior
 
 __all__ = [

@@ -1,11 +1,12 @@
 """The Markov chain of a policy: its matrix, how often it visits each state, and its trajectories.
 
-A stationary policy turns a kernel into the matrix P_π(s, s') = P(s'|s, π(s)). Where every state can be reached from every
-other, the share of time spent in s converges almost surely to n̄_s > 0, the solution of n̄ P_π = n̄ with Σ n̄_s = 1, from any
-start: what Assumption 1 (i) of the paper asks for. A period does no harm: shares of time converge all the same.
+A stationary policy turns a kernel into the matrix P_π(s, s') = P(s'|s, π(s)). Where every state can
+be reached from every other, the share of time spent in s converges almost surely to n̄_s > 0, the
+solution of n̄ P_π = n̄ with Σ n̄_s = 1, from any start: what Assumption 1 (i) of the paper asks
+for. A period does no harm: shares of time converge all the same.
 
-The equation is solved by the elimination of Grassmann, Taksar and Heyman, which never subtracts, so that rare states are as
-accurate as common ones.
+The equation is solved by the elimination of Grassmann, Taksar and Heyman, which never subtracts, so
+that rare states are as accurate as common ones.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ def policy_matrix(belief: Belief, policy: Any) -> FloatArray:
     matrix = np.zeros((pattern.n_states, pattern.n_states))
     owners = np.repeat(np.arange(pattern.n_states), pattern.widths[pairs])
     # a shared disturbance may reach the same state by several outcomes
-    np.add.at(matrix, (owners, pattern.take(pattern.next_states, pairs)), pattern.take(belief.mean_entries(), pairs))
+    np.add.at(
+        matrix,
+        (owners, pattern.take(pattern.next_states, pairs)),
+        pattern.take(belief.mean_entries(), pairs),
+    )
     return matrix
 
 
@@ -91,23 +96,34 @@ def long_run_frequencies(belief: Belief, policy: Any, start: int) -> FloatArray:
     """
     matrix = policy_matrix(belief, policy)
     begin = as_index(start, len(matrix), "start")
-    closed = [states for states in _closed_classes(matrix)[0] if reachable_from(matrix, begin)[states[0]]]
+    closed = [
+        states for states in _closed_classes(matrix)[0] if reachable_from(matrix, begin)[states[0]]
+    ]
     if len(closed) > 1:
-        raise InvalidInputError(f"policy must lead from state {begin} to one closed class; {_several(closed)}")
+        raise InvalidInputError(
+            f"policy must lead from state {begin} to one closed class; {_several(closed)}"
+        )
     frequencies = np.zeros(len(matrix))
     frequencies[closed[0]] = _positive_frequencies(matrix[np.ix_(closed[0], closed[0])])
     return frequencies
 
 
 def reachable_from(matrix: FloatArray, start: int) -> NDArray[np.bool_]:
-    """Whether each state can be reached from ``start``, which counts as reached, (S,) truth values."""
+    """Whether each state can be reached from ``start``, which counts as reached,.
+
+    (S,) truth values.
+    """
     reached = np.zeros(len(matrix), dtype=bool)
     reached[breadth_first_order(sparse.csr_array(matrix), start, return_predecessors=False)] = True
     return reached
 
 
-def transition_counts(mdp: TabularMDP, policy: Any, steps: int, rng: np.random.Generator) -> IntArray:
-    """How often each transition s → s' occurs in one on-policy trajectory of ``steps`` steps, (S, S).
+def transition_counts(
+    mdp: TabularMDP, policy: Any, steps: int, rng: np.random.Generator
+) -> IntArray:
+    """How often each transition s → s' occurs in one on-policy trajectory of ``steps`` steps,.
+
+    (S, S).
 
     The trajectory begins where the MDP does (``mdp.start``). About 0.2 µs a step.
     """
@@ -122,7 +138,9 @@ def transition_counts(mdp: TabularMDP, policy: Any, steps: int, rng: np.random.G
         thresholds[-1] = 1.0  # rounding must not leave a gap below one
         cumulative.append(thresholds)
         successors.append(pattern.next_states[row].tolist())
-    state = mdp.start if isinstance(mdp.start, int) else int(rng.choice(pattern.n_states, p=mdp.start))
+    state = (
+        mdp.start if isinstance(mdp.start, int) else int(rng.choice(pattern.n_states, p=mdp.start))
+    )
     visited = [state]
     visit = visited.append
     for chance in rng.random(n).tolist():
@@ -130,14 +148,18 @@ def transition_counts(mdp: TabularMDP, policy: Any, steps: int, rng: np.random.G
         visit(state)
     states = np.array(visited)
     moves = states[:-1] * pattern.n_states + states[1:]
-    return np.bincount(moves, minlength=pattern.n_states**2).reshape(pattern.n_states, pattern.n_states)
+    return np.bincount(moves, minlength=pattern.n_states**2).reshape(
+        pattern.n_states, pattern.n_states
+    )
 
 
 def _positive_frequencies(matrix: FloatArray) -> FloatArray:
     """Of an irreducible chain."""
     frequencies = _stationary(matrix)
     if not (frequencies > 0.0).all():
-        raise InvalidInputError("policy visits some states so rarely that double precision cannot tell it from never")
+        raise InvalidInputError(
+            "policy visits some states so rarely that double precision cannot tell it from never"
+        )
     return frequencies
 
 
@@ -163,28 +185,38 @@ def _require_one_class(matrix: FloatArray) -> None:
         return
     reasons = []
     if transient.size:
-        reasons.append(f"states {listed(transient)} are transient (visited finitely often, then never again)")
+        reasons.append(
+            f"states {listed(transient)} are transient (visited finitely often, then never again)"
+        )
     if len(closed) > 1:
         reasons.append(_several(closed))
     raise InvalidInputError(
-        "policy must make an ergodic chain, in which every state can be reached from every other; " + "; ".join(reasons)
+        "policy must make an ergodic chain, in which every state can be reached from every other; "
+        + "; ".join(reasons)
     )
 
 
 def _closed_classes(matrix: FloatArray) -> tuple[list[IntArray], IntArray]:
     """The closed classes by their first states, and the transient states."""
-    count, label = connected_components(sparse.csr_array(matrix), directed=True, connection="strong")
+    count, label = connected_components(
+        sparse.csr_array(matrix), directed=True, connection="strong"
+    )
     leaves = (matrix > 0.0) & (label[:, None] != label[None, :])
     open_classes = np.unique(label[leaves.any(axis=1)])
     closed = sorted(
-        (np.flatnonzero(label == c) for c in range(count) if c not in open_classes), key=lambda states: int(states[0])
+        (np.flatnonzero(label == c) for c in range(count) if c not in open_classes),
+        key=lambda states: int(states[0]),
     )
     return closed, np.flatnonzero(np.isin(label, open_classes))
 
 
 def _several(closed: list[IntArray]) -> str:
-    classes = " and ".join(listed(states) for states in closed[:3]) + (" and more" if len(closed) > 3 else "")
-    return f"there are {len(closed)} closed classes, {classes}, and a trajectory sees only one of them"
+    classes = " and ".join(listed(states) for states in closed[:3]) + (
+        " and more" if len(closed) > 3 else ""
+    )
+    return (
+        f"there are {len(closed)} closed classes, {classes}, and a trajectory sees only one of them"
+    )
 
 
 def listed(states: IntArray) -> str:

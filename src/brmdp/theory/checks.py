@@ -1,4 +1,7 @@
-"""Checks shared by the theory: a known MDP, beliefs about its states and actions, and values of its states."""
+"""Checks shared by the theory.
+
+A known MDP, beliefs about its states and actions, and values of its states.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,20 @@ def require_about(posterior: Any, mdp: Any, name: str) -> None:
     believed, known = posterior.pattern.admissible, mdp.admissible
     if believed.shape != known.shape:
         raise InvalidInputError(
-            f"posterior must be about the states and actions of {name}, {known.shape}; got {believed.shape}"
+            f"posterior must be about the states and actions of {name}, {known.shape}; got "
+            f"{believed.shape}"
         )
     if not np.array_equal(believed, known):
-        raise InvalidInputError(f"posterior must have the admissible actions of {name}; they differ")
+        raise InvalidInputError(
+            f"posterior must have the admissible actions of {name}; they differ"
+        )
 
 
 def as_state_values(values: Any, n_states: int, name: str) -> FloatArray:
     """One finite number per state."""
     array = as_float_array(values, name)
     if array.shape != (n_states,):
-        raise InvalidInputError(f"{name} must hold one number per state, shape ({n_states},); got {array.shape}")
+        raise InvalidInputError(
+            f"{name} must hold one number per state, shape ({n_states},); got {array.shape}"
+        )
     return array

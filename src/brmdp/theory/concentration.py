@@ -1,7 +1,9 @@
-"""How far a posterior quantile can be from the posterior mean (the lemma on Dirichlet quantile deviation).
+"""How far a posterior quantile can be from the posterior mean.
 
-For P ~ Dir(φ) with total concentration φ₀ = Σφ, values w of range R (R = 1/(1 − γ) for values of rewards in [0, 1]; with
-r(s,a,s') inside, w = r + γV has that range too), and ε > 0,
+(the lemma on Dirichlet quantile deviation).
+
+For P ~ Dir(φ) with total concentration φ₀ = Σφ, values w of range R (R = 1/(1 − γ) for values of
+rewards in [0, 1]; with r(s,a,s') inside, w = r + γV has that range too), and ε > 0,
 
     Pr( w·P − E[w·P] ≥ ε ) ≤ exp(−φ₀ε²/(2R²)),   and the same for the lower tail.
 
@@ -37,8 +39,12 @@ class DeviationBounds(NamedTuple):
     below: Any
 
 
-def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_range: float = 1.0) -> DeviationBounds:
-    """Bounds on the distance of the posterior α-quantile of w·P from its posterior mean, both sides.
+def quantile_deviation_bounds(
+    total_concentration: Any, alpha: Any, *, value_range: float = 1.0
+) -> DeviationBounds:
+    """Bounds on the distance of the posterior α-quantile of w·P from its posterior mean.
+
+    Both sides.
 
     Parameters
     ----------
@@ -69,7 +75,9 @@ def quantile_deviation_bounds(total_concentration: Any, alpha: Any, *, value_ran
     )
 
 
-def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_range: float = 1.0) -> Any:
+def dirichlet_tail_bound(
+    total_concentration: Any, deviation: Any, *, value_range: float = 1.0
+) -> Any:
     """Bound exp(−φ₀ε²/(2R²)) on the probability that w·P exceeds its mean by ``deviation`` or more, or falls short of it.
 
     Parameters
@@ -86,13 +94,17 @@ def dirichlet_tail_bound(total_concentration: Any, deviation: Any, *, value_rang
     float or array
         A plain number where both arguments are.
     """
-    total, distance = _positive(total_concentration, "total_concentration"), _positive(deviation, "deviation")
+    total, distance = (
+        _positive(total_concentration, "total_concentration"),
+        _positive(deviation, "deviation"),
+    )
     relative = distance / as_positive_number(value_range, "value_range")
     try:
         return _plain(np.exp(-0.5 * total * relative**2))
     except ValueError:
         raise InvalidInputError(
-            f"total_concentration {total.shape} and deviation {distance.shape} do not broadcast together"
+            f"total_concentration {total.shape} and deviation {distance.shape} do not broadcast "
+            "together"
         ) from None
 
 
@@ -105,5 +117,7 @@ def _positive(value: Any, name: str) -> FloatArray:
     array = as_float_array(value, name)
     if (array <= 0.0).any():
         bad = first_bad(array <= 0.0)
-        raise InvalidInputError(f"{name} must be positive; got {array[bad]}{f' at index {bad}' if bad else ''}")
+        raise InvalidInputError(
+            f"{name} must be positive; got {array[bad]}{f' at index {bad}' if bad else ''}"
+        )
     return array

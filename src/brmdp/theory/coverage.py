@@ -1,11 +1,13 @@
 """How well a certificate holds, and what it gives away (Proposition 1).
 
-A level ℓ certifies joint confidence (1 − ℓ)^S for a policy in S states with independent rows. Confidence 1 − α thus needs
-ℓ = ᾱ = 1 − (1 − α)^{1/S}. Union bounds ask for more: α/S, if one adds up the failures of the S events, and α/(SA), if one
-adds up those of all pairs. Three questions, for one random world and the posterior after random data:
+A level ℓ certifies joint confidence (1 − ℓ)^S for a policy in S states with independent rows.
+Confidence 1 − α thus needs ℓ = ᾱ = 1 − (1 − α)^{1/S}. Union bounds ask for more: α/S, if one adds
+up the failures of the S events, and α/(SA), if one adds up those of all pairs. Three questions, for
+one random world and the posterior after random data:
 
 - does the bound hold with posterior probability 1 − α or more (it must, by the proposition);
-- how far is it below the posterior α-quantile of the same policy's value, which no bound at that confidence can exceed;
+- how far is it below the posterior α-quantile of the same policy's value, which no bound at that
+  confidence can exceed;
 - how much lower are the bounds that the union levels give.
 """
 
@@ -29,7 +31,9 @@ __all__ = ["CoverageReport", "replicate_coverage"]
 
 @dataclass(frozen=True, eq=False)
 class CoverageReport:
-    """Certificates for one posterior, each with the share of posterior draws in which all its bounds held.
+    """Certificates for one posterior.
+
+    Each with the share of posterior draws in which all its bounds held.
 
     Attributes
     ----------
@@ -42,9 +46,11 @@ class CoverageReport:
     certified : Certificate
         At the level ᾱ of Proposition 1.
     union_of_states, union_of_pairs : Certificate
-        At the levels α/S and α/(SA), by the same planner; their ``confidence`` (1 − ℓ)^S exceeds 1 − α.
+        At the levels α/S and α/(SA), by the same planner; their ``confidence`` (1 − ℓ)^S exceeds 1
+        − α.
     quantile : PosteriorQuantileValue
-        Posterior α-quantile of the value of the policy of ``certified``, sampled, with its interval.
+        Posterior α-quantile of the value of the policy of ``certified``, sampled, with its
+        interval.
     true_values : (S,) array
         True value of that policy.
     """
@@ -98,7 +104,8 @@ def replicate_coverage(
     ----------
     rng : numpy.random.Generator or seed
     n_states, n_actions, discount, concentration, rewards
-        As in :func:`world_from_prior`; the prior is the posterior's too, so the truth is a posterior draw.
+        As in :func:`world_from_prior`; the prior is the posterior's too, so the truth is a
+        posterior draw.
     confidence : float in (0, 1)
         1 − α.
     observations : int
@@ -111,13 +118,19 @@ def replicate_coverage(
     sure = as_level(confidence, "confidence")
     draws = as_positive_int(samples, "samples")
     data, *streams = independent_streams(rng, 5)
-    world = world_from_prior(data, n_states, n_actions, discount, concentration=concentration, rewards=rewards)
-    posterior = _after_random_data(world.kernel(), concentration, as_positive_int(observations, "observations"), data)
+    world = world_from_prior(
+        data, n_states, n_actions, discount, concentration=concentration, rewards=rewards
+    )
+    posterior = _after_random_data(
+        world.kernel(), concentration, as_positive_int(observations, "observations"), data
+    )
     problem = (posterior, world.rewards, world.discount)
     alpha = 1.0 - sure
 
     def certificate(reached: float, stream: np.random.Generator) -> Certificate:
-        return certificate_of(*problem, reached, tolerance=tolerance, coverage_samples=draws, rng=stream)
+        return certificate_of(
+            *problem, reached, tolerance=tolerance, coverage_samples=draws, rng=stream
+        )
 
     certified = certificate(sure, streams[0])
     return CoverageReport(
@@ -127,7 +140,9 @@ def replicate_coverage(
         certified=certified,
         union_of_states=certificate((1.0 - alpha / n_states) ** n_states, streams[1]),
         union_of_pairs=certificate((1.0 - alpha / (n_states * n_actions)) ** n_states, streams[2]),
-        quantile=posterior_quantile_value(*problem, certified.policy, alpha, samples=draws, rng=streams[3]),
+        quantile=posterior_quantile_value(
+            *problem, certified.policy, alpha, samples=draws, rng=streams[3]
+        ),
         true_values=evaluate(world, certified.policy),
     )
 
@@ -137,5 +152,7 @@ def _after_random_data(
 ) -> DirichletPosterior:
     """The prior, updated by transitions of uniformly chosen pairs."""
     pairs = kernel.shape[:2]
-    visits = rng.multinomial(observations, np.full(kernel[..., 0].size, 1.0 / kernel[..., 0].size)).reshape(pairs)
+    visits = rng.multinomial(
+        observations, np.full(kernel[..., 0].size, 1.0 / kernel[..., 0].size)
+    ).reshape(pairs)
     return DirichletPosterior(concentration + rng.multinomial(visits, kernel))

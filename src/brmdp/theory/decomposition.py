@@ -1,17 +1,21 @@
-"""What a pseudo-episode is worth: the value-decomposition lemmas, and how many pseudo-episodes there are.
+"""What a pseudo-episode is worth.
 
-A pseudo-episode has a length L ~ Geom(1 − γ), independent of the trajectory s₁, s₂, … of a fixed policy π in the true MDP.
-With w = r + γV and the discrepancy D of one backup,
+The value-decomposition lemmas, and how many pseudo-episodes there are.
+
+A pseudo-episode has a length L ~ Geom(1 − γ), independent of the trajectory s₁, s₂, … of a fixed
+policy π in the true MDP. With w = r + γV and the discrepancy D of one backup,
 
     D(s) = ρ^{α(s,a)}_{φ(s,a)}(w·P) − P^c_{s,a}·w,   a = π(s), V = V^π_{φ,α}
 
-(the paper's γE; rewards r(s,a,s') stay inside), the lemma on pseudo-episode value decomposition says
+(the paper's γE; rewards r(s,a,s') stay inside), the lemma on pseudo-episode value decomposition
+says
 
     E[ Σ_{i≤L} (V^π_{φ,α}(s_i) − V^π(s_i)) ] = E[ Σ_{i≤L} i·D(s_i) ].
 
-Its companion for the robust benchmark has V^π_{φ,α̲} in place of V^π and D + D⁻ in place of D, where D⁻ is minus the
-discrepancy at level α̲. In matrices, with P the true transitions of π: Δ = (I − γP)⁻¹D, and the two sides are (I − γP)⁻¹Δ and
-(I − γP)⁻²D. With a restart after every step with probability 1 − γ, E[K_T] = 1 + (T − 1)(1 − γ) pseudo-episodes begin by T.
+Its companion for the robust benchmark has V^π_{φ,α̲} in place of V^π and D + D⁻ in place of D,
+where D⁻ is minus the discrepancy at level α̲. In matrices, with P the true transitions of π: Δ = (I
+− γP)⁻¹D, and the two sides are (I − γP)⁻¹Δ and (I − γP)⁻²D. With a restart after every step with
+probability 1 − γ, E[K_T] = 1 + (T − 1)(1 − γ) pseudo-episodes begin by T.
 """
 
 from __future__ import annotations
@@ -21,7 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray, as_discount, as_index, as_level, as_policy, as_positive_int, as_rng
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_discount,
+    as_index,
+    as_level,
+    as_policy,
+    as_positive_int,
+    as_rng,
+)
 from brmdp.agents import GeometricLength, Progress
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -45,12 +58,15 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ValueDecomposition:
-    """Both sides of a value-decomposition lemma, exactly, for every first state of a pseudo-episode.
+    """Both sides of a value-decomposition lemma, exactly.
+
+    For every first state of a pseudo-episode.
 
     Attributes
     ----------
     left, right : (S,) arrays
-        Expected sums over a pseudo-episode of the value differences, and of i times the discrepancies.
+        Expected sums over a pseudo-episode of the value differences, and of i times the
+        discrepancies.
     difference : (S,) array
         Difference Δ of the two values of the policy.
     discrepancy : (S,) array
@@ -68,13 +84,16 @@ class ValueDecomposition:
     discount: float
 
 
-def value_decomposition(truth: TabularMDP, posterior: Belief, policy: Any, alpha: Any) -> ValueDecomposition:
+def value_decomposition(
+    truth: TabularMDP, posterior: Belief, policy: Any, alpha: Any
+) -> ValueDecomposition:
     """The lemma on V^π_{φ,α} − V^π.
 
     Parameters
     ----------
     truth : TabularMDP
-        P^c, rewards and discount; the rewards must be defined wherever the posterior thinks a transition possible.
+        P^c, rewards and discount; the rewards must be defined wherever the posterior thinks a
+        transition possible.
     posterior : Belief
         φ, on the same states and actions.
     policy : (S,) integers
@@ -90,7 +109,10 @@ def value_decomposition(truth: TabularMDP, posterior: Belief, policy: Any, alpha
 def robust_value_decomposition(
     truth: TabularMDP, posterior: Belief, policy: Any, alpha: Any, floor: float
 ) -> ValueDecomposition:
-    """The lemma on V^π_{φ,α} − V^π_{φ,α̲}; arguments as in :func:`value_decomposition`, and the level α̲."""
+    """The lemma on V^π_{φ,α} − V^π_{φ,α̲}.
+
+    Arguments as in :func:`value_decomposition`, and the level α̲.
+    """
     chosen = _checked(truth, posterior, policy)
     values, discrepancy = _nested(truth, posterior, chosen, alpha)
     robust_values, robust_discrepancy = _nested(truth, posterior, chosen, as_level(floor, "floor"))
@@ -100,7 +122,9 @@ def robust_value_decomposition(
 def sample_decomposition(
     decomposition: ValueDecomposition, state: int, samples: int, rng: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Both sums in ``samples`` simulated pseudo-episodes that begin in ``state``: two (samples,) arrays of the same mean.
+    """Both sums in ``samples`` simulated pseudo-episodes that begin in ``state``.
+
+    Two (samples,) arrays of the same mean.
 
     Parameters
     ----------
@@ -111,7 +135,8 @@ def sample_decomposition(
     """
     if not isinstance(decomposition, ValueDecomposition):
         raise InvalidInputError(
-            f"decomposition must be a ValueDecomposition, such as value_decomposition(…); got {type(decomposition).__name__}"
+            "decomposition must be a ValueDecomposition, such as value_decomposition(…); got "
+            f"{type(decomposition).__name__}"
         )
     begin = as_index(state, decomposition.difference.size, "state")
     count, stream = as_positive_int(samples, "samples"), as_rng(rng)
@@ -130,12 +155,17 @@ def sample_decomposition(
 
 
 def expected_episodes(steps: int, discount: float) -> float:
-    """E[K_T] = 1 + (T − 1)(1 − γ), the expected number of pseudo-episodes that begin within T steps."""
+    """E[K_T] = 1 +.
+
+    (T − 1)(1 − γ), the expected number of pseudo-episodes that begin within T steps.
+    """
     return 1.0 + (as_positive_int(steps, "steps") - 1) * (1.0 - as_discount(discount))
 
 
 def count_episodes(rng: Any, steps: int, discount: float) -> int:
-    """K_T in one run of the library's own restart rule: pseudo-episodes that begin within ``steps`` steps.
+    """K_T in one run of the library's own restart rule.
+
+    Pseudo-episodes that begin within ``steps`` steps.
 
     Parameters
     ----------
@@ -146,7 +176,9 @@ def count_episodes(rng: Any, steps: int, discount: float) -> int:
     """
     restart, stream = GeometricLength(as_discount(discount)), as_rng(rng)
     progress = Progress.none(np.ones((1, 1), dtype=bool))
-    return 1 + sum(restart.ends(progress, stream) for _ in range(as_positive_int(steps, "steps") - 1))
+    return 1 + sum(
+        restart.ends(progress, stream) for _ in range(as_positive_int(steps, "steps") - 1)
+    )
 
 
 def _checked(truth: Any, posterior: Any, policy: Any) -> IntArray:
@@ -154,7 +186,9 @@ def _checked(truth: Any, posterior: Any, policy: Any) -> IntArray:
     return as_policy(policy, truth.admissible)
 
 
-def _nested(truth: TabularMDP, posterior: Belief, policy: IntArray, alpha: Any) -> tuple[FloatArray, FloatArray]:
+def _nested(
+    truth: TabularMDP, posterior: Belief, policy: IntArray, alpha: Any
+) -> tuple[FloatArray, FloatArray]:
     """V^π_{φ,α} and the discrepancy of its backup."""
     risk = Quantile(alpha)
     scale = float(np.abs(truth.transition_rewards).max()) / (1.0 - truth.discount) or 1.0

@@ -1,17 +1,21 @@
-"""The paper's two illustrative examples, and its Propositions 2 and 3, as problems that can be solved and played.
+"""The paper's two illustrative examples, and its Propositions 2 and 3.
+
+As problems that can be solved and played.
 
 Both posteriors rest on two kernels, φ = μ δ_G + (1 − μ) δ_B; a safe action at s₀ pays c and stays.
 
-*Robustness* (Proposition 2). The risky action pays 0 and leads for good to g (reward 1) under P^G, to b (reward −L) under P^B.
-If γ(1 − L)/2 < c < γ(μ − (1 − μ)L), μ > 1/2 and α ≤ 1 − μ, the posterior-mean policy is risky and the α-quantile policy safe,
-and for (γ − c)/(1 − γ) < Λ ≤ (c + γL)/(1 − γ) their posterior downside exposures are 1 − μ and 0. (The first condition implies
-the second: its interval is empty unless μ > 1/2.)
+*Robustness* (Proposition 2). The risky action pays 0 and leads for good to g (reward 1) under P^G,
+to b (reward −L) under P^B. If γ(1 − L)/2 < c < γ(μ − (1 − μ)L), μ > 1/2 and α ≤ 1 − μ, the
+posterior-mean policy is risky and the α-quantile policy safe, and for (γ − c)/(1 − γ) < Λ ≤ (c +
+γL)/(1 − γ) their posterior downside exposures are 1 − μ and 0. (The first condition implies the
+second: its interval is empty unless μ > 1/2.)
 
-*Probing* (Proposition 3). Exploring at s₀ pays 0 and leads to y_G under P^G and y_B under P^B, so it tells the kernel. There,
-exploiting pays 0 and leads for good to g (reward 1) under P^G and b (reward 0) under P^B, while the safe action pays c and
-stays. If α ≤ 1 − μ and c < γ², an agent that plans at level α after every step stays at s₀ for ever, learns nothing, and under
-P^G has the regret R_T = T(γ² − c)/(1 − γ): a self-confirming trap. The adaptive schedule leaves it as soon as the level of the
-untried exploitation exceeds 1 − μ (:func:`adaptive_escape_episode`).
+*Probing* (Proposition 3). Exploring at s₀ pays 0 and leads to y_G under P^G and y_B under P^B, so
+it tells the kernel. There, exploiting pays 0 and leads for good to g (reward 1) under P^G and b
+(reward 0) under P^B, while the safe action pays c and stays. If α ≤ 1 − μ and c < γ², an agent that
+plans at level α after every step stays at s₀ for ever, learns nothing, and under P^G has the regret
+R_T = T(γ² − c)/(1 − γ): a self-confirming trap. The adaptive schedule leaves it as soon as the
+level of the untried exploitation exceeds 1 − μ (:func:`adaptive_escape_episode`).
 """
 
 from __future__ import annotations
@@ -88,7 +92,8 @@ class Example:
     thresholds : (float, float) or None
         For the robustness example the Λ of Proposition 2: above the first, at most the second.
     violations : tuple of str
-        Conditions of the proposition on the parameters that fail; empty unless built with ``strict=False``.
+        Conditions of the proposition on the parameters that fail; empty unless built with
+        ``strict=False``.
     """
 
     name: str
@@ -117,15 +122,25 @@ class Example:
         return float(np.abs(self.rewards).max()) / (1.0 - self.discount)
 
     def best_policy(self, risk: RiskMeasure) -> IntArray:
-        """The optimal policy under the posterior, for any measure: the first action within RESOLUTION of the best."""
+        """The optimal policy under the posterior, for any measure.
+
+        The first action within RESOLUTION of the best.
+        """
         slack = RESOLUTION * self.largest_value
-        q_values = solution_of(self.posterior, self.rewards, self.discount, risk, tolerance=slack / 10.0).q_values
+        q_values = solution_of(
+            self.posterior, self.rewards, self.discount, risk, tolerance=slack / 10.0
+        ).q_values
         chosen: IntArray = (q_values >= q_values.max(axis=1, keepdims=True) - slack).argmax(axis=1)
         return chosen
 
 
 def robustness_example(
-    good_probability: float, safe_reward: float, loss: float, discount: float, *, strict: bool = True
+    good_probability: float,
+    safe_reward: float,
+    loss: float,
+    discount: float,
+    *,
+    strict: bool = True,
 ) -> Example:
     """The posterior downside-exposure example: states (s0, g, b), actions safe and risky.
 
@@ -139,7 +154,8 @@ def robustness_example(
         L > 0; b pays −L.
     discount : float in (0, 1)
     strict : bool
-        Refuse parameters for which Proposition 2 says nothing; otherwise they are listed in ``violations``.
+        Refuse parameters for which Proposition 2 says nothing; otherwise they are listed in
+        ``violations``.
 
     Raises
     ------
@@ -172,15 +188,20 @@ def robustness_example(
     )
 
 
-def probing_example(good_probability: float, safe_reward: float, discount: float, *, strict: bool = True) -> Example:
-    """The informative exploration example: states (s0, y_G, y_B, g, b), actions safe, explore (at s0) and exploit (at y).
+def probing_example(
+    good_probability: float, safe_reward: float, discount: float, *, strict: bool = True
+) -> Example:
+    """The informative exploration example.
+
+    States (s0, y_G, y_B, g, b), actions safe, explore (at s0) and exploit (at y).
 
     Parameters
     ----------
     good_probability, safe_reward, discount
         As in :func:`robustness_example`.
     strict : bool
-        Refuse parameters for which Proposition 3 says nothing; otherwise they are listed in ``violations``.
+        Refuse parameters for which Proposition 3 says nothing; otherwise they are listed in
+        ``violations``.
 
     Raises
     ------
@@ -243,11 +264,13 @@ def check_robustness(
     alpha : float in (0, 1)
         At most 1 − μ; equality is meant to be included, whatever the rounding of 1 − μ.
     threshold : float, optional
-        Λ; by default the largest that the proposition allows. Regrets are solutions of the planner and reach a threshold up to
-        :data:`~brmdp.theory.exposure.RESOLUTION`, so a Λ above one of the two ends of the proposition's interval, but by less than
-        twice that share of the largest value, cannot be told from the end itself and is refused, whatever ``strict``.
+        Λ; by default the largest that the proposition allows. Regrets are solutions of the planner
+        and reach a threshold up to :data:`~brmdp.theory.exposure.RESOLUTION`, so a Λ above one of
+        the two ends of the proposition's interval, but by less than twice that share of the largest
+        value, cannot be told from the end itself and is refused, whatever ``strict``.
     strict : bool
-        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the statement is true anyway.
+        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the
+        statement is true anyway.
     """
     _require_example(example, ROBUSTNESS)
     assert example.thresholds is not None
@@ -258,8 +281,8 @@ def check_robustness(
     for end in (low, high):
         if end < least <= end + resolved:
             raise InvalidInputError(
-                f"threshold must not lie within {resolved:.1g} above {end!r}, since regrets are resolved to no more; "
-                f"got {threshold!r}"
+                f"threshold must not lie within {resolved:.1g} above {end!r}, since regrets are "
+                f"resolved to no more; got {threshold!r}"
             )
     violations = example.violations + _failing(
         _cautious(level, example),
@@ -270,7 +293,9 @@ def check_robustness(
         _refuse(ROBUSTNESS, violations)
     mean, quantile = example.best_policy(Mean()), example.best_policy(Quantile(level))
     mean_exposure, quantile_exposure = (
-        downside_exposure(example.posterior, example.rewards, example.discount, policy, least, state=START)
+        downside_exposure(
+            example.posterior, example.rewards, example.discount, policy, least, state=START
+        )
         for policy in (mean, quantile)
     )
     rest = 1.0 - example.good_probability
@@ -279,7 +304,9 @@ def check_robustness(
         and abs(mean_exposure.probability - rest) <= ATOM_TOLERANCE
         and quantile_exposure.probability == 0.0
     )
-    return RobustnessCheck(level, least, mean, quantile, mean_exposure, quantile_exposure, rest, 0.0, holds)
+    return RobustnessCheck(
+        level, least, mean, quantile, mean_exposure, quantile_exposure, rest, 0.0, holds
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,8 +334,12 @@ class ExampleRun:
     good_probability: float
 
 
-def follow_example(example: Example, agent: Agent, steps: int, *, truth: str = "good") -> ExampleRun:
-    """Let an agent act in an example, such as ``aq_brmdp(example.posterior, example.rewards, example.discount, delta=5.0)``.
+def follow_example(
+    example: Example, agent: Agent, steps: int, *, truth: str = "good"
+) -> ExampleRun:
+    """Let an agent act in an example, such as ``aq_brmdp(example.posterior, example.rewards.
+
+    Example.discount, delta=5.0)``.
 
     Parameters
     ----------
@@ -323,7 +354,9 @@ def follow_example(example: Example, agent: Agent, steps: int, *, truth: str = "
         raise InvalidInputError(f"truth must be 'good' or 'bad'; got {truth!r}")
     _require_example(example, ROBUSTNESS, PROBING)
     if not isinstance(agent, Agent) or not isinstance(agent.belief, ScenarioPosterior):
-        raise InvalidInputError(f"agent must be a brmdp.Agent whose belief is the example's posterior; got {agent!r}")
+        raise InvalidInputError(
+            f"agent must be a brmdp.Agent whose belief is the example's posterior; got {agent!r}"
+        )
     world = World(TabularEnv(example.good if truth == "good" else example.bad), example.discount)
     # the kernels are deterministic, so the seed decides nothing
     history = simulate(agent, world, steps, seed=0)
@@ -363,7 +396,9 @@ class TrapCheck:
     holds: bool
 
 
-def check_trap(example: Example, alpha: float, steps: int = 1000, *, strict: bool = True) -> TrapCheck:
+def check_trap(
+    example: Example, alpha: float, steps: int = 1000, *, strict: bool = True
+) -> TrapCheck:
     """Play the probing example at a fixed level and compare with Proposition 3.
 
     Parameters
@@ -375,7 +410,8 @@ def check_trap(example: Example, alpha: float, steps: int = 1000, *, strict: boo
     steps : int
         T.
     strict : bool
-        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the statement is true anyway.
+        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the
+        statement is true anyway.
     """
     _require_example(example, PROBING)
     level = as_level(alpha)
@@ -384,7 +420,9 @@ def check_trap(example: Example, alpha: float, steps: int = 1000, *, strict: boo
     if strict:
         _refuse(PROBING, violations)
     gamma = example.discount
-    agent = brmdp(example.posterior, example.rewards, gamma, alpha=level, restart=EveryStep(), rng=0)
+    agent = brmdp(
+        example.posterior, example.rewards, gamma, alpha=level, restart=EveryStep(), rng=0
+    )
     run = follow_example(example, agent, horizon)
     regret = math.fsum(run.regret)
     stated = horizon * (gamma**2 - example.safe_reward) / (1.0 - gamma)
@@ -395,13 +433,17 @@ def check_trap(example: Example, alpha: float, steps: int = 1000, *, strict: boo
 
 
 def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
-    """The pseudo-episode k in which an agent with the adaptive schedule, planning after every step, leaves the trap.
+    """The pseudo-episode k in which an agent with the adaptive schedule.
 
-    Until then only (s₀, safe) has been visited, k − 1 times, so with n admissible pairs an untried pair has the level
-    max{1 − δ·ln(2k)/√k · n/(max{k − 1, 1} + n − 1), α̲}. The agent explores when that exceeds 1 − μ at the exploitation, for then
-    the quantile there is the value of g; k is the first such number. ln(2k)/√k falls from k = 4 on and the visits never do, so
-    beyond it k is found by bisection. There is one for every μ above the tolerance :data:`~brmdp.risk.ATOM_TOLERANCE` of
-    quantiles at atoms; below, no level is high enough for the planner to see P^G.
+    Planning after every step, leaves the trap.
+
+    Until then only (s₀, safe) has been visited, k − 1 times, so with n admissible pairs an untried
+    pair has the level max{1 − δ·ln(2k)/√k · n/(max{k − 1, 1} + n − 1), α̲}. The agent explores when
+    that exceeds 1 − μ at the exploitation, for then the quantile there is the value of g; k is the
+    first such number. ln(2k)/√k falls from k = 4 on and the visits never do, so beyond it k is
+    found by bisection. There is one for every μ above the tolerance
+    :data:`~brmdp.risk.ATOM_TOLERANCE` of quantiles at atoms; below, no level is high enough for the
+    planner to see P^G.
 
     Parameters
     ----------
@@ -423,14 +465,17 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
     needed = 1.0 - example.good_probability + ATOM_TOLERANCE
     if needed >= BELOW_ONE:
         raise InvalidInputError(
-            f"good_probability must exceed {ATOM_TOLERANCE:g}, the tolerance of quantiles at atoms, for the trap to be left; "
-            f"got {example.good_probability!r}"
+            f"good_probability must exceed {ATOM_TOLERANCE:g}, the tolerance of quantiles at "
+            f"atoms, for the trap to be left; got {example.good_probability!r}"
         )
 
     def explores(k: int) -> bool:
         mean_visits = (max(k - 1, 1) + pairs - 1) / pairs
         # the small factors first: δ may be near the largest float
-        return max(1.0 - math.log(2 * k) / math.sqrt(k) / mean_visits * schedule.delta, schedule.floor) > needed
+        return (
+            max(1.0 - math.log(2 * k) / math.sqrt(k) / mean_visits * schedule.delta, schedule.floor)
+            > needed
+        )
 
     for k in range(1, TURNING + 1):
         if explores(k):
@@ -444,7 +489,9 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
     return high
 
 
-def _common_parameters(good_probability: Any, safe_reward: Any, discount: Any) -> tuple[float, float, float]:
+def _common_parameters(
+    good_probability: Any, safe_reward: Any, discount: Any
+) -> tuple[float, float, float]:
     """μ, c and γ, within the definition of both examples."""
     mu = as_level(good_probability, "good_probability")
     gamma = as_discount(discount)
@@ -470,7 +517,13 @@ def _example(
     states, actions = names
     good, bad = (
         TabularMDP(
-            kernel, rewards, gamma, START, admissible=kernel.any(axis=2), state_names=states, action_names=actions
+            kernel,
+            rewards,
+            gamma,
+            START,
+            admissible=kernel.any(axis=2),
+            state_names=states,
+            action_names=actions,
         )
         for kernel in kernels
     )
@@ -491,12 +544,17 @@ def _failing(*conditions: tuple[bool, str]) -> tuple[str, ...]:
 def _refuse(name: str, violations: tuple[str, ...]) -> None:
     if violations:
         raise InvalidInputError(
-            f"the conditions of Proposition {PROPOSITION[name]} are violated: it needs {'; '.join(violations)}"
+            f"the conditions of Proposition {PROPOSITION[name]} are violated: it needs "
+            f"{'; '.join(violations)}"
         )
 
 
 def _require_example(example: Any, *names: str) -> None:
     if not isinstance(example, Example) or example.name not in names:
         makers = " or ".join(f"{name}_example(…)" for name in names)
-        got = f"the {example.name} example" if isinstance(example, Example) else type(example).__name__
+        got = (
+            f"the {example.name} example"
+            if isinstance(example, Example)
+            else type(example).__name__
+        )
         raise InvalidInputError(f"example must come from {makers}; got {got}")

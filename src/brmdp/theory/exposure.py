@@ -1,10 +1,12 @@
 """Posterior downside exposure (the paper's Definition of the same name).
 
-A policy π has (β, Λ)-posterior downside exposure at a state s₀ if its regret reaches Λ with posterior probability β or more:
+A policy π has (β, Λ)-posterior downside exposure at a state s₀ if its regret reaches Λ with
+posterior probability β or more:
 
     φ( V*_P(s₀) − V^π_P(s₀) ≥ Λ ) ≥ β.
 
-For finitely many kernels the probability is a sum of weights; otherwise it is the share of posterior draws, with an interval.
+For finitely many kernels the probability is a sum of weights; otherwise it is the share of
+posterior draws, with an interval.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ def downside_exposure(
     Parameters
     ----------
     posterior, rewards, discount, policy
-        As in :func:`brmdp.evaluate_policy`. Exact for a ScenarioPosterior or a TabularMDP, sampled otherwise.
+        As in :func:`brmdp.evaluate_policy`. Exact for a ScenarioPosterior or a TabularMDP, sampled
+        otherwise.
     threshold : float
         Λ > 0.
     state : int
@@ -109,7 +112,9 @@ def downside_exposure(
     regret = np.array([_regret(problem, posterior, entries, chosen)[start] for entries in kernels])
     reached = regret >= least - slack
     probability = min(math.fsum(weights[reached]), 1.0)
-    interval = (probability, probability) if exact else clopper_pearson(int(reached.sum()), draws, sure)
+    interval = (
+        (probability, probability) if exact else clopper_pearson(int(reached.sum()), draws, sure)
+    )
     return Exposure(least, probability, interval, exact, regret, weights)
 
 
@@ -123,7 +128,9 @@ class _OneKernel:
         return FixedKernel(belief.pattern, self.entries)
 
 
-def _kernels(posterior: Belief, samples: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _kernels(
+    posterior: Belief, samples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
     """Kernels (K, transitions) that stand for the posterior, and their weights (K,)."""
     if isinstance(posterior, ScenarioPosterior):
         entries, weights = scenarios_of(posterior)

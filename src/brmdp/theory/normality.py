@@ -1,18 +1,21 @@
 """Asymptotic normality of the quantile value of a policy (Theorem 1 of the paper).
 
-After N transitions along one trajectory of π, with Dirichlet posteriors φ and w(s') = r(s,π(s),s') + γV^π(s'),
+After N transitions along one trajectory of π, with Dirichlet posteriors φ and w(s') = r(s,π(s),s')
++ γV^π(s'),
 
     √N (I − γP_π)(V^π_{φ,α} − V^π)  ⇒  N(γλ_π, diag((γσ_π)²)),
     γσ_π(s) = √(Var[w(s')] / n̄_s),    λ_π = z_α σ_π,
 
-where n̄ are the visit frequencies of :mod:`brmdp.theory.chains` and z_α the standard normal quantile. Where the reward does
-not depend on s', Var[w] = γ² Var[V^π(s')] and this is the paper's σ_π. So the level α moves the mean and leaves the
-covariance alone; α = ½ is neutral. With R = (I − γP_π)⁻¹ the expansion of the value itself is
+where n̄ are the visit frequencies of :mod:`brmdp.theory.chains` and z_α the standard normal
+quantile. Where the reward does not depend on s', Var[w] = γ² Var[V^π(s')] and this is the paper's
+σ_π. So the level α moves the mean and leaves the covariance alone; α = ½ is neutral. With R = (I −
+γP_π)⁻¹ the expansion of the value itself is
 
     V^π_{φ,α} = V^π + R (γλ_π + γσ_π Z)/√N + o_p(N^{−1/2}),    Z ~ N(0, I),
 
-whose mean shift Rγλ_π/√N is at most γ|z_α| max σ_π / ((1 − γ)√N) in any state. One backup is moved by
-ρ^α_φ(w·P) − w·P^c, with mean γλ_π/√N to first order: γ times the paper's one-step adjustment b^α.
+whose mean shift Rγλ_π/√N is at most γ|z_α| max σ_π / ((1 − γ)√N) in any state. One backup is moved
+by ρ^α_φ(w·P) − w·P^c, with mean γλ_π/√N to first order: γ times the paper's one-step adjustment
+b^α.
 """
 
 from __future__ import annotations
@@ -83,7 +86,8 @@ class NormalityLimit:
     system : (S, S) array
         I − γP_π.
     one_step_sd : (S,) array
-        γσ_π: standard deviation of the limit of √N (I − γP_π)(V_{φ,α} − V), whose entries are independent.
+        γσ_π: standard deviation of the limit of √N (I − γP_π)(V_{φ,α} − V), whose entries are
+        independent.
     one_step_mean : (…, S) array
         γλ_π: its mean at each level.
     mean, covariance : (…, S) and (S, S) arrays
@@ -125,12 +129,16 @@ class NormalityLimit:
         """(I − γP_π) times each of the vectors ``deviations`` (…, S)."""
         vectors = as_float_array(deviations, "deviations")
         if vectors.ndim == 0 or vectors.shape[-1] != self.values.size:
-            raise InvalidInputError(f"deviations must have shape (…, {self.values.size}); got {vectors.shape}")
+            raise InvalidInputError(
+                f"deviations must have shape (…, {self.values.size}); got {vectors.shape}"
+            )
         moved: FloatArray = vectors @ self.system.T
         return moved
 
     def expansion(self, steps: int, noise: Any = None) -> FloatArray:
-        """Leading terms of V_{φ,α} after ``steps`` transitions, (…, S): their mean, or their value at a normal vector.
+        """Leading terms of V_{φ,α} after ``steps`` transitions, (…, S).
+
+        Their mean, or their value at a normal vector.
 
         Parameters
         ----------
@@ -142,12 +150,20 @@ class NormalityLimit:
         root = np.sqrt(as_positive_int(steps, "steps"))
         normal = np.zeros(self.values.size) if noise is None else as_float_array(noise, "noise")
         if normal.shape != self.values.shape:
-            raise InvalidInputError(f"noise must have shape {self.values.shape}; got {normal.shape}")
-        leading: FloatArray = self.values + (self.mean + np.linalg.solve(self.system, self.one_step_sd * normal)) / root
+            raise InvalidInputError(
+                f"noise must have shape {self.values.shape}; got {normal.shape}"
+            )
+        leading: FloatArray = (
+            self.values
+            + (self.mean + np.linalg.solve(self.system, self.one_step_sd * normal)) / root
+        )
         return leading
 
     def adjustment(self, steps: int) -> FloatArray:
-        """Mean γλ_π/√N, to first order, of what the quantile adds to one backup after N = ``steps`` transitions, (…, S)."""
+        """Mean γλ_π/√N, to first order.
+
+        Of what the quantile adds to one backup after N = ``steps`` transitions, (…, S).
+        """
         mean: FloatArray = self.one_step_mean / np.sqrt(as_positive_int(steps, "steps"))
         return mean
 
@@ -231,7 +247,10 @@ def target_deviations(mdp: TabularMDP, policy: Any, values: FloatArray) -> Float
 
 
 def row_deviations(belief: Belief, policy: Any, entries: FloatArray) -> FloatArray:
-    """Standard deviation over the mean row of every (s, π(s)) of a number per possible transition, (S,)."""
+    """Standard deviation over the mean row of every.
+
+    (s, π(s)) of a number per possible transition, (S,).
+    """
     pattern = belief.pattern
     pairs = policy_pairs(belief, policy)
     chances = pattern.take(belief.mean_entries(), pairs)
@@ -243,11 +262,15 @@ def row_deviations(belief: Belief, policy: Any, entries: FloatArray) -> FloatArr
     return deviations
 
 
-def one_step_adjustment(posterior: Belief, mdp: TabularMDP, values: Any, alpha: float) -> FloatArray:
-    """What planning against the quantile adds to one backup: ρ^α_φ(w·P) − w·P^c with w = r + γV, (S, A).
+def one_step_adjustment(
+    posterior: Belief, mdp: TabularMDP, values: Any, alpha: float
+) -> FloatArray:
+    """What planning against the quantile adds to one backup.
 
-    Where the reward does not depend on s' this is γ b^α_φ(s,a)(V) of the paper. Negative for a penalty, positive for a bonus;
-    −inf for inadmissible actions.
+    Ρ^α_φ(w·P) − w·P^c with w = r + γV, (S, A).
+
+    Where the reward does not depend on s' this is γ b^α_φ(s,a)(V) of the paper. Negative for a
+    penalty, positive for a bonus; −inf for inadmissible actions.
 
     Parameters
     ----------
@@ -279,8 +302,8 @@ def random_ergodic_mdp(
 ) -> ErgodicProblem:
     """A random MDP and policy whose rarest state is visited at least ``least_visited`` of the time.
 
-    Kernel rows are uniform on the simplex, rewards r(s,a,s') uniform on [0, 1], the policy uniform over actions; kernels are
-    drawn until one visits every state often enough.
+    Kernel rows are uniform on the simplex, rewards r(s,a,s') uniform on [0, 1], the policy uniform
+    over actions; kernels are drawn until one visits every state often enough.
 
     Parameters
     ----------
@@ -290,11 +313,16 @@ def random_ergodic_mdp(
     discount : float in [0, 1)
     """
     rng = as_rng(rng)
-    n_states, n_actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+    n_states, n_actions = (
+        as_positive_int(n_states, "n_states"),
+        as_positive_int(n_actions, "n_actions"),
+    )
     discount = as_discount(discount)
     least = as_number(least_visited, "least_visited", "a number in [0, 1/n_states)")
     if not 0.0 <= least < 1.0 / n_states:
-        raise InvalidInputError(f"least_visited must lie in [0, 1/{n_states}); got {least_visited!r}")
+        raise InvalidInputError(
+            f"least_visited must lie in [0, 1/{n_states}); got {least_visited!r}"
+        )
     rewards = rng.random((n_states, n_actions, n_states))
     policy = rng.integers(n_actions, size=n_states)
     for _ in range(MOST_DRAWS):
@@ -303,7 +331,8 @@ def random_ergodic_mdp(
         if visit_frequencies(mdp, policy).min() >= least:
             return ErgodicProblem(mdp, policy)
     raise InvalidInputError(
-        f"least_visited={least:g} was met by none of {MOST_DRAWS} random kernels of {n_states} states; lower it"
+        f"least_visited={least:g} was met by none of {MOST_DRAWS} random kernels of {n_states} "
+        "states; lower it"
     )
 
 
@@ -315,7 +344,9 @@ def replicate_normality(
     rng: np.random.Generator,
     prior: float = 1.0,
 ) -> FloatArray:
-    """√N (V_{φ,α} − V) after one on-policy trajectory of N = ``steps`` transitions, at each level and state.
+    """√N (V_{φ,α} − V) after one on-policy trajectory of N = ``steps`` transitions.
+
+    At each level and state.
 
     The posterior begins as Dir(prior, …, prior) over all S successors; quantiles are exact.
 
@@ -338,8 +369,12 @@ def replicate_normality(
     values = evaluate(mdp, policy)
     chosen = as_policy(policy, mdp.admissible)
     levels = _some_levels(alphas, "alphas")
-    concentration = np.full((mdp.n_states, mdp.n_actions, mdp.n_states), as_positive_number(prior, "prior"))
-    concentration[np.arange(mdp.n_states), chosen] += transition_counts(mdp, chosen, steps, as_rng(rng))
+    concentration = np.full(
+        (mdp.n_states, mdp.n_actions, mdp.n_states), as_positive_number(prior, "prior")
+    )
+    concentration[np.arange(mdp.n_states), chosen] += transition_counts(
+        mdp, chosen, steps, as_rng(rng)
+    )
     posterior = DirichletPosterior(concentration)
     rewards = posterior.gather_rewards(mdp.rewards)
     scale = float(np.abs(rewards).max()) / (1.0 - mdp.discount) or 1.0
@@ -363,7 +398,9 @@ def replicate_normality(
 
 
 def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
-    """Compare independent samples (R, …) with the normal laws N(mean, sd²), each entry with its own.
+    """Compare independent samples.
+
+    (R, …) with the normal laws N(mean, sd²), each entry with its own.
 
     Parameters
     ----------
@@ -374,12 +411,16 @@ def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
     """
     values = as_float_array(samples, "samples")
     if values.ndim == 0 or values.shape[0] < 2:
-        raise InvalidInputError(f"samples must hold at least two replications; got shape {values.shape}")
+        raise InvalidInputError(
+            f"samples must hold at least two replications; got shape {values.shape}"
+        )
     replications, shape = values.shape[0], values.shape[1:]
     centre, scale = (_broadcast(part, shape, name) for part, name in ((mean, "mean"), (sd, "sd")))
     if not (scale > 0.0).all():
         where = first_bad(scale <= 0.0)
-        raise InvalidInputError(f"sd must be positive, else the law is a point; got {scale[where]} at index {where}")
+        raise InvalidInputError(
+            f"sd must be positive, else the law is a point; got {scale[where]} at index {where}"
+        )
     below = ndtr((np.sort(values, axis=0) - centre) / scale)
     ranks = np.arange(1, replications + 1).reshape(-1, *[1] * len(shape)) / replications
     variance = values.var(axis=0, ddof=1)
@@ -389,7 +430,9 @@ def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
         bias_error=np.asarray(np.sqrt(variance / replications)),
         variance_ratio=ratio,
         variance_ratio_error=ratio * np.sqrt(2.0 / (replications - 1)),
-        distance=np.asarray(np.maximum(ranks - below, below - ranks + 1.0 / replications).max(axis=0)),
+        distance=np.asarray(
+            np.maximum(ranks - below, below - ranks + 1.0 / replications).max(axis=0)
+        ),
         critical_distance=float(kolmogi(0.05)) / float(np.sqrt(replications)),
         replications=replications,
     )
@@ -407,4 +450,6 @@ def _broadcast(value: Any, shape: tuple[int, ...], name: str) -> FloatArray:
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
-        raise InvalidInputError(f"{name} must broadcast to the shape {shape}; got {array.shape}") from None
+        raise InvalidInputError(
+            f"{name} must broadcast to the shape {shape}; got {array.shape}"
+        ) from None

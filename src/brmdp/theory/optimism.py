@@ -1,16 +1,18 @@
 """The dual-benchmark optimism lemma, as something a run can record.
 
-At the start of pseudo-episode k the agent believes φ_k, sets the levels α_k and finds V_k = V*_{φ_k,α_k}. With w = r + γV_k, the
-optimistic event is
+At the start of pseudo-episode k the agent believes φ_k, sets the levels α_k and finds V_k =
+V*_{φ_k,α_k}. With w = r + γV_k, the optimistic event is
 
     G_k = { P^c_{s,a}·w ≤ ρ^{α_k(s,a)}_{φ_k(s,a)}(w·P) for all (s,a) };
 
 on it V* ≤ V_k. If the true kernel P^c was drawn from the prior,
 
-    Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i; n = SA, the number of admissible pairs),
+    Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i; n = SA, the number of
+    admissible pairs),
 
-and with independent rows Pr(G_k | history) is Π α_k(s,a), or more where some w is constant. The last bound, the stated one, is
-below zero for small k, and says nothing then. Part ii, V*_{φ_k,α̲} ≤ V_k, always holds.
+and with independent rows Pr(G_k | history) is Π α_k(s,a), or more where some w is constant. The
+last bound, the stated one, is below zero for small k, and says nothing then. Part ii, V*_{φ_k,α̲} ≤
+V_k, always holds.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ class OptimismReport:
 
 
 def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
-    """1 − δ·n·ln(2k)/√k, the stated posterior probability of optimism; negative where it says nothing.
+    """1 − δ·n·ln(2k)/√k, the stated posterior probability of optimism.
+
+    Negative where it says nothing.
 
     Parameters
     ----------
@@ -101,8 +105,8 @@ def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
 def first_informative_episode(n_pairs: int, delta: float, *, for_good: bool = True) -> int:
     """The first pseudo-episode k at which the stated probability is positive.
 
-    ln(2k)/√k rises up to k = 4 and falls from there, so for small δ·n the statement may say something at k = 1, then nothing
-    for a while.
+    ln(2k)/√k rises up to k = 4 and falls from there, so for small δ·n the statement may say
+    something at k = 1, then nothing for a while.
 
     Parameters
     ----------
@@ -115,7 +119,9 @@ def first_informative_episode(n_pairs: int, delta: float, *, for_good: bool = Tr
     if scale > LARGEST_SCALE:
         raise InvalidInputError(f"delta·n_pairs must be at most {LARGEST_SCALE:g}; got {scale:g}")
     # the largest value of ln(2k)/√k is at k = 4
-    if optimism_probability(1, scale, 4) > 0.0 or (not for_good and optimism_probability(1, scale, 1) > 0.0):
+    if optimism_probability(1, scale, 4) > 0.0 or (
+        not for_good and optimism_probability(1, scale, 1) > 0.0
+    ):
         return 1
     low, high = 4, 8
     while optimism_probability(1, scale, high) <= 0.0:
@@ -148,7 +154,8 @@ def check_optimism(
     belief : Belief
         φ_k, on the truth's states and admissible actions.
     solution : Solution
-        The plan under ``belief`` at ``levels`` with exact quantiles and the truth's rewards and discount: its values are V_k.
+        The plan under ``belief`` at ``levels`` with exact quantiles and the truth's rewards and
+        discount: its values are V_k.
     levels : (S, A) array
         α_k.
     schedule : AdaptiveLevel
@@ -160,26 +167,35 @@ def check_optimism(
 
     Notes
     -----
-    Inequalities hold up to what the solutions may be off: a tie by rounding is no failure. A plan that is not the one described
-    (other levels, rewards or discount, sampled quantiles) is known by an exact backup of its values, which does not give them back.
+    Inequalities hold up to what the solutions may be off: a tie by rounding is no failure. A plan
+    that is not the one described (other levels, rewards or discount, sampled quantiles) is known by
+    an exact backup of its values, which does not give them back.
     """
     require_about(belief, truth, "truth")
     _require_adaptive(schedule)
     if not isinstance(solution, Solution) or solution.status != CONVERGED:
-        raise InvalidInputError(f"solution must be a converged plan with exact quantiles; got {solution!r}")
+        raise InvalidInputError(
+            f"solution must be a converged plan with exact quantiles; got {solution!r}"
+        )
     if solution.q_values.shape != truth.admissible.shape:
         raise InvalidInputError(
-            f"solution must be a plan for the truth's states and actions, {truth.admissible.shape}; "
-            f"got {solution.q_values.shape}"
+            "solution must be a plan for the truth's states and actions, "
+            f"{truth.admissible.shape}; got {solution.q_values.shape}"
         )
     by_pair = levels_by_pair(as_levels(levels, "levels"), belief.pattern, "levels")
     alpha = by_pair[belief.pattern.pairs]
     problem = (truth.rewards, truth.discount)
     _require_fixed_point(solution, belief, problem, by_pair.reshape(truth.admissible.shape))
-    best = solve(truth).values if optimum is None else as_state_values(optimum, truth.n_states, "optimum")
+    best = (
+        solve(truth).values
+        if optimum is None
+        else as_state_values(optimum, truth.n_states, "optimum")
+    )
     true_backup = backup(truth, *problem, solution.values, risk=Mean()).q_values
     floor = solution_of(belief, *problem, Quantile(schedule.floor), initial=solution)
-    slack = 2.0 * (solution.error_bound + floor.error_bound) + 1e-12 * float(np.abs(solution.values).max())
+    slack = 2.0 * (solution.error_bound + floor.error_bound) + 1e-12 * float(
+        np.abs(solution.values).max()
+    )
     return OptimismReport(
         episode=episode,
         event=bool((true_backup <= solution.q_values + slack)[truth.admissible].all()),
@@ -194,7 +210,8 @@ def check_optimism(
 class OptimismMeter:
     """Watches an agent with the adaptive schedule and checks the lemma at every plan.
 
-    Any run can record this: pass :meth:`begin_episode` to :func:`brmdp.simulate`. It changes nothing of what happens.
+    Any run can record this: pass :meth:`begin_episode` to :func:`brmdp.simulate`. It changes
+    nothing of what happens.
 
     Parameters
     ----------
@@ -206,7 +223,8 @@ class OptimismMeter:
     Attributes
     ----------
     reports : list of OptimismReport
-        One per plan. A plan that was made before the agent was saved and loaded is left out: a file does not hold it.
+        One per plan. A plan that was made before the agent was saved and loaded is left out: a file
+        does not hold it.
 
     Examples
     --------
@@ -227,7 +245,9 @@ class OptimismMeter:
             raise InvalidInputError(f"agent must be a brmdp.Agent; got {type(agent).__name__}")
         self.schedule = _require_adaptive(agent.schedule)
         if not isinstance(agent.risk, Quantile) or agent.risk.method != "exact":
-            raise InvalidInputError(f"agent must plan with exact quantiles; its risk measure is {agent.risk!r}")
+            raise InvalidInputError(
+                f"agent must plan with exact quantiles; its risk measure is {agent.risk!r}"
+            )
         _require_truth_of(agent, truth)
         self.agent = agent
         self.truth = truth
@@ -281,27 +301,37 @@ def replicate_optimism(
         One per pseudo-episode.
     """
     world_stream, environment, agent_stream = independent_streams(rng, 3)
-    truth = world_from_prior(world_stream, n_states, n_actions, discount, concentration=concentration, rewards=rewards)
+    truth = world_from_prior(
+        world_stream, n_states, n_actions, discount, concentration=concentration, rewards=rewards
+    )
     belief = DirichletPosterior.uniform(n_states, n_actions, concentration)
-    agent = aq_brmdp(belief, truth.rewards, truth.discount, delta=delta, floor=floor, rng=agent_stream)
+    agent = aq_brmdp(
+        belief, truth.rewards, truth.discount, delta=delta, floor=floor, rng=agent_stream
+    )
     world = World(TabularEnv(truth), truth.discount)
     meter = OptimismMeter(agent, truth)
     seed = int(environment.integers(2**63))
     nothing_else = Diagnostics(true_regret=False)
-    simulate(agent, world, steps, seed=seed, diagnostics=nothing_else, on_episode=meter.begin_episode)
+    simulate(
+        agent, world, steps, seed=seed, diagnostics=nothing_else, on_episode=meter.begin_episode
+    )
     return meter.reports
 
 
-def _require_fixed_point(solution: Solution, belief: Belief, problem: tuple[Any, float], levels: FloatArray) -> None:
+def _require_fixed_point(
+    solution: Solution, belief: Belief, problem: tuple[Any, float], levels: FloatArray
+) -> None:
     """Refuse a solution that is not the plan under the belief at the levels."""
     exact = backup(belief, *problem, solution.values, risk=Quantile(levels)).q_values
     admissible = belief.pattern.admissible
     apart = float(np.abs(exact - solution.q_values)[admissible].max())
-    # q is a backup of the iterate before the last, which is nearer than the error bound; rounding is relative
+    # q is a backup of the iterate before the last, which is nearer than the error bound; rounding
+    # is relative
     if not apart <= 2.0 * solution.error_bound + 1e-12 * float(np.abs(exact[admissible]).max()):
         raise InvalidInputError(
-            "solution must be the plan under belief at levels, with exact quantiles and the rewards and discount of truth; an "
-            f"exact backup of its values differs from it by {apart:.3g}"
+            "solution must be the plan under belief at levels, with exact quantiles and the "
+            "rewards and discount of truth; an exact backup of its values differs from it by "
+            f"{apart:.3g}"
         )
 
 
@@ -315,14 +345,22 @@ def _require_truth_of(agent: Agent, truth: Any) -> None:
             f"got {truth.admissible.shape}"
         )
     if not np.array_equal(truth.admissible, admissible):
-        raise InvalidInputError("truth must have the admissible actions of the agent's belief; they differ")
+        raise InvalidInputError(
+            "truth must have the admissible actions of the agent's belief; they differ"
+        )
     if truth.discount != agent.discount:
-        raise InvalidInputError(f"truth must have the discount of the agent, {agent.discount}; got {truth.discount}")
+        raise InvalidInputError(
+            f"truth must have the discount of the agent, {agent.discount}; got {truth.discount}"
+        )
     if not np.array_equal(agent.belief.gather_rewards(truth.rewards), agent.rewards):
-        raise InvalidInputError("truth must have the rewards that the agent plans with; they differ")
+        raise InvalidInputError(
+            "truth must have the rewards that the agent plans with; they differ"
+        )
 
 
 def _require_adaptive(schedule: Any) -> AdaptiveLevel:
     if not isinstance(schedule, AdaptiveLevel):
-        raise InvalidInputError(f"the lemma is about the schedule brmdp.agents.AdaptiveLevel; got {schedule!r}")
+        raise InvalidInputError(
+            f"the lemma is about the schedule brmdp.agents.AdaptiveLevel; got {schedule!r}"
+        )
     return schedule

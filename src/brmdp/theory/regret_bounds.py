@@ -1,26 +1,31 @@
-"""Bayesian regret bounds of AQ-BRMDP with their explicit constants (the paper's theorem thm:regret).
+"""Bayesian regret bounds of AQ-BRMDP with their explicit constants.
+
+(the paper's theorem thm:regret).
 
 For kernels drawn from the prior Dir(1, …, 1), rewards r(s,a) in [0, 1] and T steps, let q = 1 − γ,
 
-    u = max{e, T/q²},  ℓ = ln u + ln ln u,  m = ⌈(ℓ + 2)/q⌉,  T̄ = T + m,  M = 2(S + 1)(T̄ + SA)√T̄ / (SA δ ln 2).
+    u = max{e, T/q²},  ℓ = ln u + ln ln u,  m = ⌈(ℓ + 2)/q⌉,  T̄ = T + m,  M = 2(S + 1)(T̄ + SA)√T̄
+    / (SA δ ln 2).
 
 Pseudo-episodes longer than m hardly occur. Then BR(T), the regret against V*, is at most the sum of
 
-    robustness floor         γm/q · √(16 SA T̄ ln 1/(1 − α̲))                                   upper deviation at the floor α̲
-    optimistic schedule      γm/q · √(16 SA (T̄ + S²A)(ln(1 + SA·M/(T̄ + S²A)) + 2))           levels α_k close to one
-    posterior concentration  γm/q · √(16 SA T̄ ln(2SA T³ m))                                    truth against posterior mean
-    doubled counts           γ/q · SA m² ⌈log₂ m⌉                                              episodes that double a count
-    concentration failures   π²/(6q)
-    long episodes            4γ/q · (ℓ + 4)²
-    lost optimism            2δSA √T ln(2T)/q²                                                 episodes without optimism
+    robustness floor         γm/q · √(16 SA T̄ ln 1/(1 − α̲))
+    upper deviation at the floor α̲ optimistic schedule      γm/q · √(16 SA (T̄ + S²A)(ln(1 +
+    SA·M/(T̄ + S²A)) + 2))           levels α_k close to one posterior concentration  γm/q · √(16 SA
+    T̄ ln(2SA T³ m))                                    truth against posterior mean doubled counts
+    γ/q · SA m² ⌈log₂ m⌉                                              episodes that double a count
+    concentration failures   π²/(6q) long episodes            4γ/q · (ℓ + 4)² lost optimism
+    2δSA √T ln(2T)/q²                                                 episodes without optimism
 
-and BR-R(T), against the robust benchmark V*_{φ,α̲}, at most: the first two, "robust deviation" γm/q · √(16 SA T̄ ln 1/α̲), and twice
-the other terms but the last, which is absent (optimism over the robust benchmark is certain).
+and BR-R(T), against the robust benchmark V*_{φ,α̲}, at most: the first two, "robust deviation" γm/q
+· √(16 SA T̄ ln 1/α̲), and twice the other terms but the last, which is absent (optimism over the
+robust benchmark is certain).
 
-If the reward depends on the next state, the targets w = r + γV range over 1/q instead of γ/q, and the factor γ is left out.
+If the reward depends on the next state, the targets w = r + γV range over 1/q instead of γ/q, and
+the factor γ is left out.
 
-No regret exceeds T/q, so a bound above that says nothing. The paper's orders, Õ(√(SAT)), hold from T ≥ S²A, and their
-constant term is dominated from T ≥ SA·max{S, 1/q²}.
+No regret exceeds T/q, so a bound above that says nothing. The paper's orders, Õ(√(SAT)), hold from
+T ≥ S²A, and their constant term is dominated from T ≥ SA·max{S, 1/q²}.
 """
 
 from __future__ import annotations
@@ -33,10 +38,23 @@ from typing import Any
 
 import numpy as np
 
-from brmdp._validation import as_discount, as_float_array, as_level, as_positive_int, as_positive_number, first_bad
+from brmdp._validation import (
+    as_discount,
+    as_float_array,
+    as_level,
+    as_positive_int,
+    as_positive_number,
+    first_bad,
+)
 from brmdp.errors import InvalidInputError
 
-__all__ = ["RegretBound", "balanced_delta", "first_informative_horizon", "regret_bound", "robust_regret_bound"]
+__all__ = [
+    "RegretBound",
+    "balanced_delta",
+    "first_informative_horizon",
+    "regret_bound",
+    "robust_regret_bound",
+]
 
 LARGEST_HORIZON = 10**30
 """Horizons beyond are never."""
@@ -97,7 +115,14 @@ class RegretBound:
 
 
 def regret_bound(
-    n_states: int, n_actions: int, discount: float, steps: int, delta: float, floor: float, *, rewards: Any = None
+    n_states: int,
+    n_actions: int,
+    discount: float,
+    steps: int,
+    delta: float,
+    floor: float,
+    *,
+    rewards: Any = None,
 ) -> RegretBound:
     """Bound on BR(T), the Bayesian regret of AQ-BRMDP against the true optimum.
 
@@ -113,21 +138,36 @@ def regret_bound(
     floor : float in (0, 1)
         α̲.
     rewards : (S, A) or (S, A, S) array, optional
-        Checked to lie in [0, 1]; if they depend on the next state, the bound allows for it. None stands for the paper's r(s,a).
+        Checked to lie in [0, 1]; if they depend on the next state, the bound allows for it. None
+        stands for the paper's r(s,a).
     """
     return _bound(_Setting.of(n_states, n_actions, discount, delta, floor, rewards, "true"), steps)
 
 
 def robust_regret_bound(
-    n_states: int, n_actions: int, discount: float, steps: int, delta: float, floor: float, *, rewards: Any = None
+    n_states: int,
+    n_actions: int,
+    discount: float,
+    steps: int,
+    delta: float,
+    floor: float,
+    *,
+    rewards: Any = None,
 ) -> RegretBound:
-    """Bound on BR-R(T), the Bayesian regret of AQ-BRMDP against the robust optimum; arguments as in :func:`regret_bound`."""
-    return _bound(_Setting.of(n_states, n_actions, discount, delta, floor, rewards, "robust"), steps)
+    """Bound on BR-R(T), the Bayesian regret of AQ-BRMDP against the robust optimum.
+
+    Arguments as in :func:`regret_bound`.
+    """
+    return _bound(
+        _Setting.of(n_states, n_actions, discount, delta, floor, rewards, "robust"), steps
+    )
 
 
 def balanced_delta(n_states: int, n_actions: int) -> float:
     """δ = 1/√(SA): the price of early robustness grows like the other terms, √(SAT)."""
-    return 1.0 / math.sqrt(as_positive_int(n_states, "n_states") * as_positive_int(n_actions, "n_actions"))
+    return 1.0 / math.sqrt(
+        as_positive_int(n_states, "n_states") * as_positive_int(n_actions, "n_actions")
+    )
 
 
 def first_informative_horizon(
@@ -150,9 +190,9 @@ def first_informative_horizon(
 
     Notes
     -----
-    As long as m stays the same, total/T falls with T (beyond the first few steps), so the last T with a given m is the most
-    informative one; and among these, it falls with m as long as ⌈log₂ m⌉ stays the same. The jumps in between are why one
-    bisection over T would not do.
+    As long as m stays the same, total/T falls with T (beyond the first few steps), so the last T
+    with a given m is the most informative one; and among these, it falls with m as long as ⌈log₂ m⌉
+    stays the same. The jumps in between are why one bisection over T would not do.
     """
     setting = _Setting.of(n_states, n_actions, discount, delta, floor, rewards, benchmark)
 
@@ -160,12 +200,18 @@ def first_informative_horizon(
         return math.fsum(_terms(setting, steps).values()) < _trivial(setting, steps)
 
     def last_with(length: int) -> int:
-        return _first(lambda steps: _usual_length(setting, steps)[1] > length, 0, LARGEST_HORIZON + 1) - 1
+        return (
+            _first(lambda steps: _usual_length(setting, steps)[1] > length, 0, LARGEST_HORIZON + 1)
+            - 1
+        )
 
     for steps in range(1, IRREGULAR + 1):
         if informative(steps):
             return steps
-    low, longest = _usual_length(setting, IRREGULAR)[1] - 1, _usual_length(setting, LARGEST_HORIZON)[1]
+    low, longest = (
+        _usual_length(setting, IRREGULAR)[1] - 1,
+        _usual_length(setting, LARGEST_HORIZON)[1],
+    )
     while low < longest:
         high = min(2 ** (low.bit_length()), longest)
         if informative(last_with(high)):
@@ -189,14 +235,25 @@ class _Setting:
 
     @classmethod
     def of(
-        cls, n_states: int, n_actions: int, discount: float, delta: float, floor: float, rewards: Any, benchmark: str
+        cls,
+        n_states: int,
+        n_actions: int,
+        discount: float,
+        delta: float,
+        floor: float,
+        rewards: Any,
+        benchmark: str,
     ) -> _Setting:
         if benchmark not in ("true", "robust"):
             raise InvalidInputError(f"benchmark must be 'true' or 'robust'; got {benchmark!r}")
-        states, actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+        states, actions = (
+            as_positive_int(n_states, "n_states"),
+            as_positive_int(n_actions, "n_actions"),
+        )
         if states * states * actions > LARGEST_HORIZON:
             raise InvalidInputError(
-                f"n_states²·n_actions must be at most {LARGEST_HORIZON:g}; got n_states = {states}, n_actions = {actions}"
+                f"n_states²·n_actions must be at most {LARGEST_HORIZON:g}; got n_states = "
+                f"{states}, n_actions = {actions}"
             )
         gamma = as_discount(discount)
         sensitivity = as_positive_number(delta, "delta")
@@ -220,11 +277,15 @@ def _depends_on_next_state(rewards: Any, n_states: int, n_actions: int) -> bool:
     array = as_float_array(rewards, "rewards")
     by_pair = (n_states, n_actions)
     if array.shape not in (by_pair, (*by_pair, n_states)):
-        raise InvalidInputError(f"rewards must have shape {by_pair} or {(*by_pair, n_states)}; got {array.shape}")
+        raise InvalidInputError(
+            f"rewards must have shape {by_pair} or {(*by_pair, n_states)}; got {array.shape}"
+        )
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():
         where = first_bad(outside)
-        raise InvalidInputError(f"rewards must lie in [0, 1] for the bound to hold; got {array[where]} at {where}")
+        raise InvalidInputError(
+            f"rewards must lie in [0, 1] for the bound to hold; got {array[where]} at {where}"
+        )
     return array.ndim == 3 and bool((array != array[:, :, :1]).any())
 
 
@@ -263,7 +324,9 @@ def _terms(setting: _Setting, steps: int) -> dict[str, float]:
     extended = steps + length
     with_prior = extended + setting.states * pairs
     # of SA·M/(T̄ + S²A), which may overflow itself
-    log_spread = math.log(2.0 * (setting.states + 1) * (extended + pairs) * math.sqrt(extended) / with_prior)
+    log_spread = math.log(
+        2.0 * (setting.states + 1) * (extended + pairs) * math.sqrt(extended) / with_prior
+    )
     log_spread -= math.log(setting.delta) + math.log(math.log(2.0))
     weight = setting.factor * length / left
 
@@ -289,12 +352,17 @@ def _terms(setting: _Setting, steps: int) -> dict[str, float]:
         "long episodes": twice * long,
     }
     if not setting.robust:
-        terms["lost optimism"] = 2.0 * setting.delta * pairs * math.sqrt(steps) * math.log(2.0 * steps) / left**2
+        terms["lost optimism"] = (
+            2.0 * setting.delta * pairs * math.sqrt(steps) * math.log(2.0 * steps) / left**2
+        )
     return terms
 
 
 def _first(true: Callable[[int], bool], low: int, high: int) -> int:
-    """Smallest number in (low, high] with a property that holds at ``high`` and, once it holds, goes on."""
+    """Smallest number in.
+
+    (low, high] with a property that holds at ``high`` and, once it holds, goes on.
+    """
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if true(middle) else (middle, high)

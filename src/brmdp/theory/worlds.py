@@ -1,14 +1,22 @@
 """Worlds drawn from the prior, over which everything Bayesian is an average.
 
-Statements about posterior probability (coverage, optimism, Bayesian regret) hold for a true kernel drawn from the prior from
-which the agent starts, rows independent and Dir(φ₀, …, φ₀), not for one fixed world.
+Statements about posterior probability (coverage, optimism, Bayesian regret) hold for a true kernel
+drawn from the prior from which the agent starts, rows independent and Dir(φ₀, …, φ₀), not for one
+fixed world.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from brmdp._validation import FloatArray, as_float_array, as_positive_int, as_rng, first_bad, require_moderate
+from brmdp._validation import (
+    FloatArray,
+    as_float_array,
+    as_positive_int,
+    as_rng,
+    first_bad,
+    require_moderate,
+)
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.posterior import DirichletPosterior
@@ -25,7 +33,9 @@ def world_from_prior(
     concentration: float = 1.0,
     rewards: Any = None,
 ) -> TabularMDP:
-    """A world whose kernel is a draw from the prior ``DirichletPosterior.uniform(n_states, n_actions, concentration)``.
+    """A world whose kernel is a draw from the prior ``DirichletPosterior.uniform(n_states.
+
+    N_actions, concentration)``.
 
     Parameters
     ----------
@@ -38,7 +48,10 @@ def world_from_prior(
         Known rewards; by default r(s,a) uniform on [0, 1].
     """
     stream = as_rng(rng)
-    n_states, n_actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
+    n_states, n_actions = (
+        as_positive_int(n_states, "n_states"),
+        as_positive_int(n_actions, "n_actions"),
+    )
     require_moderate(n_states * n_actions * n_states, "n_states and n_actions")
     kernel = DirichletPosterior.uniform(n_states, n_actions, concentration).sample(rng=stream)[0]
     known = stream.random((n_states, n_actions)) if rewards is None else _in_unit_interval(rewards)
