@@ -30,10 +30,10 @@ from brmdp.continuous.fitted_q import Learner, Ranks, fit, initial_learner, targ
 from brmdp.continuous.lake import DIRECTIONS, MODES, ORDINARY, SHORTEST, SIDE
 from brmdp.continuous.lake_model import NODES
 from brmdp.continuous.model import Value
-from brmdp.experiments import EXPERIMENTS
-from brmdp.experiments.lake import lake_agent
 from brmdp.risk import MonteCarlo
 from brmdp.risk.monte_carlo import order_statistic_rank
+from brmdp.runs import EXPERIMENTS
+from brmdp.runs.lake import lake_agent
 
 AGENTS = {"AQ-BRMDP": "aq-brmdp", "Continuing PSRL": "continuing-psrl"}
 CASES = {name: EXPERIMENTS["continuous"].case(case) for name, case in AGENTS.items()}

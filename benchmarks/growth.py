@@ -59,7 +59,7 @@ def run_dense(quick: bool) -> dict:
             1.0 + visit_counts(n_states * ACTIONS, rng),
             axis=1,
         )
-        posterior = brmdp.DirichletPosterior(concentration.reshape(n_states, ACTIONS, n_states))
+        posterior = brmdp.DirichletBelief(concentration.reshape(n_states, ACTIONS, n_states))
         rewards, levels = rng.random((n_states, ACTIONS)), random_levels(n_states, rng)
         for method in ("exact", "saddlepoint"):
             risk = brmdp.Quantile(levels, method=method)
@@ -141,7 +141,7 @@ def plan_sparse(n_states: int, graph: str) -> dict:
     shape, pointers = (n_rows, n_states), np.arange(0, n_rows * SUCCESSORS + 1, SUCCESSORS)
     columns = successors(n_states, graph, rng).ravel()
     counts = 0.5 + visit_counts(n_rows, rng)
-    posterior = brmdp.DirichletPosterior(
+    posterior = brmdp.DirichletBelief(
         sparse.csr_array((counts.ravel(), columns, pointers), shape=shape)
     )
     rewards = sparse.csr_array((rng.random(columns.size), columns, pointers), shape=shape)
@@ -192,12 +192,12 @@ def run_chains(quick: bool) -> dict:
     """
     rows, report = [], {}
     brmdp.plan(
-        brmdp.DirichletPosterior(chain(6)[0]), chain(6)[1], 0.9, risk=brmdp.Quantile(0.1)
+        brmdp.DirichletBelief(chain(6)[0]), chain(6)[1], 0.9, risk=brmdp.Quantile(0.1)
     )  # compile
     for n_states in (100, 500, 2_000) if quick else (100, 500, 2_000, 10_000):
         for discount in (0.99, 0.999, 0.9999):
             concentration, rewards = chain(n_states)
-            posterior = brmdp.DirichletPosterior(concentration)
+            posterior = brmdp.DirichletBelief(concentration)
             begin = perf_counter()
             solution = brmdp.plan(
                 posterior,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from brmdp.analysis.estimates import estimate
+from brmdp.report.estimates import estimate
 
 RUNS = (16, 24, 100)
 BLUR = 0.01

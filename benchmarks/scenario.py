@@ -54,7 +54,7 @@ class Moment:
     """
 
     step: int
-    posterior: brmdp.DirichletPosterior
+    posterior: brmdp.DirichletBelief
     concentration: np.ndarray
     levels: np.ndarray
     observed: tuple[tuple[int, int, int], ...]
@@ -81,7 +81,7 @@ def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
     kernel = scenario.mdp.kernel()
     n_states, n_actions, _ = kernel.shape
     concentration = np.ones_like(kernel)
-    posterior = brmdp.DirichletPosterior.uniform(n_states, n_actions)
+    posterior = brmdp.DirichletBelief.uniform(n_states, n_actions)
     state, step, episode, solution, observed = 0, 0, 0, None, []
     while True:
         episode += 1

@@ -48,7 +48,7 @@ def run(quick: bool) -> dict:
 
 
 def _planning(
-    posterior: brmdp.DirichletPosterior, rewards: np.ndarray, risk: brmdp.Quantile
+    posterior: brmdp.DirichletBelief, rewards: np.ndarray, risk: brmdp.Quantile
 ) -> Case:
     return Case(lambda _: brmdp.plan(posterior, rewards, 0.95, risk=risk))
 
@@ -63,7 +63,7 @@ def _grid(rounds: int) -> dict:
     }
     rows, report = [], {}
     for name, counts in beliefs.items():
-        posterior = brmdp.DirichletPosterior(counts)
+        posterior = brmdp.DirichletBelief(counts)
         cases = {
             method: _planning(posterior, rewards, brmdp.Quantile(0.1, method=method))
             for method in ("exact", "saddlepoint")
@@ -100,7 +100,7 @@ def _light(n_states: int, rounds: int) -> dict:
     visits = rng.poisson(0.02, size=(n_states, 2, n_states))
     cases = {
         f"concentration {each:g}": _planning(
-            brmdp.DirichletPosterior(visits + each), rewards, brmdp.Quantile(0.1)
+            brmdp.DirichletBelief(visits + each), rewards, brmdp.Quantile(0.1)
         )
         for each in (1.0, LIGHT)
     }

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from brmdp.experiments.origin import ANALYSIS, CODE, short
+from brmdp.runs.origin import ANALYSIS, CODE, short
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
@@ -98,7 +98,7 @@ def check() -> int:
 
 def main(results: Path) -> None:
     """Refresh all pages."""
-    from brmdp.figures.report import write_schematics
+    from brmdp.report.writing import write_schematics
 
     FIGURES.mkdir(exist_ok=True)
     for page in sorted(DOCS.glob("*.md")):

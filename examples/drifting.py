@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brmdp import InvalidInputError, continuous
-from brmdp.posterior.storage import Stored
+from brmdp.beliefs.storage import Saveable
 
 PUSHES = (-0.15, 0.15)
 NOISE = 0.1
@@ -33,7 +33,7 @@ class Drift(NamedTuple):
     current: Any
 
 
-class DriftBelief(Stored):
+class DriftBelief(Saveable):
     """θ ~ N(mean, 1/precision)."""
 
     def __init__(self, mean: float = 0.0, precision: float = 25.0) -> None:

@@ -40,7 +40,7 @@ def rewards() -> np.ndarray:
     return np.stack([profit, profit - 0.35, profit - 1.6], axis=1)
 
 
-def records(days: int, rng: np.random.Generator) -> brmdp.DirichletPosterior:
+def records(days: int, rng: np.random.Generator) -> brmdp.DirichletBelief:
     """What sixty days with a sensible but random operator teach.
 
     What is known without data goes into the prior: replacement gives a new machine, a machine that
@@ -54,7 +54,7 @@ def records(days: int, rng: np.random.Generator) -> brmdp.DirichletPosterior:
         np.broadcast_to(then == 0, (5, 5)),
     )
     possible = np.stack([wear, service, new], axis=1)
-    posterior = brmdp.DirichletPosterior.uniform(5, 3, 0.5, possible=possible)
+    posterior = brmdp.DirichletBelief.uniform(5, 3, 0.5, possible=possible)
     state = 0
     for _ in range(days):
         action = (
@@ -111,7 +111,7 @@ def main() -> None:
 
     certificate = brmdp.certify(posterior, profit, DISCOUNT, confidence=0.9, rng=rng)
     mdp = brmdp.TabularMDP(true_kernel(), profit, DISCOUNT)
-    truth = brmdp.evaluate(mdp, certificate.policy)
+    truth = brmdp.evaluate_in_mdp(mdp, certificate.policy)
     best = brmdp.solve(mdp)
     print("\nThe policy with the best 90 % guarantee\n")
     print("  state     action     certified   its true value   best possible")

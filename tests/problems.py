@@ -42,7 +42,7 @@ class Problem:
         return brmdp.plan(self.belief, self.rewards, self.discount, risk=risk, **options)
 
     def evaluate(self, policy: Any, risk: Any, **options: Any) -> brmdp.Solution:
-        return brmdp.evaluate_policy(
+        return brmdp.evaluate_under_belief(
             self.belief, self.rewards, self.discount, policy, risk=risk, **options
         )
 
@@ -63,7 +63,7 @@ def random_kernel(
 def dense(seed: int, n_states: int = 4, n_actions: int = 3, discount: float = 0.8) -> Problem:
     rng = np.random.default_rng(seed)
     phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states))
-    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=phi.shape), discount)
+    return Problem(brmdp.DirichletBelief(phi), rng.normal(size=phi.shape), discount)
 
 
 def sparse_rows(seed: int, n_states: int = 6, n_actions: int = 2, discount: float = 0.8) -> Problem:
@@ -74,7 +74,7 @@ def sparse_rows(seed: int, n_states: int = 6, n_actions: int = 2, discount: floa
     phi[..., 0] += 1.0
     phi[0, 0] = 0.0
     phi[0, 0, 2] = 3.0  # a row with a single successor is known
-    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=phi.shape), discount)
+    return Problem(brmdp.DirichletBelief(phi), rng.normal(size=phi.shape), discount)
 
 
 def inadmissible(
@@ -86,7 +86,7 @@ def inadmissible(
     mask[0] = (False, True, False)
     phi = rng.uniform(0.3, 6.0, (n_states, n_actions, n_states))
     return Problem(
-        brmdp.DirichletPosterior(phi, admissible=mask), rng.normal(size=phi.shape), discount
+        brmdp.DirichletBelief(phi, admissible=mask), rng.normal(size=phi.shape), discount
     )
 
 
@@ -96,14 +96,14 @@ def disturbance(
     rng = np.random.default_rng(seed)
     outcomes = rng.integers(0, n_states, (n_states, n_actions, n_disturbances))
     outcomes[1, 0] = -1
-    belief = brmdp.DisturbancePosterior(outcomes, rng.uniform(0.4, 5.0, n_disturbances))
+    belief = brmdp.DisturbanceBelief(outcomes, rng.uniform(0.4, 5.0, n_disturbances))
     return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
 
 
 def scenarios(seed: int, n_states: int = 4, n_actions: int = 3, n_scenarios: int = 5) -> Problem:
     rng = np.random.default_rng(seed)
     kernels = np.stack([random_kernel(rng, n_states, n_actions, 0.8) for _ in range(n_scenarios)])
-    belief = brmdp.ScenarioPosterior(kernels, rng.dirichlet(np.ones(n_scenarios)))
+    belief = brmdp.ScenarioBelief(kernels, rng.dirichlet(np.ones(n_scenarios)))
     return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
 
 
@@ -119,7 +119,7 @@ def after_data(mdp: brmdp.TabularMDP, steps: int, seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     kernel = mdp.kernel()
     n_states, n_actions, _ = kernel.shape
-    belief = brmdp.DirichletPosterior.uniform(n_states, n_actions)
+    belief = brmdp.DirichletBelief.uniform(n_states, n_actions)
     state = 0
     for _ in range(steps):
         action = int(rng.integers(n_actions))

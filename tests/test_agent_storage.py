@@ -14,8 +14,8 @@ import brmdp
 import problems
 from brmdp import agents
 from brmdp._streams import stream_from_state, stream_state
+from brmdp.beliefs.storage import load_arrays, save_arrays
 from brmdp.envs import InventoryEnv, TabularEnv, frozenlake, riverswim
-from brmdp.posterior.storage import load_arrays, save_arrays
 
 RIVER = riverswim(6)
 LAKE = frozenlake(0.9)
@@ -37,7 +37,7 @@ PRESETS = {
     },
     **{
         f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
         )
         for name, make in METHODS.items()
     },
@@ -60,7 +60,7 @@ def preset(name, mdp, *, rng=5, restart=None):
         if name.startswith("brmdp")
         else {}
     )
-    belief = brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
+    belief = brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions)
     return PRESETS[name](belief, mdp.rewards, mdp.discount, rng=rng, restart=restart, **options)
 
 
@@ -237,7 +237,7 @@ def test_an_agent_that_learns_a_disturbance_can_be_interrupted(reward, tmp_path)
 
     def run(interruptions):
         agent = agents.aq_brmdp(
-            brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.9, delta=5.0, rng=4
+            brmdp.DisturbanceBelief(problem.outcomes), rewards, 0.9, delta=5.0, rng=4
         )
         state, _ = env.reset(seed=1)
         return interact(agent, env, state, 40, interruptions)
@@ -265,7 +265,7 @@ def test_any_random_generator_can_be_interrupted(generator, tmp_path):
 
 def test_an_agent_with_levels_of_its_own_for_every_pair(tmp_path):
     levels = problems.level_array((6, 2))
-    belief = brmdp.DirichletPosterior.uniform(6, 2)
+    belief = brmdp.DirichletBelief.uniform(6, 2)
 
     def run(interruptions):
         agent = agents.Agent(
@@ -287,9 +287,9 @@ def test_an_agent_with_levels_of_its_own_for_every_pair(tmp_path):
 
 @pytest.mark.parametrize("tolerance", [None, 1e-9])
 def test_tolerance_and_ties_survive(tmp_path, tolerance):
-    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    belief = brmdp.DirichletBelief.uniform(16, 4)
     belief.observe([6] * 8, [1] * 8, [7] * 8)
-    agent = agents.brmdp(belief, LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=tolerance)
+    agent = agents.fixed_quantile(belief, LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=tolerance)
     tied = [[report.tied for report in agent.explain(s)] for s in range(16)]
     np.testing.assert_array_equal(tied, agent.report.solution.tied_actions())
     assert not np.all(tied)
@@ -301,8 +301,8 @@ def test_tolerance_and_ties_survive(tmp_path, tolerance):
 
 def test_a_file_that_does_not_say_how_wide_a_tie_is(tmp_path):
     """As written before: ten times the tolerance."""
-    agent = agents.brmdp(
-        brmdp.DirichletPosterior.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8
+    agent = agents.fixed_quantile(
+        brmdp.DirichletBelief.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8
     )
     agent.act(0)
     arrays = agent.arrays()
@@ -424,7 +424,7 @@ FOREIGN = {
 
 def foreign_agent(which):
     return agents.Agent(
-        brmdp.DirichletPosterior.uniform(6, 2), RIVER.rewards, 0.9, rng=2, **FOREIGN[which]()
+        brmdp.DirichletBelief.uniform(6, 2), RIVER.rewards, 0.9, rng=2, **FOREIGN[which]()
     )
 
 
@@ -474,7 +474,7 @@ def test_a_sampler_of_the_users_own_makes_the_measure_the_users_own(tmp_path):
     def risk():
         return brmdp.Quantile(0.2, MySampler(samples=10, rng=0))
 
-    belief = brmdp.DirichletPosterior.uniform(6, 2)
+    belief = brmdp.DirichletBelief.uniform(6, 2)
 
     def agent():
         return agents.Agent(
@@ -583,16 +583,16 @@ def test_flipped_bytes_never_give_another_agent(saved):
 
 def test_another_kind_is_refused_by_name(tmp_path):
     path = tmp_path / "file.npz"
-    brmdp.DirichletPosterior.uniform(2, 2).save(path)
+    brmdp.DirichletBelief.uniform(2, 2).save(path)
     with pytest.raises(
-        brmdp.CorruptFileError, match=r"file\.npz holds a 'DirichletPosterior', not a 'Agent'"
+        brmdp.CorruptFileError, match=r"file\.npz holds a 'DirichletBelief', not a 'Agent'"
     ):
         agents.Agent.load(path)
     a_saved_agent(path)
     with pytest.raises(
-        brmdp.CorruptFileError, match=r"file\.npz holds a 'Agent', not a 'DirichletPosterior'"
+        brmdp.CorruptFileError, match=r"file\.npz holds a 'Agent', not a 'DirichletBelief'"
     ):
-        brmdp.DirichletPosterior.load(path)
+        brmdp.DirichletBelief.load(path)
 
 
 def test_what_is_not_ours_is_refused(tmp_path):
@@ -953,7 +953,7 @@ def with_other(path, **changes):
 def test_beliefs_of_plan_and_present_must_belong_together(tmp_path):
     path = tmp_path / "agent.npz"
     a_saved_agent(path)
-    smaller = brmdp.DirichletPosterior.uniform(5, 2).arrays()
+    smaller = brmdp.DirichletBelief.uniform(5, 2).arrays()
     with_other(path, **{f"belief__{name}": array for name, array in smaller.items()})
     with pytest.raises(
         brmdp.CorruptFileError, match="belief must have the same possible transitions as latest"

@@ -25,7 +25,7 @@ WORLDS = {"riverswim": (RIVER, 5.0, 150.0), "frozenlake": (LAKE, 10.0, 250.0)}
 
 
 def uniform(mdp):
-    return brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
+    return brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions)
 
 
 def monte_carlo(reuse=False, **options):
@@ -48,7 +48,7 @@ PRESETS = {
     },
     **{
         f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
         )
         for name, make in METHODS.items()
     },
@@ -164,7 +164,7 @@ class Planned:
 
     report: agents.EpisodeReport
     policy: np.ndarray
-    belief: brmdp.DirichletPosterior
+    belief: brmdp.DirichletBelief
     stream: np.random.Generator | None
     """Where the stream of the draws stood."""
 
@@ -182,7 +182,7 @@ def recorded(world, name, method=None):
         method = brmdp.MonteCarlo(coefficient) if method == "monte-carlo" else "exact"
         agent = agents.aq_brmdp(*given, delta=delta, floor=0.2, method=method, restart=rule, rng=31)
     elif name == "brmdp":
-        agent = agents.brmdp(*given, alpha=0.3, restart=rule, rng=32)
+        agent = agents.fixed_quantile(*given, alpha=0.3, restart=rule, rng=32)
     else:
         agent = agents.continuing_psrl(*given, restart=rule, rng=33)
     source = getattr(agent.risk, "method", agent.risk)
@@ -323,7 +323,7 @@ def test_draws_of_continuing_psrl_follow_the_posterior():
 
     Over many agents with the same data.
     """
-    belief = brmdp.DirichletPosterior(np.random.default_rng(2).uniform(0.5, 4.0, (2, 2, 2)))
+    belief = brmdp.DirichletBelief(np.random.default_rng(2).uniform(0.5, 4.0, (2, 2, 2)))
     belief.observe([0, 0, 1, 1, 1], [0, 1, 0, 1, 1], [0, 1, 1, 0, 0])
     rewards = np.array([[[0.0, 0.0], [0.3, 0.3]], [[0.0, 1.0], [0.2, 0.2]]])
     transforms = []
@@ -387,7 +387,7 @@ def test_belief_levels_and_policy_are_frozen_within_a_pseudo_episode(name):
 
 def test_the_callers_belief_is_left_alone():
     belief = uniform(RIVER)
-    agent = agents.brmdp(belief, RIVER.rewards, 0.9, alpha=0.2, restart=agents.EveryStep(), rng=0)
+    agent = agents.fixed_quantile(belief, RIVER.rewards, 0.9, alpha=0.2, restart=agents.EveryStep(), rng=0)
     agent.act(0)
     agent.observe(0, 1, 1)
     belief.observe(5, 1, 5)
@@ -480,7 +480,7 @@ def test_ties_are_broken_uniformly_under_the_uniform_prior(name):
 
 
 @pytest.mark.parametrize(
-    "make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.brmdp, alpha=0.3)]
+    "make", [partial(agents.aq_brmdp, delta=5.0), partial(agents.fixed_quantile, alpha=0.3)]
 )
 def test_the_lowest_of_tied_actions_on_request(make, tmp_path):
     agent = make(uniform(LAKE), LAKE.rewards, 0.8, ties="lowest", rng=1, restart=agents.EveryStep())
@@ -512,7 +512,7 @@ def test_choices_are_independent_over_states_and_plans():
 
 
 def test_a_choice_holds_for_the_whole_pseudo_episode():
-    agent = agents.brmdp(
+    agent = agents.fixed_quantile(
         uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, restart=agents.FixedLength(50), rng=1
     )
     first = [agent.act(s) for s in range(16)]
@@ -529,10 +529,10 @@ def test_only_tied_actions_are_chosen_and_all_of_them(method):
     """After data some actions are better and the unvisited ones still tie."""
     prior = problems.problem("frozenlake").belief.concentration()
     prior[:, [1, 2]] = 1.0  # two actions of every state never tried
-    belief = brmdp.DirichletPosterior(prior)
+    belief = brmdp.DirichletBelief(prior)
     counts = np.zeros((16, 4), dtype=int)
     for seed in range(200):
-        agent = agents.brmdp(belief, LAKE.rewards, 0.8, alpha=0.3, method=method, rng=seed)
+        agent = agents.fixed_quantile(belief, LAKE.rewards, 0.8, alpha=0.3, method=method, rng=seed)
         counts[np.arange(16), agent.policy] += 1
     tied = agent.report.solution.tied_actions()
     assert {1, 2} <= set(tied.sum(axis=1)), "the example must have ties and states without"
@@ -543,7 +543,7 @@ def test_only_tied_actions_are_chosen_and_all_of_them(method):
 
 def test_the_choice_comes_from_the_agents_own_stream():
     def choice():
-        return agents.brmdp(uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, rng=11).policy
+        return agents.fixed_quantile(uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, rng=11).policy
 
     first = choice()
     np.random.seed(0)  # noqa: NPY002 (the point is that it does not matter)
@@ -616,7 +616,7 @@ def test_every_belief_works_with_every_measure(name, make):
         assert direct.tied_actions()[np.arange(case.n_states), policy].all()
         assert action == policy[state]
         following = int(rng.choice(case.n_states, p=truth[state, action]))
-        if isinstance(case.belief, brmdp.DisturbancePosterior):
+        if isinstance(case.belief, brmdp.DisturbanceBelief):
             candidates = np.flatnonzero(case.belief.outcomes[state, action] == following)
             agent.observe(state, action, following, disturbance=int(candidates[0]))
             twin_belief.observe_disturbance(int(candidates[0]))
@@ -631,7 +631,7 @@ def test_a_disturbance_that_the_transition_hides_must_be_told():
     problem = brmdp.envs.inventory()
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
     agent = agents.aq_brmdp(
-        brmdp.DisturbancePosterior(problem.outcomes), rewards, 0.95, delta=5.0, rng=0
+        brmdp.DisturbanceBelief(problem.outcomes), rewards, 0.95, delta=5.0, rng=0
     )
     agent.act(0)
     before = contents(agent)
@@ -653,8 +653,8 @@ def test_a_disturbance_that_the_transition_hides_must_be_told():
 def test_scenarios_are_told_apart():
     kernels = np.array([[[[0.9, 0.1], [0.1, 0.9]]] * 2, [[[0.1, 0.9], [0.9, 0.1]]] * 2])
     mdp = brmdp.TabularMDP(kernels[1], [[0.0, 0.0], [1.0, 1.0]], 0.9)
-    belief = brmdp.ScenarioPosterior(kernels, [0.9, 0.1])
-    agent = agents.brmdp(belief, mdp.rewards, 0.9, alpha=0.3, rng=2)
+    belief = brmdp.ScenarioBelief(kernels, [0.9, 0.1])
+    agent = agents.fixed_quantile(belief, mdp.rewards, 0.9, alpha=0.3, rng=2)
     assert agent.policy.tolist() == [1, 1]  # the wrong scenario is believed at first
     walk_on(agent, *started(mdp, 3), 60)
     assert agent.belief.weights[1] > 0.999
@@ -832,7 +832,7 @@ def test_acting_needs_no_tolerance_for_the_scale(discount, scale):
 
 
 def test_explanations_of_ties():
-    agent = agents.brmdp(uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, rng=0)
+    agent = agents.fixed_quantile(uniform(LAKE), LAKE.rewards, 0.8, alpha=0.2, rng=0)
     for s in range(16):
         reports = agent.explain(s)
         assert all(report.tied for report in reports)
@@ -846,7 +846,7 @@ def test_explanations_are_plain_data():
 
 
 def test_explanations_plan_first():
-    agent = agents.brmdp(uniform(RIVER), RIVER.rewards, 0.9, alpha=0.2, rng=0)
+    agent = agents.fixed_quantile(uniform(RIVER), RIVER.rewards, 0.9, alpha=0.2, rng=0)
     assert agent.episode == 0
     with pytest.raises(brmdp.InvalidInputError, match="report is there once the agent has planned"):
         _ = agent.report
@@ -860,7 +860,7 @@ def test_a_description_in_words():
     agent = explained(steps=10)
     text = repr(agent)
     for part in (
-        "DirichletPosterior",
+        "DirichletBelief",
         "Quantile",
         "AdaptiveLevel(delta=5.0, floor=0.2)",
         "GeometricLength",
@@ -872,18 +872,18 @@ def test_a_description_in_words():
 def test_explanations_count_what_the_belief_came_with():
     belief = uniform(RIVER)
     belief.observe([0] * 30, [1] * 30, [1] * 30)
-    agent = agents.brmdp(belief, RIVER.rewards, 0.9, alpha=0.2, rng=0)
+    agent = agents.fixed_quantile(belief, RIVER.rewards, 0.9, alpha=0.2, rng=0)
     agent.observe(0, 1, 1)
     assert [(r.visits, r.observations) for r in agent.explain(0)] == [(0, 0), (1, 31)]
     problem = brmdp.envs.inventory()
-    demand = brmdp.DisturbancePosterior(problem.outcomes)
+    demand = brmdp.DisturbanceBelief(problem.outcomes)
     demand.observe_disturbance([2, 0, 3])
-    agent = agents.brmdp(
+    agent = agents.fixed_quantile(
         demand, brmdp.DisturbanceRewards(problem.disturbance_rewards), 0.9, alpha=0.2, rng=0
     )
     assert {r.observations for r in agent.explain(4)} == {3}
-    scenarios = brmdp.ScenarioPosterior([RIVER], [1.0])
-    agent = agents.brmdp(scenarios, RIVER.rewards, 0.9, alpha=0.2, rng=0)
+    scenarios = brmdp.ScenarioBelief([RIVER], [1.0])
+    agent = agents.fixed_quantile(scenarios, RIVER.rewards, 0.9, alpha=0.2, rng=0)
     assert {r.observations for r in agent.explain(4)} == {None}
 
 
@@ -953,8 +953,8 @@ def test_observing_what_is_not_in_the_model(transition, message):
 
 def test_observing_the_impossible_or_inadmissible():
     mdp = brmdp.envs.inventory().mdp
-    belief = brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions, possible=mdp)
-    agent = agents.brmdp(belief, mdp.rewards, 0.9, alpha=0.2, rng=0)
+    belief = brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions, possible=mdp)
+    agent = agents.fixed_quantile(belief, mdp.rewards, 0.9, alpha=0.2, rng=0)
     agent.act(0)
     before = contents(agent)
     with pytest.raises(brmdp.ImpossibleTransitionError, match=r"state=0, action=0, next_state=3"):
@@ -971,8 +971,8 @@ def test_observing_the_impossible_or_inadmissible():
 )
 def test_a_disturbance_is_a_single_integer(bad):
     problem = brmdp.envs.inventory()
-    agent = agents.brmdp(
-        brmdp.DisturbancePosterior(problem.outcomes), problem.mdp.rewards, 0.9, alpha=0.2, rng=0
+    agent = agents.fixed_quantile(
+        brmdp.DisturbanceBelief(problem.outcomes), problem.mdp.rewards, 0.9, alpha=0.2, rng=0
     )
     agent.act(0)
     before = contents(agent)
@@ -1024,7 +1024,7 @@ def test_everything_imported_leaves_the_library_its_name():
         names = {}
         exec(f"import brmdp\nfrom {module} import *", names)
         assert names["brmdp"] is brmdp, module
-    assert callable(agents.brmdp)
+    assert callable(agents.fixed_quantile)
 
 
 class Bare:
@@ -1053,7 +1053,7 @@ class Written(Bare):
 
     @classmethod
     def from_arrays(cls, arrays, source):
-        return cls(brmdp.DirichletPosterior.from_arrays(arrays, source))
+        return cls(brmdp.DirichletBelief.from_arrays(arrays, source))
 
 
 def test_a_belief_of_ones_own_can_be_saved_if_it_says_how(tmp_path):
@@ -1143,7 +1143,7 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
     ):
         agents.Agent(RIVER, RIVER.rewards, 0.9, **parts)
     with pytest.raises(brmdp.InvalidInputError, match="belief must be"):
-        agents.Agent(brmdp.DirichletPosterior, RIVER.rewards, 0.9, **parts)
+        agents.Agent(brmdp.DirichletBelief, RIVER.rewards, 0.9, **parts)
     with pytest.raises(
         brmdp.InvalidInputError, match=r"rewards must have shape .*got \(16, 4, 16\)"
     ):
@@ -1189,9 +1189,9 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
             "method must be 'exact', 'saddlepoint' or",
         ),
         (agents.aq_brmdp, {"delta": 5, "restart": "geometric"}, "restart must have a method ends"),
-        (agents.brmdp, {"alpha": 0.0}, r"alpha must lie strictly between 0 and 1; got 0\.0"),
-        (agents.brmdp, {"alpha": 1.2}, r"alpha must lie strictly between 0 and 1; got 1\.2"),
-        (agents.brmdp, {"alpha": [0.2, 0.3]}, "alpha must be a number"),
+        (agents.fixed_quantile, {"alpha": 0.0}, r"alpha must lie strictly between 0 and 1; got 0\.0"),
+        (agents.fixed_quantile, {"alpha": 1.2}, r"alpha must lie strictly between 0 and 1; got 1\.2"),
+        (agents.fixed_quantile, {"alpha": [0.2, 0.3]}, "alpha must be a number"),
     ],
 )
 def test_bad_presets_are_refused(make, options, message):

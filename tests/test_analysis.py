@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from brmdp.analysis import (
+from brmdp.errors import InvalidInputError
+from brmdp.report import (
     Curve,
     cumulative_reward,
     cumulative_robust_regret,
@@ -22,14 +23,13 @@ from brmdp.analysis import (
     quantile_value,
     summarise,
 )
-from brmdp.analysis import measures as measured
-from brmdp.analysis.curves import common_runs, shown_steps
-from brmdp.analysis.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
-from brmdp.analysis.judgement import Region, Verdict
-from brmdp.analysis.replications import certain, proportion
-from brmdp.analysis.summary import Table, count_of_runs, summary_table
-from brmdp.errors import InvalidInputError
-from brmdp.experiments import Case, CaseRecords, Experiment
+from brmdp.report import measures as measured
+from brmdp.report.claims import Region, Verdict
+from brmdp.report.curves import common_runs, reported_steps
+from brmdp.report.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
+from brmdp.report.replications import certain, proportion
+from brmdp.report.summary import Table, count_of_runs, summary_table
+from brmdp.runs import Case, CaseRecords, Experiment
 from oracles import analysis as oracle
 
 
@@ -350,9 +350,9 @@ def test_what_was_not_recorded_is_none():
 
 
 def test_shown_steps_default_to_all():
-    assert shown_steps(records_of(shown=0)) == 700
-    assert shown_steps(records_of(shown=300)) == 300
-    assert shown_steps(records_of(shown=9000)) == 700
+    assert reported_steps(records_of(shown=0)) == 700
+    assert reported_steps(records_of(shown=300)) == 300
+    assert reported_steps(records_of(shown=9000)) == 700
 
 
 def test_curve_cut_and_looked_up():
@@ -542,7 +542,7 @@ def test_table_says_what_is_there():
 
 def test_analysis_needs_neither_matplotlib_nor_the_slow_part_of_scipy():
     code = (
-        "import sys, brmdp.analysis as a, numpy as np; a.estimate(np.arange(5.0)); print(*[m for m "
+        "import sys, brmdp.report as a, numpy as np; a.estimate(np.arange(5.0)); print(*[m for m "
         "in ('matplotlib', 'scipy.stats', 'pandas', 'pyarrow') if m in sys.modules])"
     )
     done = subprocess.run(

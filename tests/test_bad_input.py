@@ -29,15 +29,15 @@ def mdp(transitions=KERNEL, rewards=REWARDS, discount=0.9, start=0, **options):
 
 
 def dirichlet():
-    return brmdp.DirichletPosterior(np.where(KERNEL > 0, 1.0, 0.0), admissible=ADMISSIBLE)
+    return brmdp.DirichletBelief(np.where(KERNEL > 0, 1.0, 0.0), admissible=ADMISSIBLE)
 
 
 def disturbance():
-    return brmdp.DisturbancePosterior(OUTCOMES)
+    return brmdp.DisturbanceBelief(OUTCOMES)
 
 
 def scenario():
-    return brmdp.ScenarioPosterior([KERNEL, KERNEL], [0.5, 0.5])
+    return brmdp.ScenarioBelief([KERNEL, KERNEL], [0.5, 0.5])
 
 
 def plan(posterior=None, rewards=REWARDS, discount=0.9, risk=None, **options):
@@ -48,7 +48,7 @@ def plan(posterior=None, rewards=REWARDS, discount=0.9, risk=None, **options):
 
 
 def evaluated(policy, **options):
-    return brmdp.evaluate_policy(dirichlet(), REWARDS, 0.9, policy, risk=brmdp.Mean(), **options)
+    return brmdp.evaluate_under_belief(dirichlet(), REWARDS, 0.9, policy, risk=brmdp.Mean(), **options)
 
 
 def cases():
@@ -140,13 +140,13 @@ def cases():
     )
     yield (
         "row sum scenario",
-        lambda: brmdp.ScenarioPosterior([KERNEL, half], [0.5, 0.5]),
+        lambda: brmdp.ScenarioBelief([KERNEL, half], [0.5, 0.5]),
         INVALID,
         r"kernels\[1\] " + pattern,
     )
     yield (
         "row sum informative",
-        lambda: brmdp.DirichletPosterior.informative(half, 3.0),
+        lambda: brmdp.DirichletBelief.informative(half, 3.0),
         INVALID,
         "kernel " + pattern,
     )
@@ -166,25 +166,25 @@ def cases():
     )
     yield (
         "weights off",
-        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [0.5, 0.4]),
+        lambda: brmdp.ScenarioBelief([KERNEL] * 2, [0.5, 0.4]),
         INVALID,
         r"weights must sum.*0\.9",
     )
     yield (
         "weights negative",
-        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.5, -0.5]),
+        lambda: brmdp.ScenarioBelief([KERNEL] * 2, [1.5, -0.5]),
         INVALID,
         r"weights must not be negative; got -0\.5 at index 1",
     )
     yield (
         "weights shape",
-        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [1.0]),
+        lambda: brmdp.ScenarioBelief([KERNEL] * 2, [1.0]),
         INVALID,
         r"weights.*\(2,\).*\(1,\)",
     )
     yield (
         "weights nan",
-        lambda: brmdp.ScenarioPosterior([KERNEL] * 2, [np.nan, 1.0]),
+        lambda: brmdp.ScenarioBelief([KERNEL] * 2, [np.nan, 1.0]),
         INVALID,
         "weights.*nan",
     )
@@ -194,7 +194,7 @@ def cases():
     # --- negative, all-zero, non-finite, oversized concentrations
     ones = np.ones((2, 2, 2))
     for bad in (-1.0, -1e-300):
-        call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        call = lambda bad=bad: brmdp.DirichletBelief(changed(ones, (1, 0, 1), bad))  # noqa: E731
         yield (
             f"concentration {bad}",
             call,
@@ -209,7 +209,7 @@ def cases():
             rf"concentration.*negative; got {bad} at index \(1,\)",
         )
     for bad in (np.nan, np.inf, -np.inf):
-        call = lambda bad=bad: brmdp.DirichletPosterior(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        call = lambda bad=bad: brmdp.DirichletBelief(changed(ones, (1, 0, 1), bad))  # noqa: E731
         yield f"concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
         call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
         yield (
@@ -228,20 +228,20 @@ def cases():
         call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
         yield f"function z {bad}", call, INVALID, rf"z must be finite; got {bad}"
     for bad in (0.0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]):
-        call = lambda bad=bad: brmdp.DirichletPosterior.uniform(2, 2, bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.DirichletBelief.uniform(2, 2, bad)  # noqa: E731
         yield f"uniform concentration {bad!r}", call, INVALID, "concentration must be a positive"
-        call = lambda bad=bad: brmdp.DirichletPosterior.informative(KERNEL, bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.DirichletBelief.informative(KERNEL, bad)  # noqa: E731
         yield f"informative strength {bad!r}", call, INVALID, "strength must be a positive"
     zeros = changed(ones, (1, 1), 0.0)
     yield (
         "zero row",
-        lambda: brmdp.DirichletPosterior(zeros),
+        lambda: brmdp.DirichletBelief(zeros),
         INVALID,
         r"concentration.*all zero.*\(s=1, a=1\)",
     )
     yield (
         "all zeros",
-        lambda: brmdp.DirichletPosterior(0 * ones),
+        lambda: brmdp.DirichletBelief(0 * ones),
         INVALID,
         r"all zero.*\(s=0, a=0\)",
     )
@@ -252,7 +252,7 @@ def cases():
         "concentration.*zero",
     )
     for shape in ((2, 2), (2, 2, 3), (3, 2, 2), (0, 2, 0), (2, 0, 2), ()):
-        call = lambda shape=shape: brmdp.DirichletPosterior(np.ones(shape))  # noqa: E731
+        call = lambda shape=shape: brmdp.DirichletBelief(np.ones(shape))  # noqa: E731
         yield (
             f"concentration of shape {shape}",
             call,
@@ -260,7 +260,7 @@ def cases():
             r"concentration must have shape \(S, A, S\)",
         )
     for bad in (0.0, -1.0, [1.0, 0.0], [1.0, -2.0], [1.0], [np.nan, 1.0], "1", None, [[1.0, 1.0]]):
-        call = lambda bad=bad: brmdp.DisturbancePosterior(OUTCOMES, bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.DisturbanceBelief(OUTCOMES, bad)  # noqa: E731
         yield f"disturbance concentration {bad!r}", call, INVALID, "concentration must"
     for bad in ("ab", None, [[1, 1], [1]], [1j, 1.0], [], 3.0):
         call = lambda bad=bad: brmdp.dirichlet_quantile(bad, [0, 1], 0.5)  # noqa: E731
@@ -269,7 +269,7 @@ def cases():
         yield f"function values {bad!r}", call, INVALID, "values"
         yield (
             f"posterior from {bad!r}",
-            lambda bad=bad: brmdp.DirichletPosterior(bad),
+            lambda bad=bad: brmdp.DirichletBelief(bad),
             INVALID,
             "concentration",
         )
@@ -281,7 +281,7 @@ def cases():
     yield "concentration too large", call, INVALID, r"concentration.*1e\+200"
     call = lambda: brmdp.dirichlet_quantile([1.0, 1.0], [0, 1e200], 0.5)  # noqa: E731
     yield "values too large", call, INVALID, r"values.*1e\+200"
-    call = lambda: brmdp.DirichletPosterior.uniform(2, 2, 1e308)  # noqa: E731
+    call = lambda: brmdp.DirichletBelief.uniform(2, 2, 1e308)  # noqa: E731
     yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
     for name in ("method", "Method"):
         yield (
@@ -329,18 +329,18 @@ def cases():
     for bad in ("0", None, 0.0, True):
         yield f"start {bad!r}", lambda bad=bad: mdp(start=bad), INVALID, f"start.*{bad!r}"
     for bad in (2, -2):
-        call = lambda bad=bad: brmdp.DisturbancePosterior(np.where(OUTCOMES == 1, bad, OUTCOMES))  # noqa: E731
+        call = lambda bad=bad: brmdp.DisturbanceBelief(np.where(OUTCOMES == 1, bad, OUTCOMES))  # noqa: E731
         yield f"outcome {bad}", call, INVALID, rf"outcomes.*got {bad} at \(s=0, a=0, d=1\)"
     partly = OUTCOMES.copy()
     partly[0, 1, 0] = -1
     yield (
         "outcome partly -1",
-        lambda: brmdp.DisturbancePosterior(partly),
+        lambda: brmdp.DisturbanceBelief(partly),
         INVALID,
         r"got -1 at \(s=0, a=1, d=0\)",
     )
     for bad in (OUTCOMES.astype(float), OUTCOMES[0], "x", None, OUTCOMES > 0, [[[0], [0, 1]]]):
-        call = lambda bad=bad: brmdp.DisturbancePosterior(bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.DisturbanceBelief(bad)  # noqa: E731
         yield (
             f"outcomes {type(bad).__name__} "
             f"{np.ndim(bad) if not isinstance(bad, list) else 'ragged'}",
@@ -348,13 +348,13 @@ def cases():
             INVALID,
             ("outcomes must be integers"),
         )
-    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 5, 2, 2, 2)  # noqa: E731
+    call = lambda: brmdp.DisturbanceBelief.from_function(lambda s, a, d: 5, 2, 2, 2)  # noqa: E731
     yield "function out of range", call, INVALID, r"transition\(0, 0, 0\).*5"
-    call = lambda: brmdp.DisturbancePosterior.from_function(lambda s, a, d: 0.5, 2, 2, 2)  # noqa: E731
+    call = lambda: brmdp.DisturbanceBelief.from_function(lambda s, a, d: 0.5, 2, 2, 2)  # noqa: E731
     yield "function not an integer", call, INVALID, r"transition\(0, 0, 0\).*0\.5"
-    call = lambda: brmdp.DisturbancePosterior.from_function("f", 2, 2, 2)  # noqa: E731
+    call = lambda: brmdp.DisturbanceBelief.from_function("f", 2, 2, 2)  # noqa: E731
     yield "not a function", call, INVALID, "transition.*(str|'f')"
-    call = lambda: brmdp.DisturbancePosterior.from_function(
+    call = lambda: brmdp.DisturbanceBelief.from_function(
         lambda s, a, d: 0, 2, 2, 2, admissible=[True]
     )  # noqa: E731
     yield "function admissible", call, INVALID, "admissible"
@@ -371,7 +371,7 @@ def cases():
             def call(bad=bad, k=k):
                 sizes = [2, 2]
                 sizes[k] = bad
-                brmdp.DirichletPosterior.uniform(*sizes)
+                brmdp.DirichletBelief.uniform(*sizes)
 
             yield (
                 f"{name} {bad!r}",
@@ -409,7 +409,7 @@ def cases():
     yield "inadmissible policy", lambda: evaluated([0, 1]), INVALID, pattern
     yield (
         "inadmissible policy in an MDP",
-        lambda: brmdp.evaluate(mdp(admissible=ADMISSIBLE), [0, 1]),
+        lambda: brmdp.evaluate_in_mdp(mdp(admissible=ADMISSIBLE), [0, 1]),
         INVALID,
         pattern,
     )
@@ -436,7 +436,7 @@ def cases():
         "state 1 has no admissible action",
     )
     different = [mdp(), mdp(admissible=ADMISSIBLE)]
-    call = lambda: brmdp.ScenarioPosterior(different, [0.5, 0.5])  # noqa: E731
+    call = lambda: brmdp.ScenarioBelief(different, [0.5, 0.5])  # noqa: E731
     yield "scenarios with different actions", call, INVALID, "admissible"
 
     # --- rewards not finite, of wrong shape or type
@@ -573,7 +573,7 @@ def cases():
     pattern = "tolerance must be a positive"
     yield (
         "evaluate tolerance None",
-        lambda: brmdp.evaluate(mdp(), [0, 0], tolerance=None),
+        lambda: brmdp.evaluate_in_mdp(mdp(), [0, 0], tolerance=None),
         INVALID,
         pattern,
     )
@@ -585,7 +585,7 @@ def cases():
             INVALID,
             pattern,
         )
-        call = lambda bad=bad: brmdp.evaluate(mdp(), [0, 0], tolerance=bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), [0, 0], tolerance=bad)  # noqa: E731
         yield f"evaluate tolerance {bad!r}", call, INVALID, pattern
         yield (
             f"evaluation tolerance {bad!r}",
@@ -622,12 +622,12 @@ def cases():
         "reuse of scenarios",
         call,
         INVALID,
-        "reuse=True needs a DirichletPosterior; got ScenarioPosterior",
+        "reuse=True needs a DirichletBelief; got ScenarioBelief",
     )
     for bad in ("quantile", 0.5, object(), brmdp.Mean, brmdp.Quantile):
         name = getattr(bad, "__name__", type(bad).__name__)
         yield f"risk {name}", lambda bad=bad: plan(risk=bad), INVALID, "risk must be"
-        call = lambda bad=bad: brmdp.evaluate_policy(dirichlet(), REWARDS, 0.9, [0, 0], risk=bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.evaluate_under_belief(dirichlet(), REWARDS, 0.9, [0, 0], risk=bad)  # noqa: E731
         yield f"evaluation risk {name}", call, INVALID, "risk must be"
         call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, [0.0, 0.0], risk=bad)  # noqa: E731
         yield f"backup risk {name}", call, INVALID, "risk must be"
@@ -663,7 +663,7 @@ def cases():
     for bad in ([0], [0, 0, 0], [[0, 0]], 0, [], None, "01"):
         pattern = r"policy must hold one action per state, shape \(2,\)"
         yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, pattern
-        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, pattern
+        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad), INVALID, pattern
         call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, bad)  # noqa: E731
         yield f"sampled policy {bad!r}", call, INVALID, pattern
     for bad in (
@@ -677,7 +677,7 @@ def cases():
         [0, [0]],
     ):
         yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, "policy"
-        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate(mdp(), bad), INVALID, "policy"
+        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad), INVALID, "policy"
 
     # --- beliefs
     for bad in (None, KERNEL, "posterior", 3, brmdp.Mean()):
@@ -686,10 +686,10 @@ def cases():
         options = {"risk": brmdp.Mean()}
         call = lambda bad=bad, options=options: brmdp.plan(bad, REWARDS, 0.9, **options)  # noqa: E731
         yield f"plan from {name}", call, INVALID, pattern
-        call = lambda bad=bad, options=options: brmdp.evaluate_policy(
+        call = lambda bad=bad, options=options: brmdp.evaluate_under_belief(
             bad, REWARDS, 0.9, [0, 0], **options
         )  # noqa: E731
-        yield f"evaluate_policy from {name}", call, INVALID, pattern
+        yield f"evaluate_under_belief from {name}", call, INVALID, pattern
         yield f"certify {name}", lambda bad=bad: brmdp.certify(bad, REWARDS, 0.9), INVALID, pattern
         call = lambda bad=bad: brmdp.posterior_quantile_value(bad, REWARDS, 0.9, [0, 0])  # noqa: E731
         yield f"posterior_quantile_value of {name}", call, INVALID, pattern
@@ -705,7 +705,7 @@ def cases():
         )
         yield (
             f"evaluate {name}",
-            lambda bad=bad: brmdp.evaluate(bad, [0, 0]),
+            lambda bad=bad: brmdp.evaluate_in_mdp(bad, [0, 0]),
             INVALID,
             "mdp must be a brmdp.TabularMDP",
         )
@@ -713,7 +713,7 @@ def cases():
         "solve a posterior",
         lambda: brmdp.solve(dirichlet()),
         INVALID,
-        "mdp must be.*DirichletPosterior",
+        "mdp must be.*DirichletBelief",
     )
     for bad in (
         [],
@@ -726,7 +726,7 @@ def cases():
         [None],
         {0: KERNEL},
     ):
-        call = lambda bad=bad: brmdp.ScenarioPosterior(bad, [1.0])  # noqa: E731
+        call = lambda bad=bad: brmdp.ScenarioBelief(bad, [1.0])  # noqa: E731
         yield (
             f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}",
             call,
@@ -734,11 +734,11 @@ def cases():
             "kernels",
         )
     larger = np.full((3, 2, 3), 1 / 3)
-    call = lambda: brmdp.ScenarioPosterior([KERNEL, larger], [0.5, 0.5])  # noqa: E731
+    call = lambda: brmdp.ScenarioBelief([KERNEL, larger], [0.5, 0.5])  # noqa: E731
     yield "kernels of different sizes", call, INVALID, r"kernels.*same states.*\(2, 2\).*\(3, 2\)"
     yield (
         "possible of another size",
-        lambda: brmdp.DirichletPosterior.uniform(3, 2, possible=KERNEL),
+        lambda: brmdp.DirichletBelief.uniform(3, 2, possible=KERNEL),
         INVALID,
         "possible must describe 3 states and 2 actions; got 2 and 2",
     )
@@ -785,7 +785,7 @@ def test_impossible_transitions_and_bad_input_are_told_apart():
 
 def problem():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletPosterior.uniform(6, 2)
+    posterior = brmdp.DirichletBelief.uniform(6, 2)
     return posterior, mdp
 
 
@@ -805,8 +805,8 @@ def calls():
             ),
         )
         yield (
-            f"evaluate_policy {method}",
-            lambda method=method, **options: brmdp.evaluate_policy(
+            f"evaluate_under_belief {method}",
+            lambda method=method, **options: brmdp.evaluate_under_belief(
                 posterior,
                 world.rewards,
                 0.9,
@@ -1078,10 +1078,10 @@ def masked_data():
 
 BEYOND_KERNELS = {
     "transitions": lambda bad: brmdp.TabularMDP(bad, np.zeros((3, 1)), 0.9),
-    "concentration": lambda bad: brmdp.DirichletPosterior(bad),
-    "possible": lambda bad: brmdp.DirichletPosterior.uniform(3, 1, possible=bad),
-    "kernel": lambda bad: brmdp.DirichletPosterior.informative(bad, 5.0),
-    r"kernels\[1\]": lambda bad: brmdp.ScenarioPosterior([good_matrix(), bad], [0.5, 0.5]),
+    "concentration": lambda bad: brmdp.DirichletBelief(bad),
+    "possible": lambda bad: brmdp.DirichletBelief.uniform(3, 1, possible=bad),
+    "kernel": lambda bad: brmdp.DirichletBelief.informative(bad, 5.0),
+    r"kernels\[1\]": lambda bad: brmdp.ScenarioBelief([good_matrix(), bad], [0.5, 0.5]),
     "rewards": lambda bad: brmdp.TabularMDP(good_matrix(), bad, 0.9),
 }
 
@@ -1091,7 +1091,7 @@ BEYOND_KERNELS = {
 def test_sparse_arrays_that_do_not_fit_are_refused_by_name(case, role):
     make, message = BROKEN_SPARSE[case]
     name = role.removeprefix("planned ")
-    posterior = brmdp.DirichletPosterior.uniform(3, 1)
+    posterior = brmdp.DirichletBelief.uniform(3, 1)
     call = BEYOND_KERNELS.get(role, lambda bad: brmdp.plan(posterior, bad, 0.9, risk=brmdp.Mean()))
     with pytest.raises(brmdp.InvalidInputError, match=message.replace("kernel", name)) as caught:
         call(make())
@@ -1144,17 +1144,17 @@ MASKED = {
     "rewards": lambda: mdp(rewards=masked(REWARDS, (0, 0, 1))),
     "start": lambda: mdp(start=masked([0.5, 0.5], 0)),
     "admissible": lambda: mdp(admissible=masked(ADMISSIBLE, (0, 0))),
-    "concentration": lambda: brmdp.DirichletPosterior(masked(np.ones((2, 2, 2)), (0, 0, 0))),
-    "possible": lambda: brmdp.DirichletPosterior.uniform(
+    "concentration": lambda: brmdp.DirichletBelief(masked(np.ones((2, 2, 2)), (0, 0, 0))),
+    "possible": lambda: brmdp.DirichletBelief.uniform(
         2, 2, possible=masked(np.ones((2, 2, 2)), (0, 0, 0))
     ),
-    "kernel": lambda: brmdp.DirichletPosterior.informative(masked(KERNEL, (0, 0, 0)), 5.0),
-    "outcomes": lambda: brmdp.DisturbancePosterior(masked(OUTCOMES, (0, 0, 0))),
+    "kernel": lambda: brmdp.DirichletBelief.informative(masked(KERNEL, (0, 0, 0)), 5.0),
+    "outcomes": lambda: brmdp.DisturbanceBelief(masked(OUTCOMES, (0, 0, 0))),
     "disturbance": lambda: disturbance().observe_disturbance(masked([0, 1], 0)),
-    r"kernels\[1\]": lambda: brmdp.ScenarioPosterior(
+    r"kernels\[1\]": lambda: brmdp.ScenarioBelief(
         np.ma.stack([KERNEL, masked(KERNEL, (0, 0, 0))]), [0.5, 0.5]
     ),
-    "weights": lambda: brmdp.ScenarioPosterior([KERNEL, KERNEL], masked([0.5, 0.5], 0)),
+    "weights": lambda: brmdp.ScenarioBelief([KERNEL, KERNEL], masked([0.5, 0.5], 0)),
     "alpha": lambda: brmdp.Quantile(masked(np.full((2, 2), 0.5), (0, 0))),
     "policy": lambda: evaluated(masked([0, 0], 1)),
     "discount": lambda: plan(discount=np.ma.masked),
@@ -1187,8 +1187,8 @@ def test_more_than_memory_holds_is_refused_before_it_is_made():
         brmdp.InvalidInputError,
         match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions",
     ):
-        brmdp.DirichletPosterior.uniform(30_000, 2)
-    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+        brmdp.DirichletBelief.uniform(30_000, 2)
+    posterior = brmdp.DirichletBelief.uniform(3, 2)
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000",

@@ -12,7 +12,13 @@ import pytest
 
 import brmdp
 from brmdp import agents, theory
-from brmdp.analysis.bayesian_regret import (
+from brmdp.envs import TabularEnv
+from brmdp.errors import InvalidInputError
+from brmdp.report.claims import Verdict, judge
+from brmdp.report.writing import REPORTERS, write_report
+from brmdp.runs import EXPERIMENTS, Case, CaseRecords, execute, load_sweep, run_experiment
+from brmdp.runs.execute import build
+from brmdp.studies.bayesian_regret.analysis import (
     BOUNDED,
     NAMES,
     bound_growth,
@@ -21,12 +27,6 @@ from brmdp.analysis.bayesian_regret import (
     growth,
     regret_table,
 )
-from brmdp.analysis.judgement import Verdict, judge
-from brmdp.envs import TabularEnv
-from brmdp.errors import InvalidInputError
-from brmdp.experiments import EXPERIMENTS, Case, CaseRecords, execute, load_sweep, run_experiment
-from brmdp.experiments.one_run import build
-from brmdp.figures.report import REPORTERS, write_report
 from oracles import analysis, bayesian_regret, online
 
 EXPERIMENT = EXPERIMENTS["bayesian-regret"]
@@ -36,7 +36,7 @@ TINY = EXPERIMENT.adjusted(runs=3, steps=60)
 
 AGENTS = {
     "aq-brmdp": (agents.aq_brmdp, {"delta": 0.3}),
-    "brmdp": (agents.brmdp, {"alpha": 0.9}),
+    "brmdp": (agents.fixed_quantile, {"alpha": 0.9}),
     "continuing-psrl": (agents.continuing_psrl, {}),
 }
 
@@ -63,9 +63,9 @@ def test_regrets_in_a_world_from_the_prior(name, concentration):
     environment, agent_stream, world = (
         np.random.SeedSequence(7, spawn_key=(11, stream)) for stream in (0, 1, 3)
     )
-    truth = theory.world_from_prior(world, 3, 2, gamma, concentration=concentration)
+    truth = theory.draw_mdp(world, 3, 2, gamma, concentration=concentration)
     make, parameters = AGENTS[name]
-    prior = brmdp.DirichletPosterior.uniform(3, 2, concentration)
+    prior = brmdp.DirichletBelief.uniform(3, 2, concentration)
     agent = make(prior, truth.rewards, gamma, **parameters, rng=agent_stream)
     env = TabularEnv(truth)
     state, _ = env.reset(seed=int(environment.generate_state(1, np.uint64)[0]))
@@ -201,7 +201,7 @@ def made_up(case, runs=40, true=0.5, robust=0.5, size=1.0, spread=0.5, seed=0):
 
 
 def test_growth_exponents_against_moments_and_jackknife():
-    case = replace(EXPERIMENT.cases[0], steps=300, shown_steps=300)
+    case = replace(EXPERIMENT.cases[0], steps=300, reported_steps=300)
     records = made_up(case, runs=60, true=0.6, robust=0.9)
     for benchmark, regrets in (("true", records.true_regret), ("robust", records.robust_regret)):
         early, late = ([sum(row[:n]) for row in regrets.tolist()] for n in (30, 300))
@@ -218,7 +218,7 @@ def test_growth_exponents_against_moments_and_jackknife():
 
 def test_intervals_of_the_exponent_hold_the_truth():
     """400 repetitions of 40 runs: 95 % coverage or more, to 4 standard errors (0.011 each)."""
-    case = replace(EXPERIMENT.cases[0], steps=20, shown_steps=20)
+    case = replace(EXPERIMENT.cases[0], steps=20, reported_steps=20)
     held = 0
     for seed in range(400):
         found = growth(made_up(case, true=0.7, seed=seed, spread=0.3), "true")
@@ -227,12 +227,12 @@ def test_intervals_of_the_exponent_hold_the_truth():
 
 
 def test_no_regret_has_no_exponent():
-    case = replace(EXPERIMENT.cases[0], steps=300, shown_steps=300)
+    case = replace(EXPERIMENT.cases[0], steps=300, reported_steps=300)
     records = replace(made_up(case), robust_regret=np.full((40, 300), 1e-8))
     assert np.isnan(growth(records, "robust").mean)
     assert growth(replace(records, robust_regret=None), "robust") is None
     assert [row[4] for row in regret_table({"a": records}).rows] == ["–"]
-    assert np.isnan(growth(made_up(replace(case, steps=1, shown_steps=1)), "true").mean)
+    assert np.isnan(growth(made_up(replace(case, steps=1, reported_steps=1)), "true").mean)
 
 
 # --- claims ---------------------------------------------------------------------------------------

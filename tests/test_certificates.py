@@ -150,7 +150,7 @@ def test_policy_gap_covers_a_greedy_policy_that_loses():
     initial = np.array([error, -error])
     got = brmdp.solve(mdp, tolerance=10.0, initial=initial, method="value-iteration")
     assert got.iterations == 1
-    assert_covered(got, np.zeros(2), brmdp.evaluate(mdp, got.policy))
+    assert_covered(got, np.zeros(2), brmdp.evaluate_in_mdp(mdp, got.policy))
     assert got.policy.tolist()[0] == 0
 
 
@@ -190,7 +190,7 @@ def check_with_oracle(case, risk_maker, oracle_risk, tolerances=TOLERANCES, refe
                 got = case.plan(risk_maker(), tolerance=tolerance, method=method, initial=initial)
                 policy = tuple(got.policy.tolist())
                 if policy not in known:
-                    known[policy] = planning.evaluate_policy(
+                    known[policy] = planning.evaluate_under_belief(
                         oracle_risk, case.rewards, case.discount, got.policy, ACCURACY
                     )
                 assert_covered(got, best, known[policy])
@@ -249,7 +249,7 @@ def two_states(seed, discount):
     phi = np.exp(rng.uniform(np.log(0.2), np.log(20.0), (2, 2, 2)))
     if seed % 3 == 0:
         phi[0, 0, 1] = 0.0
-    return Problem(brmdp.DirichletPosterior(phi), rng.normal(size=(2, 2, 2)), discount)
+    return Problem(brmdp.DirichletBelief(phi), rng.normal(size=(2, 2, 2)), discount)
 
 
 beta_tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
@@ -283,7 +283,7 @@ def test_a_chain_that_may_break_has_a_closed_form(discount, method):
     for _ in range(60):
         a, b = np.exp(rng.uniform(np.log(0.3), np.log(1e3), 2))
         alpha = float(rng.uniform(0.01, 0.99))
-        belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
+        belief = brmdp.DirichletBelief(np.array([[[a, b]], [[0.0, 1.0]]]))
         x = planning.bisected_quantile(
             lambda z, a=a, b=b: beta_tails([b, a], [0.0, 1.0], z), 0.0, 1.0, alpha
         )
@@ -326,7 +326,7 @@ def test_error_bound_covers_to_the_last_digit():
     ]
     missed = []
     for a, b, alpha, discount in [*HARD_CHAINS, *chains]:
-        belief = brmdp.DirichletPosterior(np.array([[[a, b]], [[0.0, 1.0]]]))
+        belief = brmdp.DirichletBelief(np.array([[[a, b]], [[0.0, 1.0]]]))
         rewards = np.array([[1.0], [0.0]])
         got = brmdp.plan(belief, rewards, discount, risk=brmdp.Quantile(alpha), tolerance=1e-7)
         distance = float(abs(mpmath.mpf(float(got.values[0])) - chain_value(a, b, alpha, discount)))
@@ -378,7 +378,7 @@ def test_quantile_of_three_states_with_splines():
     """Small integer parameters, a B-spline in rational arithmetic, and bisection."""
     rng = np.random.default_rng(6)
     phi = rng.integers(1, 4, (3, 2, 3)).astype(float)
-    case = Problem(brmdp.DirichletPosterior(phi), rng.normal(size=(3, 2, 3)), 0.3)
+    case = Problem(brmdp.DirichletBelief(phi), rng.normal(size=(3, 2, 3)), 0.3)
     levels = rng.uniform(0.05, 0.95, case.shape)
     risk = planning.dirichlet_quantile_risk(dirichlet_functional.spline_tails, phi, levels)
     check_near_oracle(case, risk, lambda: brmdp.Quantile(levels))

@@ -11,19 +11,19 @@ import pytest
 from scipy import stats
 
 from brmdp import solve
-from brmdp.analysis import CLAIMS, Claim, Comparison, Region, Verdict, estimate, judge, merged
-from brmdp.analysis.claims import DELTA_TABLE
-from brmdp.analysis.judgement import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison
-from brmdp.analysis.measures import HALF_OF_RIGHT, ROBUST_REGRET, SECONDS, TRUE_REGRET, Measure
-from brmdp.analysis.replications import certain, proportion
-from brmdp.analysis.summary import (
+from brmdp.envs import riverswim
+from brmdp.report import CLAIMS, Claim, Comparison, Region, Verdict, estimate, judge, merged
+from brmdp.report.claims import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison
+from brmdp.report.replications import certain, proportion
+from brmdp.report.statistics import HALF_OF_RIGHT, ROBUST_REGRET, SECONDS, TRUE_REGRET, Statistic
+from brmdp.report.summary import (
     claims_as_markdown,
     claims_as_text,
     error_statement,
     verdict_counts,
 )
-from brmdp.envs import riverswim
-from brmdp.experiments import ALL, EXPERIMENTS, CaseRecords
+from brmdp.runs import ALL, EXPERIMENTS, CaseRecords
+from brmdp.studies.paper.analysis import DELTA_TABLE
 from oracles import analysis as oracle
 
 STEPS, SHOWN, RUNS = 900, 600, 60
@@ -51,8 +51,8 @@ def made_up(
     Reward from a part of the steps on, and shares of states.
     """
     rng = np.random.default_rng(seed)
-    case = dataclasses.replace(case, steps=STEPS, shown_steps=min(case.shown_steps, SHOWN))
-    shown = case.shown_steps
+    case = dataclasses.replace(case, steps=STEPS, reported_steps=min(case.reported_steps, SHOWN))
+    shown = case.reported_steps
     n_states = 16 if case.environment == "frozenlake" else case.environment_parameters["n"]
     shape = (runs, STEPS)
     luck = rng.normal(1.0, 0.02, size=(runs, 1))
@@ -582,7 +582,7 @@ def test_distance_from_the_paper_is_in_standard_errors():
 
 def test_a_measure_of_ones_own():
     records = told("frozenlake-0.7", LAKE)
-    longest = Measure("longest stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
+    longest = Statistic("longest stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
     found = Comparison(longest, "aq-brmdp", operation="value", claimed=Region(low=0.0)).judge(
         "x", records
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from brmdp import cli
-from brmdp.experiments import Store, load_sweep, run_experiment
+from brmdp.runs import Store, load_sweep, run_experiment
 
 SWEEP = """
 name = "small"
@@ -312,7 +312,7 @@ def test_one_clear_line_about_a_sweep(change, message, capsys):
 
 def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch, capsys):
     """A folder in the place of a file, then a full disk, when all runs are finished."""
-    monkeypatch.setattr("brmdp.figures.report.picture", lambda *_: b"a picture")
+    monkeypatch.setattr("brmdp.report.writing.picture", lambda *_: b"a picture")
     Path("results/small/summary.md").mkdir(parents=True)
     assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
@@ -369,7 +369,7 @@ def test_stores_are_not_mixed(no_report, capsys):
 def test_codes_are_not_mixed_unless_one_insists(no_report, capsys, monkeypatch):
     cli.main(["run", "sweep.toml", "--workers", "1"])
     for module in ("runner", "store"):
-        monkeypatch.setattr(f"brmdp.experiments.{module}.CODE", "f" * 64)
+        monkeypatch.setattr(f"brmdp.runs.{module}.CODE", "f" * 64)
     capsys.readouterr()
     more = ["run", "sweep.toml", "--runs", "4", "--workers", "1"]
     assert cli.main(more) == 1

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from brmdp.figures import report
 
 import brmdp
 from brmdp import cli
 from brmdp.errors import ExperimentError
-from brmdp.experiments import Store, cluster, cluster_executor, run_experiment
-from brmdp.figures import report
+from brmdp.runs import Store, cluster, cluster_executor, run_experiment
 from tiny_experiments import tiny
 
 pytest.importorskip("distributed")
@@ -316,7 +316,7 @@ def test_the_scheduler_dies(dask_cluster, tmp_path):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "not an address", "tcp://", ""])
 def test_no_scheduler_is_a_clear_error(address, monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.cluster.CONNECTING", "1s")
+    monkeypatch.setattr("brmdp.runs.cluster.CONNECTING", "1s")
     with (
         pytest.raises(ExperimentError, match="no Dask scheduler answers at"),
         cluster_executor(address),
@@ -350,7 +350,7 @@ def test_lost_runs_may_be_known_before_the_lost_connection(reason, said):
 
 
 def test_a_scheduler_that_never_speaks_is_given_up(monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.cluster.SPEAKING", 2.0)
+    monkeypatch.setattr("brmdp.runs.cluster.SPEAKING", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         with (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
-from brmdp.experiments import (
+from brmdp.runs import (
     Case,
     Computation,
     Experiment,
@@ -17,8 +17,8 @@ from brmdp.experiments import (
     execute,
     run_experiment,
 )
-from brmdp.experiments.program import REQUIRED, Program
-from brmdp.experiments.programs import PROGRAMS
+from brmdp.runs.program import REQUIRED, Program
+from brmdp.runs.programs import PROGRAMS
 
 
 def dice(seed, throws, sides):
@@ -44,7 +44,7 @@ def _programs(monkeypatch):
 def experiment(**changes):
     cases = (
         Computation("cube", "dice", {"throws": 5}),
-        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, most_runs=2),
+        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, max_runs=2),
     )
     return Experiment(
         **({"name": "dicing", "title": "Dicing", "cases": cases, "runs": 4, "seed": 3} | changes)
@@ -90,7 +90,7 @@ def test_nothing_finished_is_computed_again(tmp_path, monkeypatch):
 
 
 def test_any_altered_column_is_noticed(tmp_path):
-    from brmdp.experiments.store import decode, encode
+    from brmdp.runs.store import decode, encode
 
     case = experiment().cases[0]
     sound = execute(case, 3, 0)
@@ -115,7 +115,7 @@ def test_other_parameters_are_not_mixed(tmp_path):
     # how many runs of a case are wanted changes no result
     more = (
         experiment().cases[0],
-        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, most_runs=3),
+        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, max_runs=3),
     )
     assert (
         run_experiment(experiment(cases=more), tmp_path, workers=1).records("icosahedron").run.size
@@ -173,7 +173,7 @@ def test_fewer_runs_of_an_interaction(tmp_path):
             0.9,
             5,
             environment_parameters={"n": 3},
-            most_runs=most,
+            max_runs=most,
         )
         for name, most in (("all", 0), ("few", 1))
     )

@@ -17,17 +17,17 @@ import pytest
 
 import brmdp
 from brmdp import ConvergenceError, CorruptFileError, InvalidInputError, agents, continuous
+from brmdp.beliefs.storage import load_arrays, save_arrays
 from brmdp.continuous import (
     ContinuousAgent,
     ContinuousFrozenLakeEnv,
     FittedQ,
+    LakeBelief,
     LakeModel,
-    LakePosterior,
     UncertaintyLevel,
 )
 from brmdp.continuous import agent as agent_module
 from brmdp.continuous.fitted_q import targets
-from brmdp.posterior.storage import load_arrays, save_arrays
 from drifting import module as drifting
 from oracles import continuous_targets
 from test_live_agents import StopAt
@@ -48,7 +48,7 @@ PRESETS = {
     "aq-brmdp": lambda *parts, **more: continuous.aq_brmdp(
         *parts, coefficient=COEFFICIENT, epsilon=1e-3, **more
     ),
-    "brmdp": lambda *parts, **more: continuous.brmdp(
+    "brmdp": lambda *parts, **more: continuous.fixed_quantile(
         *parts, alpha=0.3, coefficient=COEFFICIENT, **more
     ),
     "continuing-psrl": continuous.continuing_psrl,
@@ -58,7 +58,7 @@ PRESETS = {
 
 def preset(name, *, rng=5, **options):
     return PRESETS[name](
-        LakePosterior(), LakeModel(), DISCOUNT, **({"fitting": SMALL, "rng": rng} | options)
+        LakeBelief(), LakeModel(), DISCOUNT, **({"fitting": SMALL, "rng": rng} | options)
     )
 
 
@@ -243,7 +243,7 @@ def test_a_preset_and_the_same_parts_share_their_luck(name):
     if level is not None:
         risk = brmdp.Quantile(level, brmdp.MonteCarlo(COEFFICIENT, cap=SMALL.draws, rng=draws))
     by_hand = ContinuousAgent(
-        *(LakePosterior(), LakeModel(), DISCOUNT),
+        *(LakeBelief(), LakeModel(), DISCOUNT),
         risk=risk,
         restart=agents.GeometricLength(DISCOUNT),
         schedule=continuous.UncertaintyLevel(10.0, epsilon=1e-3) if name == "aq-brmdp" else None,
@@ -363,7 +363,7 @@ class Broken(LakeModel):
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "continuing-psrl"])
 def test_a_model_with_nan_stops_the_training(name):
-    agent = PRESETS[name](LakePosterior(), Broken(), DISCOUNT, fitting=SMALL, rng=5)
+    agent = PRESETS[name](LakeBelief(), Broken(), DISCOUNT, fitting=SMALL, rng=5)
     with pytest.raises(
         ConvergenceError, match=r"became infinite or NaN in pseudo-episode 1.*targets in the model"
     ):
@@ -442,7 +442,7 @@ class Transposed(LakeModel):
         return super().targets(value, states, draws, discount).swapaxes(1, 2)
 
 
-class Sparing(LakePosterior):
+class Sparing(LakeBelief):
     """Gives fewer draws than asked for."""
 
     def sample(self, n, *, rng):
@@ -463,7 +463,7 @@ def test_a_belief_that_gives_fewer_draws():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"belief": LakePosterior}, "belief must have the methods of a ParametricBelief"),
+        ({"belief": LakeBelief}, "belief must have the methods of a ParametricBelief"),
         ({"belief": 3}, "belief must have the methods of a ParametricBelief; got 3"),
         ({"model": Unhashable()}, "model must be hashable"),
         (
@@ -502,7 +502,7 @@ def test_a_belief_that_gives_fewer_draws():
 )
 def test_parts_that_do_not_fit(change, message):
     parts = {
-        "belief": LakePosterior(),
+        "belief": LakeBelief(),
         "model": LakeModel(),
         "discount": DISCOUNT,
         "risk": QUANTILE,
@@ -586,8 +586,8 @@ def test_files_that_make_no_sense(name, saved, tmp_path):
 
 
 def test_files_of_other_kinds_and_damaged_ones(saved, tmp_path):
-    LakePosterior().save(tmp_path / "posterior")
-    with pytest.raises(CorruptFileError, match="holds a 'LakePosterior', not a 'ContinuousAgent'"):
+    LakeBelief().save(tmp_path / "posterior")
+    with pytest.raises(CorruptFileError, match="holds a 'LakeBelief', not a 'ContinuousAgent'"):
         ContinuousAgent.load(tmp_path / "posterior")
     content = bytearray(saved.read_bytes())
     content[len(content) // 2] ^= 1
@@ -704,8 +704,8 @@ def test_without_jax_the_rest_works_and_the_extra_is_named():
     code = """
 import sys
 sys.modules["jax"] = None
-import brmdp, brmdp.continuous, brmdp.continuous.environment, brmdp.continuous.posterior, brmdp.continuous.oracle
-from brmdp.continuous import ContinuousFrozenLakeEnv, LakePosterior, optimal_values
+import brmdp, brmdp.continuous, brmdp.continuous.environment, brmdp.continuous.belief, brmdp.continuous.oracle
+from brmdp.continuous import ContinuousFrozenLakeEnv, LakeBelief, optimal_values
 try:
     from brmdp.continuous import aq_brmdp
 except brmdp.ExperimentError as error:
@@ -732,7 +732,7 @@ def digest(name):
         large = FittedQ(states=4096, iterations=2, gradient_steps=4, first_rounds=1)
         agent = continuous.continuing_psrl(*parts, fitting=large, restart=agents.EveryStep(), rng=0)
     else:
-        parts = (LakePosterior(), LakeModel(), DISCOUNT)
+        parts = (LakeBelief(), LakeModel(), DISCOUNT)
         agent = getattr(continuous, name)(*parts, restart=agents.EveryStep(), rng=0)
     for state in agent.model.centres[:4]:
         agent.observe(state, agent.act(state), state, GOOD)

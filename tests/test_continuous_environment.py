@@ -101,7 +101,7 @@ def test_the_lake_needs_no_jax():
     code = (
         "import sys; sys.modules['jax'] = sys.modules['optax'] = None; import gymnasium, brmdp; "
         f"gymnasium.make({ID!r}).reset(seed=0); import brmdp.continuous.oracle, "
-        "brmdp.continuous.posterior"
+        "brmdp.continuous.belief"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

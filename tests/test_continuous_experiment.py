@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brmdp.analysis.continuous import CLAIMS, PARTS, lake_table
-from brmdp.analysis.judgement import Verdict, judge
 from brmdp.continuous import optimal_values
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.experiments import (
+from brmdp.report.claims import Verdict, judge
+from brmdp.report.writing import write_report
+from brmdp.runs import (
     ALL,
     EXPERIMENTS,
     Case,
@@ -26,10 +26,10 @@ from brmdp.experiments import (
     execute,
     run_experiment,
 )
-from brmdp.experiments.lake import AGENTS, LAKE
-from brmdp.experiments.one_run import extra_of, validate
-from brmdp.experiments.store import extra_versions
-from brmdp.figures.report import write_report
+from brmdp.runs.execute import extra_of, validate
+from brmdp.runs.lake import AGENTS, LAKE
+from brmdp.runs.store import extra_versions
+from brmdp.studies.continuous_lake.analysis import CLAIMS, PARTS, lake_table
 from tiny_experiments import with_tests_on_the_path
 from tiny_lake import FITTING, FULL, tiny_lake
 
@@ -162,7 +162,7 @@ def test_without_jax_the_extra_is_named_before_anything_runs(name, package, tmp_
 
 def test_checking_needs_no_jax():
     code = (
-        "import sys; from brmdp.experiments import EXPERIMENTS; from brmdp.experiments.one_run "
+        "import sys; from brmdp.runs import EXPERIMENTS; from brmdp.runs.execute "
         "import validate; [validate(case) for case in EXPERIMENTS['continuous'].cases]; "
         "print('jax' in sys.modules)"
     )
@@ -188,7 +188,7 @@ def test_only_these_cases_need_the_extra():
 SCRIPT = """
 import sys
 from tiny_lake import tiny_lake
-from brmdp.experiments import run_experiment
+from brmdp.runs import run_experiment
 folder, workers, *names = sys.argv[1:]
 store = run_experiment(tiny_lake(3, names=names), folder, workers=int(workers), on_progress=lambda *_: print("on", flush=True))
 print(store.digest(), "jax" in sys.modules)
@@ -327,7 +327,7 @@ def test_levels_for_other_epsilons_by_plain_loops(store, records):
 
 
 def made_up(name, regret, seconds, runs=None):
-    case = replace(FULL.case(name), steps=regret.shape[1], shown_steps=regret.shape[1])
+    case = replace(FULL.case(name), steps=regret.shape[1], reported_steps=regret.shape[1])
     run = np.arange(len(regret)) if runs is None else np.array(runs)
     zeros = np.zeros(regret.shape, dtype=np.int64)
     return CaseRecords(

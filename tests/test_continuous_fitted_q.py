@@ -14,8 +14,8 @@ from brmdp import InvalidInputError
 from brmdp.agents import EveryStep
 from brmdp.continuous import (
     FittedQ,
+    LakeBelief,
     LakeModel,
-    LakePosterior,
     optimal_values,
     policy_values,
     posterior_mean,
@@ -149,7 +149,7 @@ def test_targets_are_clipped():
 
 def test_a_belief_without_doubt_is_planned_almost_optimally():
     """Fitted Q finds the optimal policy of the true lake but for what a small network cannot tell apart."""
-    sure = LakePosterior((5e7, 2.5e7, 2.5e7), (2e7, 8e7), (1e8, 0.5))
+    sure = LakeBelief((5e7, 2.5e7, 2.5e7), (2e7, 8e7), (1e8, 0.5))
     settings = FittedQ(draws=1, first_rounds=60)
     agent = posterior_mean(sure, LakeModel(), 0.8, fitting=settings, restart=EveryStep(), rng=0)
     best = optimal_values(0.8).at(CENTRES)

@@ -1,4 +1,4 @@
-"""LakePosterior.
+"""LakeBelief.
 
 Conjugate updates against Bayes by brute force, draws within their error bars, files, bad input.
 """
@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import brmdp
+from brmdp.continuous.belief import LakeBelief
 from brmdp.continuous.environment import ContinuousFrozenLakeEnv
 from brmdp.continuous.lake import CENTRES, GOAL, HOLES, LakeParameters, cells
-from brmdp.continuous.posterior import LakePosterior
 from oracles import continuous_lake as oracle
 
 ICE, HOLE, GOAL_STATE = CENTRES[0], CENTRES[5], CENTRES[GOAL]
@@ -33,14 +33,14 @@ def walk(steps, seed):
 
 
 def learnt(steps=60, seed=0, **prior):
-    posterior = LakePosterior(**prior)
+    posterior = LakeBelief(**prior)
     for transition in walk(steps, seed):
         posterior.observe(*transition)
     return posterior
 
 
 def test_the_default_is_the_papers_prior():
-    posterior = LakePosterior()
+    posterior = LakeBelief()
     np.testing.assert_array_equal(posterior.slip, [1, 1, 1])
     np.testing.assert_array_equal(posterior.mobility, [1, 1])
     np.testing.assert_array_equal(posterior.spread, [2, 0.25])
@@ -51,7 +51,7 @@ def test_the_default_is_the_papers_prior():
 
 
 def test_counts_and_largest_length():
-    posterior = LakePosterior()
+    posterior = LakeBelief()
     modes, mobiles, lengths, resets = [], [], [], 0
     for state, action, following, info in walk(400, seed=3):
         assert posterior.observe(state, action, following, info) is None
@@ -72,7 +72,7 @@ def test_counts_and_largest_length():
 @pytest.mark.parametrize("steps", [0, 1, 5, 60])
 def test_updates_are_bayes_rule(steps):
     transitions = list(walk(steps, seed=5))
-    posterior = LakePosterior(**PRIOR)
+    posterior = LakeBelief(**PRIOR)
     for transition in transitions:
         posterior.observe(*transition)
     infos = [info for *_, info in transitions]
@@ -133,7 +133,7 @@ def test_goal_transitions_teach_nothing():
 
 
 def test_an_immobile_step_teaches_only_mobility():
-    posterior = LakePosterior()
+    posterior = LakeBelief()
     posterior.observe(HOLE, 0, HOLE, {"mode": None, "mobile": 0, "length": None})
     np.testing.assert_array_equal(posterior.mobility, [1, 2])
     np.testing.assert_array_equal(posterior.slip, [1, 1, 1])
@@ -155,7 +155,7 @@ def test_the_posterior_finds_the_truth():
 # --- draws ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [lambda: LakePosterior(**PRIOR), learnt], ids=["prior", "learnt"])
+@pytest.mark.parametrize("make", [lambda: LakeBelief(**PRIOR), learnt], ids=["prior", "learnt"])
 def test_draws_follow_the_posterior(make):
     posterior, n = make(), 20_000
     draws = posterior.sample(n, rng=np.random.default_rng(1))
@@ -194,7 +194,7 @@ def test_draws_follow_the_posterior(make):
 
 
 def test_the_mean_of_the_spread_is_that_of_its_draws():
-    posterior = LakePosterior(spread=(6.0, 0.4))
+    posterior = LakeBelief(spread=(6.0, 0.4))
     draws = posterior.sample(50_000, rng=2).spread
     assert draws.mean() == pytest.approx(0.48, abs=4 * draws.std() / np.sqrt(50_000))
     assert posterior.mean().spread == pytest.approx(0.48)
@@ -209,7 +209,7 @@ def test_draws_depend_on_the_stream_alone():
 
 
 def test_tiny_concentrations_give_proper_draws():
-    draws = LakePosterior(slip=[1e-9] * 3, mobility=[1e-9, 1e-9]).sample(200, rng=0)
+    draws = LakeBelief(slip=[1e-9] * 3, mobility=[1e-9, 1e-9]).sample(200, rng=0)
     np.testing.assert_allclose(draws.slip.sum(axis=1), 1.0)
     assert np.isfinite(draws.mobility).all()
 
@@ -237,7 +237,7 @@ def test_files_are_lossless_and_learning_goes_on(tmp_path):
     posterior = learnt(**PRIOR)
     path = tmp_path / "belief.npz"
     posterior.save(path)
-    loaded = LakePosterior.load(path)
+    loaded = LakeBelief.load(path)
     assert content(loaded) == content(posterior)
     for transition in walk(30, seed=9):
         posterior.observe(*transition)
@@ -255,14 +255,14 @@ def test_damaged_files_are_refused(tmp_path):
     for length in range(0, len(whole), 37):
         path.write_bytes(whole[:length])
         with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
-            LakePosterior.load(path)
+            LakeBelief.load(path)
     refused = 0
     for position in range(0, len(whole), 5):
         damaged = bytearray(whole)
         damaged[position] ^= 0xFF
         path.write_bytes(damaged)
         try:
-            assert content(LakePosterior.load(path)) == content(posterior)
+            assert content(LakeBelief.load(path)) == content(posterior)
         except brmdp.CorruptFileError:
             refused += 1
     assert refused > 0.7 * len(whole) / 5
@@ -281,20 +281,20 @@ def test_damaged_files_are_refused(tmp_path):
 )
 def test_files_with_impossible_content_are_refused(tmp_path, change):
     with pytest.raises(brmdp.CorruptFileError, match="source"):
-        LakePosterior.from_arrays(LakePosterior().arrays() | change, "source")
+        LakeBelief.from_arrays(LakeBelief().arrays() | change, "source")
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
-    brmdp.DirichletPosterior.uniform(2, 2).save(tmp_path / "other.npz")
-    with pytest.raises(brmdp.CorruptFileError, match="DirichletPosterior"):
-        LakePosterior.load(tmp_path / "other.npz")
+    brmdp.DirichletBelief.uniform(2, 2).save(tmp_path / "other.npz")
+    with pytest.raises(brmdp.CorruptFileError, match="DirichletBelief"):
+        LakeBelief.load(tmp_path / "other.npz")
 
 
 def test_repr():
-    posterior = LakePosterior()
+    posterior = LakeBelief()
     posterior.observe(ICE, 0, ICE, {"mode": 1, "mobile": None, "length": 1.25})
     assert repr(posterior) == (
-        "LakePosterior(slip ~ Dir(1, 2, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.5))"
+        "LakeBelief(slip ~ Dir(1, 2, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.5))"
     )
 
 
@@ -318,7 +318,7 @@ def test_repr():
 )
 def test_bad_priors_are_named(prior, culprit):
     with pytest.raises(brmdp.InvalidInputError, match=culprit):
-        LakePosterior(**prior)
+        LakeBelief(**prior)
 
 
 def primitives(mode=None, mobile=None, length=None):
@@ -378,7 +378,7 @@ def test_primitives_must_fit_the_cell(state, told, culprit):
 
 def test_every_hole_is_a_hole():
     for cell in range(16):
-        posterior = LakePosterior()
+        posterior = LakeBelief()
         told = primitives(None, 0, None)
         if cell in HOLES:
             posterior.observe(CENTRES[cell], 0, CENTRES[cell], told)
@@ -411,9 +411,9 @@ def test_bad_transitions_change_nothing(transition, culprit):
 @pytest.mark.parametrize("n", [0, -1, 2.0, None])
 def test_bad_number_of_draws(n):
     with pytest.raises(brmdp.InvalidInputError, match="n must be a positive integer"):
-        LakePosterior().sample(n, rng=0)
+        LakeBelief().sample(n, rng=0)
 
 
 def test_bad_stream():
     with pytest.raises(brmdp.InvalidInputError, match="rng must be"):
-        LakePosterior().sample(1, rng="chance")
+        LakeBelief().sample(1, rng="chance")

@@ -8,8 +8,8 @@ from brmdp import InvalidInputError, continuous
 from brmdp.continuous import (
     ContinuousFrozenLakeEnv,
     FittedQ,
+    LakeBelief,
     LakeModel,
-    LakePosterior,
     follow_lake,
     optimal_values,
     policy_values,
@@ -23,7 +23,7 @@ SMALL = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_ro
 
 def agent(**options):
     return continuous.aq_brmdp(
-        LakePosterior(),
+        LakeBelief(),
         LakeModel(),
         DISCOUNT,
         **({"delta": 10.0, "fitting": SMALL, "rng": 4} | options),
@@ -134,7 +134,7 @@ def test_progress_is_told():
     told = []
     tiny = FittedQ(hidden=(4,), states=4, iterations=1, gradient_steps=1, first_rounds=1, draws=8)
     learner = continuous.continuing_psrl(
-        LakePosterior(), LakeModel(), DISCOUNT, fitting=tiny, rng=1
+        LakeBelief(), LakeModel(), DISCOUNT, fitting=tiny, rng=1
     )
     simulate_lake(learner, 110, seed=1, on_step=told.append)
     assert told == [100]
@@ -153,7 +153,7 @@ def test_bad_steps(function, steps):
 def test_agents_of_finite_worlds_are_refused():
     mdp = brmdp.envs.riverswim(4)
     tabular = brmdp.agents.continuing_psrl(
-        brmdp.DirichletPosterior.uniform(4, 2), mdp.rewards, DISCOUNT
+        brmdp.DirichletBelief.uniform(4, 2), mdp.rewards, DISCOUNT
     )
     with pytest.raises(InvalidInputError, match="agent must be a ContinuousAgent; got Agent"):
         simulate_lake(tabular, 5)

@@ -8,12 +8,12 @@ import pytest
 from scipy import stats
 
 from brmdp import theory
-from brmdp.analysis.coverage import BOUNDS, along, coverage_claims, coverage_summary
-from brmdp.analysis.replications import certain, proportion
-from brmdp.experiments import Computation, Experiment, Replications, execute, run_experiment
-from brmdp.experiments.coverage import BASE, EXPERIMENT
-from brmdp.figures.coverage import coverage_figure
-from brmdp.figures.report import REPORTERS, write_report
+from brmdp.report.replications import certain, proportion
+from brmdp.report.writing import REPORTERS, write_report
+from brmdp.runs import Computation, Experiment, Replications, execute, run_experiment
+from brmdp.studies.coverage.analysis import BOUNDS, along, coverage_claims, coverage_summary
+from brmdp.studies.coverage.experiment import BASE, EXPERIMENT
+from brmdp.studies.coverage.figures import coverage_figure
 from oracles import analysis as oracle
 
 SMALL = {

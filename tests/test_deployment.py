@@ -15,8 +15,8 @@ import pytest
 
 import brmdp
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import run_experiment, runner
 from brmdp.risk.threads import for_chunks, one_thread, thread_count
+from brmdp.runs import run_experiment, runner
 from tiny_experiments import tiny
 
 USE_A_KERNEL = """
@@ -181,7 +181,7 @@ before = versions()
 assert len(dirichlet.evaluate_pairs.signatures) == len(dirichlet.rows_of_pairs.signatures) == 1
 
 world = brmdp.envs.frozenlake(0.7)
-belief = brmdp.DirichletPosterior.uniform(world.n_states, world.n_actions)
+belief = brmdp.DirichletBelief.uniform(world.n_states, world.n_actions)
 for risk in (brmdp.Quantile(0.2), brmdp.CVaR(0.2), brmdp.Mean(), brmdp.Quantile(np.full((16, 4), 0.2))):
     brmdp.plan(belief, world.rewards, world.discount, risk=risk)
 certificate = brmdp.certify(belief, np.ones((16, 4)), 0.9)

@@ -86,7 +86,7 @@ def test_the_plan_of_a_row_whose_concentrations_sum_to_six():
     concentration[[1, 2, 3], 0, [1, 2, 3]] = 1
     rewards = np.array([3.0, 0, 1000, 10])
     plan = brmdp.plan(
-        brmdp.DirichletPosterior(concentration),
+        brmdp.DirichletBelief(concentration),
         np.tile(rewards, (4, 1, 1)),
         discount=0.5,
         risk=brmdp.Quantile(0.001),

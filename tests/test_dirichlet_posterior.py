@@ -1,4 +1,4 @@
-"""DirichletPosterior against the textbook formulas, scipy's distributions and hand counting."""
+"""DirichletBelief against the textbook formulas, scipy's distributions and hand counting."""
 
 import numpy as np
 import pytest
@@ -39,21 +39,21 @@ def state_of(posterior):
 
 def test_uniform_and_jeffreys_priors():
     np.testing.assert_array_equal(
-        brmdp.DirichletPosterior.uniform(S, A).concentration(), np.ones((S, A, S))
+        brmdp.DirichletBelief.uniform(S, A).concentration(), np.ones((S, A, S))
     )
     np.testing.assert_array_equal(
-        brmdp.DirichletPosterior.uniform(S, A, concentration=0.3).concentration(),
+        brmdp.DirichletBelief.uniform(S, A, concentration=0.3).concentration(),
         np.full((S, A, S), 0.3),
     )
     np.testing.assert_array_equal(
-        brmdp.DirichletPosterior.jeffreys(S, A).concentration(), np.full((S, A, S), 0.5)
+        brmdp.DirichletBelief.jeffreys(S, A).concentration(), np.full((S, A, S), 0.5)
     )
 
 
 def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
     mdp = brmdp.envs.riverswim(5)
     for kernel in (mdp, mdp.kernel(), mdp.kernel("csr")):
-        posterior = brmdp.DirichletPosterior.informative(kernel, 12.5)
+        posterior = brmdp.DirichletBelief.informative(kernel, 12.5)
         np.testing.assert_allclose(posterior.mean(), mdp.kernel(), atol=1e-15)
         np.testing.assert_allclose(posterior.effective_sample_size(), 12.5, rtol=1e-15)
         np.testing.assert_allclose(posterior.concentration(), 12.5 * mdp.kernel(), rtol=1e-14)
@@ -63,7 +63,7 @@ def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
 @pytest.mark.parametrize("make", [np.asarray, lambda c: sparse.csr_array(c.reshape(S * A, S))])
 def test_structural_zeros_take_no_memory_and_stay_zero(make):
     concentration = random_concentration(1)
-    posterior = brmdp.DirichletPosterior(make(concentration))
+    posterior = brmdp.DirichletBelief(make(concentration))
     assert (
         posterior.pattern.n_transitions
         == posterior.concentration("flat").size
@@ -84,7 +84,7 @@ def test_structural_zeros_take_no_memory_and_stay_zero(make):
 def test_possible_transitions_may_be_given_in_any_form(prior):
     mdp = brmdp.envs.frozenlake(0.7)
     mask = mdp.kernel() > 0
-    make = getattr(brmdp.DirichletPosterior, prior)
+    make = getattr(brmdp.DirichletBelief, prior)
     value = {"uniform": 1.0, "jeffreys": 0.5}[prior]
     for possible in (mdp, mask, mask.astype(int), mdp.kernel(), mdp.kernel("csr")):
         np.testing.assert_array_equal(
@@ -94,7 +94,7 @@ def test_possible_transitions_may_be_given_in_any_form(prior):
 
 def test_the_prior_is_copied():
     concentration = random_concentration(2, zeros=0.0)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     before = concentration.copy()
     concentration[:] = 9.0
     np.testing.assert_array_equal(posterior.concentration(), before)
@@ -108,7 +108,7 @@ def test_inadmissible_actions():
     admissible = np.ones((S, A), dtype=bool)
     admissible[1, 2] = admissible[3, 0] = False
     concentration[1, 2] = 0.0
-    posterior = brmdp.DirichletPosterior(concentration, admissible=admissible)
+    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
     np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
     np.testing.assert_array_equal(posterior.effective_sample_size() == 0, ~admissible)
     assert (posterior.mean()[~admissible] == 0).all()
@@ -128,7 +128,7 @@ def test_inadmissible_actions():
 def test_one_by_one_and_batch_observation_are_identical(zeros):
     concentration = random_concentration(4, zeros)
     s, a, t = random_data(4, concentration, 500)
-    singly, batch, chunks = (brmdp.DirichletPosterior(concentration) for _ in range(3))
+    singly, batch, chunks = (brmdp.DirichletBelief(concentration) for _ in range(3))
     for item in zip(s, a, t, strict=True):
         assert singly.observe(*item) is None
     assert batch.observe(s, a, t) is None
@@ -145,7 +145,7 @@ def test_one_by_one_and_batch_observation_are_identical(zeros):
 
 
 def test_observing_changes_only_its_pair():
-    posterior = brmdp.DirichletPosterior(random_concentration(5, 0.0))
+    posterior = brmdp.DirichletBelief(random_concentration(5, 0.0))
     before = posterior.mean()
     posterior.observe(2, 1, 3)
     changed = (posterior.mean() != before).any(axis=2)
@@ -153,7 +153,7 @@ def test_observing_changes_only_its_pair():
 
 
 def test_an_empty_batch_changes_nothing():
-    posterior = brmdp.DirichletPosterior(random_concentration(5))
+    posterior = brmdp.DirichletBelief(random_concentration(5))
     before = state_of(posterior)
     posterior.observe([], [], [])
     posterior.observe(
@@ -163,7 +163,7 @@ def test_an_empty_batch_changes_nothing():
 
 
 def test_a_copy_is_independent_both_ways():
-    original = brmdp.DirichletPosterior(random_concentration(6, 0.0))
+    original = brmdp.DirichletBelief(random_concentration(6, 0.0))
     original.observe(0, 0, 1)
     twin = original.copy()
     assert state_of(twin) == state_of(original)
@@ -181,7 +181,7 @@ def test_a_copy_is_independent_both_ways():
 @pytest.mark.parametrize("bad", ["state", "action", "next_state", "negative", "shape", "float"])
 def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
     concentration = random_concentration(7, zeros)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     posterior.observe(*random_data(1, concentration, 50))
     before = state_of(posterior)
     batch = dict(
@@ -206,7 +206,7 @@ def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
 
 def test_impossible_transitions_are_refused_and_change_nothing():
     concentration = random_concentration(8)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     before = state_of(posterior)
     for s, a, t in np.argwhere(concentration == 0):
         with pytest.raises(
@@ -228,7 +228,7 @@ def test_impossible_transitions_are_refused_and_change_nothing():
 @pytest.mark.parametrize("seed", range(4))
 def test_mean_variance_and_sample_size_follow_the_formulas(seed):
     concentration = random_concentration(seed)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     data = random_data(seed, concentration, 100)
     posterior.observe(*data)
     phi = concentration.copy()
@@ -249,7 +249,7 @@ def test_mean_variance_and_sample_size_follow_the_formulas(seed):
 @pytest.mark.parametrize("seed", range(2))
 def test_draws_have_the_posterior_moments(seed):
     concentration = random_concentration(seed)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     n = 20_000
     draws = posterior.sample(n, rng=np.random.default_rng(seed))
     assert draws.shape == (n, S, A, S)
@@ -268,7 +268,7 @@ def test_draws_have_the_posterior_moments(seed):
 
 
 def test_draws_are_reproducible_and_move_on():
-    posterior = brmdp.DirichletPosterior(random_concentration(1))
+    posterior = brmdp.DirichletBelief(random_concentration(1))
     np.testing.assert_array_equal(
         posterior.sample(3, rng=5), posterior.sample(3, rng=np.random.default_rng(5))
     )
@@ -284,7 +284,7 @@ def test_draws_are_reproducible_and_move_on():
 @pytest.mark.parametrize("width", [2, 5])
 def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
     """The marginal of a Dirichlet coordinate is a Beta; with φ ≪ 1 naive gammas vanish together."""
-    posterior = brmdp.DirichletPosterior.uniform(width, 1, concentration=size)
+    posterior = brmdp.DirichletBelief.uniform(width, 1, concentration=size)
     n = 4000
     draws = posterior.sample(n, rng=np.random.default_rng(int(size * 1e4) + width))
     assert np.isfinite(draws).all()
@@ -307,7 +307,7 @@ def test_marginals_of_small_concentrations_pass_kolmogorov_smirnov(size):
 
     The heavy one's complement resolves the law of the light ones in full.
     """
-    posterior = brmdp.DirichletPosterior(np.array([[[size, size]], [[1.0, 1.0]]]))
+    posterior = brmdp.DirichletBelief(np.array([[[size, size]], [[1.0, 1.0]]]))
     draws = posterior.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
     inside = draws[(draws[:, 0] > 1e-250) & (draws[:, 0] < 0.9)][:, 0]
     law = stats.beta(size, size)
@@ -322,7 +322,7 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
     width = len(row)
     concentration = np.ones((width, 1, width))
     concentration[0, 0] = row
-    draws = brmdp.DirichletPosterior(concentration).sample(3000, rng=np.random.default_rng(5))[
+    draws = brmdp.DirichletBelief(concentration).sample(3000, rng=np.random.default_rng(5))[
         :, 0, 0
     ]
     low, high = 1e-300, 1.0 - 1e-9  # beyond them doubles do not resolve the law
@@ -342,7 +342,7 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
 
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1e6, 1e12])
 def test_extreme_concentrations_give_probability_vectors(size):
-    posterior = brmdp.DirichletPosterior.uniform(3, 2, concentration=size)
+    posterior = brmdp.DirichletBelief.uniform(3, 2, concentration=size)
     np.testing.assert_allclose(posterior.mean(), 1 / 3, rtol=1e-14)
     draws = posterior.sample(200, rng=2)
     assert np.isfinite(draws).all()
@@ -365,7 +365,7 @@ def test_posterior_quantile_plan_uses_the_current_counts():
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
     rewards = np.zeros((3, 1, 3))
     rewards[0, 0, 1] = 1.0
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     posterior.observe([0] * 7, [0] * 7, [1, 1, 2, 1, 1, 2, 1])
     value = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Quantile(0.2)).values[0]
     assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)
@@ -409,9 +409,9 @@ KINDS = {
 }
 
 POSTERIORS = {
-    "dirichlet": lambda: brmdp.DirichletPosterior.uniform(3, 2),
-    "disturbance": lambda: brmdp.DisturbancePosterior([[[0, 1, 2]] * 2] * 3),
-    "scenario": lambda: brmdp.ScenarioPosterior(
+    "dirichlet": lambda: brmdp.DirichletBelief.uniform(3, 2),
+    "disturbance": lambda: brmdp.DisturbanceBelief([[[0, 1, 2]] * 2] * 3),
+    "scenario": lambda: brmdp.ScenarioBelief(
         np.random.default_rng(0).dirichlet(np.ones(3), (2, 3, 2)), [0.5, 0.5]
     ),
 }
@@ -456,12 +456,12 @@ def test_booleans_are_the_two_actions_where_there_are_two(name):
 
 @pytest.mark.parametrize("bad", [True, [True, False], np.array([True, False])])
 def test_booleans_are_no_indices_elsewhere(bad):
-    three = brmdp.DirichletPosterior.uniform(3, 3)
+    three = brmdp.DirichletBelief.uniform(3, 3)
     zeros = [0, 0] if np.ndim(bad) else 0
     with pytest.raises(brmdp.InvalidInputError, match="action must be"):
         three.observe(zeros, bad, zeros)
     with pytest.raises(brmdp.InvalidInputError, match="state must be"):
-        brmdp.DirichletPosterior.uniform(2, 2).observe(bad, zeros, zeros)
+        brmdp.DirichletBelief.uniform(2, 2).observe(bad, zeros, zeros)
     assert three.counts().sum() == 0
 
 
@@ -477,20 +477,20 @@ def test_uniform_and_jeffreys_leave_inadmissible_actions_out(possible):
     admissible = np.ones((S, A), dtype=bool)
     admissible[1, 2] = admissible[3, 0] = False
     wanted = np.where(admissible[:, :, None], 1.0, 0.0) * np.ones(S)
-    uniform = brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=admissible)
+    uniform = brmdp.DirichletBelief.uniform(S, A, possible=possible, admissible=admissible)
     np.testing.assert_array_equal(uniform.concentration(), wanted)
-    jeffreys = brmdp.DirichletPosterior.jeffreys(S, A, possible=possible, admissible=admissible)
+    jeffreys = brmdp.DirichletBelief.jeffreys(S, A, possible=possible, admissible=admissible)
     np.testing.assert_array_equal(jeffreys.concentration(), 0.5 * wanted)
     with pytest.raises(brmdp.InvalidInputError, match="admissible must be booleans"):
-        brmdp.DirichletPosterior.uniform(S, A, possible=possible, admissible=np.ones((S, A)))
+        brmdp.DirichletBelief.uniform(S, A, possible=possible, admissible=np.ones((S, A)))
 
 
 def test_the_advice_of_an_empty_row_can_be_followed():
     possible = np.ones((S, A, S))
     possible[2, 1] = 0.0
     with pytest.raises(brmdp.InvalidInputError, match=r"possible.*s=2, a=1.*pass admissible="):
-        brmdp.DirichletPosterior.uniform(S, A, possible=possible)
-    posterior = brmdp.DirichletPosterior.uniform(
+        brmdp.DirichletBelief.uniform(S, A, possible=possible)
+    posterior = brmdp.DirichletBelief.uniform(
         S, A, possible=possible, admissible=possible.any(axis=2)
     )
     np.testing.assert_array_equal(posterior.concentration(), possible)
@@ -502,11 +502,11 @@ def test_an_informative_prior_obeys_the_limits_of_concentrations():
         brmdp.InvalidInputError,
         match=r"concentration must be 0 or lie in \[1e-30, 1e\+12\]; got .*e-3[56]",
     ):
-        brmdp.DirichletPosterior.informative(kernel, 1e-10)
+        brmdp.DirichletBelief.informative(kernel, 1e-10)
 
 
 def test_a_missing_number_in_a_column_is_named():
-    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    posterior = brmdp.DirichletBelief.uniform(3, 2)
     for column in (np.array([0, None], dtype=object), [0, np.nan]):
         with pytest.raises(
             brmdp.InvalidInputError,
@@ -520,7 +520,7 @@ def test_a_missing_number_in_a_column_is_named():
 
 
 def test_what_is_no_integer_is_shown_as_it_is():
-    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    posterior = brmdp.DirichletBelief.uniform(3, 2)
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"state must be integers in 0\.\.2; got dtype <U1, such as '0'",
@@ -536,7 +536,7 @@ def test_what_is_no_integer_is_shown_as_it_is():
 
 
 def test_an_integer_beside_columns_stands_for_all_rows():
-    posterior, twin = (brmdp.DirichletPosterior.uniform(3, 2) for _ in range(2))
+    posterior, twin = (brmdp.DirichletBelief.uniform(3, 2) for _ in range(2))
     posterior.observe([0, 1, 2], 1, [1, 1, 0])
     twin.observe([0, 1, 2], [1, 1, 1], [1, 1, 0])
     assert state_of(posterior) == state_of(twin)
@@ -549,9 +549,9 @@ def test_columns_are_never_multiplied(shapes):
     """A table of one column beside a plain column: NumPy would make n² rows of it, or none."""
     kernel = np.full((3, 2, 3), 1 / 3)
     beliefs = (
-        brmdp.DirichletPosterior.uniform(3, 2),
-        brmdp.ScenarioPosterior([kernel, kernel], [0.5, 0.5]),
-        brmdp.DisturbancePosterior(np.zeros((3, 2, 2), dtype=int)),
+        brmdp.DirichletBelief.uniform(3, 2),
+        brmdp.ScenarioBelief([kernel, kernel], [0.5, 0.5]),
+        brmdp.DisturbanceBelief(np.zeros((3, 2, 2), dtype=int)),
     )
     for belief in beliefs:
         with pytest.raises(brmdp.InvalidInputError, match="must have the same shape"):

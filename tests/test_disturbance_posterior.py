@@ -1,4 +1,4 @@
-"""DisturbancePosterior: one noise shared by all pairs.
+"""DisturbanceBelief: one noise shared by all pairs.
 
 Worked on a small inventory with lost sales.
 """
@@ -24,7 +24,7 @@ def admissible_orders():
 
 
 def inventory(concentration=PRIOR):
-    return brmdp.DisturbancePosterior.from_function(
+    return brmdp.DisturbanceBelief.from_function(
         next_stock, S, S, DEMANDS, concentration, admissible=admissible_orders()
     )
 
@@ -59,7 +59,7 @@ def test_the_function_is_tabulated():
     for s, a, d in np.ndindex(S, S, DEMANDS):
         assert posterior.outcomes[s, a, d] == (next_stock(s, a, d) if s + a <= CAPACITY else -1)
     np.testing.assert_array_equal(posterior.pattern.admissible, admissible_orders())
-    direct = brmdp.DisturbancePosterior(posterior.outcomes, PRIOR)
+    direct = brmdp.DisturbanceBelief(posterior.outcomes, PRIOR)
     assert state_of(direct) == state_of(posterior)
     assert not posterior.rows_independent
 
@@ -316,7 +316,7 @@ def test_save_and_load_are_bit_identical(tmp_path):
     posterior = inventory()
     posterior.observe_disturbance([0, 1, 1, 3])
     posterior.save(tmp_path / "demand.npz")
-    loaded = brmdp.DisturbancePosterior.load(tmp_path / "demand.npz")
+    loaded = brmdp.DisturbanceBelief.load(tmp_path / "demand.npz")
     assert state_of(loaded) == state_of(posterior)
     np.testing.assert_array_equal(loaded.outcomes, posterior.outcomes)
     np.testing.assert_array_equal(loaded.pattern.admissible, posterior.pattern.admissible)

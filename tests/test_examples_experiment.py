@@ -9,12 +9,12 @@ import pytest
 
 from brmdp import theory
 from brmdp.agents import AdaptiveLevel
-from brmdp.analysis.examples import escape_steps, examples_claims, examples_summary
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import Computation, Replications, execute, run_experiment
-from brmdp.experiments.examples import EXPERIMENT
-from brmdp.figures.examples import example_schematic
-from brmdp.figures.report import write_report
+from brmdp.report.writing import write_report
+from brmdp.runs import Computation, Replications, execute, run_experiment
+from brmdp.studies.examples.analysis import escape_steps, examples_claims, examples_summary
+from brmdp.studies.examples.experiment import EXPERIMENT
+from brmdp.studies.examples.figures import example_schematic
 
 SMALL = {
     "robustness": {"problems": 6},

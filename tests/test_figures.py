@@ -13,17 +13,17 @@ import sys
 
 import numpy as np
 import pytest
+from brmdp.figures import report as reporting
 from PIL import Image
 
-from brmdp.analysis import cumulative_true_regret, moving_average_reward, occupancy
 from brmdp.envs import frozenlake, riverswim
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.experiments import ALL, EXPERIMENTS, Experiment
-from brmdp.figures import report as reporting
-from brmdp.figures.layouts import LAYOUTS, figures_of
-from brmdp.figures.report import write_overview, write_report, write_schematics
-from brmdp.figures.schematics import frozenlake_schematic, riverswim_schematic
-from brmdp.figures.style import LOOKS, looks_of, picture
+from brmdp.report import cumulative_true_regret, moving_average_reward, occupancy
+from brmdp.report.layouts import LAYOUTS, figures_of
+from brmdp.report.style import LOOKS, picture, styles_of
+from brmdp.report.writing import write_overview, write_report, write_schematics
+from brmdp.runs import ALL, EXPERIMENTS, Experiment
+from brmdp.studies.paper.schematics import frozenlake_schematic, riverswim_schematic
 from test_analysis import records_of
 from test_claims import LAKE, PAPER, RIVER, TABLE, told
 
@@ -251,17 +251,17 @@ def test_texts_do_not_overlap(name):
 
 def test_agents_look_the_same_everywhere_and_differ_in_grey():
     names = ["aq-brmdp", "continuing-psrl", "brmdp-0.1", "brmdp-0.3", "brmdp-0.5"]
-    looks = looks_of(names)
-    assert looks == {name: looks_of([name])[name] for name in reversed(names)}
+    styles = styles_of(names)
+    assert styles == {name: styles_of([name])[name] for name in reversed(names)}
     for part in ("colour", "line", "marker", "label"):
-        assert len({str(getattr(look, part)) for look in looks.values()}) == len(names)
-    strangers = looks_of([f"agent {number}" for number in range(20)])
-    assert len({(look.colour, str(look.line)) for look in strangers.values()}) == 20
+        assert len({str(getattr(look, part)) for look in styles.values()}) == len(names)
+    strangers = styles_of([f"agent {number}" for number in range(20)])
+    assert len({(style.colour, str(style.line)) for look in strangers.values()}) == 20
 
 
 def test_drawing_leaves_no_trace_in_matplotlib():
     code = (
-        "import sys, matplotlib; before = matplotlib.rcParams.copy()\nfrom brmdp.figures.report "
+        "import sys, matplotlib; before = matplotlib.rcParams.copy()\nfrom brmdp.report.writing "
         "import write_schematics; import tempfile, "
         "pathlib\nwrite_schematics(pathlib.Path(tempfile.mkdtemp()))\nprint('matplotlib.pyplot' in "
         "sys.modules, matplotlib.rcParams['font.size'] == before['font.size'])"
@@ -310,8 +310,8 @@ def test_pictures_keep_their_colours():
     (figure,) = figures_of(EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER)).values()
     with Image.open(io.BytesIO(picture(figure, "png"))) as image:
         colours = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
-    for look in looks_of(RIVER).values():
-        wanted = [int(look.colour[k : k + 2], 16) for k in (1, 3, 5)]
+    for look in styles_of(RIVER).values():
+        wanted = [int(style.colour[k : k + 2], 16) for k in (1, 3, 5)]
         assert np.abs(colours - wanted).max(axis=1).min() <= 12
 
 

@@ -309,7 +309,7 @@ def test_interruptions_leave_no_file_behind(tmp_path):
     script = textwrap.dedent(
         """
         import os, signal, sys, time, brmdp
-        posterior = brmdp.DirichletPosterior.uniform(3, 2)
+        posterior = brmdp.DirichletBelief.uniform(3, 2)
         armed = False
 
         def interrupt(*_):

@@ -266,12 +266,12 @@ def test_the_smallest_concentrations_are_refused_or_right(size):
     assert q is None or q == pytest.approx(2.0, abs=1e-9)
     value = outcome(lambda: brmdp.dirichlet_cvar(phi, w, 0.5))
     assert value is None or value == pytest.approx(0.5, abs=1e-9)
-    found = outcome(lambda: brmdp.DirichletPosterior.uniform(4, 1, size).sample(50, rng=0))
+    found = outcome(lambda: brmdp.DirichletBelief.uniform(4, 1, size).sample(50, rng=0))
     assert found is None or np.allclose(found.max(axis=-1), 1.0)
     rewards = np.broadcast_to(w, (4, 1, 4))
     plan = outcome(
         lambda: brmdp.plan(
-            brmdp.DirichletPosterior.uniform(4, 1, size), rewards, 0.0, risk=brmdp.CVaR(0.5)
+            brmdp.DirichletBelief.uniform(4, 1, size), rewards, 0.0, risk=brmdp.CVaR(0.5)
         )
     )
     assert plan is None or plan.values == pytest.approx(0.5, abs=1e-8)
@@ -430,16 +430,16 @@ def test_junk_arguments_of_the_plain_functions(concentration, values, level, met
 def test_junk_arguments_of_the_classes(one, two, three):
     kernel = np.full((2, 1, 2), 0.5)
     zeros = np.zeros((2, 1))
-    posterior = brmdp.DirichletPosterior.uniform(2, 1)
+    posterior = brmdp.DirichletBelief.uniform(2, 1)
     assert outcome(lambda: brmdp.TabularMDP(one, zeros, 0.5)) is None
     outcome(lambda: brmdp.TabularMDP(kernel, two, 0.5))
     outcome(lambda: brmdp.TabularMDP(kernel, zeros, three))
     outcome(lambda: brmdp.TabularMDP(kernel, zeros, 0.5, one))
     outcome(lambda: brmdp.TabularMDP(kernel, zeros, 0.5, admissible=two))
-    assert outcome(lambda: brmdp.DirichletPosterior(one)) is None
-    assert outcome(lambda: brmdp.DisturbancePosterior(one)) is None
-    assert outcome(lambda: brmdp.ScenarioPosterior(one, two)) is None
-    outcome(lambda: brmdp.ScenarioPosterior([kernel], three))
+    assert outcome(lambda: brmdp.DirichletBelief(one)) is None
+    assert outcome(lambda: brmdp.DisturbanceBelief(one)) is None
+    assert outcome(lambda: brmdp.ScenarioBelief(one, two)) is None
+    outcome(lambda: brmdp.ScenarioBelief([kernel], three))
     before = posterior.concentration().tobytes()
     if not all(isinstance(x, int) for x in (one, two, three)):
         assert outcome(lambda: posterior.observe(one, two, three)) is None
@@ -452,8 +452,8 @@ def test_junk_arguments_of_the_classes(one, two, three):
         lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), tolerance=three),
         lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), initial=one),
         lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), method=two),
-        lambda: brmdp.evaluate_policy(posterior, zeros, 0.5, three, risk=brmdp.Mean()),
-        lambda: brmdp.evaluate(brmdp.TabularMDP(kernel, zeros, 0.5), one),
+        lambda: brmdp.evaluate_under_belief(posterior, zeros, 0.5, three, risk=brmdp.Mean()),
+        lambda: brmdp.evaluate_in_mdp(brmdp.TabularMDP(kernel, zeros, 0.5), one),
         lambda: brmdp.certify(two, zeros, 0.5),
         lambda: brmdp.certify(posterior, zeros, 0.5, three, coverage_samples=0),
         lambda: brmdp.posterior_quantile_value(posterior, zeros, 0.5, [0, 0], one, samples=3),
@@ -522,7 +522,7 @@ def test_plans_from_any_input(data, size):
     risk = outcome(lambda: data.draw(measures(any_level)))
 
     def call():
-        posterior = brmdp.DirichletPosterior(concentration)
+        posterior = brmdp.DirichletBelief(concentration)
         return posterior, brmdp.plan(posterior, rewards, discount, risk=risk, tolerance=tolerance)
 
     found = outcome(call)
@@ -547,7 +547,7 @@ def test_plans_from_documented_input_never_fail(data, size):
     rewards = data.draw(arrays(shape, tame))
     discount = data.draw(st.floats(0.0, 0.97))
     risk = data.draw(measures(levels))
-    posterior = brmdp.DirichletPosterior(concentration, admissible=admissible)
+    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
     method = data.draw(st.sampled_from(["newton", "value-iteration"]))
     # the saddlepoint approximation is no contraction, so it alone may fail to settle
     gives_up = isinstance(risk, brmdp.Quantile) and risk.method == "saddlepoint"
@@ -605,7 +605,7 @@ def test_solve_from_any_input(data, size):
         mdp, solution = found
         assert np.isfinite(kernel).all()
         check_solution(solution, mdp.pattern, mdp.transition_rewards, discount, 1e-6)
-        values = brmdp.evaluate(mdp, solution.policy)
+        values = brmdp.evaluate_in_mdp(mdp, solution.policy)
         largest = float(np.abs(mdp.transition_rewards).max()) / (1 - discount)
         assert (
             np.abs(values - solution.values) <= solution.policy_gap + 2e-6 + 1e-9 * largest
@@ -623,7 +623,7 @@ def test_certificates(data, size):
     confidence = data.draw(any_level)
 
     def call():
-        posterior = brmdp.DirichletPosterior(concentration)
+        posterior = brmdp.DirichletBelief(concentration)
         return posterior, brmdp.certify(
             posterior, rewards, discount, confidence, tolerance=1e-5, coverage_samples=20, rng=0
         )
@@ -660,7 +660,7 @@ def test_disturbances(data, size, n_disturbances):
     risk = data.draw(measures(levels))
 
     def call():
-        posterior = brmdp.DisturbancePosterior(np.minimum(outcomes, n_states - 1), concentration)
+        posterior = brmdp.DisturbanceBelief(np.minimum(outcomes, n_states - 1), concentration)
         posterior.observe_disturbance(np.arange(n_disturbances))
         return posterior, brmdp.plan(
             posterior, brmdp.DisturbanceRewards(rewards), 0.8, risk=risk, tolerance=1e-6
@@ -687,7 +687,7 @@ def test_scenarios(data, size, n_scenarios):
     weights = weights / weights.max()
     rewards = data.draw(arrays(kernels.shape[1:], tame))
     risk = data.draw(measures(levels).filter(lambda r: getattr(r, "method", "") != "saddlepoint"))
-    posterior = brmdp.ScenarioPosterior(kernels, weights / weights.sum())
+    posterior = brmdp.ScenarioBelief(kernels, weights / weights.sum())
     transition = tuple(data.draw(st.integers(0, n - 1)) for n in (n_states, n_actions, n_states))
     before = posterior.weights.copy()
     likelihood = kernels[(slice(None), *transition)]
@@ -712,7 +712,7 @@ def test_summaries_and_draws_of_any_prior(data, size):
     )
 
     def call():
-        posterior = brmdp.DirichletPosterior(concentration)
+        posterior = brmdp.DirichletBelief(concentration)
         return posterior, posterior.mean(), posterior.variance(), posterior.sample(3, rng=0)
 
     found = outcome(call)
@@ -737,7 +737,7 @@ def test_observations_are_added_all_or_none(items, zeros):
     concentration = np.ones((3, 2, 3))
     if zeros:
         concentration[0, 1, 2] = concentration[2, 0, 0] = 0.0
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     inside = all(0 <= s < 3 and 0 <= a < 2 and 0 <= t < 3 for s, a, t in items)
     possible = inside and all(concentration[item] > 0 for item in items)
     columns = [[item[k] for item in items] for k in range(3)]

@@ -143,7 +143,7 @@ def test_the_bound_is_tight_for_one_uncertain_row():
 
     Ᾱ at S states is cautious, but for a single row the quantile is attained with probability α.
     """
-    belief = brmdp.DirichletPosterior(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
+    belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.certify(belief, rewards, 0.9, 0.8, coverage_samples=20_000, rng=5)
     assert got.level == pytest.approx(1 - 0.8**0.5)
@@ -246,7 +246,7 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
     monkeypatch.setattr(guarantees, "PROGRESS_SECONDS", 0.0)
     caplog.set_level("INFO", logger="brmdp")
     n = 100
-    belief = brmdp.DirichletPosterior.uniform(
+    belief = brmdp.DirichletBelief.uniform(
         n, 1, possible=np.eye(n)[:, None] + np.eye(n, k=1)[:, None]
     )
     with threadpool_limits(2):
@@ -298,7 +298,7 @@ def test_the_papers_estimator_takes_rank_15_of_147():
 
     Values increase with p, so the estimate's rank among the draws is visible.
     """
-    belief = brmdp.DirichletPosterior(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
+    belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0, 0], rng=7)
     assert got.samples == 147
@@ -351,7 +351,7 @@ def test_order_statistic_interval_has_its_coverage(alpha, n, confidence):
 
 def test_order_statistic_interval_covers_a_known_quantile():
     """V(0) = 1/(1 − 0.9 p), p ~ Beta(3, 2): the true quantile is known in closed form."""
-    belief = brmdp.DirichletPosterior(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
+    belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     truth = 1 / (1 - 0.9 * stats.beta(3, 2).ppf(0.1))
     rng = np.random.default_rng(11)

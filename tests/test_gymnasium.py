@@ -97,7 +97,7 @@ def test_policy_evaluation_matches_simulation():
     env = gymnasium.make("FrozenLake-v1").unwrapped
     mdp = brmdp.TabularMDP.from_gymnasium(env, 0.9)
     policy = brmdp.solve(mdp).policy
-    value = brmdp.evaluate(mdp, policy)[0]
+    value = brmdp.evaluate_in_mdp(mdp, policy)[0]
     returns = []
     for episode in range(1500):
         state, _ = env.reset(seed=episode)

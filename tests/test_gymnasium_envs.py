@@ -546,7 +546,7 @@ def test_demand_is_reported_and_follows_its_distribution():
 
 def test_the_belief_learns_from_the_environment():
     env = made("inventory").unwrapped
-    posterior = brmdp.DisturbancePosterior(env.problem.outcomes)
+    posterior = brmdp.DisturbanceBelief(env.problem.outcomes)
     np.testing.assert_array_equal(posterior.pattern.admissible, env.mdp.admissible)
     record = walk(env, 500, seed=2)
     for state, action, following, _, info in record:
@@ -567,7 +567,7 @@ def test_the_belief_learns_from_the_environment():
 def test_without_doubt_the_plan_is_the_true_optimum(shortage_cost):
     # the solver meets the same problem twice: by demand, and by next stock
     problem = inventory(shortage_cost=shortage_cost)
-    sure = brmdp.DisturbancePosterior(problem.outcomes, 1e6 * problem.demand)
+    sure = brmdp.DisturbanceBelief(problem.outcomes, 1e6 * problem.demand)
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
     plan = brmdp.plan(sure, rewards, problem.mdp.discount, risk=brmdp.Mean(), tolerance=1e-9)
     truth = brmdp.solve(problem.mdp, tolerance=1e-9)
@@ -581,7 +581,7 @@ def test_quantile_plans_converge_to_the_true_optimum(level, shortage_cost):
     problem = inventory(shortage_cost=shortage_cost)
     truth = brmdp.solve(problem.mdp)
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
-    posterior = brmdp.DisturbancePosterior(problem.outcomes)
+    posterior = brmdp.DisturbanceBelief(problem.outcomes)
     rng = np.random.default_rng(12)
     gaps = []
     for observations in (0, 1_000, 1_000_000):

@@ -28,17 +28,17 @@ HEAVY = (
 NAMES = [
     "TabularMDP",
     "solve",
-    "evaluate",
-    "DirichletPosterior",
-    "ScenarioPosterior",
-    "DisturbancePosterior",
+    "evaluate_in_mdp",
+    "DirichletBelief",
+    "ScenarioBelief",
+    "DisturbanceBelief",
     "Quantile",
     "CVaR",
     "Mean",
     "MonteCarlo",
     "PosteriorSample",
     "plan",
-    "evaluate_policy",
+    "evaluate_under_belief",
     "certify",
     "dirichlet_quantile",
     "dirichlet_cdf",
@@ -70,7 +70,7 @@ import sys, brmdp
 loaded = [name for name in {LATER!r} if "brmdp." + name in sys.modules]
 assert not loaded, loaded
 assert {{*{LATER!r}, "__version__"}} <= set(dir(brmdp))
-assert brmdp.theory.regret_bound and brmdp.continuous.FittedQ and brmdp.experiments.Store and brmdp.analysis
+assert brmdp.theory.regret_bound and brmdp.continuous.FittedQ and brmdp.runs.Store and brmdp.report
 assert not hasattr(brmdp, "nothing")
 print(brmdp.__version__, "matplotlib" in sys.modules)
 """
@@ -90,7 +90,7 @@ def test_parts_load_when_first_asked_for():
 COMPUTE = """
 import sys
 from tiny_experiments import tiny
-from brmdp.experiments.runner import Task, compute
+from brmdp.runs.runner import Task, compute
 case = tiny(runs=1).cases[0]
 assert compute(Task(case, 0, 0))
 print("matplotlib" in sys.modules)
@@ -126,14 +126,14 @@ def test_everything_exported_exists_and_is_documented():
     [
         (brmdp.TabularMDP, ["transitions", "rewards", "discount", "start"]),
         (brmdp.solve, ["mdp"]),
-        (brmdp.evaluate, ["mdp", "policy"]),
-        (brmdp.DirichletPosterior, ["concentration"]),
-        (brmdp.DirichletPosterior.uniform, ["n_states", "n_actions", "concentration"]),
-        (brmdp.ScenarioPosterior, ["kernels", "weights"]),
+        (brmdp.evaluate_in_mdp, ["mdp", "policy"]),
+        (brmdp.DirichletBelief, ["concentration"]),
+        (brmdp.DirichletBelief.uniform, ["n_states", "n_actions", "concentration"]),
+        (brmdp.ScenarioBelief, ["kernels", "weights"]),
         (brmdp.Quantile, ["alpha", "method"]),
         (brmdp.CVaR, ["alpha"]),
         (brmdp.plan, ["posterior", "rewards", "discount"]),
-        (brmdp.evaluate_policy, ["posterior", "rewards", "discount", "policy"]),
+        (brmdp.evaluate_under_belief, ["posterior", "rewards", "discount", "policy"]),
         (brmdp.certify, ["posterior", "rewards", "discount", "confidence"]),
         (brmdp.dirichlet_quantile, ["concentration", "values", "alpha", "method"]),
         (brmdp.dirichlet_cdf, ["concentration", "values", "z"]),
@@ -147,7 +147,7 @@ def test_leading_parameters(function, parameters):
     ("function", "parameter", "default"),
     [
         (brmdp.TabularMDP, "start", 0),
-        (brmdp.DirichletPosterior.uniform, "concentration", 1.0),
+        (brmdp.DirichletBelief.uniform, "concentration", 1.0),
         (brmdp.plan, "tolerance", None),
         (brmdp.certify, "confidence", 0.9),
         (brmdp.Quantile, "method", "exact"),
@@ -161,7 +161,7 @@ def test_defaults(function, parameter, default):
 
 @pytest.mark.parametrize("method", ["observe", "mean", "sample", "save", "load", "copy", "uniform"])
 def test_dirichlet_posterior_methods(method):
-    assert callable(getattr(brmdp.DirichletPosterior, method))
+    assert callable(getattr(brmdp.DirichletBelief, method))
 
 
 def test_solution_fields():

@@ -10,18 +10,18 @@ import pytest
 from scipy import stats
 
 from brmdp import theory
-from brmdp.analysis.lemmas import (
+from brmdp.errors import InvalidInputError
+from brmdp.report.writing import REPORTERS, write_report
+from brmdp.runs import Replications, execute, run_experiment
+from brmdp.studies.lemmas.analysis import (
     deviation_ratio,
     lemmas_claims,
     lemmas_summary,
     standardised,
     tail_ratio,
 )
-from brmdp.errors import InvalidInputError
-from brmdp.experiments import Replications, execute, run_experiment
-from brmdp.experiments.lemmas import EXPERIMENT, LEVELS, decompositions, random_rows
-from brmdp.figures.lemmas import SHOWN_ROWS, decomposition_figure, deviation_figure
-from brmdp.figures.report import REPORTERS, write_report
+from brmdp.studies.lemmas.experiment import EXPERIMENT, LEVELS, decompositions, random_rows
+from brmdp.studies.lemmas.figures import SHOWN_ROWS, decomposition_figure, deviation_figure
 from oracles import online, theory_lemmas
 
 FEW = {
@@ -156,7 +156,7 @@ def test_decompositions_against_series():
     columns = execute(case, 7, 3).columns
     for world, stream in enumerate(stream_of(3).spawn(3)):
         rewards = stream.random((3, 2, 3))
-        kernel = theory.world_from_prior(stream, 3, 2, 0.5, rewards=rewards).kernel()
+        kernel = theory.draw_mdp(stream, 3, 2, 0.5, rewards=rewards).kernel()
         visits = np.floor(10 ** stream.uniform(-1, 2.5, (3, 2))).astype(int)
         phi = 1 + stream.multinomial(visits, kernel)
         policy, floor = stream.integers(0, 2, 3), stream.uniform(0.05, 0.3)

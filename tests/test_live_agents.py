@@ -15,15 +15,15 @@ import pytest
 import brmdp
 from brmdp import agents
 from brmdp.agents import episodic
+from brmdp.beliefs.storage import load_arrays
 from brmdp.envs import riverswim
-from brmdp.posterior.storage import load_arrays
 
 RIVER = riverswim(4)
 SOURCE = Path(brmdp.__file__).parent
 
 
 def agent_of(kind, restart=None):
-    belief = brmdp.DirichletPosterior.uniform(4, 2)
+    belief = brmdp.DirichletBelief.uniform(4, 2)
     given = belief, RIVER.rewards, 0.9
     rest = {"rng": 5, "restart": restart}
     if kind == "psrl":
@@ -31,11 +31,11 @@ def agent_of(kind, restart=None):
     if kind == "quantile":
         return agents.aq_brmdp(*given, delta=5.0, method="saddlepoint", **rest)
     if kind == "draws":
-        return agents.brmdp(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9), **rest)
+        return agents.fixed_quantile(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9), **rest)
     if kind == "scenarios":
         # two kernels that tell every transition apart
         other = np.roll(RIVER.kernel(), 1, axis=2) * 0.5 + 0.125
-        belief = brmdp.ScenarioPosterior([0.5 * RIVER.kernel() + 0.125, other], [0.5, 0.5])
+        belief = brmdp.ScenarioBelief([0.5 * RIVER.kernel() + 0.125, other], [0.5, 0.5])
         return agents.Agent(
             belief,
             RIVER.rewards,
@@ -45,7 +45,7 @@ def agent_of(kind, restart=None):
             rng=3,
         )
     assert kind == "kept draws"
-    return agents.brmdp(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9, reuse=True), **rest)
+    return agents.fixed_quantile(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9, reuse=True), **rest)
 
 
 KINDS = ("psrl", "quantile", "draws", "kept draws", "scenarios")
@@ -234,7 +234,7 @@ def test_a_plan_that_fails_moves_no_stream():
 
     risk = Failing(rng=3)
     agent = agents.Agent(
-        brmdp.DirichletPosterior.uniform(4, 2),
+        brmdp.DirichletBelief.uniform(4, 2),
         RIVER.rewards,
         0.9,
         risk=risk,
@@ -251,7 +251,7 @@ def test_a_plan_that_fails_moves_no_stream():
 
 
 def test_a_belief_that_breaks_off_in_the_middle_has_learnt_nothing():
-    class Halfway(brmdp.DirichletPosterior):
+    class Halfway(brmdp.DirichletBelief):
         broken = False
 
         def observe(self, state, action, next_state):
@@ -437,7 +437,7 @@ class Slow(brmdp.Mean):
 def test_what_is_observed_during_a_plan_is_in_the_next():
     risk = Slow()
     agent = agents.Agent(
-        brmdp.DirichletPosterior.uniform(4, 2),
+        brmdp.DirichletBelief.uniform(4, 2),
         RIVER.rewards,
         0.9,
         risk=risk,

@@ -163,7 +163,7 @@ def test_later_changes_of_sparse_rewards_do_not_reach_the_mdp():
 
 
 def test_a_plan_does_not_freeze_the_callers_rewards():
-    posterior = brmdp.DirichletPosterior.uniform(3, 2)
+    posterior = brmdp.DirichletBelief.uniform(3, 2)
     rewards = np.random.default_rng(4).normal(size=(3, 2, 3))
     solution = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Mean())
     rewards[:] = 0.0
@@ -242,7 +242,7 @@ def test_memory_grows_with_the_possible_transitions_not_with_the_square_of_the_s
         tracemalloc.start()
         try:
             mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
-            posterior = brmdp.DirichletPosterior.uniform(n_states, 2, possible=mdp)
+            posterior = brmdp.DirichletBelief.uniform(n_states, 2, possible=mdp)
             posterior.observe(
                 np.arange(100), np.zeros(100, dtype=int), mdp.pattern.next_states[0:600:6]
             )
@@ -306,7 +306,7 @@ def test_evaluate_matches_a_dense_linear_solve(seed):
     kernel = random_kernel(seed, 6, 3)
     rewards = rng.normal(size=(6, 3, 6)) * 10.0 ** rng.integers(-3, 4)
     policy = rng.integers(3, size=6)
-    found = brmdp.evaluate(brmdp.TabularMDP(kernel, rewards, 0.95), policy)
+    found = brmdp.evaluate_in_mdp(brmdp.TabularMDP(kernel, rewards, 0.95), policy)
     truth = policy_values(kernel, rewards, 0.95, policy)
     np.testing.assert_allclose(
         found, truth, rtol=0, atol=1e-9 * max(1.0, np.abs(rewards).max() / 0.05)
@@ -357,8 +357,8 @@ def test_kernels_in_less_than_double_precision_are_taken_and_made_exact(kind, ma
     kernel = make(SINGLE.astype(kind))
     found = [
         brmdp.TabularMDP(kernel, np.zeros((3, 1)), 0.9).kernel(),
-        brmdp.DirichletPosterior.informative(kernel, 1.0).mean(),
-        brmdp.ScenarioPosterior([kernel, kernel], np.array([0.3, 0.7], dtype=kind)).mean(),
+        brmdp.DirichletBelief.informative(kernel, 1.0).mean(),
+        brmdp.ScenarioBelief([kernel, kernel], np.array([0.3, 0.7], dtype=kind)).mean(),
     ]
     for probabilities in found:
         np.testing.assert_allclose(probabilities, SINGLE, rtol=2 * float(np.finfo(kind).eps))

@@ -157,7 +157,7 @@ def assert_functional_law(rows, phi, rng):
 def reuse_problem():
     rng = np.random.default_rng(6)
     phi = np.exp(rng.uniform(np.log(0.05), np.log(5.0), (3, 2, 3)))
-    return brmdp.DirichletPosterior(phi), rng
+    return brmdp.DirichletBelief(phi), rng
 
 
 @pytest.mark.parametrize("rounds", [1, 6])
@@ -243,12 +243,12 @@ def test_another_pattern_is_drawn_again():
     draws_of(risk, belief)
     phi = belief.concentration() + 1.0
     phi[:, :, 0] = 0.0
-    narrower = brmdp.DirichletPosterior(phi)
+    narrower = brmdp.DirichletBelief(phi)
     draws = draws_of(risk, narrower)
     assert {rows.shape for rows in draws.values()} == {(2000, 2)}
     for pair, rows in draws.items():
         assert_law(rows, phi.reshape(6, 3)[pair, 1:])
-    bigger = brmdp.DirichletPosterior.uniform(4, 2)
+    bigger = brmdp.DirichletBelief.uniform(4, 2)
     assert {rows.shape for rows in draws_of(risk, bigger).values()} == {(2000, 4)}
 
 
@@ -275,7 +275,7 @@ def test_reuse_needs_dirichlet_rows():
 
 
 def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
-    belief = brmdp.DirichletPosterior(
+    belief = brmdp.DirichletBelief(
         np.array([[[1e-3, 2e-2, 5e-3]], [[0.5, 300.0, 1e-2]], [[1.0, 1.0, 1.0]]])
     )
     draws = draws_of(sampled(0.3, samples=4000, rng=13), belief)
@@ -326,7 +326,7 @@ def test_more_draws_than_a_machine_holds_are_refused(name):
 @pytest.mark.parametrize("reuse", [False, True])
 def test_draws_that_do_not_fit_the_problem_are_refused_before_they_are_made(reuse):
     """A small file or a slip of the pen must not fill the memory."""
-    posterior = brmdp.DirichletPosterior.uniform(4, 2)
+    posterior = brmdp.DirichletBelief.uniform(4, 2)
     method = brmdp.MonteCarlo(samples=10**7, reuse=reuse, rng=0)
     with pytest.raises(
         brmdp.InvalidInputError,

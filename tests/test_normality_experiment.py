@@ -12,8 +12,11 @@ import pytest
 from scipy import stats
 
 import brmdp
-from brmdp.analysis.judgement import Verdict
-from brmdp.analysis.normality import (
+from brmdp.errors import InvalidInputError
+from brmdp.report.claims import Verdict
+from brmdp.report.writing import write_report
+from brmdp.runs import Computation, Experiment, Replications, execute, run_experiment
+from brmdp.studies.normality.analysis import (
     plans_of,
     pseudo_values,
     settings_of,
@@ -21,13 +24,10 @@ from brmdp.analysis.normality import (
     squared_correlation,
     squared_variance_error,
 )
-from brmdp.analysis.normality_claims import judge_normality
-from brmdp.errors import InvalidInputError
-from brmdp.experiments import Computation, Experiment, Replications, execute, run_experiment
-from brmdp.experiments.normality import EXPERIMENT, LEVELS, problem
-from brmdp.experiments.paper import ALL, EXPERIMENTS
-from brmdp.figures.normality import reporter
-from brmdp.figures.report import write_report
+from brmdp.studies.normality.claims import judge_normality
+from brmdp.studies.normality.experiment import EXPERIMENT, LEVELS, problem
+from brmdp.studies.normality.figures import reporter
+from brmdp.studies.paper.experiment import ALL, EXPERIMENTS
 from brmdp.theory import asymptotic_normality, exact_caution_cost, replicate_normality
 
 RUNS, BATCH = 3, 3
@@ -57,7 +57,7 @@ TINY = Experiment(
                     "share": 0.6,
                     "replications": 2,
                 },
-                most_runs=most,
+                max_runs=most,
             )
             for way, observed, most in (("policy", 10, 0), ("policy", 40, 2), ("pairs", 10, 0))
         ),
@@ -106,11 +106,11 @@ def test_needed_observations_are_where_the_cost_reaches_epsilon():
 
 
 def test_collected_transitions_grow_by_appending():
-    from brmdp.experiments.normality import _collection
+    from brmdp.studies.normality.experiment import _collection
     from brmdp.theory import observations_needed
 
     made = problem("random", 2)
-    posterior = brmdp.DirichletPosterior(np.full((5, 2, 5), 4.0))
+    posterior = brmdp.DirichletBelief(np.full((5, 2, 5), 4.0))
     cost = float(exact_caution_cost(posterior, made.mdp.rewards, 0.9, made.policy, 0.1)[0])
     plan = observations_needed(posterior, made.mdp.rewards, 0.9, made.policy, 0.1, 0, 0.5 * cost)
     for way, wanted in (("policy", plan.on_policy_steps), ("pairs", plan.cheapest_total)):
@@ -207,7 +207,7 @@ def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
 
     (fewer have probability below 0.001 at 95 % coverage, 0.02 at 92 %).
     """
-    from brmdp.analysis.estimates import estimate
+    from brmdp.report.estimates import estimate
 
     rng = np.random.default_rng(4)
     covered = 0

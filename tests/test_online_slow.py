@@ -21,7 +21,7 @@ LAKE = frozenlake(0.9)
 
 
 def uniform(mdp):
-    return brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
+    return brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions)
 
 
 def walk_on(agent, env, state, steps):
@@ -106,7 +106,7 @@ def levels_hit(method, runs, steps=150, alpha=0.5):
     expected = np.ceil(n * alpha) / (n + 1)
     misses, unvisited = [], []
     for run in range(runs):
-        agent = agents.brmdp(
+        agent = agents.fixed_quantile(
             *(uniform(LAKE), LAKE.rewards, LAKE.discount),
             alpha=alpha,
             method=brmdp.MonteCarlo(**method),

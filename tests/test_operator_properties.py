@@ -42,7 +42,7 @@ def beliefs(draw):
     phi[..., 0] = np.where(phi.sum(axis=-1) == 0, 1.0, phi[..., 0])
     rewards = draw(arrays(float, (n, k, n), elements=st.floats(-5, 5, width=32)))
     discount = draw(st.sampled_from([0.0, 0.3, 0.9, 0.99]))
-    return brmdp.DirichletPosterior(phi), rewards, discount
+    return brmdp.DirichletBelief(phi), rewards, discount
 
 
 def measures(shape, draw):
@@ -219,8 +219,8 @@ def test_nested_value_converges_to_the_evaluation(policy):
     levels = np.array([[0.1, 0.8], [0.35, 0.6]])
     tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
     risk = planning.dirichlet_quantile_risk(tails, phi, levels)
-    belief = brmdp.DirichletPosterior(phi)
-    got = brmdp.evaluate_policy(
+    belief = brmdp.DirichletBelief(phi)
+    got = brmdp.evaluate_under_belief(
         belief, rewards, gamma, policy, risk=brmdp.Quantile(levels), tolerance=1e-11
     )
     reach = rewards.max() / (1 - gamma)
@@ -243,8 +243,8 @@ def test_nested_value_to_six_digits():
     phi, rewards, gamma = rng.uniform(0.5, 8.0, (2, 1, 2)), rng.random((2, 1, 2)), 0.2
     tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
     risk = planning.dirichlet_quantile_risk(tails, phi, 0.2)
-    got = brmdp.evaluate_policy(
-        brmdp.DirichletPosterior(phi),
+    got = brmdp.evaluate_under_belief(
+        brmdp.DirichletBelief(phi),
         rewards,
         gamma,
         (0, 0),

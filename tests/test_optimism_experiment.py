@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from brmdp import theory
-from brmdp.analysis.optimism import by_world, informative, optimism_claims
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import Replications, execute, run_experiment
-from brmdp.experiments import optimism as experiment_module
-from brmdp.experiments.optimism import EXPERIMENT, steps_for
-from brmdp.figures.optimism import optimism_figure
-from brmdp.figures.report import write_report
+from brmdp.report.writing import write_report
+from brmdp.runs import Replications, execute, run_experiment
+from brmdp.runs import optimism as experiment_module
+from brmdp.studies.optimism.analysis import by_world, informative, optimism_claims
+from brmdp.studies.optimism.experiment import EXPERIMENT, steps_for
+from brmdp.studies.optimism.figures import optimism_figure
 
 FEW = {"n_states": 2, "episodes": 6, "worlds": 2, "discount": 0.6}
 

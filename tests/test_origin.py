@@ -16,18 +16,18 @@ import gymnasium
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from brmdp.figures import report as report_module
 
 import brmdp
 from brmdp import TabularMDP, cli
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
-from brmdp.experiments import Case, Experiment, Store, execute, run_experiment
-from brmdp.experiments import runner as runner_module
-from brmdp.experiments import store as store_module
-from brmdp.experiments.one_run import world_of
-from brmdp.experiments.origin import ANALYSIS, CODE, package_digests, short, world_digest
-from brmdp.experiments.store import decode, encode
-from brmdp.figures import report as report_module
+from brmdp.runs import Case, Experiment, Store, execute, run_experiment
+from brmdp.runs import runner as runner_module
+from brmdp.runs import store as store_module
+from brmdp.runs.execute import world_of
+from brmdp.runs.origin import ANALYSIS, CODE, package_digests, short, world_digest
+from brmdp.runs.store import decode, encode
 from brmdp.simulation import World
 from tiny_experiments import tiny
 
@@ -116,7 +116,7 @@ def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, m
             future = Future()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(MoodyEnv, "pay", 3.0)
-                patch.setattr("brmdp.experiments.one_run.simulate", None)
+                patch.setattr("brmdp.runs.execute.simulate", None)
                 try:
                     future.set_result(fn(*arguments))
                 except Exception as error:
@@ -368,7 +368,7 @@ def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
         def submit(self, fn, /, *arguments):
             code = (
                 "import pickle, sys\nfn, arguments = pickle.load(sys.stdin.buffer)\n"
-                "import brmdp.experiments.one_run as one_run\none_run.simulate = None\n"
+                "import brmdp.runs.execute as one_run\none_run.simulate = None\n"
                 "try: answer = fn(*arguments)\nexcept Exception as error: answer = error\n"
                 "sys.stdout.buffer.write(pickle.dumps(answer))"
             )

@@ -241,7 +241,7 @@ def test_an_agent_names_what_its_belief_lacks():
         agent_of(Rigid(PHI))
 
 
-class Forgetful(brmdp.DirichletPosterior):
+class Forgetful(brmdp.DirichletBelief):
     """Learns from every other observation only."""
 
     odd = False
@@ -521,11 +521,11 @@ def test_no_target_moves_a_value_against_or_further_than_itself(reach):
 
 @pytest.mark.parametrize("scale", [1.0, 1e-11, 1e-13, 1e-30])
 def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
-    class Overconfident(brmdp.DirichletPosterior):
+    class Overconfident(brmdp.DirichletBelief):
         """Says Dir(φ), and draws from Dir(φ/1000)."""
 
         def sample_entries(self, n, rng, pairs=None):
-            wide = brmdp.DirichletPosterior(self.concentration() / 1000)
+            wide = brmdp.DirichletBelief(self.concentration() / 1000)
             return wide.sample_entries(n, rng, pairs=pairs)
 
     belief = Overconfident(1000.0 * PHI)
@@ -534,7 +534,7 @@ def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
 
 
 def test_concentrations_in_a_list_are_taken():
-    class Listed(brmdp.DirichletPosterior):
+    class Listed(brmdp.DirichletBelief):
         @property
         def concentration_entries(self):
             return PHI.reshape(-1).tolist()
@@ -548,7 +548,7 @@ def test_concentrations_in_a_list_are_taken():
     )
 
 
-class Scenarios(brmdp.ScenarioPosterior):
+class Scenarios(brmdp.ScenarioBelief):
     """Kernels or weights that are not those it was made with."""
 
     entries_now = weights_now = None
@@ -599,9 +599,9 @@ class Scenarios(brmdp.ScenarioPosterior):
 )
 @pytest.mark.parametrize("risk", [brmdp.Quantile(0.1), brmdp.CVaR(0.9)])
 def test_scenarios_of_a_subclass_are_checked_before_compiled_loops_read_them(change, message, risk):
-    kernels = brmdp.DirichletPosterior(PHI).sample(2, rng=0)
+    kernels = brmdp.DirichletBelief(PHI).sample(2, rng=0)
     belief = Scenarios(kernels, [0.5, 0.5])
-    plain = brmdp.ScenarioPosterior(kernels, [0.5, 0.5])
+    plain = brmdp.ScenarioBelief(kernels, [0.5, 0.5])
     np.testing.assert_allclose(
         plan_of(belief, risk).values, plan_of(plain, risk).values, rtol=1e-12
     )
@@ -616,7 +616,7 @@ def test_scenarios_of_a_subclass_are_checked_before_compiled_loops_read_them(cha
 
 @pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 2, 48 - 3, -1])
 def test_offsets_beyond_the_concentrations_are_refused(offset):
-    class Astray(brmdp.DirichletPosterior):
+    class Astray(brmdp.DirichletBelief):
         @property
         def concentration_offsets(self):
             return np.full(12, offset)
@@ -627,7 +627,7 @@ def test_offsets_beyond_the_concentrations_are_refused(offset):
 
 @pytest.mark.parametrize("penalty", [0.0, -1e6, -1e12, -1e13])
 def test_a_state_of_huge_value_hides_no_contradiction(penalty):
-    class Liar(brmdp.DirichletPosterior):
+    class Liar(brmdp.DirichletBelief):
         """All draws stay where they are, which its concentrations make most unlikely."""
 
         def sample_entries(self, n, rng, pairs=None):
@@ -640,7 +640,7 @@ def test_a_state_of_huge_value_hides_no_contradiction(penalty):
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
     rewards = np.array([[0.0], [1.0], [penalty]])
     assert (
-        brmdp.certify(brmdp.DirichletPosterior(concentration), rewards, 0.9, 0.9, rng=0).coverage
+        brmdp.certify(brmdp.DirichletBelief(concentration), rewards, 0.9, 0.9, rng=0).coverage
         > 0.87
     )
     with pytest.raises(brmdp.ContradictionError):
@@ -655,7 +655,7 @@ def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
     ring = np.roll(np.eye(n), 1, axis=1)[:, None]
     rewards = offset + np.random.default_rng(0).normal(size=(n, 1))
     certificate = brmdp.certify(
-        brmdp.DirichletPosterior(ring), rewards, discount, 0.9, rng=0, coverage_samples=100
+        brmdp.DirichletBelief(ring), rewards, discount, 0.9, rng=0, coverage_samples=100
     )
     assert certificate.coverage == 1.0
 
@@ -696,5 +696,5 @@ def test_no_linear_measure_with_a_negative_weight_passes(place):
     measure.weights = np.roll(measure.weights, place)
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by 0 to"):
         plan_of(
-            brmdp.DirichletPosterior(PHI), measure, method="value-iteration", raise_on_failure=False
+            brmdp.DirichletBelief(PHI), measure, method="value-iteration", raise_on_failure=False
         )

@@ -145,7 +145,7 @@ def test_solve_the_papers_worlds(risk):
         wanted = planning.value_iteration(planning.mean_risk(kernel), rewards, mdp.discount, 1e-12)
         got = brmdp.solve(mdp, tolerance=1e-10)
         np.testing.assert_allclose(got.values, wanted, rtol=0, atol=2e-10)
-        np.testing.assert_allclose(brmdp.evaluate(mdp, got.policy), wanted, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(brmdp.evaluate_in_mdp(mdp, got.policy), wanted, rtol=0, atol=1e-9)
     assert (brmdp.solve(brmdp.envs.riverswim(6)).policy == 1).all()
 
 
@@ -154,9 +154,9 @@ def test_evaluate_against_a_linear_solve(seed):
     case = known(seed)
     policy = np.random.default_rng(seed).integers(0, 3, case.n_states)
     wanted = policy_values(case.belief.kernel(), case.rewards, case.discount, policy)
-    np.testing.assert_allclose(brmdp.evaluate(case.belief, policy), wanted, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(brmdp.evaluate_in_mdp(case.belief, policy), wanted, rtol=0, atol=1e-10)
     scaled = brmdp.TabularMDP(case.belief.kernel(), 1e9 * case.rewards, case.discount)
-    np.testing.assert_allclose(brmdp.evaluate(scaled, policy), 1e9 * wanted, rtol=1e-10)
+    np.testing.assert_allclose(brmdp.evaluate_in_mdp(scaled, policy), 1e9 * wanted, rtol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -239,7 +239,7 @@ def test_discount_zero_is_one_backup(name, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", MEASURES)
 def test_one_state(name, method):
-    belief = brmdp.DirichletPosterior(np.array([[[2.0], [0.5]]]))
+    belief = brmdp.DirichletBelief(np.array([[[2.0], [0.5]]]))
     got = brmdp.plan(
         belief,
         np.array([[1.0, 3.0]]),
@@ -257,11 +257,11 @@ def test_one_state(name, method):
 @pytest.mark.parametrize("name", MEASURES)
 def test_one_action_is_an_evaluation(name, method):
     rng = np.random.default_rng(5)
-    belief = brmdp.DirichletPosterior(rng.uniform(0.5, 3, (4, 1, 4)))
+    belief = brmdp.DirichletBelief(rng.uniform(0.5, 3, (4, 1, 4)))
     rewards = rng.normal(size=(4, 1, 4))
     risk = (measure(name, (4, 1)) for _ in range(2))
     got = brmdp.plan(belief, rewards, 0.8, risk=next(risk), method=method)
-    own = brmdp.evaluate_policy(
+    own = brmdp.evaluate_under_belief(
         belief, rewards, 0.8, np.zeros(4, dtype=int), risk=next(risk), method=method
     )
     np.testing.assert_allclose(got.values, own.values, rtol=0, atol=2e-8)
@@ -297,7 +297,7 @@ def large(n_states=900, n_actions=2, width=4, seed=0):
     phi = sparse.csr_array(
         (rng.uniform(0.5, 5, n_pairs * width), columns.ravel(), pointers), (n_pairs, n_states)
     )
-    return brmdp.DirichletPosterior(phi), rng.normal(size=(n_states, n_actions))
+    return brmdp.DirichletBelief(phi), rng.normal(size=(n_states, n_actions))
 
 
 @pytest.mark.parametrize("name", ["mean", "quantile-array", "cvar"])
@@ -314,7 +314,7 @@ def test_beyond_dense_elimination(name):
     assert newton.status == sweeps.status == "converged"
     assert np.abs(newton.values - sweeps.values).max() <= newton.error_bound + sweeps.error_bound
     assert newton.iterations < sweeps.iterations / 3
-    own = brmdp.evaluate_policy(
+    own = brmdp.evaluate_under_belief(
         belief, rewards, 0.8, newton.policy, risk=levels, tolerance=tolerance
     )
     assert (
@@ -378,7 +378,7 @@ def as_rows(array):
 
 
 def chain_belief(kernel):
-    return brmdp.DirichletPosterior(as_rows(np.where(kernel > 0, 1.0 + 20.0 * kernel, 0.0)))
+    return brmdp.DirichletBelief(as_rows(np.where(kernel > 0, 1.0 + 20.0 * kernel, 0.0)))
 
 
 def assert_mean_optimum(kernel, rewards, discount, got):
@@ -445,7 +445,7 @@ def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
 def test_a_policy_of_a_long_chain_is_evaluated_in_few_sweeps():
     kernel, rewards = chain(900)
     belief, policy = chain_belief(kernel), np.ones(900, dtype=int)
-    got = brmdp.evaluate_policy(
+    got = brmdp.evaluate_under_belief(
         belief, as_rows(rewards), 0.999, policy, risk=brmdp.Quantile(0.1), tolerance=1e-6
     )
     assert got.iterations <= 30
@@ -502,8 +502,8 @@ def test_wide_steps_cannot_cycle(monkeypatch, patience, seed):
     rng = np.random.default_rng(seed)
     kernels = rng.dirichlet(np.full(5, 0.2), (6, 5, 3))
     rewards, levels = rng.normal(size=(5, 3, 5)), rng.uniform(0.05, 0.95, (5, 3))
-    scenarios = brmdp.ScenarioPosterior(kernels, rng.dirichlet(np.ones(6)))
-    dirichlet = brmdp.DirichletPosterior(rng.uniform(0.5, 2.0, (5, 3, 5)))
+    scenarios = brmdp.ScenarioBelief(kernels, rng.dirichlet(np.ones(6)))
+    dirichlet = brmdp.DirichletBelief(rng.uniform(0.5, 2.0, (5, 3, 5)))
     for belief, risk in ((scenarios, brmdp.Quantile(levels)), (dirichlet, Misleading(levels))):
         case = Problem(belief, rewards, 0.8)
         plain = case.plan(brmdp.Quantile(levels), tolerance=1e-5, method="value-iteration")
@@ -533,7 +533,7 @@ def test_the_excursions_above_do_fail(monkeypatch):
 
     monkeypatch.setattr(fixed_point, "_excursion", counted)
     rng = np.random.default_rng(0)
-    belief = brmdp.DirichletPosterior(rng.uniform(0.5, 2.0, (5, 3, 5)))
+    belief = brmdp.DirichletBelief(rng.uniform(0.5, 2.0, (5, 3, 5)))
     case = Problem(belief, rng.normal(size=(5, 3, 5)), 0.8)
     case.plan(Misleading(0.3), tolerance=1e-5)
     assert outcomes.count(False) >= 3
@@ -546,7 +546,7 @@ def test_the_excursions_above_do_fail(monkeypatch):
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
 def test_uniform_prior_ties_everywhere(name, method):
     mdp = brmdp.envs.frozenlake(0.9)
-    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    belief = brmdp.DirichletBelief.uniform(16, 4)
     got = brmdp.plan(belief, mdp.rewards, mdp.discount, risk=measure(name, (16, 4)), method=method)
     assert got.tied.all()
     assert (got.policy == 0).all()
@@ -555,7 +555,7 @@ def test_uniform_prior_ties_everywhere(name, method):
 
 def test_unvisited_actions_tie_later():
     mdp = brmdp.envs.frozenlake()
-    belief = brmdp.DirichletPosterior.uniform(16, 4)
+    belief = brmdp.DirichletBelief.uniform(16, 4)
     belief.observe([6] * 8, [1] * 8, [7] * 8)
     got = brmdp.plan(belief, mdp.rewards, mdp.discount, risk=brmdp.Quantile(0.1))
     np.testing.assert_array_equal(got.tied_actions()[6], [True, False, True, True])
@@ -603,7 +603,7 @@ def test_a_resolved_difference_is_no_tie(tolerance):
     got = brmdp.solve(mdp, tolerance=tolerance)
     assert got.policy.tolist() == [1]
     assert not got.tied.any()
-    assert brmdp.evaluate(mdp, got.policy)[0] == pytest.approx(1.00009e4, rel=1e-9)
+    assert brmdp.evaluate_in_mdp(mdp, got.policy)[0] == pytest.approx(1.00009e4, rel=1e-9)
     assert got.policy_gap < 1e-4
 
 
@@ -670,7 +670,7 @@ def problem_with_ties(seed):
         paid[np.ix_(states, range(3), states)] = rewards
     both[2 * n, 0, 0] = both[2 * n, 1, other[0]] = both[2 * n, 2, 1] = 1.0
     return Problem(
-        brmdp.DirichletPosterior(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999]))
+        brmdp.DirichletBelief(both), paid, float(rng.choice([0.5, 0.9, 0.99, 0.999, 0.9999]))
     )
 
 
@@ -870,7 +870,7 @@ def test_a_huge_penalty_does_not_coarsen_the_plan():
     phi = np.concatenate([case.belief.concentration(), np.ones((4, 1, 4))], axis=1)
     plain = case.plan(brmdp.Quantile(0.2))
     got = brmdp.plan(
-        brmdp.DirichletPosterior(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2)
+        brmdp.DirichletBelief(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2)
     )
     assert got.tolerance <= 1e-2
     assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
@@ -901,7 +901,7 @@ def test_large_policies_are_evaluated_as_far_as_arithmetic_goes():
     mdp = brmdp.TabularMDP(as_rows(kernel), as_rows(1e6 * rewards), 0.999999)
     policy = np.ones(700, dtype=int)
     wanted = policy_values(kernel, 1e6 * rewards, 0.999999, policy)
-    np.testing.assert_allclose(brmdp.evaluate(mdp, policy), wanted, rtol=1e-8)
+    np.testing.assert_allclose(brmdp.evaluate_in_mdp(mdp, policy), wanted, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 48, 49, 80])
@@ -912,32 +912,32 @@ def test_many_policies_are_evaluated_like_linear_systems(n):
     rewards = rng.normal(size=(n, 3, n))
     mdp = brmdp.TabularMDP(kernel, rewards, 0.97)
     policies = rng.integers(3, size=(5, n))
-    found = brmdp.evaluate_policies(mdp, policies)
+    found = brmdp.evaluate_all_in_mdp(mdp, policies)
     states = np.arange(n)
     for policy, values in zip(policies, found, strict=True):
         followed = kernel[states, policy]
         paid = (followed * rewards[states, policy]).sum(axis=1)
         expected = np.linalg.solve(np.eye(n) - 0.97 * followed, paid)
         np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
-        np.testing.assert_array_equal(brmdp.evaluate(mdp, policy), values)
+        np.testing.assert_array_equal(brmdp.evaluate_in_mdp(mdp, policy), values)
 
 
 def test_policies_of_the_wrong_form_are_refused():
     mdp = brmdp.envs.riverswim(6)
     with pytest.raises(brmdp.InvalidInputError, match=r"policies must have shape \(n, 6\)"):
-        brmdp.evaluate_policies(mdp, np.zeros(6, dtype=int))
+        brmdp.evaluate_all_in_mdp(mdp, np.zeros(6, dtype=int))
     with pytest.raises(
         brmdp.InvalidInputError, match=r"policies must lie in 0\.\.1; got 2 at index \(1, 5\)"
     ):
-        brmdp.evaluate_policies(mdp, [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2]])
+        brmdp.evaluate_all_in_mdp(mdp, [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2]])
 
 
 def test_evaluating_only_the_actions_of_the_policy():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletPosterior.uniform(6, 2)
+    posterior = brmdp.DirichletBelief.uniform(6, 2)
     policy = np.array([1, 1, 0, 1, 0, 1])
-    whole = brmdp.evaluate_policy(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
-    part = brmdp.evaluate_policy(
+    whole = brmdp.evaluate_under_belief(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
+    part = brmdp.evaluate_under_belief(
         posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False
     )
     np.testing.assert_array_equal(part.values, whole.values)
@@ -949,7 +949,7 @@ def test_evaluating_only_the_actions_of_the_policy():
 
 def test_flat_rewards_are_those_of_the_possible_transitions():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletPosterior.uniform(6, 2, possible=mdp)
+    posterior = brmdp.DirichletBelief.uniform(6, 2, possible=mdp)
     dense = brmdp.plan(posterior, mdp.rewards, 0.9, risk=brmdp.Quantile(0.3))
     flat = brmdp.plan(posterior, mdp.transition_rewards, 0.9, risk=brmdp.Quantile(0.3))
     np.testing.assert_array_equal(flat.values, dense.values)

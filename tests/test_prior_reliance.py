@@ -75,7 +75,7 @@ def assert_by_hand(found, belief, policy, discount, start, accuracy):
 
 def test_a_log_of_ordered_states_under_the_uniform_prior():
     log, rewards = maintenance_log(), maintenance_rewards()
-    uniform = brmdp.DirichletPosterior.uniform(90, 2)
+    uniform = brmdp.DirichletBelief.uniform(90, 2)
     uniform.observe(*log.T)
     with pytest.warns(brmdp.PriorWarning, match="this plan rests heavily on the prior") as caught:
         bad = brmdp.plan(uniform, rewards, 0.95, risk=brmdp.Quantile(0.1))
@@ -93,7 +93,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
     assert certificate.prior.outweighs
     assert "The posterior rests heavily on the prior." in str(certificate)
     # the same log with a prior that leaves out what is impossible
-    careful = brmdp.DirichletPosterior.uniform(90, 2, possible=structure())
+    careful = brmdp.DirichletBelief.uniform(90, 2, possible=structure())
     careful.observe(*log.T)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -105,7 +105,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
     assert "prior" not in str(sure)
     assert_by_hand(good.prior, careful, good.policy, 0.95, seen, 1e-9)
     world = brmdp.TabularMDP(np.where(structure(), careful.mean(), 0.0), rewards, 0.95)
-    loss = brmdp.evaluate(world, good.policy) - brmdp.evaluate(world, bad.policy)
+    loss = brmdp.evaluate_in_mdp(world, good.policy) - brmdp.evaluate_in_mdp(world, bad.policy)
     assert loss.max() > 5.0
 
 
@@ -131,7 +131,7 @@ def test_many_states_are_looked_at_iteratively(discount):
     near = (np.arange(n)[:, None, None] + np.array([[-1, 0, 1], [1, 2, 5]])) % n
     rows = np.repeat(np.arange(2 * n), 3)
     possible = sparse.csr_array((np.ones(6 * n), (rows, near.reshape(-1))), (2 * n, n))
-    belief = brmdp.DirichletPosterior.uniform(n, 2, 2.0, possible=possible)
+    belief = brmdp.DirichletBelief.uniform(n, 2, 2.0, possible=possible)
     states = rng.integers(n // 2, size=2000)
     belief.observe(states, np.zeros(2000, dtype=int), (states + rng.integers(-1, 2, 2000)) % n)
     policy = np.zeros(n, dtype=int)
@@ -143,7 +143,7 @@ def test_many_states_are_looked_at_iteratively(discount):
 
 
 def test_known_rows_need_no_data():
-    belief = brmdp.DirichletPosterior.uniform(
+    belief = brmdp.DirichletBelief.uniform(
         3, 1, possible=np.array([[[0, 1, 0]], [[0, 0, 1]], [[1, 0, 0]]])
     )
     found = brmdp.prior_reliance(belief, [0, 0, 0], 0.9)
@@ -153,7 +153,7 @@ def test_known_rows_need_no_data():
 
 
 def test_data_inside_a_concentration_count_as_prior_and_it_says_so():
-    belief = brmdp.DirichletPosterior(np.full((2, 1, 2), 500.0))
+    belief = brmdp.DirichletBelief(np.full((2, 1, 2), 500.0))
     found = brmdp.prior_reliance(belief, [0, 0], 0.9)
     assert found.share == pytest.approx(1.0)
     assert found.start == "uniform"
@@ -173,7 +173,7 @@ def test_a_shared_disturbance_teaches_about_all_pairs():
     assert found.never_observed.size == 0
     # rows whose outcomes all agree are known
     outcomes = np.tile(np.array([[[1, 1]], [[0, 0]]]), (1, 1, 1))
-    assert brmdp.prior_reliance(brmdp.DisturbancePosterior(outcomes), [0, 0], 0.8).share == 0.0
+    assert brmdp.prior_reliance(brmdp.DisturbanceBelief(outcomes), [0, 0], 0.8).share == 0.0
 
 
 def test_beliefs_that_do_not_tell_have_none():
@@ -251,7 +251,7 @@ def test_a_long_chain_is_followed_to_its_end():
     """
     n = 4000
     possible = sparse.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]).tocsr()
-    belief = brmdp.DirichletPosterior.uniform(n, 1, possible=possible)
+    belief = brmdp.DirichletBelief.uniform(n, 1, possible=possible)
     states = np.repeat(np.arange(n - 100), 20)
     belief.observe(states, 0 * states, states + 1)
     policy = np.zeros(n, dtype=int)
@@ -276,7 +276,7 @@ def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
     ]
     rewards = np.ones((4, 1, 4))
     rewards[1, 0, 2] = -10_000.0
-    belief = brmdp.DirichletPosterior.uniform(4, 1, possible=kernel > 0)
+    belief = brmdp.DirichletBelief.uniform(4, 1, possible=kernel > 0)
     belief.observe([0] * 1000, [0] * 1000, [0] * 990 + [1] * 5 + [3] * 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -295,7 +295,7 @@ def split(outweighed_time, observations):
 
     ``outweighed_time`` in a pair never observed, the rest in one observed.
     """
-    belief = brmdp.DirichletPosterior.uniform(2, 1)
+    belief = brmdp.DirichletBelief.uniform(2, 1)
     belief.observe([0] * observations, [0] * observations, [0] * observations)
     return brmdp.prior_reliance(belief, [0, 0], 0.0, start=[1 - outweighed_time, outweighed_time])
 
@@ -314,7 +314,7 @@ def test_start_is_checked_and_matters():
     for call in (
         lambda start: brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean(), start=start),
         lambda start: brmdp.certify(belief, rewards, 0.9, coverage_samples=0, start=start),
-        lambda start: brmdp.evaluate_policy(
+        lambda start: brmdp.evaluate_under_belief(
             belief, rewards, 0.9, [1] * 6, risk=brmdp.Mean(), start=start
         ),
     ):
@@ -331,10 +331,10 @@ def test_start_is_checked_and_matters():
 
 
 def test_a_value_warns_too_and_agents_do_not():
-    bare = brmdp.DirichletPosterior.uniform(6, 2)
+    bare = brmdp.DirichletBelief.uniform(6, 2)
     world = brmdp.World("brmdp/RiverSwim-v0", 0.9)
     with pytest.warns(brmdp.PriorWarning, match="this value rests heavily on the prior"):
-        brmdp.evaluate_policy(bare, world.rewards, 0.9, [1] * 6, risk=brmdp.Quantile(0.1))
+        brmdp.evaluate_under_belief(bare, world.rewards, 0.9, [1] * 6, risk=brmdp.Quantile(0.1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent = brmdp.agents.aq_brmdp(bare, world.rewards, 0.9, delta=5, rng=0)
@@ -352,6 +352,6 @@ def test_a_value_warns_too_and_agents_do_not():
 
 @pytest.mark.parametrize(("accuracy", "outweighs"), [(1e-9, False), (0.1, True)])
 def test_shares_that_are_not_known_well_do_not_reassure(accuracy, outweighs):
-    found = brmdp.prior_reliance(brmdp.DirichletPosterior.uniform(2, 2), [0, 0], 0.9)
+    found = brmdp.prior_reliance(brmdp.DirichletBelief.uniform(2, 2), [0, 0], 0.9)
     known = replace(found, share=0.02, outweighed=0.0, accuracy=accuracy)
     assert known.outweighs == outweighs

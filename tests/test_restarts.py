@@ -54,7 +54,7 @@ def numbers_of_episodes(agent, mdp, steps, seed=0):
 
 
 def mean_agent(mdp, rule, rng):
-    belief = brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
+    belief = brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions)
     return agents.Agent(belief, mdp.rewards, mdp.discount, risk=brmdp.Mean(), restart=rule, rng=rng)
 
 
@@ -117,10 +117,10 @@ def test_no_pseudo_episode_is_lost_at_the_start_or_at_the_end():
 
 
 def test_presets_continue_with_the_discount():
-    belief = brmdp.DirichletPosterior.uniform(6, 2)
+    belief = brmdp.DirichletBelief.uniform(6, 2)
     for agent in (
         agents.aq_brmdp(belief, RIVER.rewards, 0.77, delta=5.0, rng=0),
-        agents.brmdp(belief, RIVER.rewards, 0.77, alpha=0.2, rng=0),
+        agents.fixed_quantile(belief, RIVER.rewards, 0.77, alpha=0.2, rng=0),
         agents.continuing_psrl(belief, RIVER.rewards, 0.77, rng=0),
     ):
         assert agent.restart == GeometricLength(0.77)

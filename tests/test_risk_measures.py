@@ -144,7 +144,7 @@ def test_disturbance_quantile_uses_the_shared_concentrations():
 def test_disturbance_rewards_by_disturbance():
     rng = np.random.default_rng(8)
     outcomes = rng.integers(0, 3, (3, 2, 4))
-    belief = brmdp.DisturbancePosterior(outcomes, [1.0, 2.0, 0.5, 3.0])
+    belief = brmdp.DisturbanceBelief(outcomes, [1.0, 2.0, 0.5, 3.0])
     rewards, values = rng.normal(size=(3, 2, 4)), rng.normal(size=3)
     risk = brmdp.Quantile(0.25)
     got = brmdp.backup(belief, brmdp.DisturbanceRewards(rewards), 0.9, values, risk=risk).q_values
@@ -240,7 +240,7 @@ def test_scenario_quantile_and_cvar_against_loops(seed):
             weights[:-2] / weights[:-2].sum(), [0.0, 0.0]
         )  # scenarios that have been ruled out
         kernels[1] = kernels[0]  # and two that agree
-    belief = brmdp.ScenarioPosterior(kernels, weights)
+    belief = brmdp.ScenarioBelief(kernels, weights)
     rewards, values = rng.normal(size=(n_states, n_actions, n_states)), rng.normal(size=n_states)
     for _ in range(20):
         levels = rng.uniform(0.001, 0.999, (n_states, n_actions))
@@ -278,7 +278,7 @@ def test_level_one_minus_mu_attains_the_bad_scenario(order):
     for mu in grid:
         kernels = [two_coins(mu)[i] for i in order]
         weights = [(mu, 1 - mu)[i] for i in order]
-        belief = brmdp.ScenarioPosterior(kernels, weights)
+        belief = brmdp.ScenarioBelief(kernels, weights)
         for alpha in (1 - mu, np.nextafter(1 - mu, 2), 1.0 - float(belief.weights[order.index(0)])):
             assert (
                 brmdp.backup(
@@ -298,7 +298,7 @@ def test_atoms_of_many_scenarios_survive_accumulated_rounding():
     kernels = np.zeros((10, 11, 1, 11))
     for k in range(10):
         kernels[k, :, 0, k] = 1.0
-    belief = brmdp.ScenarioPosterior(kernels, np.full(10, 0.1))
+    belief = brmdp.ScenarioBelief(kernels, np.full(10, 0.1))
     values = np.append(np.arange(10.0), 99.0)
     for k in range(1, 10):
         for alpha in (k / 10, sum([0.1] * k), 1 - (10 - k) / 10):
@@ -338,7 +338,7 @@ def downside_example(c, loss):
 def test_proposition_2_robustness_is_needed(gamma, mu, loss, c, method):
     assert gamma * (1 - loss) / 2 < c < gamma * (mu - (1 - mu) * loss)
     kernels, rewards = downside_example(c, loss)
-    belief = brmdp.ScenarioPosterior(kernels, [mu, 1 - mu])
+    belief = brmdp.ScenarioBelief(kernels, [mu, 1 - mu])
     safe, risky = 0, 1
 
     def policy(risk):
@@ -353,7 +353,7 @@ def test_proposition_2_robustness_is_needed(gamma, mu, loss, c, method):
     regret = {}
     for name, chosen in (("neutral", neutral), ("cautious", cautious)):
         worlds = [brmdp.TabularMDP(kernel, rewards, gamma) for kernel in kernels]
-        regret[name] = [brmdp.solve(w).values[S0] - brmdp.evaluate(w, chosen)[S0] for w in worlds]
+        regret[name] = [brmdp.solve(w).values[S0] - brmdp.evaluate_in_mdp(w, chosen)[S0] for w in worlds]
     np.testing.assert_allclose(
         regret["neutral"], [0.0, (c + gamma * loss) / (1 - gamma)], atol=1e-7
     )
@@ -384,7 +384,7 @@ def probing_example(c):
 def test_proposition_3_the_trap(gamma, mu, c):
     assert c < gamma**2
     kernels, rewards = probing_example(c)
-    belief = brmdp.ScenarioPosterior(kernels, [mu, 1 - mu])
+    belief = brmdp.ScenarioBelief(kernels, [mu, 1 - mu])
     weights = belief.weights.copy()
     truth = brmdp.TabularMDP(kernels[0], rewards, gamma)
     best = brmdp.solve(truth).values
@@ -393,7 +393,7 @@ def test_proposition_3_the_trap(gamma, mu, c):
     for _ in range(horizon):
         chosen = brmdp.plan(belief, rewards, gamma, risk=brmdp.Quantile(1 - mu)).policy
         assert chosen[state] == 0
-        regret += best[state] - brmdp.evaluate(truth, chosen)[state]
+        regret += best[state] - brmdp.evaluate_in_mdp(truth, chosen)[state]
         successor = int(np.argmax(kernels[0, state, chosen[state]]))
         belief.observe(state, int(chosen[state]), successor)
         np.testing.assert_array_equal(belief.weights, weights)
@@ -405,7 +405,7 @@ def test_proposition_3_the_trap(gamma, mu, c):
 def test_probing_reveals_the_kernel():
     kernels, rewards = probing_example(0.5)
     for successor, wanted in ((1, [1.0, 0.0]), (2, [0.0, 1.0])):
-        belief = brmdp.ScenarioPosterior(kernels, [0.7, 0.3])
+        belief = brmdp.ScenarioBelief(kernels, [0.7, 0.3])
         belief.observe(0, 1, successor)
         np.testing.assert_array_equal(belief.weights, wanted)
         chosen = brmdp.plan(belief, rewards, 0.9, risk=brmdp.Quantile(0.3)).policy

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.experiments import EXPERIMENTS, Case, Experiment, Store, execute, run_experiment
-from brmdp.experiments import runner as runner_module
+from brmdp.runs import EXPERIMENTS, Case, Experiment, Store, execute, run_experiment
+from brmdp.runs import runner as runner_module
 from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
 
 TINY = tiny()
@@ -174,7 +174,7 @@ def test_impossible_cases_are_named_before_anything_runs(changes, message, tmp_p
         ({"name": "é" * 40}, "at most 200 bytes in the name of a file; got 240"),
         ({"name": "\ud800"}, "name of a case must be printable text"),
         ({"environment": ["riverswim"]}, "environment must be text"),
-        ({"most_runs": "3"}, "most_runs must be a positive integer"),
+        ({"max_runs": "3"}, "max_runs must be a positive integer"),
         ({"steps": 10**12}, "steps must be at most 10,000,000"),
     ],
 )
@@ -206,10 +206,10 @@ def test_experiments_check_themselves(changes, message):
 def test_adjusted():
     changed = EXPERIMENTS["riverswim-6"].adjusted(runs=7, steps=3000, method="saddlepoint")
     assert changed.runs == 7
-    assert {(case.steps, case.shown_steps) for case in changed.cases} == {(3000, 2000)}
+    assert {(case.steps, case.reported_steps) for case in changed.cases} == {(3000, 2000)}
     assert changed.case("aq-brmdp").agent_parameters["method"] == "saddlepoint"
     assert changed.case("continuing-psrl").agent_parameters == {}
-    assert EXPERIMENTS["riverswim-6"].adjusted(steps=10).cases[0].shown_steps == 10
+    assert EXPERIMENTS["riverswim-6"].adjusted(steps=10).cases[0].reported_steps == 10
     with pytest.raises(InvalidInputError, match="quantile-methods, which compares methods"):
         EXPERIMENTS["quantile-methods"].adjusted(method="exact")
 
@@ -397,7 +397,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
 SCRIPT = """
 import sys
 from tiny_experiments import longer
-from brmdp.experiments import run_experiment
+from brmdp.runs import run_experiment
 folder, workers, runs = sys.argv[1:]
 run_experiment(longer(int(runs)), folder, workers=int(workers), on_progress=lambda *_: print("on", flush=True))
 """

@@ -1,4 +1,4 @@
-"""ScenarioPosterior: Bayes' rule on finitely many kernels, by hand."""
+"""ScenarioBelief: Bayes' rule on finitely many kernels, by hand."""
 
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ def kernels():
 
 
 def posterior(weights=WEIGHTS):
-    return brmdp.ScenarioPosterior(kernels(), [float(w) for w in weights])
+    return brmdp.ScenarioBelief(kernels(), [float(w) for w in weights])
 
 
 def random_scenarios(seed, n_scenarios=5, n_states=4, n_actions=2):
@@ -51,7 +51,7 @@ def test_bayes_rule_by_hand():
 
 def test_batch_equals_one_by_one():
     table, weights, _ = random_scenarios(0)
-    one, many = (brmdp.ScenarioPosterior(table, weights) for _ in range(2))
+    one, many = (brmdp.ScenarioBelief(table, weights) for _ in range(2))
     rng = np.random.default_rng(1)
     data = [rng.integers(n, size=30) for n in (4, 2, 4)]
     for item in zip(*data, strict=True):
@@ -67,7 +67,7 @@ def test_batch_equals_one_by_one():
 def test_an_uninformative_observation_leaves_the_weights_bit_identical():
     # weights that a multiplication and a division by a common factor would disturb in the last bit
     given = np.array([0.1, 0.2, 0.7])
-    belief = brmdp.ScenarioPosterior(kernels(), given)
+    belief = brmdp.ScenarioBelief(kernels(), given)
     before = belief.weights.tobytes()
     for _ in range(100):
         belief.observe(1, 0, 0)
@@ -95,7 +95,7 @@ def test_an_impossible_transition_leaves_the_weights_unchanged():
     before = belief.weights.tobytes()
     stuck = np.zeros((2, 2, 1, 2))
     stuck[:, :, :, 0] = 1.0
-    never = brmdp.ScenarioPosterior(stuck, [0.5, 0.5])
+    never = brmdp.ScenarioBelief(stuck, [0.5, 0.5])
     with pytest.raises(brmdp.ImpossibleTransitionError, match="state=1, action=0, next_state=1"):
         never.observe(1, 0, 1)
     np.testing.assert_array_equal(never.weights, [0.5, 0.5])
@@ -117,7 +117,7 @@ def test_an_impossible_observation_late_in_a_batch_leaves_the_weights_unchanged(
     belief = posterior([0, Fraction(1, 2), Fraction(1, 2)])
     table = kernels()
     table[1, 0, 0] = [0.0, 1.0]  # staying refutes scenario 1, moving refutes scenario 2
-    belief = brmdp.ScenarioPosterior(table, [0.0, 0.5, 0.5])
+    belief = brmdp.ScenarioBelief(table, [0.0, 0.5, 0.5])
     before = belief.weights.tobytes()
     with pytest.raises(brmdp.ImpossibleTransitionError, match="state=0, action=0, next_state=1"):
         belief.observe([0, 0], [0, 0], [0, 1])
@@ -126,14 +126,14 @@ def test_an_impossible_observation_late_in_a_batch_leaves_the_weights_unchanged(
 
 def test_mean_is_the_weighted_kernel():
     table, weights, _ = random_scenarios(2)
-    belief = brmdp.ScenarioPosterior(table, weights)
+    belief = brmdp.ScenarioBelief(table, weights)
     np.testing.assert_allclose(belief.mean(), np.einsum("k,ksat->sat", weights, table), rtol=1e-14)
     np.testing.assert_allclose(belief.mean("csr").toarray().reshape(4, 2, 4), belief.mean(), rtol=0)
 
 
 def test_draws_are_scenarios_by_weight():
     table, weights, _ = random_scenarios(3)
-    belief = brmdp.ScenarioPosterior(table, weights)
+    belief = brmdp.ScenarioBelief(table, weights)
     n = 4000
     draws = belief.sample(n, rng=np.random.default_rng(0))
     assert draws.shape == (n, 4, 2, 4)
@@ -149,7 +149,7 @@ def test_draws_are_scenarios_by_weight():
 def test_kernels_may_be_given_in_any_form_with_different_supports():
     table = kernels()
     mdp = brmdp.TabularMDP(table[1], np.zeros((2, 1)), 0.9)
-    mixed = brmdp.ScenarioPosterior(
+    mixed = brmdp.ScenarioBelief(
         [table[0], mdp, sparse.csr_array(table[2].reshape(2, 2))], [0.5, 0.25, 0.25]
     )
     np.testing.assert_array_equal(mixed.mean(), posterior().mean())
@@ -169,7 +169,7 @@ def test_copy_is_independent():
 
 def test_later_changes_of_the_inputs_do_not_reach_the_posterior():
     table, weights, _ = random_scenarios(4)
-    belief = brmdp.ScenarioPosterior(table, weights)
+    belief = brmdp.ScenarioBelief(table, weights)
     mean = belief.mean()
     table[:] = 0.25
     weights[:] = 0.2
@@ -180,7 +180,7 @@ def test_later_changes_of_the_inputs_do_not_reach_the_posterior():
 @pytest.mark.parametrize("alpha", [0.05, 0.5, 0.93])
 def test_plans_match_value_iteration_with_the_weighted_quantile(seed, alpha):
     table, weights, rewards = random_scenarios(seed)
-    belief = brmdp.ScenarioPosterior(table, weights)
+    belief = brmdp.ScenarioBelief(table, weights)
 
     def quantile(s, a, w):
         return oracle.weighted_left_quantile(table[:, s, a] @ w, weights, alpha)
@@ -208,7 +208,7 @@ def test_a_level_at_an_atom_is_reached_by_it(mu):
     table[:, 1, 0, 1] = table[:, 2, 0, 2] = 1.0
     rewards = np.zeros((3, 1, 3))
     rewards[0, 0, 2] = 1.0
-    belief = brmdp.ScenarioPosterior(table, [1 - mu, mu])
+    belief = brmdp.ScenarioBelief(table, [1 - mu, mu])
     for level, value in ((1 - mu, 0.0), (1 - mu - 1e-6, 0.0), (1 - mu + 1e-6, 1.0)):
         found = brmdp.plan(belief, rewards, 0.5, risk=brmdp.Quantile(level)).values[0]
         assert found == pytest.approx(value, abs=1e-8)
@@ -216,10 +216,10 @@ def test_a_level_at_an_atom_is_reached_by_it(mu):
 
 def test_save_and_load_are_bit_identical(tmp_path):
     table, weights, _ = random_scenarios(5)
-    belief = brmdp.ScenarioPosterior(table, weights)
+    belief = brmdp.ScenarioBelief(table, weights)
     belief.observe([0, 1, 2], [0, 1, 0], [3, 2, 1])
     belief.save(tmp_path / "scenarios.npz")
-    loaded = brmdp.ScenarioPosterior.load(tmp_path / "scenarios.npz")
+    loaded = brmdp.ScenarioBelief.load(tmp_path / "scenarios.npz")
     assert loaded.weights.tobytes() == belief.weights.tobytes()
     assert loaded.mean("flat").tobytes() == belief.mean("flat").tobytes()
     np.testing.assert_array_equal(loaded.scenario_entries, belief.scenario_entries)

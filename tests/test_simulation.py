@@ -36,7 +36,7 @@ PRESETS = {
     },
     **{
         f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.brmdp(*given, method=make(), **more), make
+            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
         )
         for name, make in METHODS.items()
     },
@@ -49,7 +49,7 @@ def preset(name, mdp, *, rng, delta=5.0, **options):
         options["delta"] = delta
     elif name.startswith("brmdp"):
         options.setdefault("alpha", 0.3)
-    belief = brmdp.DirichletPosterior.uniform(mdp.n_states, mdp.n_actions)
+    belief = brmdp.DirichletBelief.uniform(mdp.n_states, mdp.n_actions)
     return PRESETS[name](belief, mdp.rewards, mdp.discount, rng=rng, **options)
 
 
@@ -305,7 +305,7 @@ def test_diagnostics_are_exact_whatever_the_agents_method():
     best = brmdp.plan(agent.belief, RIVER.rewards, 0.9, risk=brmdp.Quantile(0.2))
     # the policy of the last pseudo-episode of the record
     policy = np.array(agent.arrays()["policy"])
-    followed = brmdp.evaluate_policy(
+    followed = brmdp.evaluate_under_belief(
         agent.belief, RIVER.rewards, 0.9, policy, risk=brmdp.Quantile(0.2)
     )
     gap = (best.values - followed.values)[history.state[-1]]
@@ -316,7 +316,7 @@ def test_diagnostics_are_exact_whatever_the_agents_method():
 
 
 def test_regret_is_zero_when_the_policy_is_optimal():
-    belief = brmdp.DirichletPosterior.informative(RIVER, 1e8)
+    belief = brmdp.DirichletBelief.informative(RIVER, 1e8)
     agent = agents.Agent(
         belief, RIVER.rewards, 0.9, risk=brmdp.Mean(), restart=agents.FixedLength(20), rng=0
     )
@@ -328,8 +328,8 @@ def test_regret_of_a_policy_that_never_tries():
     """Believing that the current wins, the agent stays at the left end for 0.005 a step."""
     kernel = np.zeros((6, 2, 6))
     kernel[np.arange(6), :, np.maximum(np.arange(6) - 1, 0)] = 1.0
-    belief = brmdp.DirichletPosterior(np.ones((6, 2, 6)) * 1e-3 + 1e8 * kernel)
-    agent = agents.brmdp(belief, RIVER.rewards, 0.9, alpha=0.5, rng=0)
+    belief = brmdp.DirichletBelief(np.ones((6, 2, 6)) * 1e-3 + 1e8 * kernel)
+    agent = agents.fixed_quantile(belief, RIVER.rewards, 0.9, alpha=0.5, rng=0)
     history = simulate(agent, world_of(RIVER), 100, seed=1)
     assert (history.state == 0).all()
     assert (history.action == 0).all()
@@ -358,7 +358,7 @@ def test_regret_uses_the_policy_at_the_state_of_the_step():
     """A world of two separate loops: regret occurs only where the plan is wrong."""
     kernel = np.array([[[1.0, 0], [1.0, 0]], [[0, 1.0], [0, 1.0]]])
     rewards = np.array([[1.0, 0.0], [0.0, 0.25]])
-    believed = brmdp.DirichletPosterior(np.where(kernel > 0, 1.0, 0.0))
+    believed = brmdp.DirichletBelief(np.where(kernel > 0, 1.0, 0.0))
     for start, expected in ((0, 0.0), (1, 0.25 / (1 - 0.5))):
         # the agent's rewards are wrong on purpose, which must be declared
         world = World(
@@ -366,7 +366,7 @@ def test_regret_uses_the_policy_at_the_state_of_the_step():
             0.5,
             random_rewards=True,
         )
-        agent = agents.brmdp(
+        agent = agents.fixed_quantile(
             believed, [[1.0, 0.0], [0.25, 0.0]], 0.5, alpha=0.5, rng=0
         )  # wrong in state 1
         np.testing.assert_allclose(
@@ -524,7 +524,7 @@ def test_independent_rows_may_be_believed_of_the_inventory():
     """The environment tells the demand; a belief that has no use for it must not mind."""
     world = World("brmdp/Inventory-v0", 0.9)
     mdp = world.env.unwrapped.mdp
-    belief = brmdp.DirichletPosterior(
+    belief = brmdp.DirichletBelief(
         np.where(mdp.admissible[:, :, None], 1.0, 0.0) * np.ones(mdp.n_states),
         admissible=mdp.admissible,
     )
@@ -591,7 +591,7 @@ def test_true_regret_needs_the_truth():
             return gymnasium.Env()
 
     world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)))
-    agent = agents.brmdp(world.prior(), world.rewards, 0.9, alpha=0.2, rng=0)
+    agent = agents.fixed_quantile(world.prior(), world.rewards, 0.9, alpha=0.2, rng=0)
     with pytest.raises(
         brmdp.InvalidInputError, match="true_regret=True needs a world that knows the truth"
     ):

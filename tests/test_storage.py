@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.posterior.storage import MOST_ARRAYS, load_arrays, save_arrays
+from brmdp.beliefs.storage import MOST_ARRAYS, load_arrays, save_arrays
 
 
 def dirichlet():
@@ -24,21 +24,21 @@ def dirichlet():
     concentration[2, 0, 0] = np.nextafter(0.1, 1.0)
     admissible = np.ones((3, 2), dtype=bool)
     admissible[1, 1] = False
-    posterior = brmdp.DirichletPosterior(concentration, admissible=admissible)
+    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
     posterior.observe([0, 0, 2, 2], [0, 1, 1, 1], [1, 0, 2, 2])
     return posterior
 
 
 def disturbance():
     outcomes = np.array([[[0, 1, 1], [2, 2, 0]], [[0, 1, 2], [-1, -1, -1]], [[2, 1, 0], [0, 0, 1]]])
-    posterior = brmdp.DisturbancePosterior(outcomes, [0.1, 1.7, np.pi])
+    posterior = brmdp.DisturbanceBelief(outcomes, [0.1, 1.7, np.pi])
     posterior.observe_disturbance([0, 0, 2])
     return posterior
 
 
 def scenario():
     kernels = np.random.default_rng(1).dirichlet(np.ones(3), size=(4, 3, 2))
-    posterior = brmdp.ScenarioPosterior(kernels, [0.1, 0.2, 0.3, 0.4])
+    posterior = brmdp.ScenarioBelief(kernels, [0.1, 0.2, 0.3, 0.4])
     posterior.observe([0, 1], [1, 1], [2, 0])
     return posterior
 
@@ -57,9 +57,9 @@ def content(posterior):
         posterior.mean_entries().tobytes(),
         posterior.sample(3, rng=0, format="flat").tobytes(),
     ]
-    if isinstance(posterior, brmdp.ScenarioPosterior):
+    if isinstance(posterior, brmdp.ScenarioBelief):
         parts += [posterior.scenario_entries.tobytes(), posterior.weights.tobytes()]
-    elif isinstance(posterior, brmdp.DisturbancePosterior):
+    elif isinstance(posterior, brmdp.DisturbanceBelief):
         parts += [
             posterior.outcomes.tobytes(),
             posterior.concentration().tobytes(),
@@ -108,9 +108,9 @@ def test_a_loaded_posterior_plans_like_the_original(saved):
 @pytest.mark.parametrize("size", [1e-30, 0.1, 1.0 + 2**-52, 1e12])
 def test_no_bit_of_a_concentration_is_lost(tmp_path, size):
     concentration = np.full((2, 1, 2), size)
-    posterior = brmdp.DirichletPosterior(concentration)
+    posterior = brmdp.DirichletBelief(concentration)
     posterior.save(tmp_path / "p")
-    loaded = brmdp.DirichletPosterior.load(tmp_path / "p")
+    loaded = brmdp.DirichletBelief.load(tmp_path / "p")
     assert loaded.concentration().tobytes() == concentration.tobytes()
 
 
@@ -326,9 +326,9 @@ def forged(path, make, **changes):
 
 def test_an_unknown_array_with_a_correct_digest_is_refused(tmp_path):
     path = tmp_path / "forged.npz"
-    save_arrays(path, "DirichletPosterior", dirichlet().arrays() | {"extra": np.zeros(3)})
+    save_arrays(path, "DirichletBelief", dirichlet().arrays() | {"extra": np.zeros(3)})
     with pytest.raises(brmdp.CorruptFileError, match="extra"):
-        brmdp.DirichletPosterior.load(path)
+        brmdp.DirichletBelief.load(path)
 
 
 def last_set(value):
@@ -525,7 +525,7 @@ def test_a_file_that_claims_more_than_it_holds_is_refused_before_it_is_read(tmp_
     tracemalloc.start()
     try:
         with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-            brmdp.DirichletPosterior.load(path)
+            brmdp.DirichletBelief.load(path)
         assert tracemalloc.get_traced_memory()[1] < 3e6
     finally:
         tracemalloc.stop()
@@ -537,23 +537,23 @@ def test_the_same_file_without_a_lie_is_read(tmp_path):
     dirichlet().save(path)
     prior = dirichlet().arrays()["prior"]
     with_member(path, npy_bytes("<f8", prior.shape, prior.tobytes()))
-    assert content(brmdp.DirichletPosterior.load(path)) == content(dirichlet())
+    assert content(brmdp.DirichletBelief.load(path)) == content(dirichlet())
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(brmdp.CorruptFileError, match="pipe is not a file"):
-        brmdp.DirichletPosterior.load(tmp_path / "pipe")
+        brmdp.DirichletBelief.load(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("name", ["format", "kind", "digest", "prior"])
 def test_text_beyond_unicode_is_refused(tmp_path, name):
-    content = {"format": "brmdp-1", "kind": "DirichletPosterior", "digest": "0", "prior": "1"}
+    content = {"format": "brmdp-1", "kind": "DirichletBelief", "digest": "0", "prior": "1"}
     arrays = {key: np.array(text) for key, text in content.items()}
     arrays[name] = np.array([0x110000], dtype=np.uint32).view("U1").reshape(())
     np.savez(tmp_path / "file.npz", **arrays)
     with pytest.raises(brmdp.CorruptFileError, match=f"{name}.npy must hold characters"):
-        brmdp.DirichletPosterior.load(tmp_path / "file.npz")
+        brmdp.DirichletBelief.load(tmp_path / "file.npz")
 
 
 def test_what_interrupts_a_save_is_what_is_raised(saved, monkeypatch):

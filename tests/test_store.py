@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
-from brmdp.experiments import (
+from brmdp.runs import (
     Computation,
     Experiment,
     Replication,
@@ -24,8 +24,8 @@ from brmdp.experiments import (
     find_stores,
     run_experiment,
 )
-from brmdp.experiments.parquet import _pages
-from brmdp.experiments.store import decode, encode, versions
+from brmdp.runs.parquet import _pages
+from brmdp.runs.store import decode, encode, versions
 from tiny_experiments import tiny, with_tests_on_the_path
 
 TINY = tiny()
@@ -168,7 +168,7 @@ def test_another_run_is_not_taken_for_this_one(data, case, seed, run, named):
 
 
 def test_what_only_figures_need_does_not_matter(data):
-    decode(data, replace(CASE, shown_steps=7), TINY.seed, 1, "here")
+    decode(data, replace(CASE, reported_steps=7), TINY.seed, 1, "here")
 
 
 # --- the folder -----------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_by_default_a_spoilt_file_is_a_warning(store):
 
 
 def test_other_versions_are_mentioned(store, monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.runner.versions", lambda: {**versions(), "numpy": "9.9"})
+    monkeypatch.setattr("brmdp.runs.runner.versions", lambda: {**versions(), "numpy": "9.9"})
     _, messages = again(store)
     assert len(messages) == 1
     assert f"numpy {versions()['numpy']}" in messages[0]
@@ -341,7 +341,7 @@ def test_other_parameters_are_refused(store, changes, named):
 
 
 def test_wording_may_change(store):
-    _, messages = again(store, title="Another title", cases=changed_case(shown_steps=30))
+    _, messages = again(store, title="Another title", cases=changed_case(reported_steps=30))
     assert messages == []
 
 
@@ -375,7 +375,7 @@ def test_unfinished_files_are_removed_and_not_seen(store):
 
 def test_two_runners_keep_out_of_each_others_way(store):
     code = (
-        "import sys; from tiny_experiments import tiny; from brmdp.experiments import "
+        "import sys; from tiny_experiments import tiny; from brmdp.runs import "
         "run_experiment\n"
     )
     code += "run_experiment(tiny(), sys.argv[1], workers=1)"
@@ -444,7 +444,7 @@ def test_a_file_that_really_does_not_fit(store):
     code = """
 import resource, sys
 from tiny_experiments import tiny
-from brmdp.experiments import execute, run_experiment
+from brmdp.runs import execute, run_experiment
 for case in tiny().cases:
     execute(case, 1, 1)     # whatever must be compiled is, before there is no more room
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
@@ -573,7 +573,7 @@ def test_a_strange_description_is_named(content, store):
 
 
 def test_a_huge_description_is_not_read(store, monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.store.LARGEST_DESCRIPTION", 1000)
+    monkeypatch.setattr("brmdp.runs.store.LARGEST_DESCRIPTION", 1000)
     with pytest.raises(ExperimentError, match=r"experiment\.json is damaged .*at most 1,000 bytes"):
         Store.at(store.directory)
 
@@ -621,7 +621,7 @@ def test_other_columns_are_not_unpacked(data, never_unpacked):
 
 def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
     """The levels of an episode are a list, which a few bytes can make very long."""
-    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000_000)
+    monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 5_000_000)
     schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
     columns = [
         pa.array([np.zeros(20_000)] * 60, field.type)
@@ -640,7 +640,7 @@ def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
 
 def test_the_number_of_values_is_that_of_the_pages(data, never_unpacked, monkeypatch):
     """A row may hold a list of any length, whatever the file's description says of it."""
-    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000_000)
+    monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 5_000_000)
     schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
     long = pa.array([np.zeros(1_000_000), *[None] * 59], schema.field("levels").type)
     columns = [long if field.name == "levels" else pa.nulls(60, field.type) for field in schema]
@@ -705,7 +705,7 @@ def computed(columns, **options):
 
 def test_the_size_of_a_page_is_its_own(never_unpacked, monkeypatch):
     """Whatever the file's description says: this is what the reader would unpack."""
-    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
+    monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 100_000)
     bomb = computed({"x": ["a" * 1_000_000]}, use_dictionary=False)
     assert len(bomb) < 10_000
     with pytest.raises(
@@ -715,7 +715,7 @@ def test_the_size_of_a_page_is_its_own(never_unpacked, monkeypatch):
 
 
 def test_a_text_repeated_is_counted_as_often(monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 100_000)
+    monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 100_000)
     bomb = computed({"x": ["a" * 10_000] * 100})
     with pytest.raises(
         CorruptFileError,
@@ -725,7 +725,7 @@ def test_a_text_repeated_is_counted_as_often(monkeypatch):
 
 
 def test_what_would_not_be_read_is_not_written(record, monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.parquet.LARGEST", 5_000)
+    monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 5_000)
     with pytest.raises(
         ExperimentError, match=r"run 1 of adaptive is too large to be kept: .* at most 5,000 bytes"
     ):
@@ -762,7 +762,7 @@ def test_what_is_no_file_is_damage(store):
 
 
 def test_a_huge_file_is_not_read(store, monkeypatch):
-    monkeypatch.setattr("brmdp.experiments.store.LARGEST", 1000)
+    monkeypatch.setattr("brmdp.runs.store.LARGEST", 1000)
     assert "must have at most 1,000 bytes" in store.status(CASE).damaged[0]
 
 

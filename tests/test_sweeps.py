@@ -4,8 +4,8 @@ import pytest
 
 import brmdp
 from brmdp.errors import InvalidInputError
-from brmdp.experiments import load_sweep, run_experiment
-from brmdp.experiments.one_run import build
+from brmdp.runs import load_sweep, run_experiment
+from brmdp.runs.execute import build
 
 COMMON = 'name = "try"\nruns = 2\nsteps = 30\n'
 RIVER = '[[environment]]\nname = "riverswim"\nn = 4\n'
@@ -68,7 +68,7 @@ def test_everything_meets_everything(sweep):
     ]
     case = experiment.case("FrozenLake-v1/aq-brmdp-delta10")
     assert case.environment_parameters == {"is_slippery": True}
-    assert (case.discount, case.steps, case.shown_steps) == (0.95, 2000, 2000)
+    assert (case.discount, case.steps, case.reported_steps) == (0.95, 2000, 2000)
     assert (case.robust_level, case.quantile_level) == (0.2, 0.1)
     assert experiment.cases[0].discount == 0.9
     assert case.agent_parameters == {
@@ -82,7 +82,7 @@ def test_everything_meets_everything(sweep):
 
 
 def test_the_example_in_the_documentation_is_this_one():
-    import brmdp.experiments.sweep as module
+    import brmdp.runs.sweep as module
 
     lines = [line.split("#")[0].strip() for line in module.__doc__.splitlines()]
     assert [line for line in FULL.splitlines() if line and "title" not in line] == [

@@ -143,9 +143,9 @@ class Witness(theory.OptimismMeter):
 
 @cache
 def watched(delta=0.1, floor=0.2, steps=60):
-    truth = theory.world_from_prior(17, 3, 2, 0.7)
+    truth = theory.draw_mdp(17, 3, 2, 0.7)
     agent = agents.aq_brmdp(
-        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2
+        brmdp.DirichletBelief.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2
     )
     world = brmdp.World(TabularEnv(truth), 0.7)
     meter = Witness(agent, truth)
@@ -181,7 +181,7 @@ def test_reports_agree_with_plain_value_iteration():
 def test_the_meter_sees_every_plan_and_changes_nothing():
     truth, meter, path = watched()
     agent = agents.aq_brmdp(
-        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
+        brmdp.DirichletBelief.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
     )
     history = brmdp.simulate(agent, brmdp.World(TabularEnv(truth), 0.7), 60, seed=3)
     np.testing.assert_array_equal(history.state, path.state)
@@ -198,7 +198,7 @@ def test_a_loaded_agent_can_be_watched(tmp_path):
     """
     truth, whole, path = watched()
     agent = agents.aq_brmdp(
-        brmdp.DirichletPosterior.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
+        brmdp.DirichletBelief.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
     )
     agent.act(0)
     agent.save(tmp_path / "agent.npz")
@@ -233,7 +233,7 @@ def test_the_lemma_is_true_in_every_run(delta):
 def test_optimism_for_a_fixed_river_is_only_a_diagnostic():
     """Scenarios have dependent rows: no product. And a fixed world may be watched."""
     river = riverswim(3)
-    belief = brmdp.ScenarioPosterior(
+    belief = brmdp.ScenarioBelief(
         [river, random_kernel(np.random.default_rng(1), 3, 2)], [0.5, 0.5]
     )
     plan = brmdp.plan(belief, river.rewards, 0.9, risk=brmdp.Quantile(0.6))
@@ -304,7 +304,7 @@ def decomposition_case(seed, gamma=0.7, n_states=4, n_actions=2):
     truth = brmdp.TabularMDP(
         random_kernel(rng, n_states, n_actions), rng.random((n_states, n_actions, n_states)), gamma
     )
-    posterior = brmdp.DirichletPosterior(rng.uniform(0.5, 8.0, (n_states, n_actions, n_states)))
+    posterior = brmdp.DirichletBelief(rng.uniform(0.5, 8.0, (n_states, n_actions, n_states)))
     policy = rng.integers(0, n_actions, n_states)
     return truth, posterior, policy, rng.uniform(0.1, 0.9, (n_states, n_actions))
 
@@ -347,10 +347,10 @@ def test_value_decompositions(seed):
 def test_value_decomposition_with_rewards_of_pairs_is_the_papers():
     """For r(s,a) the discrepancy is γ times the paper's E."""
     rng = np.random.default_rng(9)
-    truth = theory.world_from_prior(rng, 3, 2, 0.8)
-    posterior, policy = brmdp.DirichletPosterior(rng.uniform(1, 5, (3, 2, 3))), np.array([1, 0, 1])
+    truth = theory.draw_mdp(rng, 3, 2, 0.8)
+    posterior, policy = brmdp.DirichletBelief(rng.uniform(1, 5, (3, 2, 3))), np.array([1, 0, 1])
     found = theory.value_decomposition(truth, posterior, policy, 0.3)
-    values = brmdp.evaluate_policy(
+    values = brmdp.evaluate_under_belief(
         posterior, truth.rewards, 0.8, policy, risk=brmdp.Quantile(0.3), tolerance=1e-11
     ).values
     phi, kernel, s = posterior.concentration(), truth.kernel(), np.arange(3)
@@ -418,9 +418,9 @@ def test_agents_have_as_many_pseudo_episodes():
     """The episodes of simulated agents, 100 runs of 30 steps, to 4 standard errors."""
     counts = []
     for seed in range(100):
-        truth = theory.world_from_prior(seed, 2, 2, 0.75)
+        truth = theory.draw_mdp(seed, 2, 2, 0.75)
         agent = agents.continuing_psrl(
-            brmdp.DirichletPosterior.uniform(2, 2), truth.rewards, 0.75, rng=seed
+            brmdp.DirichletBelief.uniform(2, 2), truth.rewards, 0.75, rng=seed
         )
         brmdp.simulate(agent, brmdp.World(brmdp.envs.TabularEnv(truth), 0.75), 30, seed=seed)
         counts.append(agent.episode)
@@ -514,7 +514,7 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: check(truth=None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
         (lambda: check(belief=None), "posterior must be a brmdp posterior"),
         (
-            lambda: check(belief=brmdp.DirichletPosterior.uniform(3, 2)),
+            lambda: check(belief=brmdp.DirichletBelief.uniform(3, 2)),
             r"posterior must be about the states and actions of truth, \(4, 2\); got \(3, 2\)",
         ),
         (
@@ -549,7 +549,7 @@ def test_what_is_refused_below_is_accepted_when_right():
             "solution must be a converged plan with exact quantiles",
         ),
         (
-            lambda: check(truth=riverswim(3), belief=brmdp.DirichletPosterior.uniform(3, 2)),
+            lambda: check(truth=riverswim(3), belief=brmdp.DirichletBelief.uniform(3, 2)),
             r"solution must be a plan for the truth's states and actions, \(3, 2\); got \(4, 2\)",
         ),
         (
@@ -565,7 +565,7 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: theory.OptimismMeter(None, TRUTH), r"agent must be a brmdp\.Agent"),
         (
             lambda: theory.OptimismMeter(
-                agents.brmdp(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH
+                agents.fixed_quantile(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH
             ),
             "the lemma is about the schedule",
         ),

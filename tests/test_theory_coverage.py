@@ -23,7 +23,7 @@ def test_worlds_are_draws_from_the_prior():
     rng = np.random.default_rng(1)
     for concentration in (0.3, 1.0, 4.0):
         entries = [
-            theory.world_from_prior(rng, 6, 4, 0.9, concentration=concentration)
+            theory.draw_mdp(rng, 6, 4, 0.9, concentration=concentration)
             .kernel()[..., 0]
             .ravel()
             for _ in range(50)
@@ -33,14 +33,14 @@ def test_worlds_are_draws_from_the_prior():
 
 
 def test_worlds_are_reproducible_and_their_rewards_known():
-    one, again, other = (theory.world_from_prior(seed, 3, 2, 0.8) for seed in (5, 5, 6))
+    one, again, other = (theory.draw_mdp(seed, 3, 2, 0.8) for seed in (5, 5, 6))
     np.testing.assert_array_equal(one.kernel(), again.kernel())
     assert (one.kernel() != other.kernel()).any()
     assert one.rewards.shape == (3, 2)
     assert one.discount == 0.8
     rewards = np.linspace(0, 1, 18).reshape(3, 2, 3)
     np.testing.assert_array_equal(
-        theory.world_from_prior(5, 3, 2, 0.8, rewards=rewards).rewards, rewards
+        theory.draw_mdp(5, 3, 2, 0.8, rewards=rewards).rewards, rewards
     )
 
 
@@ -212,7 +212,7 @@ def test_scenarios_without_weight_are_no_exposure():
     )
     rewards = [[0.0, 0.0], [1.0, 1.0]]
     for weight in (0.0, 0.4):
-        belief = brmdp.ScenarioPosterior(kernels, [weight, 1 - weight])
+        belief = brmdp.ScenarioBelief(kernels, [weight, 1 - weight])
         found = theory.downside_exposure(belief, rewards, 0.5, [0, 0], 1.0)
         assert found.probability == weight
     certain = brmdp.TabularMDP(kernels[0], rewards, 0.5)

@@ -83,7 +83,7 @@ def test_a_period_does_no_harm():
 
 def test_posterior_mean_has_frequencies():
     phi = np.random.default_rng(2).uniform(0.5, 3.0, (3, 2, 3))
-    found = visit_frequencies(brmdp.DirichletPosterior(phi), [0, 1, 0])
+    found = visit_frequencies(brmdp.DirichletBelief(phi), [0, 1, 0])
     rows = (phi / phi.sum(axis=2, keepdims=True))[np.arange(3), [0, 1, 0]]
     np.testing.assert_allclose(found, oracle.long_run_shares(rows, 0, 20_000), atol=1e-3)
 
@@ -183,7 +183,7 @@ def test_limit_is_the_papers_where_the_reward_does_not_depend_on_the_next_state(
     mdp = brmdp.TabularMDP(kernel, rng.random((4, 2)), 0.7)
     policy = np.array([1, 0, 0, 1])
     found = asymptotic_normality(mdp, policy, 0.9)
-    rows, values = kernel[np.arange(4), policy], brmdp.evaluate(mdp, policy)
+    rows, values = kernel[np.arange(4), policy], brmdp.evaluate_in_mdp(mdp, policy)
     variance = rows @ values**2 - (rows @ values) ** 2
     sigma = np.sqrt(variance / visit_frequencies(mdp, policy))
     np.testing.assert_allclose(found.sigma, sigma, rtol=1e-9)
@@ -235,7 +235,7 @@ def test_one_step_adjustment_against_beta_quantiles():
     phi = rng.uniform(0.5, 9.0, (2, 3, 2))
     mdp = brmdp.TabularMDP(random_kernel(rng, 2, 3), rng.random((2, 3, 2)), 0.8)
     values = rng.random(2) * 4
-    found = one_step_adjustment(brmdp.DirichletPosterior(phi), mdp, values, 0.15)
+    found = one_step_adjustment(brmdp.DirichletBelief(phi), mdp, values, 0.15)
     risk = oracle.two_state_risk(phi, 0.15)
     for s in range(2):
         for a in range(3):
@@ -250,14 +250,14 @@ def test_one_step_adjustment_of_inadmissible_actions():
     mask = np.array([[True, False], [True, True]])
     mdp = brmdp.TabularMDP(kernel, np.zeros((2, 2)), 0.8, admissible=mask)
     found = one_step_adjustment(
-        brmdp.DirichletPosterior(2 * kernel, admissible=mask), mdp, [0.0, 1.0], 0.5
+        brmdp.DirichletBelief(2 * kernel, admissible=mask), mdp, [0.0, 1.0], 0.5
     )
     assert np.isneginf(found[0, 1])
     np.testing.assert_allclose(
         found[mask], 0.0, atol=1e-9
     )  # the median of a symmetric law is its mean
     with pytest.raises(InvalidInputError, match="admissible"):
-        one_step_adjustment(brmdp.DirichletPosterior(2 * kernel), mdp, [0.0, 1.0], 0.5)
+        one_step_adjustment(brmdp.DirichletBelief(2 * kernel), mdp, [0.0, 1.0], 0.5)
 
 
 # --- replications ---------------------------------------------------------------------------------
@@ -272,8 +272,8 @@ def test_a_replication_is_the_nested_quantile_value(prior):
     phi[np.arange(2), policy] += transition_counts(mdp, policy, 60, np.random.default_rng(7))
     for level, deviation in zip(levels, found, strict=True):
         risk = oracle.two_state_risk(phi, level)
-        values = planning.evaluate_policy(risk, mdp.rewards, mdp.discount, policy, tolerance=1e-9)
-        wanted = math.sqrt(60) * (values - brmdp.evaluate(mdp, policy))
+        values = planning.evaluate_under_belief(risk, mdp.rewards, mdp.discount, policy, tolerance=1e-9)
+        wanted = math.sqrt(60) * (values - brmdp.evaluate_in_mdp(mdp, policy))
         np.testing.assert_allclose(deviation, wanted, atol=1e-7)
     single = replicate_normality(mdp, policy, 60, 0.1, np.random.default_rng(7), prior)
     assert single.shape == (2,)
@@ -315,7 +315,7 @@ def test_adjustments_have_the_stated_mean():
             mdp, policy, steps, np.random.default_rng((4, run))
         )
         found.append(
-            one_step_adjustment(brmdp.DirichletPosterior(phi), mdp, limit.values, 0.1)[
+            one_step_adjustment(brmdp.DirichletBelief(phi), mdp, limit.values, 0.1)[
                 np.arange(3), policy
             ]
         )
@@ -435,7 +435,7 @@ def test_bad_levels(alpha):
     with pytest.raises(InvalidInputError, match="alphas"):
         replicate_normality(mdp, policy, 10, alpha, np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="alpha"):
-        one_step_adjustment(brmdp.DirichletPosterior.uniform(4, 2), mdp, np.zeros(4), alpha)
+        one_step_adjustment(brmdp.DirichletBelief.uniform(4, 2), mdp, np.zeros(4), alpha)
 
 
 @pytest.mark.parametrize("steps", [0, -3, 2.5, True, "many"])
@@ -455,7 +455,7 @@ def test_other_bad_input():
     mdp, policy = random_problem(0)
     limit = asymptotic_normality(mdp, policy, 0.1)
     myopic = brmdp.TabularMDP(mdp.kernel(), mdp.rewards, 0.0)
-    uniform = brmdp.DirichletPosterior.uniform(4, 2)
+    uniform = brmdp.DirichletBelief.uniform(4, 2)
 
     def adjusted(posterior=uniform, mdp=mdp, values=(0, 0, 0, 0)):
         return one_step_adjustment(posterior, mdp, values, 0.1)
@@ -481,10 +481,10 @@ def test_other_bad_input():
             values=[0, 0]
         ),
         "values must be finite; got nan": lambda: adjusted(values=[0, 0, float("nan"), 0]),
-        r"mdp must be a brmdp\.TabularMDP; got DirichletPosterior": lambda: adjusted(mdp=uniform),
+        r"mdp must be a brmdp\.TabularMDP; got DirichletBelief": lambda: adjusted(mdp=uniform),
         "posterior must be a brmdp posterior": lambda: adjusted(posterior=None),
         r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: (
-            adjusted(posterior=brmdp.DirichletPosterior.uniform(3, 2))
+            adjusted(posterior=brmdp.DirichletBelief.uniform(3, 2))
         ),
     }
     for words, call in cases.items():

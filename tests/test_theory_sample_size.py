@@ -34,7 +34,7 @@ def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
     phi = oracle.collect(
         np.ones((n_states, n_actions, n_states)), mdp.kernel(), policy, [observed] * n_states, rng
     )
-    return mdp, policy, brmdp.DirichletPosterior(phi)
+    return mdp, policy, brmdp.DirichletBelief(phi)
 
 
 # --- the cost -------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_exact_cost_approaches_the_first_order(alpha):
     mdp, policy = random_ergodic_mdp(np.random.default_rng(3), 4, 2, discount=0.8)
     errors = []
     for strength in (1e2, 1e4):
-        posterior = brmdp.DirichletPosterior.informative(mdp, strength)
+        posterior = brmdp.DirichletBelief.informative(mdp, strength)
         exact = exact_caution_cost(posterior, mdp.rewards, 0.8, policy, alpha, tolerance=1e-10)
         first = [
             caution_cost(mdp, policy, alpha, s, np.full(4, strength + 1)).total for s in range(4)
@@ -120,7 +120,7 @@ def test_pairs_known_well_are_left_alone():
     mdp, policy, posterior = known_problem(5, observed=20)
     phi = posterior.concentration()
     phi[1, policy[1]] *= 1e6
-    posterior = brmdp.DirichletPosterior(phi)
+    posterior = brmdp.DirichletBelief(phi)
     now = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 1e9).now
     plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.3 * now.total)
     assert plan.cheapest[1] == 0
@@ -164,7 +164,7 @@ def test_the_plan_tells_the_exact_cost_beside_the_first_order():
     """
     river, right = brmdp.envs.riverswim(6), np.ones(6, dtype=int)
     phi = 1.0 + np.random.default_rng(0).multinomial(100, river.kernel())
-    posterior = brmdp.DirichletPosterior(phi)
+    posterior = brmdp.DirichletBelief(phi)
     plan = observations_needed(posterior, river.rewards, 0.9, right, 0.1, 0, 0.2)
     rewards = planning.riverswim_rewards(6)
     mean = online.policy_values(phi / phi.sum(axis=2, keepdims=True), rewards, 0.9, right)
@@ -183,7 +183,7 @@ def test_a_first_order_that_asks_for_too_little_says_so():
 
     Ε between the first order and the exact cost is no success.
     """
-    posterior = brmdp.DirichletPosterior(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
+    posterior = brmdp.DirichletBelief(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
     rewards = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     for alpha in (0.001, 0.01, 0.1, 0.3):
         plan = observations_needed(posterior, rewards, 0.5, [0, 0], alpha, 0, 1e6)
@@ -215,7 +215,7 @@ def test_plans_do_not_depend_on_the_unit_of_rewards(scale):
 def test_chains_that_are_not_ergodic_are_sampled_by_pair():
     phi = np.array([[[2.0, 3.0, 0.0]], [[1.0, 1.0, 2.0]], [[0.0, 0.0, 1.0]]])
     plan = observations_needed(
-        brmdp.DirichletPosterior(phi), np.arange(9.0).reshape(3, 1, 3), 0.8, [0, 0, 0], 0.1, 0, 0.1
+        brmdp.DirichletBelief(phi), np.arange(9.0).reshape(3, 1, 3), 0.8, [0, 0, 0], 0.1, 0, 0.1
     )
     assert plan.on_policy_steps is None
     assert plan.on_policy is None
@@ -253,8 +253,8 @@ def test_states_above_a_threshold_are_left_out():
     The plan is that of the machine without them.
     """
     phi, rewards = machine()
-    whole = observations_needed(brmdp.DirichletPosterior(phi), rewards, 0.9, [0] * 6, 0.1, 0, 0.5)
-    few = brmdp.DirichletPosterior(phi[:4, :, :4])
+    whole = observations_needed(brmdp.DirichletBelief(phi), rewards, 0.9, [0] * 6, 0.1, 0, 0.5)
+    few = brmdp.DirichletBelief(phi[:4, :, :4])
     part = observations_needed(few, rewards[:4, :, :4], 0.9, [0] * 4, 0.1, 0, 0.5)
     assert part.obstacle is None
     assert part.on_policy_steps > 0
@@ -264,9 +264,9 @@ def test_states_above_a_threshold_are_left_out():
     np.testing.assert_array_equal(whole.cheapest, [*part.cheapest, 0, 0])
     assert whole.exact_cost == pytest.approx(part.exact_cost, abs=1e-7)
     assert (whole.now.contributions[4:] == 0.0).all()
-    shares = oracle.long_run_shares(brmdp.DirichletPosterior(phi).mean()[:, 0], 0)
+    shares = oracle.long_run_shares(brmdp.DirichletBelief(phi).mean()[:, 0], 0)
     np.testing.assert_allclose(
-        long_run_frequencies(brmdp.DirichletPosterior(phi), [0] * 6, 0), shares, atol=1e-12
+        long_run_frequencies(brmdp.DirichletBelief(phi), [0] * 6, 0), shares, atol=1e-12
     )
     wanted = oracle.fewest_steps(whole.now.coefficients, whole.now.counts, shares, 0.5)
     assert whole.on_policy_steps == wanted
@@ -280,7 +280,7 @@ def test_transient_states_on_the_way_keep_their_cost():
     for restart, known in (((3e4, 1e4), True), ((3.0, 1.0), False)):
         phi, rewards = machine(restart=None)
         phi[5, 0, :2] = restart
-        posterior = brmdp.DirichletPosterior(phi)
+        posterior = brmdp.DirichletBelief(phi)
         now = observations_needed(posterior, rewards, 0.9, [0] * 6, 0.1, 5, 1e9).now
         assert now.contributions[5] > 0.0
         epsilon = 0.2
@@ -307,7 +307,7 @@ def test_two_ends_are_left_to_chance():
     phi[2, 0, 2] = 1.0
     rewards = np.zeros((3, 1, 3))
     rewards[1, 0, 1] = 1.0
-    plan = observations_needed(brmdp.DirichletPosterior(phi), rewards, 0.5, [0, 0, 0], 0.1, 0, 0.01)
+    plan = observations_needed(brmdp.DirichletBelief(phi), rewards, 0.5, [0, 0, 0], 0.1, 0, 0.01)
     assert plan.on_policy_steps is None
     assert "2 closed classes, {1} and {2}" in plan.obstacle
 
@@ -325,7 +325,7 @@ def stock(strength=1.0, seed=0, by_disturbance=False):
         ]
     )
     law = np.array([0.15, 0.4, 0.3, 0.15])
-    posterior = brmdp.DisturbancePosterior(outcomes, strength * law)
+    posterior = brmdp.DisturbanceBelief(outcomes, strength * law)
     rng = np.random.default_rng(seed)
     rewards = rng.normal(size=(n, 2, demands if by_disturbance else n))
     table = rewards if by_disturbance else np.take_along_axis(rewards, outcomes, axis=2)
@@ -415,7 +415,7 @@ def costs_after(posterior, mdp, policy, further, runs, seed):
         phi = oracle.collect(
             posterior.concentration(), mdp.kernel(), policy, np.round(further), rng
         )
-        later = brmdp.DirichletPosterior(phi)
+        later = brmdp.DirichletBelief(phi)
         found.append(
             exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
         )
@@ -454,7 +454,7 @@ def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
     for run in range(10):
         rng = np.random.default_rng((4, run))
         phi = oracle.collect(np.ones(shape), mdp.kernel(), policy, [observed] * mdp.n_states, rng)
-        posterior = brmdp.DirichletPosterior(phi)
+        posterior = brmdp.DirichletBelief(phi)
         epsilon = 0.2 * exact_caution_cost(posterior, mdp.rewards, mdp.discount, policy, 0.1)[0]
         plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
         for further in (plan.cheapest, plan.on_policy):
@@ -485,11 +485,11 @@ def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowes
         rng = np.random.default_rng((4, run))
         phi = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
         phi = oracle.collect(phi, mdp.kernel(), policy, [observed] * mdp.n_states, rng)
-        posterior = brmdp.DirichletPosterior(phi)
+        posterior = brmdp.DirichletBelief(phi)
         epsilon = 0.2 * exact_caution_cost(posterior, mdp.rewards, mdp.discount, policy, 0.1)[0]
         plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
         phi[states, policy] += transition_counts(mdp, policy, plan.on_policy_steps, rng)
-        later = brmdp.DirichletPosterior(phi)
+        later = brmdp.DirichletBelief(phi)
         ratio = (
             exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
             / epsilon
@@ -518,8 +518,8 @@ def test_bad_input():
         "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
         "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
         "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
-        "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got "
-        "ScenarioPosterior": lambda: needed(belief=scenarios(1).belief),
+        "posterior must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
+        "ScenarioBelief": lambda: needed(belief=scenarios(1).belief),
         "alpha must lie below 1/2": lambda: needed(alpha=0.5),
         "alpha must lie strictly between": lambda: needed(alpha=0.0),
         "epsilon must be": lambda: needed(epsilon=0.0),

@@ -104,7 +104,7 @@ def noting(agent):
 
 
 def learner(world, *, rng=0, method="exact", alpha=0.5):
-    return agents.brmdp(
+    return agents.fixed_quantile(
         world.prior(), world.rewards, world.discount, alpha=alpha, method=method, rng=rng
     )
 
@@ -320,7 +320,7 @@ def test_agents_learn_in_an_environment_without_a_table(make):
     given = world.prior(), world.rewards, 0.9
     agent = {
         "aq-brmdp": lambda: agents.aq_brmdp(*given, delta=2.0, rng=1),
-        "brmdp": lambda: agents.brmdp(*given, alpha=0.5, rng=1),
+        "brmdp": lambda: agents.fixed_quantile(*given, alpha=0.5, rng=1),
         "continuing-psrl": lambda: agents.continuing_psrl(*given, rng=1),
     }[make]()
     history = simulate(agent, world, 600, seed=2)
@@ -494,7 +494,7 @@ def test_any_of_several_outcomes_that_may_have_happened_will_do():
 
 def test_an_agent_that_plans_with_other_rewards_is_refused():
     world = World(TabularEnv(riverswim(6)), 0.9)
-    agent = agents.brmdp(world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0)
+    agent = agents.fixed_quantile(world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0)
     with pytest.raises(
         brmdp.RewardMismatchError,
         match=r"the agent plans with the reward 0\.5\d* for \(state=0, action=0",
@@ -587,7 +587,7 @@ def test_death_and_survival_with_a_table(discount):
     solution = brmdp.solve(world.truth)
     np.testing.assert_allclose(solution.values[:3], values, atol=1e-7)
     assert solution.policy[:3].tolist() == policy.tolist()
-    agent = agents.brmdp(world.prior(), world.rewards, discount, alpha=0.5, rng=1)
+    agent = agents.fixed_quantile(world.prior(), world.rewards, discount, alpha=0.5, rng=1)
     history = simulate(agent, world, 3000, seed=2)
     assert agent.policy[:3].tolist() == policy.tolist()
     assert {-10.0, 5.0} <= set(history.reward.tolist())
@@ -609,7 +609,7 @@ def test_death_and_survival_with_a_table(discount):
 def test_death_and_survival_without_a_table(ends):
     world = World(Expedition(), 0.95, rewards=EXPEDITION_REWARDS, ends=ends)
     assert (world.n_states, world.end_of(3), world.end_of(4)) == (7, 5, 6)
-    agent = agents.brmdp(world.prior(0.1), world.rewards, 0.95, alpha=0.5, rng=1)
+    agent = agents.fixed_quantile(world.prior(0.1), world.rewards, 0.95, alpha=0.5, rng=1)
     history = simulate(agent, world, 2500, seed=2)
     values, policy = expedition_values(0.95)
     assert agent.policy[:3].tolist() == policy.tolist()
@@ -728,7 +728,7 @@ def test_the_inventory_learns_its_demand():
     world = World("brmdp/Inventory-v0", 0.95)
     problem = world.env.unwrapped.problem
     belief = world.prior(2.0)
-    assert isinstance(belief, brmdp.DisturbancePosterior)
+    assert isinstance(belief, brmdp.DisturbanceBelief)
     np.testing.assert_array_equal(belief.concentration(), 2.0)
     np.testing.assert_array_equal(world.rewards.rewards, problem.disturbance_rewards)
     agent = agents.aq_brmdp(belief, world.rewards, 0.95, delta=5.0, rng=1)

@@ -11,7 +11,7 @@ import gymnasium
 
 import brmdp
 from brmdp.envs.tabular_env import TabularEnv
-from brmdp.experiments import Case, Experiment
+from brmdp.runs import Case, Experiment
 
 
 def with_tests_on_the_path():

@@ -5,7 +5,7 @@ Also for processes that tests start.
 
 from dataclasses import replace
 
-from brmdp.experiments import EXPERIMENTS, Case, Experiment
+from brmdp.runs import EXPERIMENTS, Case, Experiment
 
 FITTING = {
     "hidden": [8],
@@ -35,7 +35,7 @@ def _tiny(case, steps):
         return replace(
             case,
             steps=steps,
-            shown_steps=steps,
+            reported_steps=steps,
             agent_parameters={**case.agent_parameters, **FITTING},
         )
     agent = {**case.parameters["agent_parameters"], **FITTING}

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from brmdp import agents, envs
 from brmdp.agents import Agent
+from brmdp.beliefs import (
+    DirichletBelief,
+    DisturbanceBelief,
+    DisturbanceRewards,
+    ScenarioBelief,
+)
 from brmdp.errors import (
     BrmdpError,
     ContradictionError,
@@ -30,19 +36,13 @@ from brmdp.planning import (
     backup,
     certified_level,
     certify,
-    evaluate,
-    evaluate_policies,
-    evaluate_policy,
+    evaluate_all_in_mdp,
+    evaluate_in_mdp,
+    evaluate_under_belief,
     plan,
     posterior_quantile_value,
     prior_reliance,
     solve,
-)
-from brmdp.posterior import (
-    DirichletPosterior,
-    DisturbancePosterior,
-    DisturbanceRewards,
-    ScenarioPosterior,
 )
 from brmdp.risk import (
     CVaR,
@@ -68,8 +68,8 @@ __all__ = [
     "ConvergenceError",
     "CorruptFileError",
     "Diagnostics",
-    "DirichletPosterior",
-    "DisturbancePosterior",
+    "DirichletBelief",
+    "DisturbanceBelief",
     "DisturbanceRewards",
     "ExperimentError",
     "History",
@@ -85,7 +85,7 @@ __all__ = [
     "Quantile",
     "RewardMismatchError",
     "RiskMeasureError",
-    "ScenarioPosterior",
+    "ScenarioBelief",
     "Solution",
     "TabularMDP",
     "World",
@@ -99,9 +99,9 @@ __all__ = [
     "dirichlet_quantile",
     "dirichlet_quantile_row",
     "envs",
-    "evaluate",
-    "evaluate_policies",
-    "evaluate_policy",
+    "evaluate_all_in_mdp",
+    "evaluate_in_mdp",
+    "evaluate_under_belief",
     "plan",
     "posterior_quantile_value",
     "prior_reliance",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from brmdp._validation import as_json, as_rng
+from brmdp._validation import Seed, as_json, as_rng
 from brmdp.errors import InvalidInputError
 
 __all__ = ["independent_streams", "stream_from_state", "stream_state", "way_back"]
@@ -46,7 +46,7 @@ How many integers (None: a single one), and below what. They index memory unchec
 """
 
 
-def independent_streams(rng: Any, n: int) -> list[np.random.Generator]:
+def independent_streams(rng: Seed | list[np.random.Generator], n: int) -> list[np.random.Generator]:
     """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator.
 
     A list of ``n`` Generators is taken as it is.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +48,19 @@ In double precision, and in whatever precision they came.
 MOST_ENTRIES = 20_000_000
 """Of the tables of a world that is made to order; each takes some hundred bytes on the way."""
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+IntArray: TypeAlias = NDArray[np.int64]
+
+Seed: TypeAlias = (
+    int
+    | Sequence[int]
+    | np.random.SeedSequence
+    | np.random.BitGenerator
+    | np.random.Generator
+    | None
+)
+"""Whatever :func:`numpy.random.default_rng` takes; None for a seed that nobody knows."""
 
 
 def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """The command line: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``.
 
-A thin shell on :mod:`brmdp.experiments`.
+A thin shell on :mod:`brmdp.runs`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from brmdp._extras import optional
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
-from brmdp.experiments import (
+from brmdp.runs import (
     ALL,
     EXPERIMENTS,
     Case,
@@ -27,8 +27,8 @@ from brmdp.experiments import (
     load_sweep,
     run_experiment,
 )
-from brmdp.experiments.origin import CODE, short
-from brmdp.experiments.spec import require_known
+from brmdp.runs.origin import CODE, short
+from brmdp.runs.spec import require_known
 
 __all__ = ["main"]
 
@@ -236,7 +236,7 @@ def report(directory: Path, /) -> None:
     directory : Path
         A folder of results, or that of one experiment in it.
     """
-    reporting = optional("brmdp.figures.report")
+    reporting = optional("brmdp.report.writing")
     together = []
     for store in find_stores(directory):
         with _busy(f"{store.experiment.name}: reading runs"):
@@ -306,7 +306,7 @@ def _carry_out(
             "workers and cluster exclude each other: a cluster brings its own workers"
         )
     reporting = optional(
-        "brmdp.figures.report"
+        "brmdp.report.writing"
     )  # asked for now, so that nothing is computed in vain
     reports = []
     with (

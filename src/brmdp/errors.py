@@ -37,7 +37,7 @@ class ImpossibleTransitionError(InvalidInputError):
 class RiskMeasureError(InvalidInputError):
     """A risk measure of one's own breaks what the solver and its certificates rest on.
 
-    (see ``brmdp.risk.BoundRisk``).
+    (see ``brmdp.risk.RiskOperator``).
     """
 
 

@@ -1,7 +1,7 @@
 """Finite Markov decision processes with a known kernel.
 
 :class:`TabularMDP` is a pure description: kernel P(s'|s,a), reward r(s,a,s'), discount γ, start. It
-is solved by :func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate`. It also serves as a belief
+is solved by :func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate_in_mdp`. It also serves as a belief
 without doubt, so that the truth that regret needs comes from the same solver as every Bayesian-risk
 plan.
 """
@@ -29,12 +29,12 @@ from brmdp._validation import (
     sum_tolerance,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.pattern import OnPattern, TransitionPattern, pattern_and_entries
+from brmdp.pattern import KernelBelief, TransitionPattern, pattern_and_entries
 
 __all__ = ["TabularMDP", "as_start", "normalised_rows", "pattern_and_probabilities"]
 
 
-class TabularMDP(OnPattern):
+class TabularMDP(KernelBelief):
     """A finite discounted MDP whose kernel is known.
 
     Parameters

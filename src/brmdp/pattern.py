@@ -34,7 +34,7 @@ from brmdp._validation import (
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
 __all__ = [
-    "OnPattern",
+    "KernelBelief",
     "TransitionPattern",
     "full_pattern",
     "pattern_and_entries",
@@ -257,7 +257,7 @@ class TransitionPattern:
         )
 
 
-class OnPattern:
+class KernelBelief:
     """What every distribution over kernels on a pattern has.
 
     A mean, draws, and rewards laid out like its entries.

@@ -28,10 +28,10 @@ def warm_up() -> None:
     large = brmdp.envs.riverswim(DENSE_STATES + 1)
     rewards = world.rewards
     optimal = brmdp.solve(world).policy
-    brmdp.evaluate(world, optimal)
-    brmdp.evaluate(large, brmdp.solve(large).policy)
+    brmdp.evaluate_in_mdp(world, optimal)
+    brmdp.evaluate_in_mdp(large, brmdp.solve(large).policy)
 
-    belief = brmdp.DirichletPosterior.uniform(4, 2)
+    belief = brmdp.DirichletBelief.uniform(4, 2)
     measures: list[RiskMeasure] = [
         brmdp.Mean(),
         brmdp.PosteriorSample(rng=rng),
@@ -40,14 +40,14 @@ def warm_up() -> None:
         brmdp.Quantile(0.1, method=brmdp.MonteCarlo(samples=20, rng=rng)),
         brmdp.CVaR(0.1),
     ]
-    scenarios = brmdp.ScenarioPosterior(belief.sample(3, rng=rng), np.full(3, 1.0 / 3.0))
-    shared = brmdp.DisturbancePosterior.from_function(
+    scenarios = brmdp.ScenarioBelief(belief.sample(3, rng=rng), np.full(3, 1.0 / 3.0))
+    shared = brmdp.DisturbanceBelief.from_function(
         lambda state, action, shock: (state + action + shock) % 4, 4, 2, 3
     )
     for risk in measures:
         before = brmdp.plan(belief, rewards, world.discount, risk=risk)
         brmdp.plan(belief, rewards, world.discount, risk=risk, initial=before.values)
-        brmdp.evaluate_policy(belief, rewards, world.discount, optimal, risk=risk)
+        brmdp.evaluate_under_belief(belief, rewards, world.discount, optimal, risk=risk)
     for posterior in (scenarios, shared):
         for risk in (brmdp.Mean(), brmdp.Quantile(0.1), brmdp.CVaR(0.1)):
             brmdp.plan(posterior, rewards, world.discount, risk=risk)

@@ -79,7 +79,7 @@ def value_iteration(
     return fixed_point(operator, n_states, discount, tolerance)
 
 
-def evaluate_policy(
+def evaluate_under_belief(
     risk: Risk, rewards: np.ndarray, discount: float, policy: np.ndarray, tolerance: float = 1e-13
 ) -> np.ndarray:
     """Values of a deterministic policy, the fixed point of T^π, by iteration."""

@@ -1,12 +1,7 @@
-"""Agents that learn online: four parts, and the paper's methods as presets.
-
-The preset :func:`brmdp.agents.brmdp` is not among the names that ``from brmdp.agents import *``
-brings in: it would take the place of the library's own.
-"""
+"""Agents that learn online: four parts, and the paper's methods as presets."""
 
 from brmdp.agents.agent import ActionReport, Agent, EpisodeReport
-from brmdp.agents.presets import aq_brmdp, continuing_psrl
-from brmdp.agents.presets import brmdp as brmdp
+from brmdp.agents.presets import aq_brmdp, continuing_psrl, fixed_quantile, posterior_mean
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import (
     EveryStep,
@@ -32,4 +27,6 @@ __all__ = [
     "VisitDoubling",
     "aq_brmdp",
     "continuing_psrl",
+    "fixed_quantile",
+    "posterior_mean",
 ]

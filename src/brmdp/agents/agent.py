@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from brmdp._streams import independent_streams, stream_from_state, stream_state
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_array,
     as_index,
     as_index_array,
@@ -29,6 +30,7 @@ from brmdp._validation import (
     as_levels,
     as_number,
     as_policy,
+    as_positive_int,
 )
 from brmdp.agents.episodic import (
     LONGEST_PARTS,
@@ -36,7 +38,7 @@ from brmdp.agents.episodic import (
     Record,
     Working,
     check_restart,
-    meaningless_is_corrupt,
+    corrupt_if_undecodable,
     recorded,
     stored_below,
 )
@@ -44,22 +46,22 @@ from brmdp.agents.parts import build_part, describe_belief, describe_part, requi
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
+from brmdp.beliefs import DirichletBelief, DisturbanceBelief, ScenarioBelief
+from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
 from brmdp.planning.planner import LARGEST_VALUE
 from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES
-from brmdp.posterior import DirichletPosterior, DisturbancePosterior, ScenarioPosterior
-from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 
-__all__ = ["ActionReport", "Agent", "EpisodeReport"]
+__all__ = ["ActionReport", "Agent", "EpisodeReport", "Ties"]
 
-TIES = ("uniform", "lowest")
+Ties: TypeAlias = Literal["uniform", "lowest"]
+TIES: tuple[Ties, ...] = get_args(Ties)
 
-BELIEFS = {
-    cls.__name__: cls for cls in (DirichletPosterior, DisturbancePosterior, ScenarioPosterior)
-}
+BELIEFS = {cls.__name__: cls for cls in (DirichletBelief, DisturbanceBelief, ScenarioBelief)}
+READABLE_BELIEFS = BELIEFS | {FORMER_KINDS[name]: cls for name, cls in BELIEFS.items()}
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Agent(EpisodicAgent):
 
     Parameters
     ----------
-    belief : DirichletPosterior, DisturbancePosterior or ScenarioPosterior
+    belief : DirichletBelief, DisturbanceBelief or ScenarioBelief
         What is believed before the first step. The agent keeps a copy.
     rewards : as in :func:`brmdp.plan`
     discount : float in [0, 1)
@@ -191,6 +193,8 @@ class Agent(EpisodicAgent):
     ties : {"uniform", "lowest"}
         Which of several tied actions to take, decided once per plan: one at random, or the first.
         The first is what a plain arg max takes; it makes the numbering of the actions matter.
+    horizon : int, optional
+        How many transitions the agent is to live through, for a schedule that asks.
     rng : numpy.random.Generator or seed
         Source of the agent's two streams: one for ties, one for the restart rule (or a list of
         these two). Measures that draw have their own.
@@ -215,8 +219,9 @@ class Agent(EpisodicAgent):
         restart: RestartRule,
         schedule: Schedule | None = None,
         tolerance: float | None = None,
-        ties: str = "uniform",
-        rng: Any = None,
+        ties: Ties = "uniform",
+        horizon: int | None = None,
+        rng: Seed | list[np.random.Generator] = None,
     ) -> None:
         if isinstance(belief, type) or not (
             hasattr(belief, "observe") and hasattr(belief, "pattern")
@@ -239,8 +244,10 @@ class Agent(EpisodicAgent):
             restart=restart,
             admissible=belief.pattern.admissible,
             streams={"ties": ties_stream, "restart": restart_stream},
+            discount=self._problem.discount,
+            horizon=None if horizon is None else as_positive_int(horizon, "horizon"),
         )
-        self.ties = ties
+        self.ties: Ties = ties
 
     # --- acting and learning ----------------------------------------------------------------------
 
@@ -263,7 +270,7 @@ class Agent(EpisodicAgent):
         state, action, next_state : int
             Where there are two actions, the action may be a boolean.
         disturbance : int, optional
-            What drove it, for a :class:`DisturbancePosterior` whose next state does not reveal it.
+            What drove it, for a :class:`DisturbanceBelief` whose next state does not reveal it.
 
         Raises
         ------
@@ -280,7 +287,7 @@ class Agent(EpisodicAgent):
         next_state = as_index(next_state, pattern.n_states, "next_state")
         if disturbance is None:
             self._learn((state, action, next_state))
-        elif isinstance(belief, DisturbancePosterior):
+        elif isinstance(belief, DisturbanceBelief):
             self._learn(
                 (
                     state,
@@ -291,8 +298,7 @@ class Agent(EpisodicAgent):
             )
         else:
             raise InvalidInputError(
-                "disturbance is for a DisturbancePosterior; the belief is a "
-                f"{type(belief).__name__}"
+                f"disturbance is for a DisturbanceBelief; the belief is a {type(belief).__name__}"
             )
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
@@ -308,7 +314,7 @@ class Agent(EpisodicAgent):
         progress, before = working.progress, record.plan
         risk: Any = self.risk
         if self.schedule is not None:
-            risk = risk.at_level(self.schedule.levels(progress.upcoming()))
+            risk = risk.at_level(self.schedule.levels(progress.upcoming(belief)))
         solution = self._problem.solve(belief, risk, None if before is None else before.values)
         levels = None
         if hasattr(risk, "alpha"):
@@ -328,6 +334,11 @@ class Agent(EpisodicAgent):
     def discount(self) -> float:
         """γ."""
         return self._problem.discount
+
+    @property
+    def horizon(self) -> int | None:
+        """How many transitions it is to live through; None if nobody told."""
+        return self._record.progress.horizon
 
     @property
     def tolerance(self) -> float | None:
@@ -421,6 +432,7 @@ class Agent(EpisodicAgent):
                 "schedule": describe_part(self.schedule),
                 "restart": describe_part(self.restart),
                 "ties": self.ties,
+                "horizon": self.horizon,
             }
             content: dict[str, NDArray[Any]] = {
                 "parts": np.array(json.dumps(parts)),
@@ -492,14 +504,14 @@ class Agent(EpisodicAgent):
         """What :meth:`arrays` described."""
         given = {"risk": risk, "schedule": schedule, "restart": restart}
         foreign = any(part is not None for part in given.values())
-        with meaningless_is_corrupt(source):
+        with corrupt_if_undecodable(source):
             with corrupt_if_invalid(source):
                 parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
             require_foreign_parts(
                 {name: parts[name] for name in ("belief", *given)}, given | {"belief": belief}
             )
             belief_type: Any = (
-                belief if isinstance(parts["belief"], dict) else BELIEFS[parts["belief"]]
+                belief if isinstance(parts["belief"], dict) else READABLE_BELIEFS[parts["belief"]]
             )
             with corrupt_if_invalid(source):
                 chosen: dict[str, Any] = {
@@ -514,6 +526,7 @@ class Agent(EpisodicAgent):
                 settings = {
                     "tolerance": None if np.isnan(tolerance) else tolerance,
                     "ties": parts["ties"],
+                    "horizon": parts.get("horizon"),
                     "rng": 0,
                 }
                 agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
@@ -529,7 +542,7 @@ class Agent(EpisodicAgent):
             raise InvalidInputError(
                 f"risk.phi must be one per possible transition; got shape {kept.shape}"
             )
-        if type(working.latest) is DirichletPosterior:
+        if type(working.latest) is DirichletBelief:
             _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
             if (observed < working.progress.visits.ravel()).any():
                 raise InvalidInputError("latest.counts must not be less than visits")
@@ -616,9 +629,9 @@ def _observations(belief: Any, state: int) -> IntArray | None:
 
     If it counts.
     """
-    if isinstance(belief, DisturbancePosterior):
+    if isinstance(belief, DisturbanceBelief):
         return np.full(belief.n_actions, belief.counts().sum())
-    if not isinstance(belief, DirichletPosterior):
+    if not isinstance(belief, DirichletBelief):
         return None
     pattern = belief.pattern
     rows = pattern.indptr[state * pattern.n_actions : (state + 1) * pattern.n_actions + 1]

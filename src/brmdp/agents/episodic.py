@@ -29,15 +29,15 @@ from brmdp._streams import stream_from_state, stream_state
 from brmdp._validation import as_index, as_index_array
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
+from brmdp.beliefs.storage import Saveable
 from brmdp.errors import BrmdpError, CorruptFileError, InvalidInputError
-from brmdp.posterior.storage import Stored
 
 __all__ = [
     "EpisodicAgent",
     "Record",
     "Working",
     "check_restart",
-    "meaningless_is_corrupt",
+    "corrupt_if_undecodable",
     "recorded",
     "stored_below",
 ]
@@ -114,7 +114,7 @@ Which may list levels for every pair.
 """
 
 
-class EpisodicAgent(Stored):
+class EpisodicAgent(Saveable):
     """Collects data under a plan until the restart rule ends the pseudo-episode.
 
     The next look makes a new plan.
@@ -131,6 +131,8 @@ class EpisodicAgent(Stored):
         Random streams by name; "restart" is that of the restart rule.
     plan : any
         What stands for the plan before the first one.
+    discount, horizon
+        What :class:`Progress` says of them.
     """
 
     def __init__(
@@ -143,15 +145,17 @@ class EpisodicAgent(Stored):
         admissible: NDArray[np.bool_],
         streams: dict[str, np.random.Generator],
         plan: Any = None,
+        discount: float | None = None,
+        horizon: int | None = None,
     ) -> None:
         self.risk = risk
         self.schedule = schedule
         self.restart = restart
         self._lock = threading.RLock()
         before = belief.copy()
-        self._record = recorded(
-            before, plan, Working(belief.copy(), Progress.none(admissible), streams, True), before
-        )
+        progress = Progress.none(admissible, discount=discount, horizon=horizon)
+        working = Working(belief.copy(), progress, streams, True)
+        self._record = recorded(before, plan, working, before)
 
     @property
     def belief(self) -> Any:
@@ -424,7 +428,7 @@ def check_restart(restart: Any) -> None:
 
 
 @contextlib.contextmanager
-def meaningless_is_corrupt(source: Any) -> Iterator[None]:
+def corrupt_if_undecodable(source: Any) -> Iterator[None]:
     """Report arrays of which no agent can be made as a corrupt file."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""The paper's three methods, each a choice of parts.
+"""The paper's methods and the risk-neutral one, each a choice of parts.
 
 With the same ``rng``, a preset and an :class:`Agent` made of the same parts have the same luck:
 ties and restarts come from the first two streams that ``rng`` spawns, and the draws of a measure
@@ -8,31 +8,36 @@ that draws from the third. Such a measure is the same part if it is given that o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from brmdp._streams import independent_streams
-from brmdp._validation import as_discount
-from brmdp.agents.agent import Agent
+from brmdp._validation import Seed, as_discount
+from brmdp.agents.agent import Agent, Ties
 from brmdp.agents.restarts import GeometricLength, RestartRule
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
-from brmdp.risk import MonteCarlo, PosteriorSample, Quantile
+from brmdp.beliefs.base import Belief
+from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
+from brmdp.risk.base import RiskMeasure
+from brmdp.risk.measures import QuantileMethod
 
-# not brmdp: brought in by an asterisk, it would take the place of the library
-__all__ = ["aq_brmdp", "continuing_psrl"]
+__all__ = ["aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"]
 
 
 def aq_brmdp(
-    belief: Any,
+    belief: Belief,
     rewards: Any,
     discount: float,
     *,
     delta: float,
     floor: float = 0.2,
-    method: Any = "exact",
+    method: QuantileMethod = "exact",
     restart: RestartRule | None = None,
     tolerance: float | None = None,
-    ties: str = "uniform",
-    rng: Any = None,
+    ties: Ties = "uniform",
+    rng: Seed = None,
 ) -> Agent:
     """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's Algorithm AQ-BRMDP).
 
@@ -45,98 +50,119 @@ def aq_brmdp(
     floor : float in (0, 1)
         Most cautious level α̲.
     method : {"exact", "saddlepoint"} or MonteCarlo
-        As in :class:`brmdp.Quantile`. A MonteCarlo is rebuilt on a stream of the agent's.
+        As in :class:`brmdp.Quantile`. A MonteCarlo is rebuilt on one of the agent's streams.
     restart : RestartRule, optional
         By default geometric pseudo-episodes that go on with probability ``discount``.
     rng : numpy.random.Generator or seed
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> mdp = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2)
+    >>> agent = brmdp.agents.aq_brmdp(belief, mdp.rewards, discount=0.9, delta=5, rng=0)
+    >>> agent.act(0) in (0, 1)
+    True
     """
-    return _quantile_agent(
-        belief,
-        rewards,
-        discount,
-        AdaptiveLevel(delta, floor),
-        floor,
-        method,
-        restart,
-        tolerance,
-        ties,
-        rng,
-    )
+    schedule = AdaptiveLevel(delta, floor)
+    risk = _quantile(floor, method)
+    return _assembled(belief, rewards, discount, risk, schedule, restart, tolerance, ties, rng)
 
 
-def brmdp(
-    belief: Any,
+def fixed_quantile(
+    belief: Belief,
     rewards: Any,
     discount: float,
     *,
     alpha: float,
-    method: Any = "exact",
+    method: QuantileMethod = "exact",
     restart: RestartRule | None = None,
     tolerance: float | None = None,
-    ties: str = "uniform",
-    rng: Any = None,
+    ties: Ties = "uniform",
+    rng: Seed = None,
 ) -> Agent:
     """BRMDP-α: quantile planning at one fixed level; arguments as in :func:`aq_brmdp`."""
-    return _quantile_agent(
-        belief, rewards, discount, FixedLevel(alpha), alpha, method, restart, tolerance, ties, rng
-    )
+    schedule = FixedLevel(alpha)
+    risk = _quantile(alpha, method)
+    return _assembled(belief, rewards, discount, risk, schedule, restart, tolerance, ties, rng)
 
 
 def continuing_psrl(
-    belief: Any,
+    belief: Belief,
     rewards: Any,
     discount: float,
     *,
     restart: RestartRule | None = None,
     tolerance: float | None = None,
-    ties: str = "uniform",
-    rng: Any = None,
+    ties: Ties = "uniform",
+    rng: Seed = None,
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode.
 
     Arguments as in :func:`aq_brmdp`.
     """
-    discount = as_discount(discount)
-    *own, draws = independent_streams(rng, 3)
-    return Agent(
-        belief,
-        rewards,
-        discount,
-        risk=PosteriorSample(rng=draws),
-        restart=GeometricLength(discount) if restart is None else restart,
-        tolerance=tolerance,
-        ties=ties,
-        rng=own,
+
+    def risk(draws: np.random.Generator) -> RiskMeasure:
+        return PosteriorSample(rng=draws)
+
+    return _assembled(belief, rewards, discount, risk, None, restart, tolerance, ties, rng)
+
+
+def posterior_mean(
+    belief: Belief,
+    rewards: Any,
+    discount: float,
+    *,
+    restart: RestartRule | None = None,
+    tolerance: float | None = None,
+    ties: Ties = "uniform",
+    rng: Seed = None,
+) -> Agent:
+    """Act optimally for the posterior mean: no caution, no curiosity, a control for the others.
+
+    Arguments as in :func:`aq_brmdp`.
+    """
+    return _assembled(
+        belief, rewards, discount, lambda _: Mean(), None, restart, tolerance, ties, rng
     )
 
 
-def _quantile_agent(
-    belief: Any,
+def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Generator], RiskMeasure]:
+    """The measure at ``level``, given a stream from which to draw if it does."""
+
+    def risk(draws: np.random.Generator) -> RiskMeasure:
+        chosen = method
+        if isinstance(chosen, MonteCarlo):
+            chosen = MonteCarlo(
+                chosen.coefficient,
+                cap=chosen.cap,
+                samples=chosen.samples,
+                reuse=chosen.reuse,
+                rng=draws,
+            )
+        return Quantile(level, chosen)
+
+    return risk
+
+
+def _assembled(
+    belief: Belief,
     rewards: Any,
     discount: float,
-    schedule: Schedule,
-    level: float,
-    method: Any,
+    risk: Callable[[np.random.Generator], RiskMeasure],
+    schedule: Schedule | None,
     restart: RestartRule | None,
     tolerance: float | None,
-    ties: str,
-    rng: Any,
+    ties: Ties,
+    rng: Seed,
 ) -> Agent:
     discount = as_discount(discount)
     *own, draws = independent_streams(rng, 3)
-    if isinstance(method, MonteCarlo):
-        method = MonteCarlo(
-            method.coefficient,
-            cap=method.cap,
-            samples=method.samples,
-            reuse=method.reuse,
-            rng=draws,
-        )
     return Agent(
         belief,
         rewards,
         discount,
-        risk=Quantile(level, method),
+        risk=risk(draws),
         schedule=schedule,
         restart=GeometricLength(discount) if restart is None else restart,
         tolerance=tolerance,

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
         ContinuousReport,
         NetworkPolicy,
     )
+    from brmdp.continuous.belief import LakeBelief
     from brmdp.continuous.environment import ContinuousFrozenLakeEnv
     from brmdp.continuous.lake import LakeParameters
     from brmdp.continuous.lake_model import LakeModel
     from brmdp.continuous.model import ParametricBelief, ParametricModel
     from brmdp.continuous.oracle import LakeValues, optimal_values, policy_values
-    from brmdp.continuous.posterior import LakePosterior
-    from brmdp.continuous.presets import aq_brmdp, continuing_psrl, posterior_mean
-    from brmdp.continuous.presets import brmdp as brmdp
+    from brmdp.continuous.presets import (
+        aq_brmdp,
+        continuing_psrl,
+        fixed_quantile,
+        posterior_mean,
+    )
     from brmdp.continuous.schedule import UncertaintyLevel
     from brmdp.continuous.settings import FittedQ
     from brmdp.continuous.simulation import LakeHistory, follow_lake, simulate_lake
@@ -35,10 +39,10 @@ __all__ = [
     "ContinuousFrozenLakeEnv",
     "ContinuousReport",
     "FittedQ",
+    "LakeBelief",
     "LakeHistory",
     "LakeModel",
     "LakeParameters",
-    "LakePosterior",
     "LakeValues",
     "NetworkPolicy",
     "ParametricBelief",
@@ -46,6 +50,7 @@ __all__ = [
     "UncertaintyLevel",
     "aq_brmdp",
     "continuing_psrl",
+    "fixed_quantile",
     "follow_lake",
     "optimal_values",
     "policy_values",
@@ -60,8 +65,8 @@ _MODULES = {
     "lake_model": ("LakeModel",),
     "model": ("ParametricBelief", "ParametricModel"),
     "oracle": ("LakeValues", "optimal_values", "policy_values"),
-    "posterior": ("LakePosterior",),
-    "presets": ("aq_brmdp", "brmdp", "continuing_psrl", "posterior_mean"),
+    "belief": ("LakeBelief",),
+    "presets": ("aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"),
     "schedule": ("UncertaintyLevel",),
     "settings": ("FittedQ",),
     "simulation": ("LakeHistory", "follow_lake", "simulate_lake"),

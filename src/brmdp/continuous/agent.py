@@ -41,11 +41,13 @@ from brmdp.agents.episodic import (
     Record,
     Working,
     check_restart,
-    meaningless_is_corrupt,
+    corrupt_if_undecodable,
     recorded,
     stored_below,
 )
 from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
+from brmdp.beliefs.storage import corrupt_if_invalid, load_arrays
+from brmdp.continuous.belief import LakeBelief
 from brmdp.continuous.fitted_q import (
     Learner,
     Ranks,
@@ -58,11 +60,9 @@ from brmdp.continuous.fitted_q import (
 from brmdp.continuous.lake_model import LakeModel
 from brmdp.continuous.model import ParametricModel
 from brmdp.continuous.network import Network, initial_network
-from brmdp.continuous.posterior import LakePosterior
 from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
 from brmdp.errors import ConvergenceError, InvalidInputError
-from brmdp.posterior.storage import corrupt_if_invalid, load_arrays
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.monte_carlo import order_statistic_rank
 
@@ -178,7 +178,7 @@ class ContinuousAgent(EpisodicAgent):
 
     Parameters
     ----------
-    belief : LakePosterior or another ParametricBelief
+    belief : LakeBelief or another ParametricBelief
         What is believed before the first step. The agent keeps a copy.
     model : ParametricModel
         What the parameters mean.
@@ -394,7 +394,7 @@ class ContinuousAgent(EpisodicAgent):
         if not np.isfinite(found).all():
             raise ConvergenceError(
                 f"the targets became infinite or NaN in pseudo-episode {episode}: training "
-                "stopped. Look for infinite features or targets in the model, or lower "
+                "stopped. CurveStyle for infinite features or targets in the model, or lower "
                 f"learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
             )
         return found
@@ -601,7 +601,7 @@ class ContinuousAgent(EpisodicAgent):
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any, **given: Any) -> Self:
         """What :meth:`arrays` described; ``given`` as in :meth:`load`."""
         given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
-        with meaningless_is_corrupt(source):
+        with corrupt_if_undecodable(source):
             with corrupt_if_invalid(source):
                 parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
             require_foreign_parts({role: parts[role] for role in given}, given)
@@ -612,7 +612,7 @@ class ContinuousAgent(EpisodicAgent):
                     role: build_part(parts[role], given[role]) for role in ("risk", "restart")
                 }
                 chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
-                belief_type = LakePosterior if given["belief"] is None else given["belief"]
+                belief_type = LakeBelief if given["belief"] is None else given["belief"]
                 latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
             _check_parts(latest, fitting=fitting, **chosen)
             with corrupt_if_invalid(source):
@@ -789,7 +789,7 @@ def _check_quantile(risk: Quantile, fitting: FittedQ) -> None:
         )
 
 
-_KNOWN = {part.__name__: part for part in (LakePosterior, LakeModel, UncertaintyLevel)}
+_KNOWN = {part.__name__: part for part in (LakeBelief, LakeModel, UncertaintyLevel)}
 
 
 def _described(part: Any) -> Any:

@@ -6,7 +6,7 @@ On an ordinary cell a movement has mode M with the slip probabilities, in a hole
 = 1) with probability p_h; its length is L = ℓ0 + U with U uniform on [0, θ_L], and a candidate
 outside [0, 4]² leaves the agent where it is. From the goal the next state is uniform by area on the
 ordinary cells, whatever the action. Entering the goal pays 1, and the task never ends. ``info``
-reveals M, E and L, from which :class:`~brmdp.continuous.posterior.LakePosterior` learns.
+reveals M, E and L, from which :class:`~brmdp.continuous.belief.LakeBelief` learns.
 """
 
 from __future__ import annotations

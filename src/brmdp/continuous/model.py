@@ -81,7 +81,7 @@ class ParametricModel(Protocol):
 class ParametricBelief(Protocol):
     """What is believed about the parameter.
 
-    To be saved with an agent, it must be ``Stored`` like the library's posteriors.
+    To be saved with an agent, it must be ``Saveable`` like the library's posteriors.
     """
 
     def observe(self, state: Any, action: int, next_state: Any, primitives: Any) -> None:

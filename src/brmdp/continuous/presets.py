@@ -19,8 +19,7 @@ from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 
-# not brmdp: brought in by an asterisk, it would take the place of the library
-__all__ = ["aq_brmdp", "continuing_psrl", "posterior_mean"]
+__all__ = ["aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"]
 
 
 def aq_brmdp(
@@ -57,7 +56,7 @@ def aq_brmdp(
     )
 
 
-def brmdp(
+def fixed_quantile(
     belief: Any,
     model: ParametricModel,
     discount: float,

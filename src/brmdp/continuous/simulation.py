@@ -69,10 +69,12 @@ def simulate_lake(
     path = _interaction(agent, world, meter, steps, seed, on_step)
     meter.settle()
     history = History(
-        cells(path.state),
-        path.action,
-        path.reward,
-        path.episode,
+        state=cells(path.state),
+        action=path.action,
+        reward=path.reward,
+        next_state=cells(path.next_state),
+        disturbance=None,
+        episode=path.episode,
         # below zero by no more than the accuracy of the two values; cut off there, the sum over
         # many steps would be biased
         true_regret=_optimum(agent.discount).at(path.state) - np.concatenate(meter.values),
@@ -122,11 +124,11 @@ def _interaction(
     if not isinstance(agent, ContinuousAgent):
         raise InvalidInputError(f"agent must be a ContinuousAgent; got {type(agent).__name__}")
     return interact(
-        agent, world, n, meter, state=world.reset(seed), clues=_primitives, on_step=on_step
+        agent, world, n, meter, state=world.reset(seed), details=_primitives, on_step=on_step
     )
 
 
-def _primitives(info: dict[str, Any]) -> dict[str, Any]:
+def _primitives(_: float, info: dict[str, Any]) -> dict[str, Any]:
     return {"primitives": info}
 
 

@@ -2,17 +2,17 @@
 
 The example to start from in practice. Everything is known but the distribution of the demand, which
 is the same on every day and at every stock. So one observed demand teaches about all states and
-orders, and the belief that fits is :class:`brmdp.DisturbancePosterior`::
+orders, and the belief that fits is :class:`brmdp.DisturbanceBelief`::
 
     problem = brmdp.envs.inventory()
-    posterior = brmdp.DisturbancePosterior(problem.outcomes)
+    posterior = brmdp.DisturbanceBelief(problem.outcomes)
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
     posterior.observe_disturbance([2, 0, 3])
     plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(0.2))
 
 What the books reveal: if something is left, the demand was stock + order − next stock. If nothing
 is left, it was at least stock + order, and the rest went home unserved.
-``DisturbancePosterior.observe(state, action, next_state)`` therefore refuses such a day unless it
+``DisturbanceBelief.observe(state, action, next_state)`` therefore refuses such a day unless it
 is told the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
 customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days
 out would make the demand look smaller than it is.
@@ -62,7 +62,7 @@ class InventoryProblem:
         makes a difference between these. They are an (S, A, S) array, or a sparse (S·A, S) matrix
         over the possible transitions where that would hold more than four million numbers.
     outcomes : (S, A, D) integers
-        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbancePosterior`
+        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbanceBelief`
         takes.
     disturbance_rewards : (S, A, D) array
         Profit r(s, a, d) of the day: what :class:`brmdp.DisturbanceRewards` takes.

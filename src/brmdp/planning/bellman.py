@@ -23,7 +23,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
-from brmdp.risk.base import BoundRisk
+from brmdp.risk.base import RiskOperator
 
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
 
@@ -76,7 +76,7 @@ class Bellman:
     def __init__(
         self,
         pattern: TransitionPattern,
-        risk: BoundRisk,
+        risk: RiskOperator,
         rewards: FloatArray,
         discount: float,
         policy: IntArray | None = None,

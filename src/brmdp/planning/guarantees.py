@@ -37,11 +37,11 @@ from brmdp._validation import (
     as_positive_int,
     as_rng,
 )
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import draws_of, require_belief, rewards_of
 from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_of_prior
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import draws_of, require_belief, rewards_of
 from brmdp.risk.measures import Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, order_statistic_rank
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
@@ -251,7 +251,7 @@ def certificate_of(
             f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} "
             "offers only draws, and values nested from draws are estimates, not bounds. Give it "
             "concentration_entries and concentration_offsets if its rows are Dirichlet, make a "
-            "ScenarioPosterior, or ask posterior_quantile_value for the sampled value of a policy"
+            "ScenarioBelief, or ask posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
@@ -331,7 +331,7 @@ def posterior_quantile_value(
     Parameters
     ----------
     posterior, rewards, discount, policy
-        As in :func:`brmdp.evaluate_policy`.
+        As in :func:`brmdp.evaluate_under_belief`.
     alpha : float in (0, 1)
     samples : int
         M (the paper: 147).

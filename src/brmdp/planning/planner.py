@@ -24,6 +24,8 @@ from brmdp._validation import (
     as_positive_int,
     as_positive_number,
 )
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import require_belief, rewards_of
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
@@ -39,9 +41,7 @@ from brmdp.planning.fixed_point import (
 )
 from brmdp.planning.prior import check_start, reliance, warn_of_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import require_belief, rewards_of
-from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, RiskMeasure
+from brmdp.risk.base import APPROXIMATE, EXACT, RiskMeasure, RiskOperator
 from brmdp.risk.boundary import CheckedRisk, bind_risk
 from brmdp.risk.measures import Mean
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
@@ -50,9 +50,9 @@ __all__ = [
     "Backup",
     "Problem",
     "backup",
-    "evaluate",
-    "evaluate_policies",
-    "evaluate_policy",
+    "evaluate_all_in_mdp",
+    "evaluate_in_mdp",
+    "evaluate_under_belief",
     "plan",
     "solve",
 ]
@@ -98,7 +98,7 @@ def plan(
 
     Parameters
     ----------
-    posterior : DirichletPosterior, DisturbancePosterior, ScenarioPosterior or TabularMDP
+    posterior : DirichletBelief, DisturbanceBelief, ScenarioBelief or TabularMDP
         What is believed about the kernel. It is not changed.
     rewards : (S, A), (S, A, S), sparse (S·A, S), or a TabularMDP's ``.rewards``
         Known rewards; r(s,a,s') sits inside the risk measure.
@@ -149,7 +149,7 @@ def plan(
     return _with_prior(solution, posterior, discount, start, "plan")
 
 
-def evaluate_policy(
+def evaluate_under_belief(
     posterior: Belief,
     rewards: Any,
     discount: float,
@@ -229,20 +229,20 @@ def solve(
     return problem.solve(mdp, Mean(), problem.start(initial), raise_on_failure=raise_on_failure)
 
 
-def evaluate(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
+def evaluate_in_mdp(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
     """Exact value of a policy in a known MDP, (S,): one linear system.
 
     A large one is solved iteratively, to an error of ``tolerance`` × max|V|, or what arithmetic
     resolves if that is more.
     """
     _require_mdp(mdp)
-    values: FloatArray = evaluate_policies(
+    values: FloatArray = evaluate_all_in_mdp(
         mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance
     )[0]
     return values
 
 
-def evaluate_policies(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-10) -> FloatArray:
+def evaluate_all_in_mdp(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-10) -> FloatArray:
     """Exact values of many policies (n, S) in a known MDP, (n, S); see :func:`evaluate`."""
     _require_mdp(mdp)
     chosen = as_policies(policies, mdp.admissible)
@@ -360,7 +360,7 @@ class Problem:
             raise InvalidInputError(f"initial must lie within ±{LARGEST_VALUE:g}")
         return np.array(values)
 
-    def bellman(self, bound: BoundRisk, policy: IntArray | None) -> Bellman:
+    def bellman(self, bound: RiskOperator, policy: IntArray | None) -> Bellman:
         """The operator of a bound measure."""
         return Bellman(self.pattern, bound, self.rewards, self.discount, policy)
 
@@ -401,12 +401,12 @@ class Problem:
             raise ConvergenceError(self.advice(found), solution)
         return solution
 
-    def approximations(self, bound: BoundRisk, cold: bool) -> list[BoundRisk]:
+    def approximations(self, bound: RiskOperator, cold: bool) -> list[RiskOperator]:
         """Cheaper and cheaper measures to start from.
 
         A linear one only where nothing better is known.
         """
-        found: list[BoundRisk] = []
+        found: list[RiskOperator] = []
         cheaper = bound.approximation() if self.method == "newton" else None
         while cheaper is not None and (cold or cheaper.fixed_entries() is None):
             found.append(cheaper)

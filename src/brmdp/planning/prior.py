@@ -33,12 +33,12 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_policy
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import is_own, mean_of, require_belief
 from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import solve_in_band
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import is_own, mean_of, require_belief
 from brmdp.risk.threads import one_blas_thread
 
 __all__ = [
@@ -141,7 +141,7 @@ def prior_reliance(
 
     Parameters
     ----------
-    posterior : DirichletPosterior, DisturbancePosterior, or a belief of one's own with
+    posterior : DirichletBelief, DisturbanceBelief, or a belief of one's own with
     ``evidence(pairs)``
         Data are what was given to ``observe``; what a concentration already contains counts as
         prior. Scenarios and known kernels have no such prior: None.
@@ -172,7 +172,7 @@ def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
     if found is not None and found.outweighs:
         warnings.warn(
             f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior "
-            "that rules out what is impossible (DirichletPosterior: possible=…). The field prior "
+            "that rules out what is impossible (DirichletBelief: possible=…). The field prior "
             "has these figures",
             PriorWarning,
             stacklevel=depth + 1,

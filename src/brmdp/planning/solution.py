@@ -26,7 +26,7 @@ STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED, SAMPLED)
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Result of :func:`brmdp.plan`, :func:`brmdp.evaluate_policy` or :func:`brmdp.solve`.
+    """Result of :func:`brmdp.plan`, :func:`brmdp.evaluate_under_belief` or :func:`brmdp.solve`.
 
     With residual = max|TV − V| at the last iterate V and η the largest numerical error of a backup:
 
@@ -73,7 +73,7 @@ class Solution:
         action gives away at most the width per step.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data, for plans made by :func:`brmdp.plan`
-        and :func:`brmdp.evaluate_policy`. None for beliefs that do not tell the two apart, and for
+        and :func:`brmdp.evaluate_under_belief`. None for beliefs that do not tell the two apart, and for
         the plans of agents, which are made too often to look (:func:`brmdp.prior_reliance` looks at
         any policy).
     """

@@ -1,6 +1,6 @@
 """Risk measures: a belief and next-state targets in, a value and a risk-adjusted row out."""
 
-from brmdp.risk.base import BoundRisk, RiskMeasure
+from brmdp.risk.base import RiskMeasure, RiskOperator
 from brmdp.risk.functions import (
     dirichlet_cdf,
     dirichlet_cvar,
@@ -14,13 +14,13 @@ from brmdp.risk.scenarios import ATOM_TOLERANCE
 
 __all__ = [
     "ATOM_TOLERANCE",
-    "BoundRisk",
     "CVaR",
     "Mean",
     "MonteCarlo",
     "PosteriorSample",
     "Quantile",
     "RiskMeasure",
+    "RiskOperator",
     "dirichlet_cdf",
     "dirichlet_cvar",
     "dirichlet_cvar_row",

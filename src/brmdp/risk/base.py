@@ -14,18 +14,18 @@ import numpy as np
 
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
-from brmdp.posterior.base import Belief
 
 __all__ = [
     "APPROXIMATE",
     "BASES",
     "EXACT",
     "SAMPLED",
-    "BoundRisk",
     "FixedKernel",
     "RiskMeasure",
+    "RiskOperator",
     "levels_by_pair",
     "rounding",
 ]
@@ -48,7 +48,7 @@ def rounding(pattern: TransitionPattern, targets_size: float) -> float:
     return (pattern.widest + 8) * float(np.finfo(np.float64).eps) * targets_size
 
 
-class BoundRisk(Protocol):
+class RiskOperator(Protocol):
     """A risk measure applied to one belief, frozen for the length of a solve."""
 
     basis: str
@@ -80,7 +80,7 @@ class BoundRisk(Protocol):
         """
         ...
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """A much cheaper measure with nearly the same values, to start from.
 
         None if there is none.
@@ -98,7 +98,7 @@ class RiskMeasure(Protocol):
     or None; it must work more than once.
     """
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         """Apply to a belief, taking a snapshot of what it needs."""
         ...
 
@@ -137,7 +137,7 @@ class FixedKernel:
         """The kernel itself."""
         return self.probabilities
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """Nothing is cheaper."""
         return None
 

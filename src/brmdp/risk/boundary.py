@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray, first_bad
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError, RiskMeasureError
 from brmdp.pattern import TransitionPattern
-from brmdp.posterior.base import Belief
-from brmdp.risk.base import APPROXIMATE, BASES, BoundRisk, RiskMeasure
+from brmdp.risk.base import APPROXIMATE, BASES, RiskMeasure, RiskOperator
 
 __all__ = ["ROW_TOLERANCE", "CheckedRisk", "bind_risk", "require_risk"]
 
@@ -49,7 +49,7 @@ def require_risk(risk: Any) -> None:
         )
 
 
-def bind_risk(risk: RiskMeasure, belief: Belief) -> BoundRisk:
+def bind_risk(risk: RiskMeasure, belief: Belief) -> RiskOperator:
     """Apply a risk measure to a belief.
 
     If it, its method or what it binds to is not the library's, it is checked from then on.
@@ -71,7 +71,7 @@ class CheckedRisk:
 
     Parameters
     ----------
-    inner : BoundRisk
+    inner : RiskOperator
         What its ``bind`` returned.
     pattern : TransitionPattern
         Of the belief.
@@ -87,7 +87,7 @@ class CheckedRisk:
         if missing or isinstance(inner, type):
             raise RiskMeasureError(
                 f"{name}.bind must return an object with evaluate(), rows(), fixed_entries(), "
-                f"approximation() and basis (brmdp.risk.BoundRisk); the {type(inner).__name__} "
+                f"approximation() and basis (brmdp.risk.RiskOperator); the {type(inner).__name__} "
                 f"lacks {', '.join(missing)}"
             )
         if not isinstance(inner.basis, str) or inner.basis not in BASES:
@@ -103,7 +103,7 @@ class CheckedRisk:
                 "steps"
             )
         self.basis: str = inner.basis
-        self._inner: BoundRisk = inner
+        self._inner: RiskOperator = inner
         self._pattern = pattern
         self._name = name
         self._depth = depth
@@ -158,7 +158,7 @@ class CheckedRisk:
             else self._checked_rows(found, self._pattern.pairs, "fixed_entries", 1e-8)
         )
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """The measure's own, checked too."""
         found = self._inner.approximation()
         return (
@@ -168,7 +168,7 @@ class CheckedRisk:
         )
 
     def require_contraction(self, targets: FloatArray) -> None:
-        """Look for evidence, at ``targets``, against what an error bound rests on.
+        """CurveStyle for evidence, at ``targets``, against what an error bound rests on.
 
         The rows of all pairs must be probability vectors, a constant added to all targets must be
         added to all values, and where some targets rise, no value may fall, nor rise by more.

@@ -11,9 +11,9 @@ import numpy as np
 
 from brmdp._kernels import dirichlet, linear
 from brmdp._validation import FloatArray, IntArray
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import dirichlet_rows_of
-from brmdp.risk.base import APPROXIMATE, EXACT, BoundRisk, FixedKernel
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import dirichlet_rows_of
+from brmdp.risk.base import APPROXIMATE, EXACT, FixedKernel, RiskOperator
 from brmdp.risk.threads import for_chunks
 
 __all__ = ["DirichletMeasure", "DirichletRows", "has_dirichlet_rows"]
@@ -87,7 +87,7 @@ class DirichletMeasure:
         """The rows depend on the targets."""
         return None
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """The saddlepoint quantile for the exact one, the posterior mean for the others."""
         if self.measure != dirichlet.EXACT:
             mean = np.empty(self.pattern.n_transitions)

@@ -11,8 +11,8 @@ import numpy as np
 
 from brmdp._kernels import dirichlet
 from brmdp._validation import FloatArray, IntArray, as_float_array, as_levels, first_bad
+from brmdp.beliefs.gammas import LARGEST, SMALLEST
 from brmdp.errors import ConvergenceError, InvalidInputError
-from brmdp.posterior.gammas import LARGEST, SMALLEST
 
 __all__ = [
     "dirichlet_cdf",

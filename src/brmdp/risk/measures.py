@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from brmdp._kernels import dirichlet
 from brmdp._streams import stream_from_state, stream_state, way_back
 from brmdp._validation import FloatArray, as_levels, as_rng
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import draws_of, has_no_doubt, mean_of, require_belief, scenarios_of
+from brmdp.beliefs.scenarios import ScenarioBelief
 from brmdp.errors import InvalidInputError
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import draws_of, has_no_doubt, mean_of, require_belief, scenarios_of
-from brmdp.posterior.scenarios import ScenarioPosterior
-from brmdp.risk.base import SAMPLED, BoundRisk, FixedKernel, levels_by_pair
+from brmdp.risk.base import SAMPLED, FixedKernel, RiskOperator, levels_by_pair
 from brmdp.risk.dirichlet import DirichletMeasure, has_dirichlet_rows
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, MonteCarlo
 from brmdp.risk.scenarios import ScenarioMeasure
@@ -38,11 +38,14 @@ every plan, so that a plan can be repeated; for other draws use ``Quantile(alpha
 
 DRAW_SEED = 2048
 
+QuantileMethod: TypeAlias = Literal["exact", "saddlepoint"] | MonteCarlo
+"""Ways to take the quantile."""
+
 
 class Mean:
     """The posterior mean kernel: risk-neutral planning on what is believed on average."""
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         """Apply to a belief."""
         require_belief(belief)
         return FixedKernel(belief.pattern, mean_of(belief).copy())
@@ -65,7 +68,7 @@ class PosteriorSample:
     def __init__(self, *, rng: Any = None) -> None:
         self.rng: np.random.Generator = as_rng(rng)
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         """Draw one kernel."""
         require_belief(belief)
         return FixedKernel(belief.pattern, draws_of(belief, 1, self.rng)[0], SAMPLED)
@@ -105,7 +108,7 @@ class Quantile:
     nothing but draws is planned from :data:`DRAWS` of them: status "sampled".
     """
 
-    def __init__(self, alpha: Any, method: Any = "exact") -> None:
+    def __init__(self, alpha: ArrayLike, method: QuantileMethod = "exact") -> None:
         self.alpha = np.array(as_levels(alpha))
         if not (
             isinstance(method, MonteCarlo)
@@ -114,7 +117,7 @@ class Quantile:
             raise InvalidInputError(
                 f"method must be 'exact', 'saddlepoint' or a brmdp.MonteCarlo; got {method!r}"
             )
-        self.method = method
+        self.method: QuantileMethod = method
 
     def at_level(self, alpha: Any) -> Quantile:
         """The same measure at another level, or levels."""
@@ -133,7 +136,7 @@ class Quantile:
         """A function that undoes what follows, if the method remembers anything."""
         return self.method.checkpoint() if isinstance(self.method, MonteCarlo) else None
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         """Apply to a belief."""
         require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
@@ -172,7 +175,7 @@ class CVaR:
         """The same measure at another level, or levels."""
         return CVaR(alpha)
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         """Apply to a belief."""
         require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
@@ -187,15 +190,15 @@ class CVaR:
 
 def has_exact_quantiles(belief: Belief) -> bool:
     """Whether quantiles of the belief are computed, not estimated from draws."""
-    return (
-        isinstance(belief, ScenarioPosterior) or has_dirichlet_rows(belief) or has_no_doubt(belief)
-    )
+    return isinstance(belief, ScenarioBelief) or has_dirichlet_rows(belief) or has_no_doubt(belief)
 
 
-def _without_dirichlet_rows(belief: Belief, levels: FloatArray, *, lower_tail: bool) -> BoundRisk:
+def _without_dirichlet_rows(
+    belief: Belief, levels: FloatArray, *, lower_tail: bool
+) -> RiskOperator:
     """Quantile or lower-tail mean over scenarios, of a known kernel, or over draws."""
     pattern = belief.pattern
-    if isinstance(belief, ScenarioPosterior):
+    if isinstance(belief, ScenarioBelief):
         return ScenarioMeasure(pattern, *scenarios_of(belief), levels, lower_tail=lower_tail)
     if has_no_doubt(belief):
         return FixedKernel(pattern, mean_of(belief).copy())

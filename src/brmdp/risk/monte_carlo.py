@@ -33,13 +33,13 @@ from brmdp._validation import (
     as_positive_number,
     as_rng,
 )
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import draws_of
+from brmdp.beliefs.dirichlet import DirichletBelief
+from brmdp.beliefs.gammas import LARGEST, SMALLEST, log_gammas, normalise_log_rows
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import draws_of
-from brmdp.posterior.dirichlet import DirichletPosterior
-from brmdp.posterior.gammas import LARGEST, SMALLEST, log_gammas, normalise_log_rows
-from brmdp.risk.base import SAMPLED, BoundRisk, rounding
+from brmdp.risk.base import SAMPLED, RiskOperator, rounding
 
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
@@ -182,9 +182,9 @@ class MonteCarlo:
                 f"{int(used[pattern.pairs].max()):,} draws of {pattern.n_transitions:,} transitions"
             )
         if self.reuse:
-            if not isinstance(belief, DirichletPosterior):
+            if not isinstance(belief, DirichletBelief):
                 raise InvalidInputError(
-                    f"reuse=True needs a DirichletPosterior; got {type(belief).__name__}"
+                    f"reuse=True needs a DirichletBelief; got {type(belief).__name__}"
                 )
             if self._remembered is not None and self._remembered[0].size != pattern.n_transitions:
                 raise InvalidInputError(
@@ -245,13 +245,13 @@ class _KeptDraws:
         """The logarithms of all rows, (draws, transitions)."""
         return np.concatenate([self.blocks[p] for p in self.pattern.pairs.tolist()], axis=1)
 
-    def can_follow(self, belief: DirichletPosterior) -> bool:
+    def can_follow(self, belief: DirichletBelief) -> bool:
         """Whether the belief is a later state of the one drawn from."""
         return self.pattern.same_as(belief.pattern) and bool(
             (belief.concentration_entries >= self.phi).all()
         )
 
-    def following(self, belief: DirichletPosterior, rng: np.random.Generator) -> _KeptDraws:
+    def following(self, belief: DirichletBelief, rng: np.random.Generator) -> _KeptDraws:
         """With Gamma(Δφ) added where the concentrations grew, and those rows normalised again."""
         grown = np.flatnonzero(belief.concentration_entries > self.phi)
         if grown.size == 0:
@@ -312,6 +312,6 @@ class SampledQuantile:
         """The rows depend on the targets."""
         return None
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """Nothing is cheaper for the sampled problem."""
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from brmdp._kernels import linear
 from brmdp._validation import FloatArray, IntArray
 from brmdp.pattern import TransitionPattern
-from brmdp.risk.base import EXACT, BoundRisk, rounding
+from brmdp.risk.base import EXACT, RiskOperator, rounding
 
 __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 
@@ -92,6 +92,6 @@ class ScenarioMeasure:
         """The rows depend on the targets."""
         return None
 
-    def approximation(self) -> BoundRisk | None:
+    def approximation(self) -> RiskOperator | None:
         """Nothing is cheaper."""
         return None

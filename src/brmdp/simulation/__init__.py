@@ -1,6 +1,8 @@
 """Agents in worlds: the loop, and what it records."""
 
-from brmdp.simulation.interaction import Diagnostics, Episodes, History, simulate
+from brmdp.simulation.actor import Actor
+from brmdp.simulation.history import Episodes, History, Steps
+from brmdp.simulation.interaction import Diagnostics, simulate
 from brmdp.simulation.world import World
 
-__all__ = ["Diagnostics", "Episodes", "History", "World", "simulate"]
+__all__ = ["Actor", "Diagnostics", "Episodes", "History", "Steps", "World", "simulate"]

@@ -1,24 +1,34 @@
-"""A tabular agent in a tabular world, and what is recorded."""
+"""An agent in a tabular world, its regrets and diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int, as_rng
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_level,
+    as_policy,
+    as_positive_int,
+    as_rng,
+)
 from brmdp.agents import Agent
+from brmdp.beliefs import DisturbanceBelief
 from brmdp.errors import InvalidInputError
-from brmdp.planning import evaluate_policies, posterior_quantile_value, solve
+from brmdp.planning import evaluate_all_in_mdp, posterior_quantile_value, solve
 from brmdp.planning.planner import solution_of
-from brmdp.posterior import DisturbancePosterior
 from brmdp.risk import Quantile
-from brmdp.simulation.loop import interact
+from brmdp.simulation.actor import Actor, Guest, require_actor
+from brmdp.simulation.history import Episodes, History
+from brmdp.simulation.loop import Details, interact
 from brmdp.simulation.world import World
 
-__all__ = ["Diagnostics", "Episodes", "History", "simulate"]
+__all__ = ["Diagnostics", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -27,9 +37,9 @@ class Diagnostics:
 
     Parameters
     ----------
-    true_regret : bool
-        V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation; needs a world that knows the
-        truth.
+    true_regret : bool, optional
+        V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation. It needs a world that knows the
+        truth and an agent that tells its policy; by default it is measured where both do.
     robust_level : float, optional
         α̲: record V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step, exactly, whatever the
         agent's own method.
@@ -42,7 +52,7 @@ class Diagnostics:
         Draws M of that estimator (the paper: 147).
     """
 
-    true_regret: bool = True
+    true_regret: bool | None = None
     robust_level: float | None = None
     quantile_level: float | None = None
     quantile_every: int = 200
@@ -56,72 +66,14 @@ class Diagnostics:
             object.__setattr__(self, name, as_positive_int(getattr(self, name), name))
 
 
-@dataclass(slots=True)
-class Episodes:
-    """One entry per pseudo-episode: how it was planned.
-
-    Attributes
-    ----------
-    first_step : list of int
-    levels : list of (S, A) arrays or None
-    iterations : list of int
-    residual, error_bound : list of float
-    status : list of str
-    policy : list of int
-        Number of the policy followed, in the order of first appearance: equal numbers, equal
-        policies.
-    """
-
-    first_step: list[int] = field(default_factory=list)
-    levels: list[FloatArray | None] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)
-    residual: list[float] = field(default_factory=list)
-    error_bound: list[float] = field(default_factory=list)
-    status: list[str] = field(default_factory=list)
-    policy: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """A recorded interaction of T steps.
-
-    Attributes
-    ----------
-    state, action : (T,) integers
-        s_t and a_t.
-    reward : (T,) array
-    episode : (T,) integers
-        Pseudo-episode, from 1.
-    true_regret, robust_regret : (T,) arrays or None
-        Per step, not accumulated.
-    quantile_step : (D,) integers
-    quantile_value : (D,) array
-        Posterior quantile value of the policy at those steps; empty if not asked for.
-    episodes : Episodes
-    """
-
-    state: IntArray
-    action: IntArray
-    reward: FloatArray
-    episode: IntArray
-    true_regret: FloatArray | None
-    robust_regret: FloatArray | None
-    quantile_step: IntArray
-    quantile_value: FloatArray
-    episodes: Episodes
-
-    def __len__(self) -> int:
-        return int(self.state.size)
-
-
 def simulate(
-    agent: Agent,
+    agent: Actor,
     world: World,
     steps: int,
     *,
     seed: int | None = None,
     diagnostics: Diagnostics | None = None,
-    diagnostics_rng: Any = None,
+    diagnostics_rng: Seed = None,
     on_step: Callable[[int], None] | None = None,
     on_episode: Callable[[int], None] | None = None,
 ) -> History:
@@ -129,14 +81,15 @@ def simulate(
 
     Parameters
     ----------
-    agent : Agent
-        It goes on learning from where it stands.
+    agent : Agent or Actor
+        One of the library's, or anything with ``act`` and ``observe``; see :class:`brmdp.Actor`. It
+        goes on learning from where it stands.
     world : World
     steps : int
     seed : int, optional
         Of the environment.
     diagnostics : Diagnostics, optional
-        By default true regret where the world knows the truth, and nothing else.
+        By default true regret where it can be measured, and nothing else.
     diagnostics_rng : numpy.random.Generator or seed
         Stream of the diagnostics, apart from all others.
     on_step : function, optional
@@ -150,41 +103,77 @@ def simulate(
     RewardMismatchError
         If the agent plans with other rewards than the world's model has, or the environment pays
         others; see :class:`World`.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.World("brmdp/RiverSwim-v0", discount=0.9)
+    >>> agent = brmdp.agents.continuing_psrl(world.prior(), world.rewards, 0.9, rng=1)
+    >>> len(brmdp.simulate(agent, world, 50, seed=1))
+    50
     """
     n = as_positive_int(steps, "steps")
-    if not isinstance(agent, Agent):
-        raise InvalidInputError(f"agent must be a brmdp.Agent; got {type(agent).__name__}")
+    require_actor(agent)
     if not isinstance(world, World):
         raise InvalidInputError(
             f"world must be a brmdp.World, such as World(env, discount); got {type(world).__name__}"
         )
-    pattern = agent.belief.pattern
-    if (pattern.n_states, pattern.n_actions) != (world.n_states, world.n_actions):
+    _require_same_size(agent, world)
+    if isinstance(agent, Agent):
+        world.require_same_rewards(agent.belief, agent.rewards)
+    state = world.reset(seed)
+    wanted = Diagnostics() if diagnostics is None else diagnostics
+    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)
+    disturbances: list[int] = []
+    if isinstance(agent, Agent):
+        details = _disturbance(disturbances) if _is_driven(agent) else None
+        path = interact(agent, world, n, meter, state=state, details=details, on_step=on_step)
+    else:
+        guest = Guest(agent, world.n_states, world.n_actions)
+        path = interact(
+            guest, world, n, meter, state=state, details=guest.details(), on_step=on_step
+        )
+    return History(
+        state=path.state,
+        action=path.action,
+        reward=path.reward,
+        next_state=path.next_state,
+        disturbance=np.array(disturbances) if disturbances and min(disturbances) >= 0 else None,
+        episode=path.episode,
+        true_regret=meter.true_regret(path.state, n),
+        robust_regret=meter.robust_regret(path.state, n),
+        quantile_step=np.array(meter.quantile_step, dtype=np.int64),
+        quantile_value=np.array(meter.quantile_value),
+        episodes=meter.episodes,
+    )
+
+
+def _require_same_size(agent: Any, world: World) -> None:
+    pattern = getattr(getattr(agent, "belief", None), "pattern", None)
+    if pattern is not None and (pattern.n_states, pattern.n_actions) != (
+        world.n_states,
+        world.n_actions,
+    ):
         raise InvalidInputError(
             f"agent and world must agree: the agent knows {pattern.n_states} states and "
             f"{pattern.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
         )
-    world.require_same_rewards(agent.belief, agent.rewards)
-    wanted = (
-        Diagnostics(true_regret=world.truth is not None) if diagnostics is None else diagnostics
-    )
-    state = world.reset(seed)
-    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)
-    clues = _disturbance if isinstance(agent.belief, DisturbancePosterior) else None
-    path = interact(agent, world, n, meter, state=state, clues=clues, on_step=on_step)
-    return History(
-        *path,
-        meter.true_regret(path.state, n),
-        meter.robust_regret(path.state, n),
-        np.array(meter.quantile_step, dtype=np.int64),
-        np.array(meter.quantile_value),
-        meter.episodes,
-    )
 
 
-def _disturbance(info: dict[str, Any]) -> dict[str, Any]:
-    """What drove the transition, where the world tells."""
-    return {"disturbance": info.get("disturbance")}
+def _is_driven(agent: Agent) -> bool:
+    """Whether one disturbance drives all transitions that the agent learns from."""
+    return isinstance(agent.belief, DisturbanceBelief)
+
+
+def _disturbance(noted: list[int]) -> Details:
+    """Tell what drove the transition, where the world tells, and note it; −1 where it does not."""
+
+    def details(_: float, info: dict[str, Any]) -> dict[str, Any]:
+        driver = info.get("disturbance")
+        noted.append(-1 if driver is None else int(driver))
+        return {"disturbance": driver}
+
+    return details
 
 
 class _Meter:
@@ -192,25 +181,45 @@ class _Meter:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Any,
         world: World,
         wanted: Diagnostics,
         start: int,
         rng: np.random.Generator,
         on_episode: Callable[[int], None] | None,
     ) -> None:
-        if wanted.true_regret and world.truth is None:
+        tells = hasattr(agent, "policy")
+        self.with_true_regret = wanted.true_regret
+        if self.with_true_regret is None:
+            self.with_true_regret = world.truth is not None and tells
+        if self.with_true_regret and world.truth is None:
             raise InvalidInputError(
-                "true_regret=True needs a world that knows the truth; pass true_regret=False"
+                "true_regret=True needs a world that knows the truth; pass World(…, truth=mdp), or "
+                "true_regret=False"
             )
-        if wanted.true_regret and agent.discount != world.discount:
+        discount = getattr(agent, "discount", world.discount)
+        if self.with_true_regret and discount != world.discount:
             raise InvalidInputError(
                 "agent and world must have the same discount for true regret; got "
-                f"{agent.discount} and {world.discount}"
+                f"{discount} and {world.discount}"
             )
+        needed = {
+            "true_regret": ("policy",) if self.with_true_regret else (),
+            "robust_level": ("belief", "rewards", "discount", "policy"),
+            "quantile_level": ("belief", "rewards", "discount", "policy"),
+        }
+        for name, attributes in needed.items():
+            missing = [attribute for attribute in attributes if not hasattr(agent, attribute)]
+            if missing and (name == "true_regret" or getattr(wanted, name) is not None):
+                raise InvalidInputError(
+                    f"{name} needs an agent with {', '.join(missing)}; {type(agent).__name__} has "
+                    "none"
+                )
         self.agent = agent
+        self.tells = tells
+        self.every_action = np.ones((world.n_states, world.n_actions), dtype=np.bool_)
         self.wanted = wanted
-        self.truth = world.truth
+        self.world = world
         self.start = start
         self.rng = rng
         self.on_episode = on_episode
@@ -223,19 +232,20 @@ class _Meter:
 
     def begin_episode(self, t: int) -> None:
         """Note how the pseudo-episode that begins at step ``t`` was planned."""
-        report = self.agent.report
+        report = self.agent.report if isinstance(self.agent, Agent) else None
         episodes = self.episodes
         episodes.first_step.append(t)
-        episodes.levels.append(report.levels)
-        episodes.iterations.append(report.iterations)
-        episodes.residual.append(report.residual)
-        episodes.error_bound.append(report.error_bound)
-        episodes.status.append(report.status)
-        policy = self.agent.policy
-        # policies return: each is kept once
-        episodes.policy.append(self._policies.setdefault(policy.tobytes(), len(self._policies)))
-        if self.wanted.robust_level is not None:
-            self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
+        for column in ("levels", "iterations", "residual", "error_bound", "status"):
+            getattr(episodes, column).append(None if report is None else getattr(report, column))
+        if self.tells:
+            policy: IntArray = self.agent.policy
+            if not isinstance(self.agent, Agent):
+                policy = as_policy(policy, self.every_action)
+            # policies return: each is kept once
+            number = self._policies.setdefault(policy.tobytes(), len(self._policies))
+            episodes.policy.append(number)
+            if self.wanted.robust_level is not None:
+                self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
         if self.on_episode is not None:
             self.on_episode(t)
 
@@ -279,11 +289,12 @@ class _Meter:
 
     def true_regret(self, states: IntArray, n: int) -> FloatArray | None:
         """V*(s_t) − V^{π_k}(s_t) at every step."""
-        if not self.wanted.true_regret:
+        if not self.with_true_regret:
             return None
-        assert self.truth is not None
+        truth = self.world.truth
+        assert truth is not None
         policies = np.array([np.frombuffer(policy, dtype=np.int64) for policy in self._policies])
-        gaps = solve(self.truth).values - evaluate_policies(self.truth, policies)
+        gaps = solve(truth).values - evaluate_all_in_mdp(truth, policies)
         return self._along(gaps[self.episodes.policy], states, n)
 
     def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:

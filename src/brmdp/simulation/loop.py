@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from brmdp._validation import FloatArray, IntArray
 
-__all__ = ["Actor", "Meter", "Surroundings", "Trajectory", "interact"]
+__all__ = ["Details", "Meter", "PlanningActor", "SteppedWorld", "Trajectory", "interact"]
 
 PROGRESS_EVERY = 100
 
+Details = Callable[[float, dict[str, Any]], Mapping[str, Any]]
+"""From a reward and Gymnasium's info to what an agent is told beside the transition, by name."""
 
-class Actor(Protocol):
-    """What the loop needs of an agent."""
+
+class PlanningActor(Protocol):
+    """What the loop needs of an agent: one that acts, observes, and numbers its plans."""
 
     @property
     def episode(self) -> int:
@@ -33,11 +36,11 @@ class Actor(Protocol):
         ...
 
     def observe(self, state: Any, action: int, next_state: Any) -> None:
-        """Learn from a transition, and from what else the world tells about it, passed by name."""
+        """Learn from a transition, and from the details of it, passed by name."""
         ...
 
 
-class Surroundings(Protocol):
+class SteppedWorld(Protocol):
     """What the loop needs of a world."""
 
     def reset(self, seed: int | None = None) -> Any:
@@ -45,9 +48,9 @@ class Surroundings(Protocol):
         ...
 
     def step(self, action: int) -> tuple[Any, float, Any, dict[str, Any]]:
-        """Next state of the transition, reward, state to go on from.
+        """Next state of the transition, reward, state to resume from, and Gymnasium's info.
 
-        (another after a reset), and Gymnasium's info.
+        The two states differ after a reset.
         """
         ...
 
@@ -60,10 +63,7 @@ class Meter(Protocol):
         ...
 
     def measure(self, t: int) -> int | None:
-        """Look at what the agent is doing at step ``t``.
-
-        The next step to do so, if there is one.
-        """
+        """Look at what the agent is doing at step ``t``; the next step to do so, if any."""
         ...
 
 
@@ -75,6 +75,8 @@ class Trajectory(NamedTuple):
     state : (T, ...) array
     action : (T,) integers
     reward : (T,) array
+    next_state : (T, ...) array
+        Where the transition led; the next step begins elsewhere after a reset.
     episode : (T,) integers
         Pseudo-episode, from 1.
     """
@@ -82,37 +84,37 @@ class Trajectory(NamedTuple):
     state: NDArray[Any]
     action: IntArray
     reward: FloatArray
+    next_state: NDArray[Any]
     episode: IntArray
 
 
 def interact(
-    agent: Actor,
-    world: Surroundings,
+    agent: PlanningActor,
+    world: SteppedWorld,
     steps: int,
     meter: Meter,
     *,
     state: Any,
-    clues: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
+    details: Details | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> Trajectory:
     """Let ``agent`` act in ``world``, which has been reset to ``state``, for ``steps`` steps.
 
     Parameters
     ----------
-    agent : Actor
-    world : Surroundings
+    agent : PlanningActor
+    world : SteppedWorld
     steps : int
     meter : Meter
     state : any
         Of the same shape and type in every step.
-    clues : function, optional
-        From Gymnasium's info to the named arguments with which the agent observes, besides the
-        transition.
+    details : function, optional
+        What the agent observes beside the transition.
     on_step : function, optional
         Called with the number of steps done every 100 steps.
     """
     first = np.asarray(state)
-    states = np.empty((steps, *first.shape), dtype=first.dtype)
+    states, next_states = (np.empty((steps, *first.shape), dtype=first.dtype) for _ in range(2))
     actions = np.empty(steps, dtype=np.int64)
     rewards = np.empty(steps)
     episodes = np.empty(steps, dtype=np.int64)
@@ -126,16 +128,17 @@ def interact(
             meter.begin_episode(t)
         if t == due:
             due = meter.measure(t)
-        following, reward, then, info = step(action)
-        if clues is None:
-            observe(state, action, following)
+        next_state, reward, resumed, info = step(action)
+        if details is None:
+            observe(state, action, next_state)
         else:
-            observe(state, action, following, **clues(info))
+            observe(state, action, next_state, **details(reward, info))
         states[t] = state
         actions[t] = action
         rewards[t] = reward
+        next_states[t] = next_state
         episodes[t] = episode
-        state = then
+        state = resumed
         if on_step is not None and t % PROGRESS_EVERY == PROGRESS_EVERY - 1:
             on_step(t + 1)
-    return Trajectory(states, actions, rewards, episodes)
+    return Trajectory(states, actions, rewards, next_states, episodes)

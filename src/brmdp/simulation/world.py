@@ -29,9 +29,9 @@ from brmdp._validation import (
     as_number,
     as_positive_number,
 )
+from brmdp.beliefs import DirichletBelief, DisturbanceBelief, DisturbanceRewards
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP, gymnasium_entry
-from brmdp.posterior import DirichletPosterior, DisturbancePosterior, DisturbanceRewards
 
 __all__ = ["World"]
 
@@ -62,6 +62,10 @@ class World:
         environment or a collection of them, becomes an absorbing state of its own: ``ends=[dead,
         (home, safe)]`` makes two. By default one end, E = 1, stands for all. With a table ``P`` the
         world finds out by itself.
+    truth : TabularMDP, optional
+        The true world, for regret, where the environment has no table: its states are those of the
+        environment, then the ends, if there are any; rewards come from it unless they are given.
+        Without ends, an episode may end in a state that is never left and pays nothing.
     random_rewards : bool
         Whether what the environment pays for a transition is random around the model's reward, or
         differs on purpose. Then nothing is compared, and the model's rewards are believed to be the
@@ -91,6 +95,7 @@ class World:
         *,
         rewards: Any = None,
         ends: Any = None,
+        truth: TabularMDP | None = None,
         random_rewards: bool = False,
     ) -> None:
         self.env: Any = _made(env) if isinstance(env, str) else env
@@ -98,6 +103,8 @@ class World:
         self._observed = _size(self.env, "observation_space")
         self.n_actions: int = _size(self.env, "action_space")
         unwrapped: Any = self.env.unwrapped
+        self.n_states: int
+        self.rewards: Any
         self.truth: TabularMDP | None = None
         self._ends: dict[int, int] = {}
         self._outcomes: IntArray | None = None
@@ -107,31 +114,26 @@ class World:
         self.random_rewards: bool = bool(random_rewards)
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
-        if ends is not None and rewards is None:
+        if ends is not None and rewards is None and truth is None:
             raise InvalidInputError(
-                "ends go with rewards=; without them the environment's table tells the ends"
+                "ends go with rewards= or truth=; without them the environment's table tells the "
+                "ends"
             )
-        if rewards is not None:
+        if truth is not None:
+            self._take_truth(truth, rewards, ends)
+        elif rewards is not None:
             self._ends = _given_ends(ends, self._observed)
             n_ends = len(set(self._ends.values()))
-            self.n_states: int = self._observed + n_ends
-            self.rewards: Any = _with_ends(rewards, self._observed, self.n_actions, n_ends)
+            self.n_states = self._observed + n_ends
+            self.rewards = _with_ends(rewards, self._observed, self.n_actions, n_ends)
         elif isinstance(getattr(unwrapped, "mdp", None), TabularMDP):
             known: TabularMDP = unwrapped.mdp
             self.n_states = known.n_states
             self.rewards = known.rewards
-            self.truth = known
+            self.truth = _with_discount(known, self.discount)
             if hasattr(unwrapped, "problem"):
                 self._outcomes = unwrapped.problem.outcomes
                 self.rewards = DisturbanceRewards(unwrapped.problem.disturbance_rewards)
-            if known.discount != self.discount:
-                self.truth = TabularMDP(
-                    known.kernel("csr"),
-                    known.rewards,
-                    self.discount,
-                    known.start,
-                    admissible=known.admissible,
-                )
         elif isinstance(getattr(unwrapped, "P", None), dict):
             self._table = _checked_copy(unwrapped.P, self._observed)
             self._ends = _ends(self._table, self._observed)
@@ -147,9 +149,39 @@ class World:
             )
         self._rounding: float = REWARD_ROUNDING * _largest(self.rewards)
 
+    def _take_truth(self, truth: Any, rewards: Any, ends: Any) -> None:
+        """Sizes, ends and rewards from a known MDP."""
+        if not isinstance(truth, TabularMDP):
+            raise InvalidInputError(f"truth must be a TabularMDP; got {type(truth).__name__}")
+        extra = truth.n_states - self._observed
+        if truth.n_actions != self.n_actions or extra < 0:
+            raise InvalidInputError(
+                f"truth must have the environment's {self._observed} states, then any ends, and its "
+                f"{self.n_actions} actions; got {truth.n_states} states and {truth.n_actions} "
+                "actions"
+            )
+        if extra:
+            self._ends = _given_ends(ends, self._observed)
+        elif ends is not None:
+            raise InvalidInputError(
+                f"ends are states beyond the environment's {self._observed}; truth has none"
+            )
+        else:
+            self._ends = {state: state for state in _absorbing(truth)}
+        if extra and len(set(self._ends.values())) != extra:
+            raise InvalidInputError(
+                f"truth has {extra} states beyond the environment's {self._observed}, so ends must "
+                f"name {extra}; got {len(set(self._ends.values()))}"
+            )
+        self.n_states = truth.n_states
+        self.truth = _with_discount(truth, self.discount)
+        self.rewards = truth.rewards
+        if rewards is not None:
+            self.rewards = _with_ends(rewards, self._observed, self.n_actions, extra)
+
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
-    ) -> DirichletPosterior | DisturbancePosterior:
+    ) -> DirichletBelief | DisturbanceBelief:
         """A prior for this world: independent Dirichlet rows, with the ends known to be absorbing.
 
         Where one disturbance drives all transitions (the inventory), a Dirichlet prior for that.
@@ -171,7 +203,7 @@ class World:
         """
         value = as_positive_number(concentration, "concentration")
         if self._outcomes is not None:
-            return DisturbancePosterior(self._outcomes, value)
+            return DisturbanceBelief(self._outcomes, value)
         size = self.n_states * self.n_actions * self.n_states
         if known_successors is None:
             known_successors = bool(self._ends) and self.truth is not None
@@ -179,7 +211,7 @@ class World:
                 raise InvalidInputError(
                     f"a prior in which every state may follow every pair has {size:,} entries "
                     "here; if that is what you want, ask for prior(known_successors=False). Better "
-                    "tell what is possible: DirichletPosterior.uniform(n_states, n_actions, "
+                    "tell what is possible: DirichletBelief.uniform(n_states, n_actions, "
                     "possible=…)"
                 )
         if known_successors and self.truth is None:
@@ -188,7 +220,7 @@ class World:
             )
         if known_successors:
             assert self.truth is not None
-            return DirichletPosterior.uniform(
+            return DirichletBelief.uniform(
                 self.n_states, self.n_actions, value, possible=self.truth
             )
         possible = np.ones((self.n_states, self.n_actions, self.n_states))
@@ -197,9 +229,18 @@ class World:
             possible[end, :, end] = 1.0
         if self.truth is not None:
             possible[~self.truth.admissible] = 0.0
-        return DirichletPosterior(
+        return DirichletBelief(
             value * possible, admissible=None if self.truth is None else self.truth.admissible
         )
+
+    def __repr__(self) -> str:
+        spec = getattr(self.env, "spec", None)
+        name = type(self.env.unwrapped).__name__ if spec is None else spec.id
+        ends = len({end for end in self._ends.values() if end >= self._observed})
+        parts = [f"{self.n_states} states" + (f" ({ends} of them ends)" if ends else "")]
+        parts += [f"{self.n_actions} actions", f"discount {self.discount:g}"]
+        parts.append("truth unknown" if self.truth is None else "truth known")
+        return f"World({name}: {', '.join(parts)})"
 
     def reset(self, seed: int | None = None) -> int:
         """Begin; the first state."""
@@ -220,26 +261,26 @@ class World:
         observation, reward, terminated, truncated, info = self.env.step(action)
         if type(observation) is not int or not 0 <= observation < self._observed:
             observation = as_index(observation, self._observed, "the environment's observation")
-        following = self.end_of(observation) if terminated else observation
+        next_state = self.end_of(observation) if terminated else observation
         if type(reward) is not float:
             reward = _as_reward(reward)
         if not self.random_rewards:
-            self._check_reward(action, observation, following, reward, info)
+            self._check_reward(action, observation, next_state, reward, info)
         elif not math.isfinite(reward):
             raise InvalidInputError(f"the environment's reward must be finite; got {reward}")
-        then = self.reset() if terminated or truncated else following
-        self._state = then
-        return following, reward, then, info
+        resumed = self.reset() if terminated or truncated else next_state
+        self._state = resumed
+        return next_state, reward, resumed, info
 
     def _check_reward(
-        self, action: int, observation: int, following: int, reward: float, info: dict[str, Any]
+        self, action: int, observation: int, next_state: int, reward: float, info: dict[str, Any]
     ) -> None:
         """Compare a reward with those that the model has for what happened."""
         state = self._state
         if state is None:
             raise InvalidInputError("call reset() before the first step()")
         disturbance = info.get("disturbance") if self._outcomes is not None else None
-        key = (state, action, observation, following, disturbance)
+        key = (state, action, observation, next_state, disturbance)
         expected = self._paid.get(key)
         if expected is None:
             expected = self._paid[key] = self._model_rewards(*key)
@@ -249,19 +290,19 @@ class World:
             listed = " or ".join(f"{one:.10g}" for one in expected)
             end = (
                 f", where the episode ended with observation {observation}"
-                if following != observation
+                if next_state != observation
                 else ""
             )
             raise RewardMismatchError(
                 f"the environment paid {reward:.10g} for (state={state}, action={action}, "
-                f"next_state={following}{end}), where the model has {listed}. Agents would plan "
+                f"next_state={next_state}{end}), where the model has {listed}. Agents would plan "
                 "with a wrong reward, and regret would be wrong: correct the rewards of the model "
                 "(endings that pay differently: World(…, ends=…)), or declare World(…, "
                 "random_rewards=True)"
             )
 
     def _model_rewards(
-        self, state: int, action: int, observation: int, following: int, disturbance: int | None
+        self, state: int, action: int, observation: int, next_state: int, disturbance: int | None
     ) -> tuple[float, ...]:
         """The rewards of the outcomes that may have happened."""
         if self._outcomes is not None:
@@ -274,31 +315,31 @@ class World:
                         ]
                     ),
                 )
-            fitting = by_disturbance[self._outcomes[state, action] == following]
+            fitting = by_disturbance[self._outcomes[state, action] == next_state]
             if fitting.size == 0:
                 raise ImpossibleTransitionError(
-                    f"the transition (state={state}, action={action}, next_state={following}) is "
+                    f"the transition (state={state}, action={action}, next_state={next_state}) is "
                     "impossible: no disturbance leads there"
                 )
             return tuple(sorted(set(fitting.tolist())))
-        happened = (observation, following != observation)
+        happened = (observation, next_state != observation)
         listed = self._table.get(state, {}).get(action, ())
         paid = {float(r) for p, t, r, end in listed if p > 0 and (int(t), bool(end)) == happened}
         if paid:
             return tuple(sorted(paid))
-        return (self._reward_of(state, action, following),)
+        return (self._reward_of(state, action, next_state),)
 
     def _agrees(self, rewards: Any, model: Any) -> Any:
         """Whether rewards are the model's, up to rounding."""
         return abs(rewards - model) <= REWARD_TOLERANCE * abs(model) + self._rounding
 
-    def _reward_of(self, state: int, action: int, following: int) -> float:
+    def _reward_of(self, state: int, action: int, next_state: int) -> float:
         """r(s, a, s') of the model."""
         rewards = self.rewards
         if sparse.issparse(rewards):
-            return float(rewards[state * self.n_actions + action, following])
+            return float(rewards[state * self.n_actions + action, next_state])
         row = rewards[state, action]
-        return float(row if row.ndim == 0 else row[following])
+        return float(row if row.ndim == 0 else row[next_state])
 
     def require_same_rewards(self, belief: Any, rewards: FloatArray) -> None:
         """Refuse an agent that plans with other rewards than this world has.
@@ -324,9 +365,7 @@ class World:
             possible = self.truth.kernel("csr") > 0
             compared = np.asarray(possible[pairs, next_states]).ravel()
         for form in forms:
-            if isinstance(form, DisturbanceRewards) and not isinstance(
-                belief, DisturbancePosterior
-            ):
+            if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbanceBelief):
                 continue
             model = belief.gather_rewards(form)
             off = compared & ~self._agrees(rewards, model)
@@ -417,6 +456,22 @@ def _with_ends(rewards: Any, n_states: int, n_actions: int, n_ends: int) -> Any:
         f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, "
         f"{n_states + n_ends}), the last {ending} of an episode; got {array.shape}"
     )
+
+
+def _with_discount(mdp: TabularMDP, discount: float) -> TabularMDP:
+    if mdp.discount == discount:
+        return mdp
+    kernel = mdp.kernel("csr")
+    return TabularMDP(kernel, mdp.rewards, discount, mdp.start, admissible=mdp.admissible)
+
+
+def _absorbing(mdp: TabularMDP) -> list[int]:
+    """States that are never left and pay nothing."""
+    pattern = mdp.pattern
+    owner = pattern.pair_of_transition // pattern.n_actions
+    likely = mdp.probabilities > 0.0
+    leaves = likely & ((pattern.next_states != owner) | (mdp.transition_rewards != 0.0))
+    return np.setdiff1d(np.arange(mdp.n_states), owner[leaves]).tolist()
 
 
 Outcome = tuple[float, int, float, bool]

@@ -60,7 +60,7 @@ from brmdp.theory.sample_size import (
     exact_caution_cost,
     observations_needed,
 )
-from brmdp.theory.worlds import world_from_prior
+from brmdp.theory.worlds import draw_mdp
 
 __all__ = [
     "CautionCost",
@@ -89,6 +89,7 @@ __all__ = [
     "count_episodes",
     "dirichlet_tail_bound",
     "downside_exposure",
+    "draw_mdp",
     "exact_caution_cost",
     "expected_episodes",
     "first_informative_episode",
@@ -111,5 +112,4 @@ __all__ = [
     "sample_decomposition",
     "value_decomposition",
     "visit_frequencies",
-    "world_from_prior",
 ]

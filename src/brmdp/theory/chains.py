@@ -20,10 +20,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from brmdp._validation import FloatArray, IntArray, as_index, as_policy, as_positive_int
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import require_belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import require_belief
 
 __all__ = [
     "listed",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from brmdp._validation import FloatArray, as_float_array
+from brmdp.beliefs.checked import require_belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.posterior.checked import require_belief
 
 __all__ = ["as_state_values", "require_about", "require_mdp"]
 

@@ -20,11 +20,16 @@ import numpy as np
 
 from brmdp._streams import independent_streams
 from brmdp._validation import FloatArray, as_level, as_positive_int
+from brmdp.beliefs import DirichletBelief
 from brmdp.mdp import TabularMDP
-from brmdp.planning import Certificate, PosteriorQuantileValue, evaluate, posterior_quantile_value
+from brmdp.planning import (
+    Certificate,
+    PosteriorQuantileValue,
+    evaluate_in_mdp,
+    posterior_quantile_value,
+)
 from brmdp.planning.guarantees import certificate_of
-from brmdp.posterior import DirichletPosterior
-from brmdp.theory.worlds import world_from_prior
+from brmdp.theory.worlds import draw_mdp
 
 __all__ = ["CoverageReport", "replicate_coverage"]
 
@@ -39,7 +44,7 @@ class CoverageReport:
     ----------
     world : TabularMDP
         The world that produced the data.
-    posterior : DirichletPosterior
+    posterior : DirichletBelief
         After them.
     confidence : float
         1 − α.
@@ -56,7 +61,7 @@ class CoverageReport:
     """
 
     world: TabularMDP
-    posterior: DirichletPosterior
+    posterior: DirichletBelief
     confidence: float
     certified: Certificate
     union_of_states: Certificate
@@ -104,7 +109,7 @@ def replicate_coverage(
     ----------
     rng : numpy.random.Generator or seed
     n_states, n_actions, discount, concentration, rewards
-        As in :func:`world_from_prior`; the prior is the posterior's too, so the truth is a
+        As in :func:`draw_mdp`; the prior is the posterior's too, so the truth is a
         posterior draw.
     confidence : float in (0, 1)
         1 − α.
@@ -118,7 +123,7 @@ def replicate_coverage(
     sure = as_level(confidence, "confidence")
     draws = as_positive_int(samples, "samples")
     data, *streams = independent_streams(rng, 5)
-    world = world_from_prior(
+    world = draw_mdp(
         data, n_states, n_actions, discount, concentration=concentration, rewards=rewards
     )
     posterior = _after_random_data(
@@ -143,16 +148,16 @@ def replicate_coverage(
         quantile=posterior_quantile_value(
             *problem, certified.policy, alpha, samples=draws, rng=streams[3]
         ),
-        true_values=evaluate(world, certified.policy),
+        true_values=evaluate_in_mdp(world, certified.policy),
     )
 
 
 def _after_random_data(
     kernel: FloatArray, concentration: float, observations: int, rng: np.random.Generator
-) -> DirichletPosterior:
+) -> DirichletBelief:
     """The prior, updated by transitions of uniformly chosen pairs."""
     pairs = kernel.shape[:2]
     visits = rng.multinomial(
         observations, np.full(kernel[..., 0].size, 1.0 / kernel[..., 0].size)
     ).reshape(pairs)
-    return DirichletPosterior(concentration + rng.multinomial(visits, kernel))
+    return DirichletBelief(concentration + rng.multinomial(visits, kernel))

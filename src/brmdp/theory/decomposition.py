@@ -36,11 +36,11 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.agents import GeometricLength, Progress
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import backup, evaluate
+from brmdp.planning import backup, evaluate_in_mdp
 from brmdp.planning.planner import solution_of
-from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.checks import require_about
 
@@ -103,7 +103,7 @@ def value_decomposition(
     """
     chosen = _checked(truth, posterior, policy)
     values, discrepancy = _nested(truth, posterior, chosen, alpha)
-    return _both_sides(truth, chosen, values - evaluate(truth, chosen), discrepancy)
+    return _both_sides(truth, chosen, values - evaluate_in_mdp(truth, chosen), discrepancy)
 
 
 def robust_value_decomposition(

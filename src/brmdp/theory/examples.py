@@ -35,13 +35,13 @@ from brmdp._validation import (
     as_positive_int,
     as_positive_number,
 )
-from brmdp.agents import AdaptiveLevel, Agent, EveryStep, brmdp
+from brmdp.agents import AdaptiveLevel, Agent, EveryStep, fixed_quantile
 from brmdp.agents.schedules import BELOW_ONE
+from brmdp.beliefs import ScenarioBelief
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning.planner import solution_of
-from brmdp.posterior import ScenarioPosterior
 from brmdp.risk import ATOM_TOLERANCE, Mean, Quantile
 from brmdp.risk.base import RiskMeasure
 from brmdp.simulation import World, simulate
@@ -85,7 +85,7 @@ class Example:
         "robustness" or "probing".
     good, bad : TabularMDP
         P^G and P^B, with the names of states and actions.
-    posterior : ScenarioPosterior
+    posterior : ScenarioBelief
         Weights (μ, 1 − μ).
     good_probability, safe_reward : float
         μ and c.
@@ -99,7 +99,7 @@ class Example:
     name: str
     good: TabularMDP
     bad: TabularMDP
-    posterior: ScenarioPosterior
+    posterior: ScenarioBelief
     good_probability: float
     safe_reward: float
     thresholds: tuple[float, float] | None
@@ -353,7 +353,7 @@ def follow_example(
     if truth not in ("good", "bad"):
         raise InvalidInputError(f"truth must be 'good' or 'bad'; got {truth!r}")
     _require_example(example, ROBUSTNESS, PROBING)
-    if not isinstance(agent, Agent) or not isinstance(agent.belief, ScenarioPosterior):
+    if not isinstance(agent, Agent) or not isinstance(agent.belief, ScenarioBelief):
         raise InvalidInputError(
             f"agent must be a brmdp.Agent whose belief is the example's posterior; got {agent!r}"
         )
@@ -420,7 +420,7 @@ def check_trap(
     if strict:
         _refuse(PROBING, violations)
     gamma = example.discount
-    agent = brmdp(
+    agent = fixed_quantile(
         example.posterior, example.rewards, gamma, alpha=level, restart=EveryStep(), rng=0
     )
     run = follow_example(example, agent, horizon)
@@ -527,7 +527,7 @@ def _example(
         )
         for kernel in kernels
     )
-    posterior = ScenarioPosterior([good, bad], [mu, 1.0 - mu])
+    posterior = ScenarioBelief([good, bad], [mu, 1.0 - mu])
     return Example(name, good, bad, posterior, mu, c, thresholds, violations)
 
 

@@ -27,13 +27,13 @@ from brmdp._validation import (
     as_positive_number,
     as_rng,
 )
+from brmdp.beliefs import ScenarioBelief
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import draws_of, require_belief, scenarios_of
 from brmdp.mdp import TabularMDP
 from brmdp.planning import Problem
 from brmdp.planning.guarantees import clopper_pearson
-from brmdp.posterior import ScenarioPosterior
-from brmdp.posterior.base import Belief
-from brmdp.posterior.checked import draws_of, require_belief, scenarios_of
-from brmdp.risk.base import BoundRisk, FixedKernel
+from brmdp.risk.base import FixedKernel, RiskOperator
 
 __all__ = ["RESOLUTION", "Exposure", "downside_exposure"]
 
@@ -87,7 +87,7 @@ def downside_exposure(
     Parameters
     ----------
     posterior, rewards, discount, policy
-        As in :func:`brmdp.evaluate_policy`. Exact for a ScenarioPosterior or a TabularMDP, sampled
+        As in :func:`brmdp.evaluate_under_belief`. Exact for a ScenarioBelief or a TabularMDP, sampled
         otherwise.
     threshold : float
         Λ > 0.
@@ -105,7 +105,7 @@ def downside_exposure(
     chosen = as_policy(policy, posterior.pattern.admissible)
     draws, sure = as_positive_int(samples, "samples"), as_level(confidence, "confidence")
     kernels, weights = _kernels(posterior, draws, as_rng(rng))
-    exact = isinstance(posterior, ScenarioPosterior | TabularMDP)
+    exact = isinstance(posterior, ScenarioBelief | TabularMDP)
     problem = Problem.of(posterior, rewards, discount)
     slack = RESOLUTION * (problem.largest or 1.0)
     problem = Problem(problem.pattern, problem.rewards, problem.discount, slack / 4.0)
@@ -124,7 +124,7 @@ class _OneKernel:
     def __init__(self, entries: FloatArray) -> None:
         self.entries = entries
 
-    def bind(self, belief: Belief) -> BoundRisk:
+    def bind(self, belief: Belief) -> RiskOperator:
         return FixedKernel(belief.pattern, self.entries)
 
 
@@ -132,7 +132,7 @@ def _kernels(
     posterior: Belief, samples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Kernels (K, transitions) that stand for the posterior, and their weights (K,)."""
-    if isinstance(posterior, ScenarioPosterior):
+    if isinstance(posterior, ScenarioBelief):
         entries, weights = scenarios_of(posterior)
         alive = weights > 0.0
         return entries[alive], weights[alive]

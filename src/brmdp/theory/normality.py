@@ -40,12 +40,12 @@ from brmdp._validation import (
     as_rng,
     first_bad,
 )
+from brmdp.beliefs import DirichletBelief
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import backup, evaluate
+from brmdp.planning import backup, evaluate_in_mdp
 from brmdp.planning.planner import solution_of
-from brmdp.posterior import DirichletPosterior
-from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import policy_matrix, policy_pairs, transition_counts, visit_frequencies
 from brmdp.theory.checks import as_state_values, require_about
@@ -216,7 +216,7 @@ def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityL
     -------
     NormalityLimit
     """
-    values = evaluate(mdp, policy)
+    values = evaluate_in_mdp(mdp, policy)
     if mdp.discount == 0.0:
         raise InvalidInputError("discount must lie strictly between 0 and 1 for Theorem 1; got 0.0")
     levels = _some_levels(alpha, "alpha")
@@ -366,7 +366,7 @@ def replicate_normality(
     (…, S) array
         The levels' shape, then states.
     """
-    values = evaluate(mdp, policy)
+    values = evaluate_in_mdp(mdp, policy)
     chosen = as_policy(policy, mdp.admissible)
     levels = _some_levels(alphas, "alphas")
     concentration = np.full(
@@ -375,7 +375,7 @@ def replicate_normality(
     concentration[np.arange(mdp.n_states), chosen] += transition_counts(
         mdp, chosen, steps, as_rng(rng)
     )
-    posterior = DirichletPosterior(concentration)
+    posterior = DirichletBelief(concentration)
     rewards = posterior.gather_rewards(mdp.rewards)
     scale = float(np.abs(rewards).max()) / (1.0 - mdp.discount) or 1.0
     found = np.empty((levels.size, mdp.n_states))

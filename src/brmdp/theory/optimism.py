@@ -26,19 +26,19 @@ import numpy as np
 from brmdp._streams import independent_streams
 from brmdp._validation import FloatArray, as_levels, as_positive_int, as_positive_number
 from brmdp.agents import AdaptiveLevel, Agent, aq_brmdp
+from brmdp.beliefs import DirichletBelief
+from brmdp.beliefs.base import Belief
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import Solution, backup, solve
 from brmdp.planning.planner import solution_of
 from brmdp.planning.solution import CONVERGED
-from brmdp.posterior import DirichletPosterior
-from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.risk.base import levels_by_pair
 from brmdp.simulation import Diagnostics, World, simulate
 from brmdp.theory.checks import as_state_values, require_about, require_mdp
-from brmdp.theory.worlds import world_from_prior
+from brmdp.theory.worlds import draw_mdp
 
 __all__ = [
     "OptimismMeter",
@@ -229,9 +229,9 @@ class OptimismMeter:
     Examples
     --------
     >>> import brmdp
-    >>> from brmdp.theory import OptimismMeter, world_from_prior
-    >>> truth = world_from_prior(1, 3, 2, 0.8)
-    >>> prior = brmdp.DirichletPosterior.uniform(3, 2)
+    >>> from brmdp.theory import OptimismMeter, draw_mdp
+    >>> truth = draw_mdp(1, 3, 2, 0.8)
+    >>> prior = brmdp.DirichletBelief.uniform(3, 2)
     >>> agent = brmdp.agents.aq_brmdp(prior, truth.rewards, 0.8, delta=0.1, rng=2)
     >>> meter = OptimismMeter(agent, truth)
     >>> world = brmdp.World(brmdp.envs.TabularEnv(truth), 0.8)
@@ -290,7 +290,7 @@ def replicate_optimism(
     ----------
     rng : numpy.random.Generator or seed
     n_states, n_actions, discount, concentration, rewards
-        As in :func:`world_from_prior`.
+        As in :func:`draw_mdp`.
     steps : int
     delta, floor : float
         δ and α̲ of the schedule.
@@ -301,10 +301,10 @@ def replicate_optimism(
         One per pseudo-episode.
     """
     world_stream, environment, agent_stream = independent_streams(rng, 3)
-    truth = world_from_prior(
+    truth = draw_mdp(
         world_stream, n_states, n_actions, discount, concentration=concentration, rewards=rewards
     )
-    belief = DirichletPosterior.uniform(n_states, n_actions, concentration)
+    belief = DirichletBelief.uniform(n_states, n_actions, concentration)
     agent = aq_brmdp(
         belief, truth.rewards, truth.discount, delta=delta, floor=floor, rng=agent_stream
     )

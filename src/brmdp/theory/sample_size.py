@@ -23,7 +23,7 @@ States that the policy leaves for good, or never reaches, have n̄_s = 0: follow
 nothing about them. Out of reach of s₀ they cost nothing (d_s = 0). What transient states on the way
 from s₀ cost stays, so following the policy will do if that is below ε.
 
-**One disturbance for all pairs** (:class:`~brmdp.DisturbancePosterior`: s' = f(s, a, D), D ~ p, p ~
+**One disturbance for all pairs** (:class:`~brmdp.DisturbanceBelief`: s' = f(s, a, D), D ~ p, p ~
 Dir(φ)). The nested quantile looks at one row at a time, and every row is a function of the same p.
 So the standard deviation of a backup is that of w_s·p, √(Var[w_s(D)]/(φ₀ + 1)) with w_s(d) =
 r(s,π(s),d) + γV^π(f(s,π(s),d)), all rows have the same n = φ₀ + 1, and to first order
@@ -60,12 +60,12 @@ from brmdp._validation import (
     as_positive_number,
     first_bad,
 )
+from brmdp.beliefs import DirichletBelief, DisturbanceBelief
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.planning import evaluate
+from brmdp.planning import evaluate_in_mdp
 from brmdp.planning.planner import solution_of
-from brmdp.posterior import DirichletPosterior, DisturbancePosterior
-from brmdp.posterior.base import Belief
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import (
     listed,
@@ -223,7 +223,7 @@ def caution_cost(
     counts : (S,) array
         Observations of each (s, π(s)), above zero; for a Dirichlet posterior Σ φ(s,π(s),·) + 1.
     """
-    values = evaluate(mdp, policy)
+    values = evaluate_in_mdp(mdp, policy)
     level = as_level(alpha)
     start = as_index(state, mdp.n_states, "state")
     seen = np.array(as_float_array(counts, "counts"))
@@ -288,7 +288,7 @@ def exact_caution_cost(
 ) -> FloatArray:
     """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation.
 
-    Arguments as in :func:`brmdp.evaluate_policy`.
+    Arguments as in :func:`brmdp.evaluate_under_belief`.
     """
     mean, risky = (
         solution_of(
@@ -307,7 +307,7 @@ def exact_caution_cost(
 
 
 def observations_needed(
-    posterior: DirichletPosterior | DisturbancePosterior,
+    posterior: DirichletBelief | DisturbanceBelief,
     rewards: Any,
     discount: float,
     policy: Any,
@@ -319,11 +319,11 @@ def observations_needed(
 
     Parameters
     ----------
-    posterior : DirichletPosterior or DisturbancePosterior
+    posterior : DirichletBelief or DisturbanceBelief
         What is known now. Of a shared disturbance, every step of any policy brings one observation,
         if it is seen (a lost sale may hide the demand).
     rewards, discount, policy
-        As in :func:`brmdp.evaluate_policy`.
+        As in :func:`brmdp.evaluate_under_belief`.
     alpha : float in (0, ½)
         Above ½ there is no caution to pay for.
     state : int
@@ -349,9 +349,9 @@ def observations_needed(
     left states than going right pays them (of the first state 220 to 450 times as many for n = 50,
     five times for n = 5,000). So the promise is not kept where the visit frequencies are not known.
     """
-    if not isinstance(posterior, DirichletPosterior | DisturbancePosterior):
+    if not isinstance(posterior, DirichletBelief | DisturbanceBelief):
         raise InvalidInputError(
-            "posterior must be a brmdp.DirichletPosterior or brmdp.DisturbancePosterior; got "
+            "posterior must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
             f"{type(posterior).__name__}"
         )
     level = as_level(alpha)
@@ -360,7 +360,7 @@ def observations_needed(
             f"alpha must lie below 1/2, where the quantile is cautious; got {alpha!r}"
         )
     target = as_positive_number(epsilon, "epsilon")
-    if isinstance(posterior, DisturbancePosterior):
+    if isinstance(posterior, DisturbanceBelief):
         return _of_shared(posterior, rewards, discount, policy, level, state, target)
     pattern = posterior.pattern
     mean = TabularMDP(
@@ -396,7 +396,7 @@ def _along(now: CautionCost, frequencies: FloatArray, target: float) -> int:
 
 
 def _of_shared(
-    posterior: DisturbancePosterior,
+    posterior: DisturbanceBelief,
     rewards: Any,
     discount: float,
     policy: Any,

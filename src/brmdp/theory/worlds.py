@@ -17,14 +17,14 @@ from brmdp._validation import (
     first_bad,
     require_moderate,
 )
+from brmdp.beliefs import DirichletBelief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
-from brmdp.posterior import DirichletPosterior
 
-__all__ = ["world_from_prior"]
+__all__ = ["draw_mdp"]
 
 
-def world_from_prior(
+def draw_mdp(
     rng: Any,
     n_states: int,
     n_actions: int,
@@ -33,7 +33,7 @@ def world_from_prior(
     concentration: float = 1.0,
     rewards: Any = None,
 ) -> TabularMDP:
-    """A world whose kernel is a draw from the prior ``DirichletPosterior.uniform(n_states.
+    """A world whose kernel is a draw from the prior ``DirichletBelief.uniform(n_states.
 
     N_actions, concentration)``.
 
@@ -53,7 +53,7 @@ def world_from_prior(
         as_positive_int(n_actions, "n_actions"),
     )
     require_moderate(n_states * n_actions * n_states, "n_states and n_actions")
-    kernel = DirichletPosterior.uniform(n_states, n_actions, concentration).sample(rng=stream)[0]
+    kernel = DirichletBelief.uniform(n_states, n_actions, concentration).sample(rng=stream)[0]
     known = stream.random((n_states, n_actions)) if rewards is None else _in_unit_interval(rewards)
     return TabularMDP(kernel, known, discount)
 

@@ -1,0 +1,159 @@
+"""Columns that are declared once: their type, what one entry stands for, and what it means.
+
+A record is a dataclass whose fields are made by :func:`column`. Whatever stores, reads, stacks,
+sums up or documents records looks at these declarations, so a new column is one new field and the
+code that fills it.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp.errors import InvalidInputError
+
+__all__ = ["Column", "Columns", "ColumnType", "column", "columns_of"]
+
+ColumnType = Literal["integer", "number", "truth value", "text", "numbers"]
+"""What an entry is; "numbers" are a list of them."""
+
+_SCALARS: dict[Any, ColumnType] = {
+    int: "integer",
+    float: "number",
+    bool: "truth value",
+    str: "text",
+}
+_BY_KIND: dict[str, ColumnType] = {
+    "i": "integer",
+    "f": "number",
+    "b": "truth value",
+    "U": "text",
+}
+_UNION = (typing.Union, types.UnionType)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a record says of one of its columns.
+
+    Attributes
+    ----------
+    name : str
+    type : {"integer", "number", "truth value", "text", "numbers"}
+    meaning : str
+        In one sentence, without a full stop.
+    optional : bool
+        Whether it may be absent, because nobody asked for it or it does not apply.
+    since : int
+        The format of stored files that first had it.
+    total : str
+        What its sum over the steps is called; empty if the sum means nothing.
+    """
+
+    name: str
+    type: ColumnType
+    meaning: str
+    optional: bool = False
+    since: int = 1
+    total: str = ""
+
+
+def column(meaning: str, *, since: int = 1, total: str = "", empty: bool = False) -> Any:
+    """Declare a field of a record as a column; see :class:`Column`.
+
+    The annotation of the field says the type: an array of integers, numbers, truth values or text,
+    or a list of these; with ``| None`` it may be absent. With ``empty=True`` it is a list that
+    begins empty.
+    """
+    metadata = {"meaning": meaning, "since": since, "total": total}
+    return field(default_factory=list, metadata=metadata) if empty else field(metadata=metadata)
+
+
+@lru_cache(maxsize=256)
+def columns_of(record: type) -> tuple[Column, ...]:
+    """The columns that a dataclass declares, in order; other fields are left out."""
+    hints = typing.get_type_hints(record)
+    found = []
+    for one in fields(record):
+        if "meaning" in one.metadata:
+            kind, optional = _kind(hints[one.name])
+            if kind is None:
+                raise InvalidInputError(
+                    f"column {one.name} of {record.__name__} must be an array or a list of "
+                    f"integers, numbers, truth values or text; got {hints[one.name]}"
+                )
+            found.append(Column(one.name, kind, optional=optional, **one.metadata))
+    return tuple(found)
+
+
+def _kind(hint: Any) -> tuple[ColumnType | None, bool]:
+    """The type of a column from its annotation, and whether it may be absent."""
+    parts = _alternatives(hint)
+    if len(parts) > 1:
+        present = [part for part in parts if part is not type(None)]
+        kind = _kind(present[0])[0] if len(present) == 1 else None
+        return kind, len(present) < len(parts)
+    arguments = typing.get_args(hint)
+    if hint in _SCALARS:
+        return _SCALARS[hint], False
+    if typing.get_origin(hint) is list:
+        entry, optional = _kind(arguments[0])
+        nested = any(typing.get_origin(part) is np.ndarray for part in _alternatives(arguments[0]))
+        return ("numbers" if nested and entry == "number" else None if nested else entry), optional
+    if typing.get_origin(hint) is np.ndarray:
+        scalar = typing.get_args(arguments[1])[0]
+        return _BY_KIND.get(np.dtype(scalar).kind), False
+    return None, False
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in _UNION else (hint,)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A table as a study's computation gives it: arrays of equal length, declared by its subclass.
+
+    Examples
+    --------
+    A computation that draws numbers, and whether each is large::
+
+        @dataclass(frozen=True, eq=False)
+        class Draws(Columns):
+            number: FloatArray = column("a standard normal number")
+            large: BoolArray = column("whether it exceeds 1")
+    """
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """The table with these rows, each a mapping from the names of the columns."""
+        listed = list(rows)
+        return cls(
+            **{one.name: np.array([row[one.name] for row in listed]) for one in columns_of(cls)}
+        )
+
+    @classmethod
+    def concatenated(cls, tables: Iterable[Self]) -> Self:
+        """The rows of several tables, one table after the other."""
+        listed = list(tables)
+        return cls(
+            **{
+                one.name: np.concatenate([getattr(table, one.name) for table in listed])
+                for one in columns_of(cls)
+            }
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The columns by name."""
+        return {one.name: np.asarray(getattr(self, one.name)) for one in columns_of(type(self))}
+
+    def flat(self) -> Self:
+        """The same entries with every column laid out along one axis."""
+        return type(self)(**{name: array.reshape(-1) for name, array in self.arrays().items()})

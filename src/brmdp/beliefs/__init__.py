@@ -1,0 +1,14 @@
+"""Beliefs about the unknown transition kernel."""
+
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.dirichlet import DirichletBelief
+from brmdp.beliefs.disturbance import DisturbanceBelief, DisturbanceRewards
+from brmdp.beliefs.scenarios import ScenarioBelief
+
+__all__ = [
+    "Belief",
+    "DirichletBelief",
+    "DisturbanceBelief",
+    "DisturbanceRewards",
+    "ScenarioBelief",
+]

@@ -1,0 +1,205 @@
+"""Where beliefs of one's own meet the library.
+
+What they return is checked before compiled loops rely on it.
+
+The library's own beliefs are trusted, so that nothing is checked twice in a hot loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import SUM_TOLERANCE, FloatArray, IntArray, as_float_array, first_bad
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.dirichlet import DirichletBelief
+from brmdp.beliefs.disturbance import DisturbanceBelief
+from brmdp.beliefs.gammas import check_concentrations
+from brmdp.beliefs.scenarios import ScenarioBelief, as_weights
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import TabularMDP
+from brmdp.pattern import TransitionPattern
+
+__all__ = [
+    "dirichlet_rows_of",
+    "draws_of",
+    "has_no_doubt",
+    "is_own",
+    "mean_of",
+    "method_of",
+    "require_belief",
+    "rewards_of",
+    "scenarios_of",
+]
+
+_OWN = (DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP)
+
+
+def is_own(belief: object) -> bool:
+    """Whether the belief is one of the library's (a subclass is not: it may override anything)."""
+    return type(belief) in _OWN
+
+
+def has_no_doubt(belief: object) -> bool:
+    """Whether the kernel is known: a TabularMDP, or a belief that says ``without_doubt = True``."""
+    return isinstance(belief, TabularMDP) or getattr(belief, "without_doubt", False) is True
+
+
+def require_belief(belief: Any) -> None:
+    """Refuse what is not a belief, and a pattern that does not hold together."""
+    if is_own(belief):
+        return
+    if isinstance(belief, type) or not hasattr(belief, "pattern"):
+        raise InvalidInputError(
+            f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}"
+        )
+    pattern = belief.pattern
+    name = type(belief).__name__
+    if not isinstance(pattern, TransitionPattern):
+        raise InvalidInputError(
+            f"{name}.pattern must be a brmdp TransitionPattern; got {type(pattern).__name__}"
+        )
+    pointers, columns = np.asarray(pattern.indptr), np.asarray(pattern.next_states)
+    if not (
+        pointers.shape == (pattern.n_pairs + 1,)
+        and columns.ndim == 1
+        and pointers.dtype == columns.dtype == np.int64
+        and pointers[0] == 0
+        and pointers[-1] == columns.size
+        and (np.diff(pointers) >= 0).all()
+    ):
+        raise InvalidInputError(
+            f"{name}.pattern.indptr must run from 0 to the number of next states over "
+            f"{pattern.n_pairs} pairs, as int64"
+        )
+    if columns.size and not 0 <= columns.min() <= columns.max() < pattern.n_states:
+        raise InvalidInputError(f"{name}.pattern.next_states must lie in 0..{pattern.n_states - 1}")
+
+
+def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
+    """A method of the belief, or an error that names it."""
+    method = getattr(belief, name, None)
+    if not callable(method):
+        raise InvalidInputError(
+            f"posterior must have a method {name}() {purpose}; {type(belief).__name__} has none"
+        )
+    found: Callable[..., Any] = method
+    return found
+
+
+def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
+    """Concentrations, a copy, and where each pair's begin.
+
+    Refused if they do not fit the pattern.
+    """
+    if is_own(belief):
+        return belief.concentration_entries.copy(), belief.concentration_offsets
+    pattern, name = belief.pattern, type(belief).__name__
+    if not hasattr(belief, "concentration_offsets"):
+        raise InvalidInputError(
+            f"posterior must have concentration_offsets beside concentration_entries; {name} has "
+            "none"
+        )
+    entries = as_float_array(belief.concentration_entries, f"{name}.concentration_entries")
+    offsets = np.asarray(belief.concentration_offsets)
+    if (
+        offsets.dtype != np.int64
+        or offsets.size < pattern.n_pairs
+        or offsets.ndim != 1
+        or entries.ndim != 1
+    ):
+        raise InvalidInputError(
+            f"{name}.concentration_offsets must be int64, one per pair ({pattern.n_pairs}); got "
+            f"{offsets.dtype} of shape {offsets.shape}"
+        )
+    begins = offsets[pattern.pairs]
+    if (begins < 0).any() or (begins > entries.size - pattern.row_widths).any():
+        raise InvalidInputError(
+            f"{name}.concentration_entries must hold as many numbers from each pair's offset on as "
+            f"it has successors; got {entries.size}"
+        )
+    check_concentrations(entries)
+    return entries.copy(), offsets
+
+
+def scenarios_of(belief: ScenarioBelief) -> tuple[FloatArray, FloatArray]:
+    """Kernels (K, transitions) and weights (K,) of scenarios.
+
+    A subclass's are copied and refused if they do not fit.
+    """
+    if is_own(belief):
+        return belief.scenario_entries, belief.weights
+    weights = np.array(as_weights(belief.weights, np.size(belief.weights)))
+    return _kernels(
+        belief, belief.scenario_entries, weights.size, None, "scenario_entries"
+    ), weights
+
+
+def mean_of(belief: Belief) -> FloatArray:
+    """Mean probability of every possible transition."""
+    if is_own(belief):
+        return belief.mean_entries()
+    mean = method_of(belief, "mean_entries", "for its mean kernel")()
+    found: FloatArray = _kernels(belief, np.asarray(mean)[None], 1, None, "mean_entries")[0]
+    return found
+
+
+def draws_of(
+    belief: Belief, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+) -> FloatArray:
+    """``n`` joint draws of the kernel,.
+
+    (n, transitions), of the given pairs only (one after another) if given.
+    """
+    if is_own(belief):
+        return belief.sample_entries(n, rng, pairs=pairs)
+    sample = method_of(belief, "sample_entries", "to be planned from draws")
+    return _kernels(belief, sample(n, rng, pairs=pairs), n, pairs, "sample_entries")
+
+
+def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
+    """Rewards as one number per possible transition."""
+    if is_own(belief):
+        return belief.gather_rewards(rewards)
+    gathered = as_float_array(
+        method_of(belief, "gather_rewards", "to lay out the rewards")(rewards), "rewards"
+    )
+    if gathered.shape != (belief.pattern.n_transitions,):
+        raise InvalidInputError(
+            f"{type(belief).__name__}.gather_rewards must give one number per possible transition, "
+            f"({belief.pattern.n_transitions},); got {gathered.shape}"
+        )
+    return np.array(gathered)
+
+
+def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name: str) -> FloatArray:
+    """Kernels, checked.
+
+    Shape, finite, sign, and row sums within 1e-8 of one, which are then made exact.
+    """
+    pattern = belief.pattern
+    source = f"{type(belief).__name__}.{name}"
+    given = as_float_array(entries, source)
+    owners = pattern.pairs if pairs is None else pairs
+    widths = pattern.widths[owners]
+    if given.shape != (n, int(widths.sum())):
+        got = given.shape[1:] if name == "mean_entries" else given.shape
+        wanted = (int(widths.sum()),) if name == "mean_entries" else (n, int(widths.sum()))
+        raise InvalidInputError(f"{source} must have shape {wanted}; got {got}")
+    if (given < 0.0).any():
+        where = first_bad(given < 0.0)
+        raise InvalidInputError(
+            f"{source} must not be negative; got {given[where]} at entry {where[-1]}"
+        )
+    sums = np.add.reduceat(given, np.concatenate(([0], np.cumsum(widths)[:-1])), axis=1)
+    off = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if off.any():
+        where = first_bad(off)
+        s, a = divmod(int(owners[where[1]]), pattern.n_actions)
+        raise InvalidInputError(
+            f"{source} must sum to one over s'; got {sums[where]:.12g} at (s={s}, a={a})"
+        )
+    exact: FloatArray = given / np.repeat(sums, widths, axis=1)
+    return exact

@@ -1,0 +1,310 @@
+"""Independent Dirichlet rows: the paper's belief about the kernel.
+
+P(·|s,a) ~ Dir(φ(s,a)), independent over pairs; observing (s,a,s') adds one to φ(s,a,s') (the
+paper's eq. update-of-phi). Impossible transitions have φ = 0 and take no memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    as_index_array,
+    as_positive_int,
+    as_positive_number,
+)
+from brmdp.beliefs.gammas import LARGEST, check_concentrations, dirichlet_rows
+from brmdp.beliefs.observations import broadcast_observations
+from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
+from brmdp.errors import ImpossibleTransitionError, InvalidInputError
+from brmdp.mdp import TabularMDP, pattern_and_probabilities
+from brmdp.pattern import (
+    KernelBelief,
+    TransitionPattern,
+    full_pattern,
+    pattern_and_entries,
+    pattern_from_arrays,
+)
+
+__all__ = ["DirichletBelief"]
+
+_ARRAYS = ("shape", "indptr", "next_states", "prior", "counts")
+
+
+class DirichletBelief(KernelBelief, Saveable):
+    """Independent Dirichlet distributions over the rows of a transition kernel.
+
+    Parameters
+    ----------
+    concentration : (S, A, S) array or sparse (S·A, S)
+        Prior φ(s,a,s') ≥ 0. Zero means known to be impossible. Every admissible row needs a
+        positive entry.
+    admissible : (S, A) booleans, optional
+        Admissible actions; by default all.
+
+    Notes
+    -----
+    ``observe`` changes the posterior in place; ``copy`` gives an independent one. Prior and counts
+    are kept apart, so :attr:`counts` are exactly what was observed.
+    """
+
+    rows_independent: ClassVar[bool] = True
+
+    def __init__(self, concentration: Any, *, admissible: Any = None) -> None:
+        pattern, prior = pattern_and_entries(concentration, "concentration", admissible)
+        check_concentrations(prior)
+        self._set(pattern, np.array(prior), np.zeros(pattern.n_transitions, dtype=np.int64))
+
+    def _set(self, pattern: TransitionPattern, prior: FloatArray, counts: IntArray) -> None:
+        self.pattern = pattern
+        self._prior = prior
+        self._counts = counts
+        self.concentration_entries: FloatArray = prior + counts
+
+    # --- priors -----------------------------------------------------------------------------------
+
+    @classmethod
+    def uniform(
+        cls,
+        n_states: int,
+        n_actions: int,
+        concentration: float = 1.0,
+        *,
+        possible: Any = None,
+        admissible: Any = None,
+    ) -> DirichletBelief:
+        """The same ``concentration`` for every successor (1.
+
+        The paper's uniform prior Dir(1, …, 1)).
+
+        Parameters
+        ----------
+        n_states, n_actions : int
+        concentration : float
+        possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
+            Transitions considered possible, given by non-zero entries. By default all S successors
+            are.
+        admissible : (S, A) booleans, optional
+            Admissible actions; by default all, or those of the TabularMDP.
+        """
+        n_states = as_positive_int(n_states, "n_states")
+        n_actions = as_positive_int(n_actions, "n_actions")
+        value = as_positive_number(concentration, "concentration")
+        check_concentrations(np.array([value]))
+        posterior = cls.__new__(cls)
+        if possible is None:
+            pattern = full_pattern(n_states, n_actions, admissible)
+        elif not isinstance(possible, TabularMDP):
+            pattern, _ = pattern_and_entries(possible, "possible", admissible)
+        elif admissible is None:
+            pattern = possible.pattern
+        else:
+            pattern, _ = pattern_and_entries(possible.kernel("csr"), "possible", admissible)
+        if (pattern.n_states, pattern.n_actions) != (n_states, n_actions):
+            raise InvalidInputError(
+                f"possible must describe {n_states} states and {n_actions} actions; "
+                f"got {pattern.n_states} and {pattern.n_actions}"
+            )
+        posterior._set(
+            pattern,
+            np.full(pattern.n_transitions, value),
+            np.zeros(pattern.n_transitions, dtype=np.int64),
+        )
+        return posterior
+
+    @classmethod
+    def jeffreys(
+        cls, n_states: int, n_actions: int, *, possible: Any = None, admissible: Any = None
+    ) -> DirichletBelief:
+        """Jeffreys' prior, Dir(½, …, ½); ``possible`` and ``admissible`` as in :meth:`uniform`."""
+        return cls.uniform(n_states, n_actions, 0.5, possible=possible, admissible=admissible)
+
+    @classmethod
+    def informative(
+        cls, kernel: Any, strength: float, *, admissible: Any = None
+    ) -> DirichletBelief:
+        """A prior worth ``strength`` observations per row, centred at ``kernel``.
+
+        (zeros stay impossible).
+        """
+        size = as_positive_number(strength, "strength")
+        check_concentrations(np.array([size]))
+        if isinstance(kernel, TabularMDP):
+            pattern, entries = kernel.pattern, kernel.probabilities
+        else:
+            pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
+        prior = size * entries
+        check_concentrations(prior)
+        posterior = cls.__new__(cls)
+        posterior._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))
+        return posterior
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def observe(self, state: Any, action: Any, next_state: Any) -> None:
+        """Add observed transitions, in place: three integers, or arrays (all or none are added).
+
+        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. An integer beside
+        them stands for all rows. Where there are two actions, they may be booleans.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is out of range or an action is not admissible.
+        ImpossibleTransitionError
+            If the prior gives an observed transition probability zero.
+        """
+        if not (type(state) is int and type(action) is int and type(next_state) is int):
+            sizes = (self.n_states, self.n_actions, self.n_states)
+            states, actions, next_states = broadcast_observations(
+                (state, action, next_state), sizes
+            )
+            if states.ndim:
+                entries = self._locate_many(states, actions, next_states)
+                np.add.at(self._counts, entries, 1)
+                self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
+                return
+            state, action, next_state = int(states), int(actions), int(next_states)
+        entry = self.pattern.locate(state, action, next_state)
+        count = self._counts[entry] + 1
+        self._counts[entry] = count
+        self.concentration_entries[entry] = self._prior[entry] + count
+
+    def _locate_many(self, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
+        pattern = self.pattern
+        pairs = (states * pattern.n_actions + actions).ravel()
+        keys = pattern.pair_of_transition * pattern.n_states + pattern.next_states
+        wanted = pairs * pattern.n_states + next_states.ravel()
+        entries = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        missing = keys[entries] != wanted
+        if missing.any():
+            k = int(np.argmax(missing))
+            s, a = divmod(int(pairs[k]), pattern.n_actions)
+            pattern.locate(s, a, int(next_states.ravel()[k]))
+            raise ImpossibleTransitionError(f"observation {k} is impossible")
+        return entries.astype(np.int64)
+
+    def copy(self) -> Self:
+        """An independent posterior with the same prior and counts, and of the same type."""
+        twin = type(self).__new__(type(self))
+        # what a subclass keeps besides
+        twin.__dict__.update(self.__dict__)
+        # the prior never changes
+        twin._set(self.pattern, self._prior, self._counts.copy())
+        return twin
+
+    # --- summaries --------------------------------------------------------------------------------
+
+    def concentration(self, format: str = "dense") -> Any:
+        """Current φ(s,a,s').
+
+        "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions.
+        """
+        return self.pattern.export(self.concentration_entries, format)
+
+    def counts(self, format: str = "dense") -> Any:
+        """Observed transitions N(s,a,s'), in the same formats."""
+        return self.pattern.export(self._counts, format)
+
+    def effective_sample_size(self) -> FloatArray:
+        """(S, A) total concentration Σ_s' φ(s,a,s'), prior and data.
+
+        Zero for inadmissible actions.
+        """
+        totals = self._totals()
+        return totals.reshape(self.n_states, self.n_actions)
+
+    def variance(self, format: str = "dense") -> Any:
+        """Posterior variance of every transition probability."""
+        mean = self.mean_entries()
+        totals = self._totals()[self.pattern.pair_of_transition]
+        return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)
+
+    def _totals(self) -> FloatArray:
+        pattern = self.pattern
+        totals = np.bincount(
+            pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs
+        )
+        return np.asarray(totals, dtype=np.float64)
+
+    def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Weight of the prior and number of observations in each of ``pairs``."""
+        owners, n = self.pattern.pair_of_transition, self.pattern.n_pairs
+        prior = np.asarray(np.bincount(owners, self._prior, n), dtype=np.float64)
+        counts = np.asarray(np.bincount(owners, self._counts, n), dtype=np.float64)
+        return prior[pairs], counts[pairs]
+
+    def observed_states(self) -> FloatArray:
+        """(S,) number of observations made in each state."""
+        owners = self.pattern.pair_of_transition // self.n_actions
+        return np.asarray(np.bincount(owners, self._counts, self.n_states), dtype=np.float64)
+
+    # --- belief -----------------------------------------------------------------------------------
+
+    @property
+    def concentration_offsets(self) -> IntArray:
+        """Where each pair's concentrations begin in ``concentration_entries``."""
+        return self.pattern.indptr
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every possible transition."""
+        mean: FloatArray = (
+            self.concentration_entries / self._totals()[self.pattern.pair_of_transition]
+        )
+        return mean
+
+    def sample_entries(
+        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+    ) -> FloatArray:
+        """``n`` draws of the rows of ``pairs`` (all admissible ones by default), (n, entries)."""
+        pattern = self.pattern
+        if pairs is None:
+            return dirichlet_rows(self.concentration_entries, n, rng, pattern.row_widths)
+        return dirichlet_rows(
+            pattern.take(self.concentration_entries, pairs), n, rng, pattern.widths[pairs]
+        )
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Prior and counts as named arrays, for :meth:`save`."""
+        return {
+            "shape": np.array([self.n_states, self.n_actions]),
+            "indptr": self.pattern.indptr,
+            "next_states": self.pattern.next_states,
+            "prior": self._prior,
+            "counts": self._counts,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
+        """What :meth:`arrays` described."""
+        require_arrays(arrays, _ARRAYS, source)
+        n_states, n_actions = shape_of(arrays["shape"], source)
+        posterior = cls.__new__(cls)
+        with corrupt_if_invalid(source):
+            pattern = pattern_from_arrays(
+                n_states, n_actions, arrays["indptr"], arrays["next_states"]
+            )
+            prior = as_float_array(arrays["prior"], "prior")
+            counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
+            if not prior.shape == counts.shape == (pattern.n_transitions,) or (prior <= 0).any():
+                raise InvalidInputError(
+                    "prior and counts must be positive, one per possible transition"
+                )
+            check_concentrations(prior)
+        posterior._set(pattern, prior, counts)
+        return posterior
+
+    def __repr__(self) -> str:
+        return (
+            f"DirichletBelief({self.n_states} states, {self.n_actions} actions, "
+            f"{self.pattern.n_transitions} possible transitions, {int(self._counts.sum())} "
+            "observed)"
+        )

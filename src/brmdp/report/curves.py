@@ -1,0 +1,149 @@
+"""What the figures show, run by run: regrets, rewards, occupancy and posterior quantile values.
+
+A curve is indexed by the number of steps *done*: its value at n looks at the steps t = 0, …, n − 1
+of the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brmdp._validation import FloatArray, IntArray
+from brmdp.errors import InvalidInputError
+from brmdp.report.estimates import Estimate, estimate
+from brmdp.runs import CaseRecords
+
+__all__ = [
+    "WINDOW",
+    "Curve",
+    "common_runs",
+    "cumulative_reward",
+    "cumulative_robust_regret",
+    "cumulative_true_regret",
+    "moving_average_reward",
+    "occupancy",
+    "quantile_value",
+    "reported_steps",
+]
+
+WINDOW = 100
+"""Window of the moving-average reward in the paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A quantity along the steps of R runs.
+
+    Attributes
+    ----------
+    run : (R,) integers
+        Run numbers; equal numbers of different cases share their seeds.
+    step : (D,) integers
+        Steps done, increasing.
+    values : (R, D) array
+    """
+
+    run: IntArray
+    step: IntArray
+    values: FloatArray
+
+    def estimate(self) -> Estimate:
+        """Mean and interval over the runs, at every step."""
+        return estimate(self.values)
+
+    def until(self, step: int) -> Curve:
+        """The part up to and including ``step`` steps."""
+        end = int(np.searchsorted(self.step, step, side="right"))
+        return Curve(self.run, self.step[:end], self.values[:, :end])
+
+    def after(self, step: int) -> FloatArray:
+        """Every run's value after exactly ``step`` steps."""
+        position = int(np.searchsorted(self.step, step))
+        if position == self.step.size or self.step[position] != step:
+            known = f"{self.step[0]}..{self.step[-1]}" if self.step.size else "none"
+            raise InvalidInputError(f"step must be one of the curve's steps ({known}); got {step}")
+        return self.values[:, position]
+
+    def __sub__(self, other: Curve) -> Curve:
+        """The difference run by run, over the runs and steps that both have."""
+        mine, theirs = common_runs(self.run, other.run)
+        steps, columns, other_columns = np.intersect1d(self.step, other.step, return_indices=True)
+        difference = (
+            self.values[np.ix_(mine, columns)] - other.values[np.ix_(theirs, other_columns)]
+        )
+        return Curve(self.run[mine], steps, difference)
+
+
+def common_runs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    """Where the run numbers that both have stand in each: pairs of runs with common seeds."""
+    _, in_first, in_second = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    return in_first, in_second
+
+
+def reported_steps(records: CaseRecords) -> int:
+    """How many steps figures and claims look at.
+
+    The case's ``reported_steps``, or all where it says 0 or too many.
+    """
+    total = int(records.reward.shape[1])
+    return min(records.case.reported_steps or total, total)
+
+
+def _accumulated(records: CaseRecords, per_step: FloatArray) -> Curve:
+    return Curve(records.run, np.arange(1, per_step.shape[1] + 1), np.cumsum(per_step, axis=1))
+
+
+def cumulative_true_regret(records: CaseRecords) -> Curve:
+    """Σ_{t<n} V*(s_t) − V^{π_k}(s_t)."""
+    return _accumulated(records, records.true_regret)
+
+
+def cumulative_robust_regret(records: CaseRecords) -> Curve | None:
+    """Σ_{t<n} V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), or None if it was not recorded."""
+    return None if records.robust_regret is None else _accumulated(records, records.robust_regret)
+
+
+def cumulative_reward(records: CaseRecords) -> Curve:
+    """Σ_{t<n} r_t."""
+    return _accumulated(records, records.reward)
+
+
+def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
+    """The mean of the last ``window`` rewards.
+
+    The paper's r̄_t = w⁻¹ Σ_{τ=t−w+1}^{t} r_τ stands at n = t + 1 steps. It needs w rewards, so the
+    curve begins at n = w: there is no shorter average before, and nothing at all if there are fewer
+    than w steps.
+    """
+    sums = np.cumsum(np.pad(records.reward, ((0, 0), (1, 0))), axis=1)
+    return Curve(
+        records.run,
+        np.arange(window, sums.shape[1]),
+        (sums[:, window:] - sums[:, :-window]) / window,
+    )
+
+
+def quantile_value(records: CaseRecords) -> Curve | None:
+    """Estimated posterior quantile value of the policy at the first state.
+
+    Or None if it was not recorded.
+    """
+    if records.quantile_value.size == 0:
+        return None
+    return Curve(records.run, records.quantile_step, records.quantile_value)
+
+
+def occupancy(records: CaseRecords, steps: int | None = None) -> FloatArray:
+    """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state.
+
+    By default the shown steps.
+    """
+    count = reported_steps(records) if steps is None else min(steps, int(records.state.shape[1]))
+    states = records.state[:, :count]
+    runs = states.shape[0]
+    cells = np.arange(runs)[:, None] * records.n_states + states
+    visits = np.bincount(cells.ravel(), minlength=runs * records.n_states)
+    shares: FloatArray = visits.reshape(runs, records.n_states) / count
+    return shares

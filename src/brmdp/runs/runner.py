@@ -1,0 +1,502 @@
+"""Running experiments.
+
+In this process, on local worker processes, or on a cluster, with the same results.
+
+Runs are independent. Any :mod:`concurrent.futures` executor computes them; this process alone
+writes, so workers need not share its file system, and being killed at any moment costs the runs
+under way and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import signal
+import threading
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
+from typing import Any
+
+from brmdp._extras import optional
+from brmdp._validation import as_positive_int
+from brmdp._version import installed_version
+from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
+from brmdp.runs.cluster import ClusterExecutor
+from brmdp.runs.execute import execute, extra_of, validate
+from brmdp.runs.origin import CODE, UNKNOWN, short
+from brmdp.runs.spec import Case, Computation, Experiment
+from brmdp.runs.store import Store, encode, extra_versions, versions
+
+__all__ = ["compute", "run_experiment"]
+
+ONE_THREAD = dict.fromkeys(
+    (
+        "BRMDP_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ),
+    "1",
+)
+"""The environment of local workers: one thread each."""
+
+DEATHS = 2
+"""Workers that a run may kill, with no other under way, before it counts as failed."""
+
+FAILURES = 20
+"""Failed runs after which to stop: something is wrong with all of them."""
+
+MOST_WORKERS = 1024
+"""More processes than any machine has processors for."""
+
+MEMORY_GROWTH = 2 * 10**9
+"""Bytes by which a local worker may grow before it is replaced."""
+
+LOOKING = 1.0
+"""Seconds between two looks at a cluster whose runs do not finish."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to compute."""
+
+    case: Case | Computation
+    seed: int
+    run: int
+    code: str = UNKNOWN
+    world: str | None = None
+    """Digests that code and world of whoever computes it must have."""
+
+    def __str__(self) -> str:
+        return f"run {self.run} of {self.case.name}"
+
+
+def run_experiment(
+    experiment: Experiment,
+    directory: Any,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
+    accept_other_code: bool = False,
+) -> Store:
+    """Compute what is missing of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    directory : path
+        Results go to ``directory``/``experiment.name``.
+    workers : int, optional
+        Local processes; 1 computes in this one. By default as many as there are processors.
+    executor : concurrent.futures.Executor, optional
+        Where to compute instead, such as :func:`brmdp.runs.cluster_executor` gives.
+    on_progress : function, optional
+        Called with the numbers of runs finished and wanted, at the start and after every run.
+    on_message : function, optional
+        Called with what a user should know: files set aside, workers that died, and what takes
+        long. By default the former are warnings, and the latter is logged.
+    accept_other_code : bool
+        Whether to go on with runs that other code made; see :meth:`brmdp.runs.Store.opened`.
+
+    Returns
+    -------
+    Store
+        With every run finished.
+
+    Raises
+    ------
+    InvalidInputError
+        If a case cannot be built.
+    ExperimentError
+        If the folder holds other parameters or cannot be written, or runs failed. What is finished
+        is kept, and the next call goes on from there; so it does after an interrupt.
+    """
+    if workers is not None:
+        workers = as_positive_int(workers, "workers")
+        if workers > MOST_WORKERS:
+            raise InvalidInputError(f"workers must be at most {MOST_WORKERS:,}; got {workers:,}")
+    say = _warn if on_message is None else on_message
+    for case in experiment.cases:
+        validate(case)
+    with Store.opened(directory, experiment, accept_other_code=accept_other_code) as store:
+        tasks = _missing(store, say)
+        wanted = sum(experiment.runs_of(case) for case in experiment.cases)
+        finished = wanted - len(tasks)
+        if on_progress is not None:
+            on_progress(finished, wanted)
+
+        def keep(task: Task, data: bytes) -> None:
+            nonlocal finished
+            store.write(task.case, task.run, data)
+            finished += 1
+            if on_progress is not None:
+                on_progress(finished, wanted)
+
+        if tasks:
+            with nullcontext() if on_message is None else _logged_to(on_message):
+                _compute_all(tasks, _Engine.chosen(executor, workers), keep, say)
+        return store
+
+
+def compute(task: Task) -> bytes:
+    """What a worker does: one run, as the content of its file."""
+    try:
+        if task.code not in (CODE, UNKNOWN):
+            raise OtherOriginError(
+                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), asked for "
+                f"{short(task.code)}"
+            )
+        record = execute(task.case, task.seed, task.run, world=task.world)
+        return encode(record, task.case, task.seed, task.run)
+    except OtherOriginError as error:
+        raise OtherOriginError(
+            f"{task} was refused by a worker on {platform.node()}: {error}. Results must not be "
+            "mixed: give all workers the same brmdp and the same environments"
+        ) from None
+    except BrmdpError as error:
+        # in words: what an error carries need not survive the way back
+        raise ExperimentError(f"{task} failed: {error}") from None
+
+
+# --- what is left to do ---------------------------------------------------------------------------
+
+
+def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
+    """Runs to compute, after setting damaged files aside.
+
+    Round by round, in each the longest first.
+
+    Rounds keep the cases level, should it be stopped; and with the short runs last, workers finish
+    together.
+    """
+    experiment = store.experiment
+    tasks = []
+    others: set[tuple[str, str]] = set()
+    statuses = [store.status(case) for case in experiment.cases]
+    store.require_no_foreign(statuses)
+    for case, status in zip(experiment.cases, statuses, strict=True):
+        others |= status.versions - {**versions(), **extra_versions(case)}.items()
+        for run, reason in status.damaged.items():
+            say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
+        tasks += [
+            Task(case, experiment.seed, run, CODE, store.world_of(case))
+            for run in (*status.missing, *status.damaged)
+        ]
+    if others:
+        packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
+        say(
+            f"{store.directory} holds runs made with {packages}; they are kept, the versions now "
+            f"are {versions()}"
+        )
+    return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
+
+
+def _expected_cost(case: Case | Computation) -> float:
+    """Roughly how long a run takes, to order them."""
+    if isinstance(case, Computation):
+        return 0.0
+    default = "none" if case.agent == "continuing-psrl" else "exact"
+    weights = {"none": 1, "saddlepoint": 2, "exact": 3, "monte-carlo-reused": 10, "monte-carlo": 30}
+    return float(case.steps * weights[case.agent_parameters.get("method", default)])
+
+
+# --- where to compute -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """Makes executors.
+
+    Attributes
+    ----------
+    start : function
+        A new executor for at most so many runs at a time.
+    stop : function
+        Ends an executor of ours, whatever it is doing; takes back what another's has not done.
+    in_flight : int or None
+        How many runs to hand out at a time; None for all.
+    local : bool
+        Whether it computes on this machine, where compiled kernels are shared.
+    replaceable : bool
+        Whether another can take the place of one whose workers died.
+    """
+
+    start: Callable[[int], Executor]
+    stop: Callable[[Any, Iterable[Future[bytes]]], None]
+    in_flight: int | None = None
+    local: bool = False
+    replaceable: bool = False
+
+    @classmethod
+    def chosen(cls, executor: Executor | None, workers: int | None) -> _Engine:
+        if executor is not None:
+            return cls(lambda _: executor, lambda _, unfinished: _take_back(unfinished))
+        if workers == 1:
+            return cls(lambda _: _InProcess(), lambda *_: None, in_flight=1, local=True)
+        processes = optional("loky").cpu_count() if workers is None else workers
+        return cls(
+            start=lambda most: _local_pool(min(processes, most)),
+            stop=lambda pool, _: pool.shutdown(kill_workers=True),
+            in_flight=2 * processes,
+            local=True,
+            replaceable=True,
+        )
+
+
+class _InProcess(Executor):
+    """Computes at once, here."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """A finished future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _take_back(unfinished: Iterable[Future[bytes]]) -> None:
+    for future in unfinished:
+        future.cancel()
+
+
+def _local_pool(processes: int) -> Executor:
+    """Worker processes, already starting."""
+    pool: Executor = optional("loky").ProcessPoolExecutor(
+        processes, env=ONE_THREAD, initializer=_begin_worker, initargs=(os.getpid(),)
+    )
+    with _interrupts_held():
+        pool.submit(os.getpid)
+    return pool
+
+
+def _begin_worker(parent: int) -> None:
+    """In a worker: end soon after the process that started it, were it killed.
+
+    Nobody would take the results.
+    """
+    # what JAX keeps of its compiler is no leak: loky would restart workers over it, and compile
+    # everything again
+    optional("loky.process_executor")._MAX_MEMORY_LEAK_SIZE = MEMORY_GROWTH
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Worker processes started in here never see Ctrl-C.
+
+    Only this process decides what it means.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # which lets them through again when it starts, so it must start before
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _warm(tasks: Iterable[Task]) -> None:
+    """Compile here what runs will need.
+
+    So that workers find it compiled instead of all compiling it.
+    """
+    kinds: dict[tuple[str, str, Any], Task] = {}
+    for task in tasks:
+        case = task.case
+        if extra_of(case) is not None:
+            # JAX keeps no such cache, and must not have started in a process that starts others
+            continue
+        if isinstance(case, Case):
+            short = replace(task, case=replace(case, steps=2))
+            kinds.setdefault(
+                (case.environment, case.agent, case.agent_parameters.get("method")), short
+            )
+        else:
+            kinds.setdefault((case.program, "", None), task)
+    for task in kinds.values():
+        # what fails here will fail in its run, which says so
+        with _interrupts_late(), suppress(Exception):
+            execute(task.case, task.seed, task.run)
+
+
+@contextmanager
+def _interrupts_late() -> Iterator[None]:
+    """Ctrl-C takes effect at the end.
+
+    The compiler would print it and go on as if nothing had happened.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    arrived: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if arrived:
+        raise KeyboardInterrupt
+
+
+# --- computing ------------------------------------------------------------------------------------
+
+
+def _compute_all(
+    tasks: list[Task],
+    engine: _Engine,
+    keep: Callable[[Task, bytes], None],
+    say: Callable[[str], None],
+) -> None:
+    """Compute and keep every task; a run that fails does not stop the others.
+
+    When a worker dies, all runs under way are lost, and one of them may be the cause. They are
+    computed again one at a time, which lets the others finish and tells which it is.
+    """
+    waiting, suspects = deque(tasks), deque[Task]()
+    deaths: Counter[str] = Counter()
+    failures: list[ExperimentError] = []
+    warm = not engine.local
+    while (waiting or suspects) and len(failures) < FAILURES:
+        queue, in_flight = (suspects, 1) if suspects else (waiting, engine.in_flight)
+        executor = engine.start(1 if suspects else len(waiting))
+        running: dict[Future[bytes], Task] = {}
+        try:
+            if not warm:
+                _warm(tasks)  # while workers are starting
+                warm = True
+            lost = _work_through(queue, running, executor, in_flight, keep, failures, say)
+        finally:
+            engine.stop(executor, running)
+        if lost:
+            names = ", ".join(sorted(str(task) for task in lost)[:5]) + (
+                ", …" if len(lost) > 5 else ""
+            )
+            if not engine.replaceable:
+                raise ExperimentError(
+                    f"the executor broke down over {names}. Finished runs are kept; run again"
+                )
+            say(f"a worker died; to be computed again: {names}")
+        for task in lost:
+            deaths[str(task)] += queue is suspects
+            if deaths[str(task)] < DEATHS:
+                suspects.append(task)
+            else:
+                failures.append(
+                    ExperimentError(f"{task} killed its worker {DEATHS} times: out of memory?")
+                )
+    if failures:
+        raise ExperimentError(
+            f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: "
+            f"{failures[0]}"
+        ) from failures[0]
+
+
+def _work_through(
+    waiting: deque[Task],
+    running: dict[Future[bytes], Task],
+    executor: Executor,
+    in_flight: int | None,
+    keep: Callable[[Task, bytes], None],
+    failures: list[ExperimentError],
+    say: Callable[[str], None],
+) -> list[Task]:
+    """Compute what is waiting, until nothing is, too much fails or the executor breaks.
+
+    Returns what was lost then.
+    """
+    lost: list[Task] = []
+    while (waiting or running) and not lost and len(failures) < FAILURES:
+        while waiting and (in_flight is None or len(running) < in_flight):
+            task = waiting.popleft()
+            try:
+                running[executor.submit(compute, task)] = task
+            except BrokenExecutor:
+                lost.append(task)
+                break
+        cluster = executor if isinstance(executor, ClusterExecutor) else None
+        finished = wait(
+            running, timeout=None if cluster is None else LOOKING, return_when=FIRST_COMPLETED
+        ).done
+        cancelled: list[Task] = []
+        failed = len(failures)
+        for future in finished:
+            task = running.pop(future)
+            try:
+                data = future.result()
+            except BrokenExecutor:
+                lost.append(task)
+            except OtherOriginError:
+                raise  # so it would be with every run of that worker
+            except CancelledError:
+                cancelled.append(task)
+            except ExperimentError as error:
+                failures.append(error)
+            except Exception as error:
+                failures.append(ExperimentError(f"{task} failed: {error!r}"))
+            else:
+                keep(task, data)
+        if cluster is not None:
+            if cancelled:
+                raise cluster.loss()
+            if len(failures) > failed:
+                # a worker that joined late may have failed, not the run
+                cluster.require_fit_workers()
+            cluster.watch(say)
+        failures += [ExperimentError(f"{task} was cancelled by the executor") for task in cancelled]
+    return [*lost, *running.values()] if lost else []
+
+
+@contextmanager
+def _logged_to(tell: Callable[[str], None]) -> Iterator[None]:
+    """Pass on what is logged meanwhile, such as that kernels are being compiled."""
+    logger, handler = logging.getLogger("brmdp"), _Teller(tell)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Teller(logging.Handler):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

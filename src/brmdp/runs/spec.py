@@ -1,0 +1,322 @@
+"""Experiments as data.
+
+Cases (an agent in an environment, or a computation), each run many times from common seeds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import reprlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from urllib.parse import quote
+
+from brmdp._validation import as_discount, as_level, as_positive_int
+from brmdp.errors import InvalidInputError
+
+__all__ = ["METHODS", "Case", "Computation", "Experiment", "file_name", "require_known"]
+
+LONGEST_NAME = 200
+"""Most bytes of a name in the name of a file, which has room for 255."""
+
+MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
+"""Runs of a case, steps of a run, cases, and runs of all cases: more than anybody can mean."""
+
+METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
+"""Ways to take the quantile.
+
+The sampled ones with the paper's budgets, drawn afresh for every plan or kept.
+"""
+
+
+def file_name(name: str) -> str:
+    """A name as part of the name of a file: different ones stay different."""
+    quoted = quote(name, safe="+=,@ ")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted  # a leading dot hides a file
+
+
+def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
+    """Refuse a name that is not among the valid ones, with these and the nearest.
+
+    ``others`` are too many to list.
+    """
+    names, unlisted = list(valid), list(others)
+    if name in names or name in unlisted:
+        return
+    every = names + unlisted
+    nearest = difflib.get_close_matches(str(name), every, n=1) or [
+        other for other in every if str(name) in other
+    ]
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
+    raise InvalidInputError(f"unknown {what} {name!r}{hint} valid: {', '.join(names) or 'none'}")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One agent in one environment: a curve of a figure.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the experiment, such as "aq-brmdp", "continuing-psrl" or "brmdp-0.1".
+    environment : str
+        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it),
+        "continuous-frozenlake", or the id of a Gymnasium environment.
+    environment_parameters : mapping
+        Passed to it, such as n or shortcut_risk.
+    agent : str
+        "aq-brmdp", "brmdp" or "continuing-psrl"; in the continuous lake also "posterior-mean".
+    agent_parameters : mapping
+        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart. In the
+        continuous lake those of :data:`brmdp.runs.lake.AGENTS`.
+    discount : float
+    steps : int
+        T.
+    reported_steps : int
+        How many of them the figures show; by default all.
+    robust_level, quantile_level : float or None
+        Diagnostics, see :class:`brmdp.Diagnostics`.
+    max_runs : int
+        No more of the experiment's runs than these; 0 for all.
+    """
+
+    name: str
+    environment: str
+    agent: str
+    discount: float
+    steps: int
+    environment_parameters: Mapping[str, Any] = field(default_factory=dict)
+    agent_parameters: Mapping[str, Any] = field(default_factory=dict)
+    reported_steps: int = 0
+    robust_level: float | None = None
+    quantile_level: float | None = None
+    max_runs: int = 0
+
+    def __post_init__(self) -> None:
+        _require_name(self.name)
+        object.__setattr__(self, "discount", as_discount(self.discount))
+        for what in ("environment", "agent"):
+            _require_text(getattr(self, what), what)
+        object.__setattr__(self, "steps", _at_most(self.steps, MOST_STEPS, "steps"))
+        object.__setattr__(
+            self,
+            "reported_steps",
+            as_positive_int(self.reported_steps or self.steps, "reported_steps"),
+        )
+        _require_most_runs(self.max_runs)
+        for level in ("robust_level", "quantile_level"):
+            if getattr(self, level) is not None:
+                object.__setattr__(self, level, as_level(getattr(self, level), level))
+        _require_plain(self.environment_parameters)
+        _require_plain(self.agent_parameters)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything as plain data, for files."""
+        parameters = {
+            "environment_parameters": dict(self.environment_parameters),
+            "agent_parameters": dict(self.agent_parameters),
+        }
+        return {**vars(self), **parameters}
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A case that is no interaction: each run is a replication of a program.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the experiment.
+    program : str
+        One of :data:`brmdp.runs.programs.PROGRAMS`.
+    parameters : mapping
+        Passed to it.
+    max_runs : int
+        No more of the experiment's runs than these; 0 for all.
+    """
+
+    name: str
+    program: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    max_runs: int = 0
+
+    def __post_init__(self) -> None:
+        _require_name(self.name)
+        _require_text(self.program, "program")
+        _require_most_runs(self.max_runs)
+        _require_plain(self.parameters)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything as plain data, for files."""
+        return {**vars(self), "parameters": dict(self.parameters)}
+
+
+def _shortened(case: Case | Computation, steps: int) -> Case | Computation:
+    if isinstance(case, Case):
+        return replace(case, steps=steps, reported_steps=min(case.reported_steps, steps))
+    return (
+        replace(case, parameters={**case.parameters, "steps": steps})
+        if "steps" in case.parameters
+        else case
+    )
+
+
+def _require_name(name: Any) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InvalidInputError(f"name of a case must be printable text; got {name!r}")
+    _require_short(name, "a case")
+
+
+def _require_short(name: str, owner: str) -> None:
+    try:
+        size = len(file_name(name))
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"name of {owner} must be printable text; got {name!r}") from None
+    if size > LONGEST_NAME:
+        raise InvalidInputError(
+            f"name of {owner} must take at most {LONGEST_NAME} bytes in the name of a file; got "
+            f"{size} from {name[:40]!r}…"
+        )
+
+
+def _require_text(value: Any, what: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"{what} must be text; got {value!r}")
+
+
+def _require_most_runs(value: Any) -> None:
+    if value != 0 or isinstance(value, bool):
+        as_positive_int(value, "max_runs")
+
+
+def _at_most(value: Any, most: int, name: str) -> int:
+    number = as_positive_int(value, name)
+    if number > most:
+        raise InvalidInputError(f"{name} must be at most {most:,}; got {number:,}")
+    return number
+
+
+def _require_plain(parameters: Mapping[str, Any]) -> None:
+    """Refuse what a file could not hold."""
+    for key, value in dict(parameters).items():
+        try:
+            json.dumps({key: value}, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            shown = reprlib.repr(value)
+            raise InvalidInputError(
+                f"{key} must be a finite number, text, or a list of these; got {shown}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Cases compared on common seeds.
+
+    Attributes
+    ----------
+    name : str
+        Also of its folder.
+    title : str
+    cases : tuple of Case or Computation
+    runs : int
+        Independent runs of each case, unless it has fewer; run i of all cases shares its seeds.
+    seed : int
+        Of everything random.
+    """
+
+    name: str
+    title: str
+    cases: tuple[Case | Computation, ...]
+    runs: int = 100
+    seed: int = 2026
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"\w[\w.+ -]*", self.name):
+            raise InvalidInputError(
+                "name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and "
+                f"not begin with a sign; got {self.name!r}"
+            )
+        _require_short(self.name, "an experiment")
+        if not isinstance(self.title, str):
+            raise InvalidInputError(f"title must be text; got {self.title!r}")
+        if not self.title.isprintable():
+            raise InvalidInputError(f"title must have no control characters; got {self.title!r}")
+        object.__setattr__(self, "runs", _at_most(self.runs, MOST_RUNS, "runs"))
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
+            raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")
+        names = [case.name for case in self.cases]
+        if not names or len(set(names)) < len(names):
+            raise InvalidInputError(
+                f"cases must be one or more, with different names; got {reprlib.repr(names)}"
+            )
+        if len(names) > MOST_CASES:
+            raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
+        together = sum(map(self.runs_of, self.cases))
+        if together > MOST_TOGETHER:
+            raise InvalidInputError(
+                f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}"
+            )
+
+    def runs_of(self, case: Case | Computation) -> int:
+        """How many runs of a case are wanted."""
+        return min(self.runs, case.max_runs or self.runs)
+
+    def case(self, name: str) -> Case | Computation:
+        """The case of that name."""
+        require_known(name, (case.name for case in self.cases), "case")
+        return next(case for case in self.cases if case.name == name)
+
+    def adjusted(
+        self, *, runs: int | None = None, steps: int | None = None, method: str | None = None
+    ) -> Self:
+        """The same with another number of runs or steps, or another way to take the quantile.
+
+        In all cases.
+
+        Where agents are compared, computations that take ``steps`` get them too.
+
+        Raises
+        ------
+        InvalidInputError
+            If a value is not allowed, or ``method`` is given for an experiment that compares
+            methods.
+        """
+        cases = self.cases
+        if method is not None:
+            require_known(method, METHODS, "method")
+            methods = {
+                case.agent_parameters.get("method", "") for case in cases if isinstance(case, Case)
+            } - {""}
+            if len(methods) != 1:
+                reason = (
+                    "which compares methods" if methods else "which takes no quantiles by a method"
+                )
+                raise InvalidInputError(f"method cannot be chosen for {self.name}, {reason}")
+            cases = tuple(
+                replace(case, agent_parameters={**case.agent_parameters, "method": method})
+                if isinstance(case, Case) and "method" in case.agent_parameters
+                else case
+                for case in cases
+            )
+        if steps is not None:
+            steps = as_positive_int(steps, "steps")
+            if not any(isinstance(case, Case) for case in cases):
+                raise InvalidInputError(f"steps cannot be chosen for {self.name}, which has none")
+            cases = tuple(_shortened(case, steps) for case in cases)
+        return replace(self, cases=cases, runs=self.runs if runs is None else runs)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything as plain data, for files."""
+        return {**vars(self), "cases": [case.describe() for case in self.cases]}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Self:
+        """What :meth:`describe` described."""
+        cases = tuple(
+            Computation(**case) if "program" in case else Case(**case)
+            for case in description["cases"]
+        )
+        return cls(**{**description, "cases": cases})

@@ -1,0 +1,244 @@
+"""Sweeps: environments × agents × parameters × runs, described in a TOML file.
+
+::
+
+    name = "caution"            # of the folder of results
+    runs = 20
+    steps = 2000
+    seed = 1                    # the rest may be left out
+    discount = 0.9
+    robust_level = 0.2          # diagnostics
+    quantile_level = 0.1
+
+    [[environment]]
+    name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), or the id of a Gymnasium environment
+    n = [6, 10]                 # a list stands for each of its entries
+
+    [[environment]]
+    name = "FrozenLake-v1"
+    is_slippery = true
+    discount = 0.95             # here in place of the common one
+
+    [[agent]]
+    name = "aq-brmdp"
+    delta = [5, 10]
+    method = "saddlepoint"
+
+    [[agent]]
+    name = "continuing-psrl"
+
+Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what
+sets them apart: ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``),
+write a list of lists.
+
+Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by
+default follows the scale of the problem. The environment ``continuous-frozenlake`` has agents of
+the same names with parameters of their own (``learning_rate``, ``epsilon`` …), and
+``posterior-mean`` besides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.runs.execute import ENVIRONMENTS, agents_of, validate
+from brmdp.runs.program import REQUIRED
+from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known
+
+__all__ = ["load_sweep"]
+
+DEFAULTS: dict[str, Any] = {
+    "name": REQUIRED,
+    "title": None,
+    "runs": REQUIRED,
+    "steps": REQUIRED,
+    "seed": 2026,
+    "discount": 0.9,
+    "robust_level": None,
+    "quantile_level": None,
+    "environment": REQUIRED,
+    "agent": REQUIRED,
+}
+
+LARGEST = 2**20
+"""Most bytes of a file."""
+
+MOST_BITS = 1024
+"""Longest integer.
+
+Python limits decimal literals only; a longer hexadecimal one fails later, when it is printed.
+"""
+
+LONGEST_WORD = 60
+"""Most letters of a value in the name of a case."""
+
+Entry = tuple[str, dict[str, Any]]
+"""A name and its parameters."""
+
+
+def load_sweep(path: Any) -> Experiment:
+    """The experiment that a TOML file describes; see the module's description.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, is not TOML (with line and column), or describes something
+        impossible (with the key).
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise InvalidInputError(f"it must have at most {LARGEST:,} bytes")
+        described = tomllib.loads(content.decode("utf-8-sig"))
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not text in UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise InvalidInputError(f"{path} is nested too deeply") from None
+    except ValueError as error:  # such as a number of very many digits
+        raise InvalidInputError(f"{path} cannot be read: {error}") from error
+    try:
+        _require_short_integers(described)
+        return _experiment(described)
+    except RecursionError:
+        raise InvalidInputError(f"{path} is nested too deeply") from None
+    except BrmdpError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+
+
+def _require_short_integers(value: Any) -> None:
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise InvalidInputError(
+            f"integers must have at most {MOST_BITS:,} bits; got one of {value.bit_length():,}"
+        )
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _require_short_integers(item)
+
+
+def _experiment(content: dict[str, Any]) -> Experiment:
+    for key in content:
+        require_known(key, DEFAULTS, "key")
+    settings = {**DEFAULTS, **content}
+    missing = [key for key, value in settings.items() if value is REQUIRED]
+    if missing:
+        raise InvalidInputError(f"needs {', '.join(missing)}")
+    environments = _expanded(settings["environment"], "environment", _environment_keys)
+    cases = []
+    for place, (environment, given) in zip(_labels(environments), environments, strict=True):
+        known = agents_of(environment)
+        agents = _expanded(settings["agent"], "agent", partial(_agent_keys, known, environment))
+        _require_few(len(environments) * len(agents), "environments × agents")
+        parameters = dict(given)
+        discount = parameters.pop("discount", settings["discount"])
+        for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
+            # all written out, so that a store does not depend on defaults of the day
+            defaults = {
+                key: value for key, value in known[agent].items() if value not in (REQUIRED, None)
+            }
+            case = Case(
+                name=f"{place}/{method}" if len(environments) > 1 else method,
+                environment=environment,
+                environment_parameters=parameters,
+                agent=agent,
+                agent_parameters=defaults | chosen,
+                discount=discount,
+                steps=settings["steps"],
+                robust_level=settings["robust_level"],
+                quantile_level=settings["quantile_level"],
+            )
+            validate(case)
+            cases.append(case)
+    name = settings["name"]
+    title = str(name) if settings["title"] in (None, "") else settings["title"]
+    return Experiment(name, title, tuple(cases), settings["runs"], settings["seed"])
+
+
+def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None]) -> list[Entry]:
+    """One entry for every combination of the lists in each table; twice the same is one.
+
+    ``keys`` gives the parameters that a name may have, None if they are not known.
+    """
+    if (
+        not isinstance(tables, list)
+        or not tables
+        or not all(isinstance(table, dict) for table in tables)
+    ):
+        raise InvalidInputError(f"{kind} must be one or more tables [[{kind}]]; got {tables!r}")
+    entries: list[Entry] = []
+    for table in tables:
+        if not isinstance(table.get("name"), str):
+            raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
+        name = table["name"]
+        allowed = keys(name)
+        if allowed is not None:
+            for key in table:
+                require_known(key, ("name", *allowed), f"key of the {kind} {name}")
+        for parameters in _combinations(table, f"[[{kind}]] {name}"):
+            if (name, parameters) not in entries:
+                entries.append((name, parameters))
+    return entries
+
+
+def _environment_keys(name: str) -> Iterable[str] | None:
+    return ("discount", *ENVIRONMENTS[name]) if name in ENVIRONMENTS else None
+
+
+def _agent_keys(known: Mapping[str, Iterable[str]], environment: str, name: str) -> Iterable[str]:
+    require_known(name, known, f"agent of {environment}")
+    return known[name]
+
+
+def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    parameters = {
+        key: value if isinstance(value, list) else [value]
+        for key, value in table.items()
+        if key != "name"
+    }
+    for key, choices in parameters.items():
+        if not choices:
+            raise InvalidInputError(f"{key} of {where} must not be an empty list")
+    _require_few(math.prod(map(len, parameters.values())), f"combinations in {where}")
+    for values in itertools.product(*parameters.values()):
+        yield dict(zip(parameters, values, strict=True))
+
+
+def _labels(entries: list[Entry]) -> list[str]:
+    """Names with those of the given parameters in which entries of the same name differ."""
+    labels = []
+    for name, parameters in entries:
+        others = [other for kind, other in entries if kind == name]
+        varying = [
+            key for key in parameters if any(other.get(key) != parameters[key] for other in others)
+        ]
+        labels.append("-".join([name, *(f"{key}{_word(parameters[key])}" for key in varying)]))
+    return labels
+
+
+def _require_few(number: int, what: str) -> None:
+    if number > MOST_CASES:
+        raise InvalidInputError(f"{what} must be at most {MOST_CASES:,}; got {number:,}")
+
+
+def _word(value: Any) -> str:
+    """A value in the name of a case: long ones by their beginning and a digest."""
+    word = str(value)
+    if isinstance(value, float) and float(format(value, "g")) == value:
+        word = format(value, "g")  # 10 instead of 10.0
+    return (
+        word
+        if len(word) <= LONGEST_WORD
+        else f"{word[:30]}~{hashlib.sha256(word.encode()).hexdigest()[:8]}"
+    )

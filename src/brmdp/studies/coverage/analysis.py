@@ -1,0 +1,285 @@
+"""From the replications of ``coverage`` to numbers and judged claims.
+
+Conservatism is measured in per cent of the posterior α-quantile of the same policy's value, the
+largest number that holds at each state with posterior probability 1 − α: how far a bound lies below
+it, averaged over states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from brmdp._validation import FloatArray
+from brmdp.planning.guarantees import clopper_pearson
+from brmdp.report.claims import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison, Region
+from brmdp.report.curves import common_runs
+from brmdp.report.estimates import Estimate, estimate
+from brmdp.report.replications import heading, pooled, proportion
+from brmdp.report.statistics import SHARE
+from brmdp.report.summary import Table
+from brmdp.runs import Experiment, Replications
+from brmdp.runs.programs import parameters_of
+
+__all__ = [
+    "AXES",
+    "BOUNDS",
+    "along",
+    "below_quantile",
+    "coverage_claims",
+    "coverage_summary",
+    "coverage_table",
+]
+
+AXES: dict[str, str] = {
+    "discount": "discount γ",
+    "n_states": "states S",
+    "n_actions": "actions A",
+    "observations_per_pair": "observations of each pair",
+    "confidence": "confidence 1 − α",
+}
+"""What is varied, in words."""
+
+BOUNDS: dict[str, str] = {
+    "certified": "ᾱ (Proposition 1)",
+    "union_of_states": "α/S",
+    "union_of_pairs": "α/(SA)",
+}
+"""The bounds by the level they are planned at."""
+
+ERROR = 0.025
+"""How often a two-sided 95 % interval lies wholly on a given side of the number it estimates, at most."""
+
+
+def along(records: Mapping[str, Replications], axis: str) -> list[Replications]:
+    """The first case and those that differ from it in ``axis`` alone, by its value."""
+    base = next(iter(records.values()))
+    shared = {key: value for key, value in base.case.parameters.items() if key != axis}
+    chosen = [
+        found
+        for found in records.values()
+        if {key: value for key, value in found.case.parameters.items() if key != axis} == shared
+    ]
+    return sorted(chosen, key=lambda found: float(found.case.parameters[axis]))
+
+
+def below_quantile(found: Replications, bound: str) -> FloatArray:
+    """How many per cent a bound lies below the posterior α-quantile value, for every world."""
+    quantile = pooled(found, "quantile")
+    below: FloatArray = 100.0 * (quantile - pooled(found, bound)) / quantile
+    return below
+
+
+def coverage_summary(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
+    """What ``summary.json`` holds."""
+    return {
+        **heading(experiment, records),
+        "cases": {name: _summary(found) for name, found in records.items()},
+    }
+
+
+def _summary(found: Replications) -> dict[str, Any]:
+    coverage = pooled(found, "coverage")
+    return {
+        **{key: found.case.parameters[key] for key in AXES},
+        "worlds": int(coverage.size),
+        "coverage": estimate(coverage, bounds=SHARE).as_json(),
+        "least_coverage": float(coverage.min()),
+        "held_in_truth": proportion(found.columns["held_in_truth"]).as_json(),
+        "percent_below_quantile": {
+            bound: estimate(below_quantile(found, bound)).as_json() for bound in BOUNDS
+        },
+        "value": {
+            name: estimate(pooled(found, name)).as_json()
+            for name in (*BOUNDS, "quantile", "true_value")
+        },
+        "seconds_per_run": estimate(found.seconds).as_json()["mean"],
+    }
+
+
+def coverage_table(records: Mapping[str, Replications]) -> Table:
+    """Coverage and conservatism of every case."""
+    header = (
+        "case",
+        "1 − α",
+        "coverage",
+        "least",
+        "in truth",
+        *(f"% below, {name}" for name in BOUNDS.values()),
+    )
+
+    def row(name: str, found: Replications) -> tuple[str, ...]:
+        coverage = pooled(found, "coverage")
+        return (
+            name,
+            f"{found.case.parameters['confidence']:g}",
+            f"{coverage.mean():.4f}",
+            f"{coverage.min():.3f}",
+            f"{pooled(found, 'held_in_truth').mean():.3f}",
+            *(f"{below_quantile(found, bound).mean():.2f}" for bound in BOUNDS),
+        )
+
+    return Table(header, tuple(row(name, found) for name, found in records.items()))
+
+
+def coverage_claims(
+    experiment: Experiment, records: Mapping[str, Replications]
+) -> tuple[JudgedClaim, ...]:
+    """Proposition 1 and its consequence, judged; conservatism, measured."""
+    name = experiment.name
+    return (
+        JudgedClaim(
+            "coverage/joint",
+            "With posterior probability at least 1 − α, the nested value at level ᾱ = 1 − (1 − "
+            "α)^{1/S} is below the policy's value at all states (Proposition 1).",
+            "Share of posterior draws in which all bounds hold, averaged over random worlds and "
+            "posteriors.",
+            tuple(
+                JudgedComparison.of(
+                    name,
+                    f"{case}: coverage",
+                    estimate(pooled(found, "coverage"), bounds=SHARE),
+                    _confident(found),
+                )
+                for case, found in records.items()
+            ),
+        ),
+        JudgedClaim(
+            "coverage/every-posterior",
+            "That holds for every posterior (Proposition 1).",
+            "Share of all posteriors whose coverage has a 95 % interval wholly below 1 − α: at "
+            "most 0.025 by chance.",
+            (
+                _pooled_share(
+                    name,
+                    "posteriors with too little coverage",
+                    [_too_little(r) for r in records.values()],
+                ),
+            ),
+        ),
+        JudgedClaim(
+            "coverage/quantile-value",
+            "The posterior α-quantile value is at least the nested value at level ᾱ, at every "
+            "state (Proposition 1).",
+            "Share of worlds in which some state's bound lies above the whole 95 % interval of the "
+            "sampled quantile.",
+            (
+                _pooled_share(
+                    name,
+                    "worlds with a bound above the quantile",
+                    [_some(pooled(found, "states_above_quantile")) for found in records.values()],
+                ),
+            ),
+        ),
+        JudgedClaim(
+            "coverage/truth",
+            "The same for the true kernel, which is a draw from the posterior if it was drawn from "
+            "the prior.",
+            "Share of worlds in which all bounds hold in truth.",
+            tuple(
+                JudgedComparison.of(
+                    name,
+                    f"{case}: bounds hold",
+                    proportion(found.columns["held_in_truth"]),
+                    _confident(found),
+                )
+                for case, found in records.items()
+            ),
+        ),
+        *_trends(name, records),
+        _union_levels(name, records),
+    )
+
+
+def _confident(found: Replications) -> Region:
+    return Region(low=float(found.case.parameters["confidence"]))
+
+
+def _some(counts: FloatArray) -> FloatArray:
+    """Whether a count is above 0, as 0 or 1; NaN where it is not known."""
+    return np.where(np.isnan(counts), np.nan, counts > 0)
+
+
+def _too_little(found: Replications) -> FloatArray:
+    """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1.
+
+    NaN where it is not known.
+    """
+    samples = parameters_of(found.case)["samples"]
+    held = np.rint(pooled(found, "coverage") * samples)
+    most = {
+        count: clopper_pearson(int(count), samples)[1]
+        for count in np.unique(held)
+        if not np.isnan(count)
+    }
+    wanted = found.case.parameters["confidence"]
+    return np.array([float(most[count] < wanted) if count in most else np.nan for count in held])
+
+
+def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> JudgedComparison:
+    return JudgedComparison.of(
+        experiment, quantity, proportion(np.concatenate(happened)), Region(high=ERROR)
+    )
+
+
+def _trends(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:
+    """From the lowest to the highest value of each parameter."""
+    expected = {"discount": ("grows with", ABOVE_ZERO), "n_states": ("grows with", ABOVE_ZERO)}
+    expected["observations_per_pair"] = ("shrinks with", BELOW_ZERO)
+    claims = []
+    for axis, (verb, region) in expected.items():
+        found = along(records, axis)
+        if len(found) < 2:
+            continue
+        first, last = found[0], found[-1]
+        claims.append(
+            JudgedClaim(
+                f"coverage/{axis.replace('_', '-')}",
+                f"Not in the paper: conservatism {verb} the {AXES[axis]}.",
+                "Per cent by which the bound lies below the posterior α-quantile value; last less "
+                "first of the values tried.",
+                (
+                    JudgedComparison.of(
+                        experiment,
+                        f"{last.case.name} − {first.case.name}",
+                        _difference(last, first),
+                        region,
+                    ),
+                ),
+            )
+        )
+    return claims
+
+
+def _difference(first: Replications, second: Replications) -> Estimate:
+    """Of conservatism, run by run."""
+    mine, theirs = common_runs(first.run, second.run)
+    by_run = [
+        below_quantile(found, "certified").reshape(found.run.size, -1).mean(axis=1)
+        for found in (first, second)
+    ]
+    return estimate(by_run[0][mine] - by_run[1][theirs])
+
+
+def _union_levels(experiment: str, records: Mapping[str, Replications]) -> JudgedClaim:
+    base = next(iter(records.values()))
+    cases = {
+        found.case.name: found
+        for found in (base, along(records, "n_states")[-1], along(records, "n_actions")[-1])
+    }
+    return JudgedClaim(
+        "coverage/union-levels",
+        "Not in the paper: what the union levels α/S and α/(SA) give away beyond ᾱ.",
+        "Per cent of the posterior α-quantile value by which their bounds are lower.",
+        tuple(
+            JudgedComparison.of(
+                experiment,
+                f"{name}: {BOUNDS[bound]}",
+                estimate(below_quantile(found, bound) - below_quantile(found, "certified")),
+            )
+            for name, found in cases.items()
+            for bound in ("union_of_states", "union_of_pairs")
+        ),
+    )

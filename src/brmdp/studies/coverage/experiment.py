@@ -1,0 +1,113 @@
+"""Coverage of the certificate (Proposition 1).
+
+Random worlds and posteriors around one setting, one parameter varied at a time.
+
+Coverage is a posterior probability and is sampled for each posterior; posteriors come from worlds
+drawn from the prior.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from brmdp._streams import independent_streams
+from brmdp.runs.program import REQUIRED, Columns, Program
+from brmdp.runs.spec import Computation, Experiment
+from brmdp.theory import replicate_coverage
+
+__all__ = ["BASE", "EXPERIMENT", "PROGRAM"]
+
+
+def _replicate(
+    seed: np.random.SeedSequence,
+    *,
+    n_states: int,
+    n_actions: int,
+    observations_per_pair: int,
+    discount: float,
+    confidence: float,
+    worlds: int,
+    samples: int,
+) -> Columns:
+    """Certificates of several worlds; values are means over states."""
+    reports = [
+        replicate_coverage(
+            stream,
+            n_states,
+            n_actions,
+            confidence,
+            observations=observations_per_pair * n_states * n_actions,
+            discount=discount,
+            samples=samples,
+        )
+        for stream in independent_streams(seed, worlds)
+    ]
+    return {
+        "coverage": np.array([report.certified.coverage for report in reports]),
+        "held_in_truth": np.array([report.held_in_truth for report in reports]),
+        "certified": np.array([report.certified.values.mean() for report in reports]),
+        "union_of_states": np.array([report.union_of_states.values.mean() for report in reports]),
+        "union_of_pairs": np.array([report.union_of_pairs.values.mean() for report in reports]),
+        "quantile": np.array([report.quantile.values.mean() for report in reports]),
+        # states whose bound lies above the whole interval of the sampled quantile
+        "states_above_quantile": np.array(
+            [int((report.certified.values > report.quantile.upper).sum()) for report in reports]
+        ),
+        "true_value": np.array([report.true_values.mean() for report in reports]),
+    }
+
+
+PROGRAM = Program(
+    _replicate,
+    {
+        "n_states": REQUIRED,
+        "n_actions": REQUIRED,
+        "observations_per_pair": REQUIRED,
+        "discount": REQUIRED,
+        "confidence": REQUIRED,
+        "worlds": 10,
+        "samples": 1000,
+    },
+)
+
+BASE: dict[str, Any] = {
+    "n_states": 6,
+    "n_actions": 3,
+    "observations_per_pair": 20,
+    "discount": 0.9,
+    "confidence": 0.9,
+}
+"""What all cases share but for one parameter."""
+
+_VARIED: dict[str, tuple[float, ...]] = {
+    "discount": (0.1, 0.3, 0.5, 0.7, 0.97),
+    "n_states": (2, 12, 24),
+    "n_actions": (1, 6, 12),
+    "observations_per_pair": (1, 5, 100, 500),
+    "confidence": (0.5, 0.75, 0.99),
+}
+
+
+def _case(name: str, **changes: Any) -> Computation:
+    parameters = {**BASE, **changes}
+    # half the worlds where a world costs five times as much
+    return Computation(
+        name, "coverage", parameters, max_runs=50 if parameters["n_states"] > 12 else 0
+    )
+
+
+EXPERIMENT = Experiment(
+    "coverage",
+    "Coverage of the certified bound",
+    (
+        _case("base"),
+        *(
+            _case(f"{key.replace('_', '-')}-{value:g}", **{key: value})
+            for key, values in _VARIED.items()
+            for value in values
+        ),
+    ),
+    runs=100,
+)

@@ -1,0 +1,256 @@
+"""Asymptotic normality (Theorem 1) and the sample sizes that follow from it, by simulation.
+
+*normality*: quantile values after on-policy trajectories of growing length, in random ergodic MDPs
+and, as the hard case, going right in RiverSwim-6, whose left states are hardly ever seen.
+*sample-size*: a plan is made from some observations, and what it asks for is collected until
+caution costs no more than ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from brmdp._streams import independent_streams
+from brmdp._validation import IntArray, as_level, as_positive_int
+from brmdp.beliefs import DirichletBelief
+from brmdp.envs import riverswim
+from brmdp.envs.riverswim import RIGHT
+from brmdp.errors import InvalidInputError
+from brmdp.runs.program import REQUIRED, Columns, Program
+from brmdp.runs.spec import Computation, Experiment, require_known
+from brmdp.theory import (
+    ErgodicProblem,
+    SampleSizePlan,
+    exact_caution_cost,
+    observations_needed,
+    random_ergodic_mdp,
+    replicate_normality,
+)
+from brmdp.theory.chains import policy_matrix, transition_counts
+
+__all__ = ["EXPERIMENT", "LEVELS", "PLANNED_STATE", "PROGRAMS", "problem"]
+
+LEVELS = (0.05, 0.2, 0.5, 0.8, 0.95)
+STEPS = (100, 1_000, 10_000, 100_000)
+WORLD_SEEDS = (1, 2, 3)
+OBSERVED = (10, 100, 1_000)
+
+STATES, ACTIONS, RIVER = 5, 2, 6
+WORLDS = ("random", "riverswim")
+WAYS = ("policy", "pairs")
+
+PLANNED_STATE = 0
+"""Where the cost of caution is looked at."""
+
+SEARCHED = 0.01
+"""Relative accuracy of the number of observations that was needed."""
+
+
+def problem(world: str, world_seed: int) -> ErgodicProblem:
+    """A random ergodic MDP of five states with a random policy.
+
+    Or RiverSwim-6 always going right.
+    """
+    require_known(world, WORLDS, "world")
+    if world == "riverswim":
+        return ErgodicProblem(riverswim(RIVER), np.full(RIVER, RIGHT))
+    return random_ergodic_mdp(np.random.default_rng(world_seed), STATES, ACTIONS)
+
+
+def _normality(
+    seed: np.random.SeedSequence,
+    *,
+    world: str,
+    world_seed: int,
+    steps: int,
+    levels: list[float],
+    replications: int,
+) -> Columns:
+    """√N (V_{φ,α} − V) of independent trajectories, at every level and state.
+
+    Longer trajectories of the same seed begin with the shorter ones.
+    """
+    mdp, policy = problem(world, world_seed)
+    streams = independent_streams(seed, _several(replications))
+    deviations = np.stack(
+        [replicate_normality(mdp, policy, steps, levels, stream) for stream in streams]
+    )
+    replication, level, state = (index.reshape(-1) for index in np.indices(deviations.shape))
+    return {
+        "replication": replication,
+        "level": np.asarray(levels)[level],
+        "state": state,
+        "deviation": deviations.reshape(-1),
+    }
+
+
+def _sample_size(
+    seed: np.random.SeedSequence,
+    *,
+    world: str,
+    world_seed: int,
+    way: str,
+    observed: int,
+    alpha: float,
+    share: float,
+    replications: int,
+) -> Columns:
+    """Plans for ε = ``share`` of today's cost.
+
+    Made after ``observed`` transitions of every pair, and what was needed.
+    """
+    require_known(way, WAYS, "way")
+    made = problem(world, world_seed)
+    rows = [
+        _one_plan(
+            made, fate, way, as_positive_int(observed, "observed"), alpha, as_level(share, "share")
+        )
+        for fate in seed.spawn(_several(replications))
+    ]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _several(replications: int) -> int:
+    """At least two: a run has a variance."""
+    count = as_positive_int(replications, "replications")
+    if count < 2:
+        raise InvalidInputError(f"replications must be at least 2; got {replications!r}")
+    return count
+
+
+def _one_plan(
+    made: ErgodicProblem,
+    fate: np.random.SeedSequence,
+    way: str,
+    observed: int,
+    alpha: float,
+    share: float,
+) -> dict[str, float]:
+    mdp, policy = made
+    states = np.arange(mdp.n_states)
+    first, *later = fate.spawn(1 + mdp.n_states)
+    known = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
+    known[states, policy] += np.random.default_rng(first).multinomial(
+        observed, policy_matrix(mdp, policy)
+    )
+
+    def cost(counts: IntArray) -> float:
+        """Of caution, with these transitions (S, S) added to what is known."""
+        grown = known.copy()
+        grown[states, policy] += counts
+        found = exact_caution_cost(DirichletBelief(grown), mdp.rewards, mdp.discount, policy, alpha)
+        return float(found[PLANNED_STATE])
+
+    epsilon = share * cost(np.zeros((mdp.n_states, mdp.n_states), dtype=np.int64))
+    plan = observations_needed(
+        DirichletBelief(known), mdp.rewards, mdp.discount, policy, alpha, PLANNED_STATE, epsilon
+    )
+    predicted, collected = _collection(made, plan, way, later)
+    return {
+        "predicted": predicted,
+        "needed": _reached(lambda n: cost(collected(n)) <= epsilon, predicted),
+        "cost_ratio": cost(collected(predicted)) / epsilon,
+    }
+
+
+def _collection(
+    made: ErgodicProblem, plan: SampleSizePlan, way: str, fates: list[np.random.SeedSequence]
+) -> tuple[int, Callable[[int], IntArray]]:
+    """How many observations the plan asks for, and the transitions.
+
+    (S, S) that the first n of them show.
+    """
+    mdp, policy = made
+    if way == "policy":
+        assert plan.on_policy_steps is not None
+        # a trajectory begins with the shorter ones of the same seed
+        return plan.on_policy_steps, lambda n: transition_counts(
+            mdp, policy, n, np.random.default_rng(fates[0])
+        )
+    rows = policy_matrix(mdp, policy)
+
+    def pairs(n: int) -> IntArray:
+        parts = np.ceil(plan.cheapest * (n / plan.cheapest_total)).astype(np.int64)
+        drawn = [
+            np.random.default_rng(fate).choice(len(row), part, p=row)
+            for fate, row, part in zip(fates, rows, parts, strict=True)
+        ]
+        return np.stack([np.bincount(successors, minlength=len(rows)) for successors in drawn])
+
+    return plan.cheapest_total, pairs
+
+
+def _reached(enough: Callable[[int], bool], guess: int) -> int:
+    """A number of observations from which on they are enough, to :data:`SEARCHED`.
+
+    The guess is where the search begins.
+    """
+    high = guess
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while low > 0 and enough(low):
+        low, high = low // 2, low
+    while high - low > max(1.0, SEARCHED * high):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+PROGRAMS: dict[str, Program] = {
+    "normality": Program(
+        _normality,
+        {
+            "world": "random",
+            "world_seed": 0,
+            "steps": REQUIRED,
+            "levels": list(LEVELS),
+            "replications": 50,
+        },
+    ),
+    "sample-size": Program(
+        _sample_size,
+        {
+            "world": "random",
+            "world_seed": 0,
+            "way": REQUIRED,
+            "observed": REQUIRED,
+            "alpha": 0.1,
+            "share": 0.3,
+            "replications": 10,
+        },
+    ),
+}
+"""By name."""
+
+_RANDOM = {f"random-{seed}": {"world": "random", "world_seed": seed} for seed in WORLD_SEEDS}
+_RIVER = {f"riverswim-{RIVER}": {"world": "riverswim"}}
+# going right hardly ever shows the left of the river: a trajectory is no way to sample it
+_PLANNED = [(name, way) for name in list(_RANDOM)[:2] for way in WAYS] + [
+    (name, "pairs") for name in _RIVER
+]
+
+EXPERIMENT = Experiment(
+    "normality",
+    "Asymptotic normality of the quantile value",
+    (
+        *(
+            Computation(f"{name}/{steps}", "normality", {**world, "steps": steps})
+            for name, world in (_RANDOM | _RIVER).items()
+            for steps in STEPS
+        ),
+        *(
+            Computation(
+                f"sample-size/{name}/{way}/{observed}",
+                "sample-size",
+                {**(_RANDOM | _RIVER)[name], "way": way, "observed": observed},
+                max_runs=10,
+            )
+            for name, way in _PLANNED
+            for observed in OBSERVED
+        ),
+    ),
+    runs=40,
+)
