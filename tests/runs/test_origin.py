@@ -488,7 +488,7 @@ def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsy
 
 @pytest.fixture(scope="module")
 def refresh():
-    path = Path(__file__).parent.parent / "docs" / "refresh.py"
+    path = Path(__file__).parents[2] / "docs" / "refresh.py"
     specification = importlib.util.spec_from_file_location("refresh", path)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

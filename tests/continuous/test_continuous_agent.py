@@ -750,7 +750,7 @@ def test_threads_and_processors_change_no_bit(name):
     code = f"""
 import os, sys
 os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})
-sys.path.insert(0, {os.path.dirname(__file__)!r})
+sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
 from test_continuous_agent import digest
 print(digest({name!r}))
 """

@@ -29,7 +29,7 @@ STARTING = 60.0
 
 def dask(*arguments, folder, first_on_path=""):
     path = os.pathsep.join(
-        (str(first_on_path), str(Path(__file__).parent), str(Path(brmdp.__file__).parents[1]))
+        (str(first_on_path), str(Path(__file__).parents[1]), str(Path(brmdp.__file__).parents[1]))
     )
     environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(folder)}
     # whatever warns in there is none of this process's business
