@@ -49,12 +49,12 @@ def _seconds_per_row(concentrations: Callable, n: int, rounds: int) -> dict[str,
     rng = np.random.default_rng(n)
     concentration, values = concentrations((ROWS, n), rng), rng.random((ROWS, n))
     levels = rng.uniform(0.02, 0.98, size=ROWS)
-    points = brmdp.dirichlet_quantile(concentration, values, levels)
+    points = brmdp.dirichlet.quantile(concentration, values, levels)
     cases = {
-        "cdf": Case(lambda _: brmdp.dirichlet_cdf(concentration, values, points)),
-        "exact": Case(lambda _: brmdp.dirichlet_quantile(concentration, values, levels)),
+        "cdf": Case(lambda _: brmdp.dirichlet.cdf(concentration, values, points)),
+        "exact": Case(lambda _: brmdp.dirichlet.quantile(concentration, values, levels)),
         "saddlepoint": Case(
-            lambda _: brmdp.dirichlet_quantile(concentration, values, levels, method="saddlepoint")
+            lambda _: brmdp.dirichlet.quantile(concentration, values, levels, method="saddlepoint")
         ),
     }
     return {

@@ -40,10 +40,10 @@ def scenario():
     return brmdp.ScenarioBelief([KERNEL, KERNEL], [0.5, 0.5])
 
 
-def plan(posterior=None, rewards=REWARDS, discount=0.9, risk=None, **options):
-    posterior = dirichlet() if posterior is None else posterior
+def plan(belief=None, rewards=REWARDS, discount=0.9, risk=None, **options):
+    belief = dirichlet() if belief is None else belief
     return brmdp.plan(
-        posterior, rewards, discount, risk=brmdp.Quantile(0.2) if risk is None else risk, **options
+        belief, rewards, discount, risk=brmdp.Quantile(0.2) if risk is None else risk, **options
     )
 
 
@@ -65,9 +65,9 @@ def cases():
     ):
         pattern = rf"alpha must lie strictly between 0 and 1; got .*{text}"
         yield f"quantile level {text}", lambda level=level: brmdp.Quantile(level), INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
+        call = lambda level=level: brmdp.dirichlet.quantile([1, 1], [0, 1], level)  # noqa: E731
         yield f"function level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet_quantile_row([1, 1], [0, 1], level)  # noqa: E731
+        call = lambda level=level: brmdp.dirichlet.quantile_row([1, 1], [0, 1], level)  # noqa: E731
         yield f"row level {text}", call, INVALID, pattern
         call = lambda level=level: brmdp.certified_level(level, 3)  # noqa: E731
         yield f"certified level {text}", call, INVALID, pattern
@@ -87,9 +87,9 @@ def cases():
     for level in (0.0, -0.5, 1.0001, np.nan, np.inf):
         pattern = rf"alpha must lie in \(0, 1\]; got .*{level}"
         yield f"cvar level {level}", lambda level=level: brmdp.CVaR(level), INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet_cvar([1, 1], [0, 1], level)  # noqa: E731
+        call = lambda level=level: brmdp.dirichlet.cvar([1, 1], [0, 1], level)  # noqa: E731
         yield f"cvar function level {level}", call, INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet_cvar_row([1, 1], [0, 1], level)  # noqa: E731
+        call = lambda level=level: brmdp.dirichlet.cvar_row([1, 1], [0, 1], level)  # noqa: E731
         yield f"cvar row level {level}", call, INVALID, pattern
     for bad in (0.0, 1.0, np.nan):
         levels = changed(np.full((2, 2), 0.5), (1, 0), bad)
@@ -114,9 +114,9 @@ def cases():
                 INVALID,
                 "alpha must be a number",
             )
-        call = lambda level=level: brmdp.dirichlet_quantile([1, 1], [0, 1], level)  # noqa: E731
+        call = lambda level=level: brmdp.dirichlet.quantile([1, 1], [0, 1], level)  # noqa: E731
         yield f"function level {level!r}", call, INVALID, "alpha must be a number"
-    call = lambda: brmdp.dirichlet_quantile([1, 1], [0, 1], [0.5, 1.0])  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile([1, 1], [0, 1], [0.5, 1.0])  # noqa: E731
     yield "function levels", call, INVALID, r"alpha must lie strictly.*1\.0 at index \(1,\)"
     for name, call in (
         ("certify", lambda: brmdp.certify(dirichlet(), REWARDS, 0.9, [0.9, 0.9])),
@@ -201,7 +201,7 @@ def cases():
             INVALID,
             rf"concentration.*negative; got {bad} at \(s=1, a=0, s'=1\)",
         )
-        call = lambda bad=bad: brmdp.dirichlet_quantile([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.quantile([1.0, bad], [0, 1], 0.5)  # noqa: E731
         yield (
             f"function concentration {bad}",
             call,
@@ -211,21 +211,21 @@ def cases():
     for bad in (np.nan, np.inf, -np.inf):
         call = lambda bad=bad: brmdp.DirichletBelief(changed(ones, (1, 0, 1), bad))  # noqa: E731
         yield f"concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
-        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
         yield (
             f"function concentration {bad}",
             call,
             INVALID,
             rf"concentration must be finite; got {bad}",
         )
-        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, bad], 0.5)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, 1.0], [0, bad], 0.5)  # noqa: E731
         yield (
             f"function values {bad}",
             call,
             INVALID,
             rf"values must be finite; got {bad} at index \(1,\)",
         )
-        call = lambda bad=bad: brmdp.dirichlet_cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
         yield f"function z {bad}", call, INVALID, rf"z must be finite; got {bad}"
     for bad in (0.0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]):
         call = lambda bad=bad: brmdp.DirichletBelief.uniform(2, 2, bad)  # noqa: E731
@@ -247,7 +247,7 @@ def cases():
     )
     yield (
         "function zeros",
-        lambda: brmdp.dirichlet_quantile([0.0, 0.0], [0, 1], 0.5),
+        lambda: brmdp.dirichlet.quantile([0.0, 0.0], [0, 1], 0.5),
         INVALID,
         "concentration.*zero",
     )
@@ -263,9 +263,9 @@ def cases():
         call = lambda bad=bad: brmdp.DisturbanceBelief(OUTCOMES, bad)  # noqa: E731
         yield f"disturbance concentration {bad!r}", call, INVALID, "concentration must"
     for bad in ("ab", None, [[1, 1], [1]], [1j, 1.0], [], 3.0):
-        call = lambda bad=bad: brmdp.dirichlet_quantile(bad, [0, 1], 0.5)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.quantile(bad, [0, 1], 0.5)  # noqa: E731
         yield f"function concentration {bad!r}", call, INVALID, "concentration"
-        call = lambda bad=bad: brmdp.dirichlet_quantile([1, 1], bad, 0.5)  # noqa: E731
+        call = lambda bad=bad: brmdp.dirichlet.quantile([1, 1], bad, 0.5)  # noqa: E731
         yield f"function values {bad!r}", call, INVALID, "values"
         yield (
             f"posterior from {bad!r}",
@@ -273,24 +273,24 @@ def cases():
             INVALID,
             "concentration",
         )
-    call = lambda: brmdp.dirichlet_quantile([1, 1, 1], [0, 1], 0.5)  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile([1, 1, 1], [0, 1], 0.5)  # noqa: E731
     yield "lengths differ", call, INVALID, "concentration and values.*3 and 2"
-    call = lambda: brmdp.dirichlet_quantile(np.ones((2, 2)), np.zeros((3, 2)), 0.5)  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile(np.ones((2, 2)), np.zeros((3, 2)), 0.5)  # noqa: E731
     yield "shapes do not broadcast", call, INVALID, r"\(2, 2\).*\(3, 2\)"
-    call = lambda: brmdp.dirichlet_quantile([1e200, 1.0], [0, 1], 0.5)  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile([1e200, 1.0], [0, 1], 0.5)  # noqa: E731
     yield "concentration too large", call, INVALID, r"concentration.*1e\+200"
-    call = lambda: brmdp.dirichlet_quantile([1.0, 1.0], [0, 1e200], 0.5)  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile([1.0, 1.0], [0, 1e200], 0.5)  # noqa: E731
     yield "values too large", call, INVALID, r"values.*1e\+200"
     call = lambda: brmdp.DirichletBelief.uniform(2, 2, 1e308)  # noqa: E731
     yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
     for name in ("method", "Method"):
         yield (
             f"unknown {name}",
-            lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method="magic"),
+            lambda: brmdp.dirichlet.quantile([1], [1], 0.5, method="magic"),
             INVALID,
             "method.*magic",
         )
-    call = lambda: brmdp.dirichlet_quantile([1], [1], 0.5, method=["exact"])  # noqa: E731
+    call = lambda: brmdp.dirichlet.quantile([1], [1], 0.5, method=["exact"])  # noqa: E731
     yield "method of a wrong type", call, INVALID, "method"
 
     # --- discount outside [0, 1)
@@ -682,7 +682,7 @@ def cases():
     # --- beliefs
     for bad in (None, KERNEL, "posterior", 3, brmdp.Mean()):
         name = type(bad).__name__
-        pattern = f"posterior must be.*{name}"
+        pattern = f"belief must be.*{name}"
         options = {"risk": brmdp.Mean()}
         call = lambda bad=bad, options=options: brmdp.plan(bad, REWARDS, 0.9, **options)  # noqa: E731
         yield f"plan from {name}", call, INVALID, pattern
@@ -785,29 +785,29 @@ def test_impossible_transitions_and_bad_input_are_told_apart():
 
 def problem():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletBelief.uniform(6, 2)
-    return posterior, mdp
+    belief = brmdp.DirichletBelief.uniform(6, 2)
+    return belief, mdp
 
 
 def calls():
-    posterior, world = problem()
+    belief, world = problem()
     for method in ("newton", "value-iteration"):
         yield (
             f"plan {method}",
             lambda method=method, **options: brmdp.plan(
-                posterior, world.rewards, 0.9, risk=brmdp.Quantile(0.3), method=method, **options
+                belief, world.rewards, 0.9, risk=brmdp.Quantile(0.3), method=method, **options
             ),
         )
         yield (
             f"mean {method}",
             lambda method=method, **options: brmdp.plan(
-                posterior, world.rewards, 0.9, risk=brmdp.Mean(), method=method, **options
+                belief, world.rewards, 0.9, risk=brmdp.Mean(), method=method, **options
             ),
         )
         yield (
             f"evaluate_under_belief {method}",
             lambda method=method, **options: brmdp.evaluate_under_belief(
-                posterior,
+                belief,
                 world.rewards,
                 0.9,
                 [0, 1, 0, 1, 0, 1],
@@ -861,9 +861,9 @@ def test_a_tolerance_beyond_arithmetic_raises_with_the_remedy(call):
 
 
 def test_certify_passes_non_convergence_on():
-    posterior, world = problem()
+    belief, world = problem()
     with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
-        brmdp.certify(posterior, world.rewards, 0.9, tolerance=1e-30)
+        brmdp.certify(belief, world.rewards, 0.9, tolerance=1e-30)
 
 
 # --- damaged files (test_storage.py has many more) ------------------------------------------------
@@ -873,8 +873,8 @@ def test_certify_passes_non_convergence_on():
 @pytest.mark.parametrize("damage", ["truncated", "altered", "empty", "foreign"])
 def test_damaged_files_are_named(tmp_path, make, damage):
     path = tmp_path / "posterior.npz"
-    posterior = make()
-    posterior.save(path)
+    belief = make()
+    belief.save(path)
     whole = path.read_bytes()
     altered = bytearray(whole)
     altered[whole.index(b"counts" if b"counts" in whole else b"weights") + 150] ^= 0x10
@@ -886,7 +886,7 @@ def test_damaged_files_are_named(tmp_path, make, damage):
     }
     path.write_bytes(content[damage])
     with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-        type(posterior).load(path)
+        type(belief).load(path)
 
 
 # --- sparse matrices whose arrays do not fit their shape: refused before compiled code reads them -
@@ -1091,8 +1091,8 @@ BEYOND_KERNELS = {
 def test_sparse_arrays_that_do_not_fit_are_refused_by_name(case, role):
     make, message = BROKEN_SPARSE[case]
     name = role.removeprefix("planned ")
-    posterior = brmdp.DirichletBelief.uniform(3, 1)
-    call = BEYOND_KERNELS.get(role, lambda bad: brmdp.plan(posterior, bad, 0.9, risk=brmdp.Mean()))
+    belief = brmdp.DirichletBelief.uniform(3, 1)
+    call = BEYOND_KERNELS.get(role, lambda bad: brmdp.plan(belief, bad, 0.9, risk=brmdp.Mean()))
     with pytest.raises(brmdp.InvalidInputError, match=message.replace("kernel", name)) as caught:
         call(make())
     assert str(caught.value).startswith(name.replace("\\", ""))
@@ -1188,9 +1188,9 @@ def test_more_than_memory_holds_is_refused_before_it_is_made():
         match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions",
     ):
         brmdp.DirichletBelief.uniform(30_000, 2)
-    posterior = brmdp.DirichletBelief.uniform(3, 2)
+    belief = brmdp.DirichletBelief.uniform(3, 2)
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000",
     ):
-        brmdp.posterior_quantile_value(posterior, np.zeros((3, 2)), 0.9, [0, 0, 0], samples=10**12)
+        brmdp.posterior_quantile_value(belief, np.zeros((3, 2)), 0.9, [0, 0, 0], samples=10**12)

@@ -192,9 +192,9 @@ readonly = np.arange(4.0)
 readonly.setflags(write=False)
 for values in (np.arange(4.0), readonly, np.ones((3, 1, 4)), np.asfortranarray(np.ones((2, 4)))[:, None]):
     for level in (0.1, np.array([0.1, 0.2])):
-        brmdp.dirichlet_quantile(np.ones(4), values, level)
-        brmdp.dirichlet_cvar_row(np.ones((1, 4)), values, level)
-        brmdp.dirichlet_cdf(readonly + 1.0, values, level)
+        brmdp.dirichlet.quantile(np.ones(4), values, level)
+        brmdp.dirichlet.cvar_row(np.ones((1, 4)), values, level)
+        brmdp.dirichlet.cdf(readonly + 1.0, values, level)
 print(versions() - before)
 """
 

@@ -152,7 +152,7 @@ class Law:
 @given(rows(any_concentration, mixed), any_level)
 def test_quantile(pair, alpha):
     phi, w = (np.array(x) for x in pair)
-    found = outcome(lambda: brmdp.dirichlet_quantile(phi, w, alpha))
+    found = outcome(lambda: brmdp.dirichlet.quantile(phi, w, alpha))
     if answered(found, phi, w, LEAST_LEVEL <= alpha < 1):
         assert isinstance(found, float)
         Law(phi, w).quantile(found, alpha)
@@ -163,7 +163,7 @@ def test_quantile(pair, alpha):
 def test_quantile_of_documented_input(pair, alpha):
     phi, w = (np.array(x) for x in pair)
     assume((phi > 0).any())
-    Law(phi, w).quantile(brmdp.dirichlet_quantile(phi, w, alpha), alpha)
+    Law(phi, w).quantile(brmdp.dirichlet.quantile(phi, w, alpha), alpha)
 
 
 @FUZZ
@@ -173,12 +173,12 @@ def test_quantiles_are_monotone_in_the_level_and_agree_with_the_cdf(pair, one, t
     assume((phi > 0).any())
     law = Law(phi, w)
     alpha, beta = sorted((one, two))
-    low, high = brmdp.dirichlet_quantile(phi, w, [alpha, beta])
+    low, high = brmdp.dirichlet.quantile(phi, w, [alpha, beta])
     ulp = 4 * max(np.finfo(float).eps * law.scale, 1e-250)
     assert low <= high + ulp
     # F(q−) ≤ α ≤ F(q), up to 2 ulp in q or 1e-9 in the tails
     for level, q in ((alpha, low), (beta, high)):
-        below, above = brmdp.dirichlet_cdf(phi, w, q - ulp), brmdp.dirichlet_cdf(phi, w, q + ulp)
+        below, above = brmdp.dirichlet.cdf(phi, w, q - ulp), brmdp.dirichlet.cdf(phi, w, q + ulp)
         small = 5e-9 * min(level, 1 - level)
         assert below <= level + small
         assert above >= level - small
@@ -188,8 +188,8 @@ def test_quantiles_are_monotone_in_the_level_and_agree_with_the_cdf(pair, one, t
 @given(rows(any_concentration, mixed), mixed)
 def test_cdf(pair, z):
     phi, w = (np.array(x) for x in pair)
-    below = outcome(lambda: brmdp.dirichlet_cdf(phi, w, z))
-    above = outcome(lambda: brmdp.dirichlet_cdf(phi, w, z, complement=True))
+    below = outcome(lambda: brmdp.dirichlet.cdf(phi, w, z))
+    above = outcome(lambda: brmdp.dirichlet.cdf(phi, w, z, complement=True))
     assert (below is None) == (above is None)
     if not answered(below, phi, w, bool(np.isfinite(z))):
         return
@@ -216,7 +216,7 @@ def test_cdf(pair, z):
 def test_cdf_is_monotone(pair, one, two):
     phi, w = (np.array(x) for x in pair)
     assume((phi > 0).any())
-    low, high = brmdp.dirichlet_cdf(phi, w, sorted((one, two)))
+    low, high = brmdp.dirichlet.cdf(phi, w, sorted((one, two)))
     assert low <= high * (1 + 2e-9) + 1e-300
 
 
@@ -226,7 +226,7 @@ def test_cdf_of_two_values_is_a_beta(a, b, low, width, share):
     z = low + share * width
     x = (z - low) / ((low + width) - low)
     assume(0 < x < 1)
-    found = brmdp.dirichlet_cdf([a, b], [low, low + width], z)
+    found = brmdp.dirichlet.cdf([a, b], [low, low + width], z)
     # w·P = low + width·P_2 with P_2 ~ Beta(b, a); the slack is what rounding of z does to x
     error = 4 * np.finfo(float).eps * (abs(low) + width) / width
     floor, ceiling = (
@@ -248,23 +248,23 @@ def test_vanishing_concentrations_choose_a_corner(pair, alpha):
     share = phi / phi.max()
     cumulative = np.cumsum(share[order]) / share.sum()
     assume(np.abs(cumulative - alpha).min() > 1e-9)
-    q = brmdp.dirichlet_quantile(phi, w, alpha)
+    q = brmdp.dirichlet.quantile(phi, w, alpha)
     expected = w[order][np.searchsorted(cumulative, alpha)]
     assert q == pytest.approx(expected, abs=1e-9)
     middle = np.unique(w)
     for z in (middle[1:] + middle[:-1]) / 2:
         below = share[w < z].sum() / share.sum()
-        assert brmdp.dirichlet_cdf(phi, w, z) == pytest.approx(below, abs=1e-9)
+        assert brmdp.dirichlet.cdf(phi, w, z) == pytest.approx(below, abs=1e-9)
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-308, 1e-200, 1e-90, SMALLEST])
 def test_the_smallest_concentrations_are_refused_or_right(size):
     phi, w = np.full(4, size), np.array([0.0, 1.0, 2.0, 3.0])
-    below = outcome(lambda: brmdp.dirichlet_cdf(phi, w, 1.5))
+    below = outcome(lambda: brmdp.dirichlet.cdf(phi, w, 1.5))
     assert below is None or below == pytest.approx(0.5, abs=1e-9)
-    q = outcome(lambda: brmdp.dirichlet_quantile(phi, w, 0.6))
+    q = outcome(lambda: brmdp.dirichlet.quantile(phi, w, 0.6))
     assert q is None or q == pytest.approx(2.0, abs=1e-9)
-    value = outcome(lambda: brmdp.dirichlet_cvar(phi, w, 0.5))
+    value = outcome(lambda: brmdp.dirichlet.cvar(phi, w, 0.5))
     assert value is None or value == pytest.approx(0.5, abs=1e-9)
     found = outcome(lambda: brmdp.DirichletBelief.uniform(4, 1, size).sample(50, rng=0))
     assert found is None or np.allclose(found.max(axis=-1), 1.0)
@@ -282,15 +282,15 @@ def test_the_smallest_concentrations_are_refused_or_right(size):
 def test_every_measure_scales_with_the_values(scale, alpha):
     phi, w = np.array([0.7, 2.0, 1.0]), np.array([0.0, 1.0, 0.4])
     for measure in (
-        brmdp.dirichlet_quantile,
-        brmdp.dirichlet_cvar,
-        lambda *args: brmdp.dirichlet_quantile(*args, method="saddlepoint"),
+        brmdp.dirichlet.quantile,
+        brmdp.dirichlet.cvar,
+        lambda *args: brmdp.dirichlet.quantile(*args, method="saddlepoint"),
     ):
         assert measure(phi, scale * w, alpha) / scale == pytest.approx(
             measure(phi, w, alpha), rel=1e-9
         )
-    assert brmdp.dirichlet_cdf(phi, scale * w, 0.5 * scale) == pytest.approx(
-        brmdp.dirichlet_cdf(phi, w, 0.5), rel=1e-9
+    assert brmdp.dirichlet.cdf(phi, scale * w, 0.5 * scale) == pytest.approx(
+        brmdp.dirichlet.cdf(phi, w, 0.5), rel=1e-9
     )
 
 
@@ -298,7 +298,7 @@ def test_every_measure_scales_with_the_values(scale, alpha):
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 0.99])
 def test_one_heavy_successor_takes_the_whole_row(heavy, alpha):
     phi, w = np.array([1.0, 1.0, heavy, 1.0]), np.array([0.3, -1.0, 1.0, -0.2])
-    for function in (brmdp.dirichlet_quantile_row, brmdp.dirichlet_cvar_row):
+    for function in (brmdp.dirichlet.quantile_row, brmdp.dirichlet.cvar_row):
         value, row = function(phi, w, alpha)
         Law(phi, w).row(row, phi, w, value)
         assert row[2] == pytest.approx(1.0, abs=40 / heavy + 1e-12)
@@ -310,7 +310,7 @@ def test_a_negligible_successor_changes_nothing(light):
     """Dropping a successor of concentration ε moves every probability by O(ε log ε)."""
     slack = 1e-9 + 100 * light
     phi, w = np.array([1.0, 1.0, light]), np.array([0.0, 0.0, -1.0])
-    value, row = brmdp.dirichlet_cvar_row(phi, w, 0.5)
+    value, row = brmdp.dirichlet.cvar_row(phi, w, 0.5)
     assert value == pytest.approx(0.0, abs=slack)
     np.testing.assert_allclose(row, [0.5, 0.5, 0.0], atol=slack)
     for size in (1e-13, 0.07, 1.0):
@@ -318,8 +318,8 @@ def test_a_negligible_successor_changes_nothing(light):
         if light > 1e-6 * size:
             continue
         for z in (-0.5, -1e-3, -1e-9):
-            expected = brmdp.dirichlet_cdf(phi[[0, 2]], w[[0, 2]], z)
-            assert brmdp.dirichlet_cdf(phi, w, z) == pytest.approx(
+            expected = brmdp.dirichlet.cdf(phi[[0, 2]], w[[0, 2]], z)
+            assert brmdp.dirichlet.cdf(phi, w, z) == pytest.approx(
                 expected, abs=1e-9 + 100 * light / size
             )
 
@@ -328,7 +328,7 @@ def test_a_negligible_successor_changes_nothing(light):
 @given(rows(any_concentration, mixed), any_level)
 def test_quantile_row(pair, alpha):
     phi, w = (np.array(x) for x in pair)
-    found = outcome(lambda: brmdp.dirichlet_quantile_row(phi, w, alpha))
+    found = outcome(lambda: brmdp.dirichlet.quantile_row(phi, w, alpha))
     if answered(found, phi, w, LEAST_LEVEL <= alpha < 1):
         q, row = found
         law = Law(phi, w)
@@ -340,8 +340,8 @@ def test_quantile_row(pair, alpha):
 @given(rows(any_concentration, mixed), st.one_of(any_level, st.just(1.0)))
 def test_cvar(pair, alpha):
     phi, w = (np.array(x) for x in pair)
-    value = outcome(lambda: brmdp.dirichlet_cvar(phi, w, alpha))
-    found = outcome(lambda: brmdp.dirichlet_cvar_row(phi, w, alpha))
+    value = outcome(lambda: brmdp.dirichlet.cvar(phi, w, alpha))
+    found = outcome(lambda: brmdp.dirichlet.cvar_row(phi, w, alpha))
     assert (value is None) == (found is None)
     if answered(value, phi, w, LEAST_LEVEL <= alpha <= 1):
         law = Law(phi, w)
@@ -357,7 +357,7 @@ def test_cvar(pair, alpha):
 def test_saddlepoint_stays_in_the_hull(pair, alpha):
     phi, w = (np.array(x) for x in pair)
     assume((phi > 0).any())
-    found = brmdp.dirichlet_quantile(phi, w, alpha, method="saddlepoint")
+    found = brmdp.dirichlet.quantile(phi, w, alpha, method="saddlepoint")
     assert np.isfinite(found)
     Law(phi, w).in_hull(found)
 
@@ -376,12 +376,12 @@ def test_broadcasting_equals_one_at_a_time(shapes, seed):
     n = phi.shape[-1]
     wide_phi, wide_w = (np.broadcast_to(x, (*result, n)) for x in (phi, w))
     wide = np.broadcast_to(alpha, result)
-    for function in (brmdp.dirichlet_quantile, brmdp.dirichlet_cdf, brmdp.dirichlet_cvar):
+    for function in (brmdp.dirichlet.quantile, brmdp.dirichlet.cdf, brmdp.dirichlet.cvar):
         found = np.asarray(function(phi, w, alpha))
         assert found.shape == result
         for index in np.ndindex(*result):
             assert found[index] == function(wide_phi[index], wide_w[index], wide[index])
-    q, row = brmdp.dirichlet_quantile_row(phi, w, alpha)
+    q, row = brmdp.dirichlet.quantile_row(phi, w, alpha)
     assert np.shape(q) == result
     assert row.shape == (*result, n)
 
@@ -392,7 +392,7 @@ def test_broadcasting_equals_one_at_a_time(shapes, seed):
        npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))  # fmt: skip
 def test_shapes(shape_phi, shape_w, shape_alpha):
     found = outcome(
-        lambda: brmdp.dirichlet_quantile(
+        lambda: brmdp.dirichlet.quantile(
             np.ones(shape_phi), np.ones(shape_w), np.full(shape_alpha, 0.5)
         )
     )
@@ -417,12 +417,12 @@ junk = st.one_of(
 @FUZZ
 @given(junk, junk, junk, st.one_of(st.just("exact"), junk))
 def test_junk_arguments_of_the_plain_functions(concentration, values, level, method):
-    outcome(lambda: brmdp.dirichlet_quantile(concentration, [0.0, 1.0], 0.5))
-    outcome(lambda: brmdp.dirichlet_quantile([1.0, 1.0], values, 0.5))
-    outcome(lambda: brmdp.dirichlet_quantile([1.0, 1.0], [0.0, 1.0], level))
-    outcome(lambda: brmdp.dirichlet_cdf([1.0, 1.0], [0.0, 1.0], level))
-    outcome(lambda: brmdp.dirichlet_cvar([1.0, 1.0], [0.0, 1.0], level))
-    outcome(lambda: brmdp.dirichlet_quantile([1.0, 1.0], [0.0, 1.0], 0.5, method))
+    outcome(lambda: brmdp.dirichlet.quantile(concentration, [0.0, 1.0], 0.5))
+    outcome(lambda: brmdp.dirichlet.quantile([1.0, 1.0], values, 0.5))
+    outcome(lambda: brmdp.dirichlet.quantile([1.0, 1.0], [0.0, 1.0], level))
+    outcome(lambda: brmdp.dirichlet.cdf([1.0, 1.0], [0.0, 1.0], level))
+    outcome(lambda: brmdp.dirichlet.cvar([1.0, 1.0], [0.0, 1.0], level))
+    outcome(lambda: brmdp.dirichlet.quantile([1.0, 1.0], [0.0, 1.0], 0.5, method))
 
 
 @FUZZ
@@ -430,7 +430,7 @@ def test_junk_arguments_of_the_plain_functions(concentration, values, level, met
 def test_junk_arguments_of_the_classes(one, two, three):
     kernel = np.full((2, 1, 2), 0.5)
     zeros = np.zeros((2, 1))
-    posterior = brmdp.DirichletBelief.uniform(2, 1)
+    belief = brmdp.DirichletBelief.uniform(2, 1)
     assert outcome(lambda: brmdp.TabularMDP(one, zeros, 0.5)) is None
     outcome(lambda: brmdp.TabularMDP(kernel, two, 0.5))
     outcome(lambda: brmdp.TabularMDP(kernel, zeros, three))
@@ -440,23 +440,23 @@ def test_junk_arguments_of_the_classes(one, two, three):
     assert outcome(lambda: brmdp.DisturbanceBelief(one)) is None
     assert outcome(lambda: brmdp.ScenarioBelief(one, two)) is None
     outcome(lambda: brmdp.ScenarioBelief([kernel], three))
-    before = posterior.concentration().tobytes()
+    before = belief.concentration().tobytes()
     if not all(isinstance(x, int) for x in (one, two, three)):
-        assert outcome(lambda: posterior.observe(one, two, three)) is None
-        assert posterior.concentration().tobytes() == before
+        assert outcome(lambda: belief.observe(one, two, three)) is None
+        assert belief.concentration().tobytes() == before
     for call in (
         lambda: brmdp.Quantile(one), lambda: brmdp.CVaR(two), lambda: brmdp.Quantile(0.5, three),
         lambda: brmdp.MonteCarlo(one), lambda: brmdp.MonteCarlo(cap=two), lambda: brmdp.MonteCarlo(samples=three),
         lambda: brmdp.plan(one, zeros, 0.5, risk=brmdp.Mean()),
-        lambda: brmdp.plan(posterior, zeros, 0.5, risk=two),
-        lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), tolerance=three),
-        lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), initial=one),
-        lambda: brmdp.plan(posterior, zeros, 0.5, risk=brmdp.Mean(), method=two),
-        lambda: brmdp.evaluate_under_belief(posterior, zeros, 0.5, three, risk=brmdp.Mean()),
+        lambda: brmdp.plan(belief, zeros, 0.5, risk=two),
+        lambda: brmdp.plan(belief, zeros, 0.5, risk=brmdp.Mean(), tolerance=three),
+        lambda: brmdp.plan(belief, zeros, 0.5, risk=brmdp.Mean(), initial=one),
+        lambda: brmdp.plan(belief, zeros, 0.5, risk=brmdp.Mean(), method=two),
+        lambda: brmdp.evaluate_under_belief(belief, zeros, 0.5, three, risk=brmdp.Mean()),
         lambda: brmdp.evaluate_in_mdp(brmdp.TabularMDP(kernel, zeros, 0.5), one),
         lambda: brmdp.certify(two, zeros, 0.5),
-        lambda: brmdp.certify(posterior, zeros, 0.5, three, coverage_samples=0),
-        lambda: brmdp.posterior_quantile_value(posterior, zeros, 0.5, [0, 0], one, samples=3),
+        lambda: brmdp.certify(belief, zeros, 0.5, three, coverage_samples=0),
+        lambda: brmdp.posterior_quantile_value(belief, zeros, 0.5, [0, 0], one, samples=3),
         lambda: brmdp.certified_level(two, 3),
     ):  # fmt: skip
         outcome(call)
@@ -522,14 +522,14 @@ def test_plans_from_any_input(data, size):
     risk = outcome(lambda: data.draw(measures(any_level)))
 
     def call():
-        posterior = brmdp.DirichletBelief(concentration)
-        return posterior, brmdp.plan(posterior, rewards, discount, risk=risk, tolerance=tolerance)
+        belief = brmdp.DirichletBelief(concentration)
+        return belief, brmdp.plan(belief, rewards, discount, risk=risk, tolerance=tolerance)
 
     found = outcome(call)
     if found is not None and risk is not None:
-        posterior, solution = found
-        flat = posterior.gather_rewards(rewards)
-        check_solution(solution, posterior.pattern, flat, discount, tolerance)
+        belief, solution = found
+        flat = belief.gather_rewards(rewards)
+        check_solution(solution, belief.pattern, flat, discount, tolerance)
 
 
 @FUZZ
@@ -547,14 +547,14 @@ def test_plans_from_documented_input_never_fail(data, size):
     rewards = data.draw(arrays(shape, tame))
     discount = data.draw(st.floats(0.0, 0.97))
     risk = data.draw(measures(levels))
-    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
+    belief = brmdp.DirichletBelief(concentration, admissible=admissible)
     method = data.draw(st.sampled_from(["newton", "value-iteration"]))
     # the saddlepoint approximation is no contraction, so it alone may fail to settle
     gives_up = isinstance(risk, brmdp.Quantile) and risk.method == "saddlepoint"
     tolerance = 1e-6
     try:
         solution = brmdp.plan(
-            posterior, rewards, discount, risk=risk, tolerance=tolerance, method=method
+            belief, rewards, discount, risk=risk, tolerance=tolerance, method=method
         )
     except brmdp.ConvergenceError as error:
         status = error.solution.status if gives_up else f"failed: {error}"
@@ -562,12 +562,12 @@ def test_plans_from_documented_input_never_fail(data, size):
     if solution is None:
         assert status == "not converged"
         return
-    np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
+    np.testing.assert_array_equal(belief.pattern.admissible, admissible)
     check_solution(
-        solution, posterior.pattern, posterior.gather_rewards(rewards), discount, tolerance
+        solution, belief.pattern, belief.gather_rewards(rewards), discount, tolerance
     )
     if isinstance(risk, brmdp.Mean):
-        mean = posterior.mean()
+        mean = belief.mean()
         states = np.arange(n_states)
         kernel, reward = mean[states, solution.policy], np.einsum("sat,sat->sa", mean, rewards)
         values = np.linalg.solve(
@@ -623,20 +623,20 @@ def test_certificates(data, size):
     confidence = data.draw(any_level)
 
     def call():
-        posterior = brmdp.DirichletBelief(concentration)
-        return posterior, brmdp.certify(
-            posterior, rewards, discount, confidence, tolerance=1e-5, coverage_samples=20, rng=0
+        belief = brmdp.DirichletBelief(concentration)
+        return belief, brmdp.certify(
+            belief, rewards, discount, confidence, tolerance=1e-5, coverage_samples=20, rng=0
         )
 
     found = outcome(call)
     if found is None:
         return
-    posterior, certificate = found
+    belief, certificate = found
     assert certificate.confidence == confidence
     assert 0 < certificate.level < 1
     assert certificate.level == pytest.approx(-np.expm1(np.log(confidence) / n_states), rel=1e-9)
     assert np.isfinite(certificate.values).all()
-    assert posterior.pattern.admissible[np.arange(n_states), certificate.policy].all()
+    assert belief.pattern.admissible[np.arange(n_states), certificate.policy].all()
     assert 0.0 <= certificate.coverage <= 1.0
     low, high = certificate.coverage_interval
     assert 0.0 <= low <= certificate.coverage <= high <= 1.0
@@ -660,17 +660,17 @@ def test_disturbances(data, size, n_disturbances):
     risk = data.draw(measures(levels))
 
     def call():
-        posterior = brmdp.DisturbanceBelief(np.minimum(outcomes, n_states - 1), concentration)
-        posterior.observe_disturbance(np.arange(n_disturbances))
-        return posterior, brmdp.plan(
-            posterior, brmdp.DisturbanceRewards(rewards), 0.8, risk=risk, tolerance=1e-6
+        belief = brmdp.DisturbanceBelief(np.minimum(outcomes, n_states - 1), concentration)
+        belief.observe_disturbance(np.arange(n_disturbances))
+        return belief, brmdp.plan(
+            belief, brmdp.DisturbanceRewards(rewards), 0.8, risk=risk, tolerance=1e-6
         )
 
     found = outcome(call)
     if found is not None:
-        posterior, solution = found
-        flat = posterior.gather_rewards(brmdp.DisturbanceRewards(rewards))
-        check_solution(solution, posterior.pattern, flat, 0.8, 1e-6)
+        belief, solution = found
+        flat = belief.gather_rewards(brmdp.DisturbanceRewards(rewards))
+        check_solution(solution, belief.pattern, flat, 0.8, 1e-6)
 
 
 @settings(FUZZ, max_examples=60)
@@ -687,20 +687,20 @@ def test_scenarios(data, size, n_scenarios):
     weights = weights / weights.max()
     rewards = data.draw(arrays(kernels.shape[1:], tame))
     risk = data.draw(measures(levels).filter(lambda r: getattr(r, "method", "") != "saddlepoint"))
-    posterior = brmdp.ScenarioBelief(kernels, weights / weights.sum())
+    belief = brmdp.ScenarioBelief(kernels, weights / weights.sum())
     transition = tuple(data.draw(st.integers(0, n - 1)) for n in (n_states, n_actions, n_states))
-    before = posterior.weights.copy()
+    before = belief.weights.copy()
     likelihood = kernels[(slice(None), *transition)]
-    outcome(lambda: posterior.observe(*transition))
+    outcome(lambda: belief.observe(*transition))
     product = before * likelihood
     if product.sum() > 1e-290:
         np.testing.assert_allclose(
-            posterior.weights, product / product.sum(), rtol=1e-9, atol=1e-300
+            belief.weights, product / product.sum(), rtol=1e-9, atol=1e-300
         )
-    assert posterior.weights.sum() == pytest.approx(1.0, abs=1e-12)
-    assert (posterior.weights >= 0).all()
-    solution = brmdp.plan(posterior, rewards, 0.8, risk=risk, tolerance=1e-6)
-    check_solution(solution, posterior.pattern, posterior.gather_rewards(rewards), 0.8, 1e-6)
+    assert belief.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (belief.weights >= 0).all()
+    solution = brmdp.plan(belief, rewards, 0.8, risk=risk, tolerance=1e-6)
+    check_solution(solution, belief.pattern, belief.gather_rewards(rewards), 0.8, 1e-6)
 
 
 @FUZZ
@@ -712,8 +712,8 @@ def test_summaries_and_draws_of_any_prior(data, size):
     )
 
     def call():
-        posterior = brmdp.DirichletBelief(concentration)
-        return posterior, posterior.mean(), posterior.variance(), posterior.sample(3, rng=0)
+        belief = brmdp.DirichletBelief(concentration)
+        return belief, belief.mean(), belief.variance(), belief.sample(3, rng=0)
 
     found = outcome(call)
     if found is None:
@@ -737,18 +737,18 @@ def test_observations_are_added_all_or_none(items, zeros):
     concentration = np.ones((3, 2, 3))
     if zeros:
         concentration[0, 1, 2] = concentration[2, 0, 0] = 0.0
-    posterior = brmdp.DirichletBelief(concentration)
+    belief = brmdp.DirichletBelief(concentration)
     inside = all(0 <= s < 3 and 0 <= a < 2 and 0 <= t < 3 for s, a, t in items)
     possible = inside and all(concentration[item] > 0 for item in items)
     columns = [[item[k] for item in items] for k in range(3)]
     counts = np.zeros(concentration.shape)
     if possible:
-        posterior.observe(*columns)
+        belief.observe(*columns)
         for item in items:
             counts[item] += 1
     else:
         error = brmdp.ImpossibleTransitionError if inside else brmdp.InvalidInputError
         with pytest.raises(error):
-            posterior.observe(*columns)
-    np.testing.assert_array_equal(posterior.counts(), counts)
-    np.testing.assert_array_equal(posterior.concentration(), concentration + counts)
+            belief.observe(*columns)
+    np.testing.assert_array_equal(belief.counts(), counts)
+    np.testing.assert_array_equal(belief.concentration(), concentration + counts)

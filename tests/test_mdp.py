@@ -163,9 +163,9 @@ def test_later_changes_of_sparse_rewards_do_not_reach_the_mdp():
 
 
 def test_a_plan_does_not_freeze_the_callers_rewards():
-    posterior = brmdp.DirichletBelief.uniform(3, 2)
+    belief = brmdp.DirichletBelief.uniform(3, 2)
     rewards = np.random.default_rng(4).normal(size=(3, 2, 3))
-    solution = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Mean())
+    solution = brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean())
     rewards[:] = 0.0
     with pytest.raises(ValueError, match="read-only"):
         solution.values[0] = 1.0
@@ -242,11 +242,11 @@ def test_memory_grows_with_the_possible_transitions_not_with_the_square_of_the_s
         tracemalloc.start()
         try:
             mdp = brmdp.TabularMDP(kernel, rewards, 0.9)
-            posterior = brmdp.DirichletBelief.uniform(n_states, 2, possible=mdp)
-            posterior.observe(
+            belief = brmdp.DirichletBelief.uniform(n_states, 2, possible=mdp)
+            belief.observe(
                 np.arange(100), np.zeros(100, dtype=int), mdp.pattern.next_states[0:600:6]
             )
-            csr = posterior.mean("csr")
+            csr = belief.mean("csr")
             assert mdp.pattern.n_transitions == csr.nnz == 6 * n_states
             return tracemalloc.get_traced_memory()[1]
         finally:

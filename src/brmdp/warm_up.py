@@ -54,13 +54,13 @@ def warm_up() -> None:
     brmdp.certify(belief, rewards, world.discount)
 
     for quantile in (
-        brmdp.dirichlet_quantile,
-        brmdp.dirichlet_quantile_row,
-        brmdp.dirichlet_cvar,
-        brmdp.dirichlet_cvar_row,
+        brmdp.dirichlet.quantile,
+        brmdp.dirichlet.quantile_row,
+        brmdp.dirichlet.cvar,
+        brmdp.dirichlet.cvar_row,
     ):
         quantile(np.ones(3), np.arange(3.0), 0.1)
-    brmdp.dirichlet_cdf(np.ones(3), np.arange(3.0), 1.0)
+    brmdp.dirichlet.cdf(np.ones(3), np.arange(3.0), 1.0)
 
     agent = brmdp.agents.aq_brmdp(belief, rewards, world.discount, delta=0.1, rng=rng)
     agent.act(0)

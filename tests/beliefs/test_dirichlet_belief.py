@@ -24,13 +24,13 @@ def random_data(seed, concentration, n):
     return possible[rng.integers(len(possible), size=n)].T
 
 
-def state_of(posterior):
+def state_of(belief):
     """Everything that observing may change, as bytes."""
     return (
-        posterior.concentration("flat").tobytes(),
-        posterior.counts("flat").tobytes(),
-        posterior.mean("flat").tobytes(),
-        posterior.effective_sample_size().tobytes(),
+        belief.concentration("flat").tobytes(),
+        belief.counts("flat").tobytes(),
+        belief.mean("flat").tobytes(),
+        belief.effective_sample_size().tobytes(),
     )
 
 
@@ -53,29 +53,29 @@ def test_uniform_and_jeffreys_priors():
 def test_informative_prior_is_centred_at_the_kernel_with_the_given_strength():
     mdp = brmdp.envs.riverswim(5)
     for kernel in (mdp, mdp.kernel(), mdp.kernel("csr")):
-        posterior = brmdp.DirichletBelief.informative(kernel, 12.5)
-        np.testing.assert_allclose(posterior.mean(), mdp.kernel(), atol=1e-15)
-        np.testing.assert_allclose(posterior.effective_sample_size(), 12.5, rtol=1e-15)
-        np.testing.assert_allclose(posterior.concentration(), 12.5 * mdp.kernel(), rtol=1e-14)
-        assert posterior.counts().sum() == 0
+        belief = brmdp.DirichletBelief.informative(kernel, 12.5)
+        np.testing.assert_allclose(belief.mean(), mdp.kernel(), atol=1e-15)
+        np.testing.assert_allclose(belief.effective_sample_size(), 12.5, rtol=1e-15)
+        np.testing.assert_allclose(belief.concentration(), 12.5 * mdp.kernel(), rtol=1e-14)
+        assert belief.counts().sum() == 0
 
 
 @pytest.mark.parametrize("make", [np.asarray, lambda c: sparse.csr_array(c.reshape(S * A, S))])
 def test_structural_zeros_take_no_memory_and_stay_zero(make):
     concentration = random_concentration(1)
-    posterior = brmdp.DirichletBelief(make(concentration))
+    belief = brmdp.DirichletBelief(make(concentration))
     assert (
-        posterior.pattern.n_transitions
-        == posterior.concentration("flat").size
+        belief.pattern.n_transitions
+        == belief.concentration("flat").size
         == np.count_nonzero(concentration)
     )
     impossible = concentration == 0
-    np.testing.assert_array_equal(posterior.concentration(), concentration)
+    np.testing.assert_array_equal(belief.concentration(), concentration)
     for array in (
-        posterior.mean(),
-        posterior.variance(),
-        posterior.sample(7, rng=0),
-        posterior.counts(),
+        belief.mean(),
+        belief.variance(),
+        belief.sample(7, rng=0),
+        belief.counts(),
     ):
         assert (array[..., impossible] == 0).all()
 
@@ -94,13 +94,13 @@ def test_possible_transitions_may_be_given_in_any_form(prior):
 
 def test_the_prior_is_copied():
     concentration = random_concentration(2, zeros=0.0)
-    posterior = brmdp.DirichletBelief(concentration)
+    belief = brmdp.DirichletBelief(concentration)
     before = concentration.copy()
     concentration[:] = 9.0
-    np.testing.assert_array_equal(posterior.concentration(), before)
-    posterior.concentration()[:] = 3.0
-    posterior.concentration("flat")[:] = 3.0
-    np.testing.assert_array_equal(posterior.concentration(), before)
+    np.testing.assert_array_equal(belief.concentration(), before)
+    belief.concentration()[:] = 3.0
+    belief.concentration("flat")[:] = 3.0
+    np.testing.assert_array_equal(belief.concentration(), before)
 
 
 def test_inadmissible_actions():
@@ -108,17 +108,17 @@ def test_inadmissible_actions():
     admissible = np.ones((S, A), dtype=bool)
     admissible[1, 2] = admissible[3, 0] = False
     concentration[1, 2] = 0.0
-    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
-    np.testing.assert_array_equal(posterior.pattern.admissible, admissible)
-    np.testing.assert_array_equal(posterior.effective_sample_size() == 0, ~admissible)
-    assert (posterior.mean()[~admissible] == 0).all()
+    belief = brmdp.DirichletBelief(concentration, admissible=admissible)
+    np.testing.assert_array_equal(belief.pattern.admissible, admissible)
+    np.testing.assert_array_equal(belief.effective_sample_size() == 0, ~admissible)
+    assert (belief.mean()[~admissible] == 0).all()
     np.testing.assert_allclose(
-        posterior.sample(5, rng=1).sum(axis=-1), np.broadcast_to(admissible, (5, S, A))
+        belief.sample(5, rng=1).sum(axis=-1), np.broadcast_to(admissible, (5, S, A))
     )
     with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
-        posterior.observe(1, 2, 0)
+        belief.observe(1, 2, 0)
     with pytest.raises(brmdp.InvalidInputError, match="action 2 is not admissible in state 1"):
-        posterior.observe([0, 1], [0, 2], [int(np.argmax(concentration[0, 0])), 0])
+        belief.observe([0, 1], [0, 2], [int(np.argmax(concentration[0, 0])), 0])
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -145,21 +145,21 @@ def test_one_by_one_and_batch_observation_are_identical(zeros):
 
 
 def test_observing_changes_only_its_pair():
-    posterior = brmdp.DirichletBelief(random_concentration(5, 0.0))
-    before = posterior.mean()
-    posterior.observe(2, 1, 3)
-    changed = (posterior.mean() != before).any(axis=2)
+    belief = brmdp.DirichletBelief(random_concentration(5, 0.0))
+    before = belief.mean()
+    belief.observe(2, 1, 3)
+    changed = (belief.mean() != before).any(axis=2)
     np.testing.assert_array_equal(np.argwhere(changed), [[2, 1]])
 
 
 def test_an_empty_batch_changes_nothing():
-    posterior = brmdp.DirichletBelief(random_concentration(5))
-    before = state_of(posterior)
-    posterior.observe([], [], [])
-    posterior.observe(
+    belief = brmdp.DirichletBelief(random_concentration(5))
+    before = state_of(belief)
+    belief.observe([], [], [])
+    belief.observe(
         np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int), np.zeros((0, 2), dtype=int)
     )
-    assert state_of(posterior) == before
+    assert state_of(belief) == before
 
 
 def test_a_copy_is_independent_both_ways():
@@ -181,9 +181,9 @@ def test_a_copy_is_independent_both_ways():
 @pytest.mark.parametrize("bad", ["state", "action", "next_state", "negative", "shape", "float"])
 def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
     concentration = random_concentration(7, zeros)
-    posterior = brmdp.DirichletBelief(concentration)
-    posterior.observe(*random_data(1, concentration, 50))
-    before = state_of(posterior)
+    belief = brmdp.DirichletBelief(concentration)
+    belief.observe(*random_data(1, concentration, 50))
+    before = state_of(belief)
     batch = dict(
         zip(("state", "action", "next_state"), random_data(2, concentration, 20), strict=True)
     )
@@ -200,26 +200,26 @@ def test_a_failed_batch_leaves_the_posterior_unchanged(zeros, bad):
         batch["action"] = batch["action"][:-1]
         message = r"same shape.*\(20,\).*\(19,\)"
     with pytest.raises(brmdp.InvalidInputError, match=message):
-        posterior.observe(**batch)
-    assert state_of(posterior) == before
+        belief.observe(**batch)
+    assert state_of(belief) == before
 
 
 def test_impossible_transitions_are_refused_and_change_nothing():
     concentration = random_concentration(8)
-    posterior = brmdp.DirichletBelief(concentration)
-    before = state_of(posterior)
+    belief = brmdp.DirichletBelief(concentration)
+    before = state_of(belief)
     for s, a, t in np.argwhere(concentration == 0):
         with pytest.raises(
             brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"
         ):
-            posterior.observe(s, a, t)
+            belief.observe(s, a, t)
         good = np.argwhere(concentration > 0)[:9]
         batch = np.vstack([good, [[s, a, t]], good]).T
         with pytest.raises(
             brmdp.ImpossibleTransitionError, match=rf"state={s}, action={a}, next_state={t}\b"
         ):
-            posterior.observe(*batch)
-    assert state_of(posterior) == before
+            belief.observe(*batch)
+    assert state_of(belief) == before
 
 
 # --- summaries ------------------------------------------------------------------------------------
@@ -228,37 +228,37 @@ def test_impossible_transitions_are_refused_and_change_nothing():
 @pytest.mark.parametrize("seed", range(4))
 def test_mean_variance_and_sample_size_follow_the_formulas(seed):
     concentration = random_concentration(seed)
-    posterior = brmdp.DirichletBelief(concentration)
+    belief = brmdp.DirichletBelief(concentration)
     data = random_data(seed, concentration, 100)
-    posterior.observe(*data)
+    belief.observe(*data)
     phi = concentration.copy()
     np.add.at(phi, tuple(data), 1.0)
     total = phi.sum(axis=2, keepdims=True)
-    np.testing.assert_allclose(posterior.effective_sample_size(), total[..., 0], rtol=1e-14)
-    np.testing.assert_allclose(posterior.mean(), phi / total, rtol=1e-14)
+    np.testing.assert_allclose(belief.effective_sample_size(), total[..., 0], rtol=1e-14)
+    np.testing.assert_allclose(belief.mean(), phi / total, rtol=1e-14)
     np.testing.assert_allclose(
-        posterior.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12
+        belief.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12
     )
-    np.testing.assert_allclose(posterior.mean().sum(axis=2), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(belief.mean().sum(axis=2), 1.0, rtol=1e-14)
     np.testing.assert_array_equal(
-        posterior.mean("csr").toarray().reshape(S, A, S), posterior.mean()
+        belief.mean("csr").toarray().reshape(S, A, S), belief.mean()
     )
-    np.testing.assert_array_equal(posterior.variance("flat"), posterior.variance()[phi > 0])
+    np.testing.assert_array_equal(belief.variance("flat"), belief.variance()[phi > 0])
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_draws_have_the_posterior_moments(seed):
     concentration = random_concentration(seed)
-    posterior = brmdp.DirichletBelief(concentration)
+    belief = brmdp.DirichletBelief(concentration)
     n = 20_000
-    draws = posterior.sample(n, rng=np.random.default_rng(seed))
+    draws = belief.sample(n, rng=np.random.default_rng(seed))
     assert draws.shape == (n, S, A, S)
     np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
     error = draws.std(axis=0) / np.sqrt(n)
-    assert (np.abs(draws.mean(axis=0) - posterior.mean()) <= 4.5 * error + 1e-15).all()
-    squares = (draws - posterior.mean()) ** 2
+    assert (np.abs(draws.mean(axis=0) - belief.mean()) <= 4.5 * error + 1e-15).all()
+    squares = (draws - belief.mean()) ** 2
     error = squares.std(axis=0) / np.sqrt(n)
-    assert (np.abs(squares.mean(axis=0) - posterior.variance()) <= 4.5 * error + 1e-15).all()
+    assert (np.abs(squares.mean(axis=0) - belief.variance()) <= 4.5 * error + 1e-15).all()
     # different pairs are independent
     flat = draws.reshape(n, S * A, S)[:, :, seed % S]
     free = flat.std(axis=0) > 1e-12
@@ -268,25 +268,25 @@ def test_draws_have_the_posterior_moments(seed):
 
 
 def test_draws_are_reproducible_and_move_on():
-    posterior = brmdp.DirichletBelief(random_concentration(1))
+    belief = brmdp.DirichletBelief(random_concentration(1))
     np.testing.assert_array_equal(
-        posterior.sample(3, rng=5), posterior.sample(3, rng=np.random.default_rng(5))
+        belief.sample(3, rng=5), belief.sample(3, rng=np.random.default_rng(5))
     )
     rng = np.random.default_rng(5)
-    first, second = posterior.sample(3, rng=rng), posterior.sample(3, rng=rng)
+    first, second = belief.sample(3, rng=rng), belief.sample(3, rng=rng)
     assert (first != second).any()
-    before = state_of(posterior)
-    posterior.sample(2, rng=1)
-    assert state_of(posterior) == before
+    before = state_of(belief)
+    belief.sample(2, rng=1)
+    assert state_of(belief) == before
 
 
 @pytest.mark.parametrize("size", [1e-3, 3e-3, 1e-2])
 @pytest.mark.parametrize("width", [2, 5])
 def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
     """The marginal of a Dirichlet coordinate is a Beta; with φ ≪ 1 naive gammas vanish together."""
-    posterior = brmdp.DirichletBelief.uniform(width, 1, concentration=size)
+    belief = brmdp.DirichletBelief.uniform(width, 1, concentration=size)
     n = 4000
-    draws = posterior.sample(n, rng=np.random.default_rng(int(size * 1e4) + width))
+    draws = belief.sample(n, rng=np.random.default_rng(int(size * 1e4) + width))
     assert np.isfinite(draws).all()
     np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
     assert draws.min() >= 0.0
@@ -307,8 +307,8 @@ def test_marginals_of_small_concentrations_pass_kolmogorov_smirnov(size):
 
     The heavy one's complement resolves the law of the light ones in full.
     """
-    posterior = brmdp.DirichletBelief(np.array([[[size, size]], [[1.0, 1.0]]]))
-    draws = posterior.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
+    belief = brmdp.DirichletBelief(np.array([[[size, size]], [[1.0, 1.0]]]))
+    draws = belief.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
     inside = draws[(draws[:, 0] > 1e-250) & (draws[:, 0] < 0.9)][:, 0]
     law = stats.beta(size, size)
     low, high = law.cdf(1e-250), law.cdf(0.9)
@@ -342,9 +342,9 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
 
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1e6, 1e12])
 def test_extreme_concentrations_give_probability_vectors(size):
-    posterior = brmdp.DirichletBelief.uniform(3, 2, concentration=size)
-    np.testing.assert_allclose(posterior.mean(), 1 / 3, rtol=1e-14)
-    draws = posterior.sample(200, rng=2)
+    belief = brmdp.DirichletBelief.uniform(3, 2, concentration=size)
+    np.testing.assert_allclose(belief.mean(), 1 / 3, rtol=1e-14)
+    draws = belief.sample(200, rng=2)
     assert np.isfinite(draws).all()
     np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
     if size > 1e5:
@@ -365,9 +365,9 @@ def test_posterior_quantile_plan_uses_the_current_counts():
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
     rewards = np.zeros((3, 1, 3))
     rewards[0, 0, 1] = 1.0
-    posterior = brmdp.DirichletBelief(concentration)
-    posterior.observe([0] * 7, [0] * 7, [1, 1, 2, 1, 1, 2, 1])
-    value = brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Quantile(0.2)).values[0]
+    belief = brmdp.DirichletBelief(concentration)
+    belief.observe([0] * 7, [0] * 7, [1, 1, 2, 1, 1, 2, 1])
+    value = brmdp.plan(belief, rewards, 0.9, risk=brmdp.Quantile(0.2)).values[0]
     assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)
 
 
@@ -490,10 +490,10 @@ def test_the_advice_of_an_empty_row_can_be_followed():
     possible[2, 1] = 0.0
     with pytest.raises(brmdp.InvalidInputError, match=r"possible.*s=2, a=1.*pass admissible="):
         brmdp.DirichletBelief.uniform(S, A, possible=possible)
-    posterior = brmdp.DirichletBelief.uniform(
+    belief = brmdp.DirichletBelief.uniform(
         S, A, possible=possible, admissible=possible.any(axis=2)
     )
-    np.testing.assert_array_equal(posterior.concentration(), possible)
+    np.testing.assert_array_equal(belief.concentration(), possible)
 
 
 def test_an_informative_prior_obeys_the_limits_of_concentrations():
@@ -506,40 +506,40 @@ def test_an_informative_prior_obeys_the_limits_of_concentrations():
 
 
 def test_a_missing_number_in_a_column_is_named():
-    posterior = brmdp.DirichletBelief.uniform(3, 2)
+    belief = brmdp.DirichletBelief.uniform(3, 2)
     for column in (np.array([0, None], dtype=object), [0, np.nan]):
         with pytest.raises(
             brmdp.InvalidInputError,
             match=r"state must be integers in 0\.\.2; got a missing value, the first at index 1",
         ):
-            posterior.observe(column, [0, 0], [1, 1])
+            belief.observe(column, [0, 0], [1, 1])
     with pytest.raises(
         brmdp.InvalidInputError, match=r"action must be integers in .*; got a missing value"
     ):
-        posterior.observe([0, 0], np.array([True, None], dtype=object), [1, 1])
+        belief.observe([0, 0], np.array([True, None], dtype=object), [1, 1])
 
 
 def test_what_is_no_integer_is_shown_as_it_is():
-    posterior = brmdp.DirichletBelief.uniform(3, 2)
+    belief = brmdp.DirichletBelief.uniform(3, 2)
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"state must be integers in 0\.\.2; got dtype <U1, such as '0'",
     ):
-        posterior.observe(["0", "1"], [0, 0], [1, 1])
+        belief.observe(["0", "1"], [0, 0], [1, 1])
     ragged = np.empty(2, dtype=object)
     ragged[:] = [np.array([0, 1]), np.array([2])]
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"state must be integers in .* got dtype object, such as array",
     ):
-        posterior.observe(ragged, [0, 0], [1, 1])
+        belief.observe(ragged, [0, 0], [1, 1])
 
 
 def test_an_integer_beside_columns_stands_for_all_rows():
-    posterior, twin = (brmdp.DirichletBelief.uniform(3, 2) for _ in range(2))
-    posterior.observe([0, 1, 2], 1, [1, 1, 0])
+    belief, twin = (brmdp.DirichletBelief.uniform(3, 2) for _ in range(2))
+    belief.observe([0, 1, 2], 1, [1, 1, 0])
     twin.observe([0, 1, 2], [1, 1, 1], [1, 1, 0])
-    assert state_of(posterior) == state_of(twin)
+    assert state_of(belief) == state_of(twin)
 
 
 @pytest.mark.parametrize(

@@ -44,47 +44,47 @@ def kernel_of(p):
     return kernel
 
 
-def state_of(posterior):
+def state_of(belief):
     return (
-        posterior.concentration().tobytes(),
-        posterior.counts().tobytes(),
-        posterior.mean("flat").tobytes(),
+        belief.concentration().tobytes(),
+        belief.counts().tobytes(),
+        belief.mean("flat").tobytes(),
     )
 
 
 def test_the_function_is_tabulated():
-    posterior = inventory()
-    assert (posterior.n_states, posterior.n_actions, posterior.n_disturbances) == (S, S, DEMANDS)
-    assert posterior.outcomes.shape == (S, S, DEMANDS)
+    belief = inventory()
+    assert (belief.n_states, belief.n_actions, belief.n_disturbances) == (S, S, DEMANDS)
+    assert belief.outcomes.shape == (S, S, DEMANDS)
     for s, a, d in np.ndindex(S, S, DEMANDS):
-        assert posterior.outcomes[s, a, d] == (next_stock(s, a, d) if s + a <= CAPACITY else -1)
-    np.testing.assert_array_equal(posterior.pattern.admissible, admissible_orders())
-    direct = brmdp.DisturbanceBelief(posterior.outcomes, PRIOR)
-    assert state_of(direct) == state_of(posterior)
-    assert not posterior.rows_independent
+        assert belief.outcomes[s, a, d] == (next_stock(s, a, d) if s + a <= CAPACITY else -1)
+    np.testing.assert_array_equal(belief.pattern.admissible, admissible_orders())
+    direct = brmdp.DisturbanceBelief(belief.outcomes, PRIOR)
+    assert state_of(direct) == state_of(belief)
+    assert not belief.rows_independent
 
 
 def test_mean_kernel_and_moments():
-    posterior = inventory()
+    belief = inventory()
     p = PRIOR / PRIOR.sum()
-    np.testing.assert_allclose(posterior.disturbance_mean(), p, rtol=1e-15)
+    np.testing.assert_allclose(belief.disturbance_mean(), p, rtol=1e-15)
     np.testing.assert_allclose(
-        posterior.disturbance_variance(), p * (1 - p) / (PRIOR.sum() + 1), rtol=1e-14
+        belief.disturbance_variance(), p * (1 - p) / (PRIOR.sum() + 1), rtol=1e-14
     )
-    np.testing.assert_allclose(posterior.mean(), kernel_of(p), atol=1e-15)
+    np.testing.assert_allclose(belief.mean(), kernel_of(p), atol=1e-15)
     np.testing.assert_allclose(
-        posterior.mean("csr").toarray().reshape(S, S, S), kernel_of(p), atol=1e-15
+        belief.mean("csr").toarray().reshape(S, S, S), kernel_of(p), atol=1e-15
     )
-    assert posterior.effective_sample_size() == pytest.approx(PRIOR.sum())
+    assert belief.effective_sample_size() == pytest.approx(PRIOR.sum())
     np.testing.assert_array_equal(inventory(2.0).concentration(), np.full(DEMANDS, 2.0))
 
 
 def test_one_observation_teaches_about_every_pair():
-    posterior = inventory()
-    before = posterior.mean()
-    assert posterior.observe(4, 0, 2) is None  # demand 2
-    after = posterior.mean()
-    np.testing.assert_array_equal(posterior.counts(), [0, 0, 1, 0])
+    belief = inventory()
+    before = belief.mean()
+    assert belief.observe(4, 0, 2) is None  # demand 2
+    after = belief.mean()
+    np.testing.assert_array_equal(belief.counts(), [0, 0, 1, 0])
     p = (PRIOR + np.array([0, 0, 1, 0])) / (PRIOR.sum() + 1)
     np.testing.assert_allclose(after, kernel_of(p), atol=1e-15)
     moved = (np.abs(after - before) > 1e-6).any(axis=2)
@@ -95,24 +95,24 @@ def test_one_observation_teaches_about_every_pair():
 
 
 def test_a_hidden_disturbance_must_be_given():
-    posterior = inventory()
-    before = state_of(posterior)
+    belief = inventory()
+    before = state_of(belief)
     # stock 1, order 0, next stock 0: the demand was 1, 2 or 3
     with pytest.raises(
         brmdp.InvalidInputError, match=r"state=1, action=0, next_state=0.*\[1, 2, 3\].*disturbance="
     ):
-        posterior.observe(1, 0, 0)
-    assert state_of(posterior) == before
-    posterior.observe(1, 0, 0, disturbance=3)
-    np.testing.assert_array_equal(posterior.counts(), [0, 0, 0, 1])
+        belief.observe(1, 0, 0)
+    assert state_of(belief) == before
+    belief.observe(1, 0, 0, disturbance=3)
+    np.testing.assert_array_equal(belief.counts(), [0, 0, 0, 1])
     with pytest.raises(
         brmdp.ImpossibleTransitionError, match=r"disturbance 0.*to 1, not to next_state=0"
     ):
-        posterior.observe(1, 0, 0, disturbance=0)
+        belief.observe(1, 0, 0, disturbance=0)
     for wrong in (4, -1, -2, 1.0, "2"):
         with pytest.raises(brmdp.InvalidInputError, match="disturbance"):
-            posterior.observe(4, 0, 2, disturbance=wrong)
-    np.testing.assert_array_equal(posterior.counts(), [0, 0, 0, 1])
+            belief.observe(4, 0, 2, disturbance=wrong)
+    np.testing.assert_array_equal(belief.counts(), [0, 0, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_a_hidden_disturbance_must_be_given():
     ],
 )
 def test_bad_observations_change_nothing(transition, error, culprit):
-    posterior = inventory()
-    posterior.observe(4, 0, 4)
-    before = state_of(posterior)
+    belief = inventory()
+    belief.observe(4, 0, 4)
+    before = state_of(belief)
     with pytest.raises(error, match=culprit):
-        posterior.observe(*transition)
+        belief.observe(*transition)
     s, a, t = transition
     with pytest.raises(error, match=culprit):
-        posterior.observe([4, s], [0, a], [3, t])
-    assert state_of(posterior) == before
+        belief.observe([4, s], [0, a], [3, t])
+    assert state_of(belief) == before
 
 
 def test_batch_and_single_observation_agree():
@@ -171,8 +171,8 @@ def test_copy_is_independent():
 
 
 def test_all_pairs_of_a_draw_share_the_distribution():
-    posterior = inventory()
-    draws = posterior.sample(400, rng=np.random.default_rng(3))
+    belief = inventory()
+    draws = belief.sample(400, rng=np.random.default_rng(3))
     assert draws.shape == (400, S, S, S)
     p = draws[:, CAPACITY, 0, ::-1][:, :DEMANDS]  # stock 4, no order: next stock 4 − d reveals p
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
@@ -181,7 +181,7 @@ def test_all_pairs_of_a_draw_share_the_distribution():
     for d in range(DEMANDS):
         law = stats.beta(PRIOR[d], PRIOR.sum() - PRIOR[d])
         assert stats.kstest(p[:, d], law.cdf).pvalue > 1e-3
-    flat = posterior.sample(2, rng=0, format="flat").reshape(2, -1, DEMANDS)
+    flat = belief.sample(2, rng=0, format="flat").reshape(2, -1, DEMANDS)
     assert (flat == flat[:, :1]).all()
 
 
@@ -190,54 +190,54 @@ def test_all_pairs_of_a_draw_share_the_distribution():
 
 def targets(values, discount):
     """w(s, a, d) = r(s, a, d) + γV(f(s, a, d))."""
-    posterior = inventory()
-    return profits() + discount * values[posterior.outcomes]
+    belief = inventory()
+    return profits() + discount * values[belief.outcomes]
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.9])
 def test_the_backup_is_the_quantile_over_the_disturbance(alpha):
-    posterior = inventory()
-    posterior.observe_disturbance([1, 1, 2, 3, 2])
+    belief = inventory()
+    belief.observe_disturbance([1, 1, 2, 3, 2])
     values = np.random.default_rng(1).normal(size=S)
     w = targets(values, 0.9)
     mask = admissible_orders()
     rewards = brmdp.DisturbanceRewards(profits())
-    phi = posterior.concentration()
-    found = brmdp.backup(posterior, rewards, 0.9, values, risk=brmdp.Quantile(alpha))
-    expected, row = brmdp.dirichlet_quantile_row(phi, w[mask], alpha)
+    phi = belief.concentration()
+    found = brmdp.backup(belief, rewards, 0.9, values, risk=brmdp.Quantile(alpha))
+    expected, row = brmdp.dirichlet.quantile_row(phi, w[mask], alpha)
     np.testing.assert_allclose(found.q_values[mask], expected, atol=1e-12)
     assert (found.q_values[~mask] == -np.inf).all()
     spread = np.zeros((S, S, S))
     for (s, a), probabilities in zip(np.argwhere(mask), row, strict=True):
-        np.add.at(spread[s, a], posterior.outcomes[s, a], probabilities)
+        np.add.at(spread[s, a], belief.outcomes[s, a], probabilities)
     np.testing.assert_allclose(found.kernel, spread, atol=1e-9)
-    found = brmdp.backup(posterior, rewards, 0.9, values, risk=brmdp.CVaR(alpha))
+    found = brmdp.backup(belief, rewards, 0.9, values, risk=brmdp.CVaR(alpha))
     np.testing.assert_allclose(
-        found.q_values[mask], brmdp.dirichlet_cvar(phi, w[mask], alpha), atol=1e-12
+        found.q_values[mask], brmdp.dirichlet.cvar(phi, w[mask], alpha), atol=1e-12
     )
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.6])
 def test_the_plan_is_the_fixed_point_of_that_backup(alpha):
-    posterior = inventory()
-    posterior.observe_disturbance([0, 1, 1, 2])
+    belief = inventory()
+    belief.observe_disturbance([0, 1, 1, 2])
     solution = brmdp.plan(
-        posterior, brmdp.DisturbanceRewards(profits()), 0.8, risk=brmdp.Quantile(alpha)
+        belief, brmdp.DisturbanceRewards(profits()), 0.8, risk=brmdp.Quantile(alpha)
     )
     values = np.zeros(S)
     mask = admissible_orders()
     for _ in range(110):  # 0.8^110 · 60 < 2e-9
         q = np.full((S, S), -np.inf)
-        q[mask] = brmdp.dirichlet_quantile(
-            posterior.concentration(), targets(values, 0.8)[mask], alpha
+        q[mask] = brmdp.dirichlet.quantile(
+            belief.concentration(), targets(values, 0.8)[mask], alpha
         )
         values = q.max(axis=1)
     np.testing.assert_allclose(solution.values, values, atol=2e-8)
     assert mask[np.arange(S), solution.policy].all()
     np.testing.assert_allclose(
         solution.values,
-        brmdp.dirichlet_quantile(
-            posterior.concentration(),
+        brmdp.dirichlet.quantile(
+            belief.concentration(),
             targets(solution.values, 0.8)[np.arange(S), solution.policy],
             alpha,
         ),
@@ -246,36 +246,36 @@ def test_the_plan_is_the_fixed_point_of_that_backup(alpha):
 
 
 def test_mean_plan_equals_the_known_mdp_with_the_mean_demand():
-    posterior = inventory()
-    posterior.observe_disturbance([0, 3, 3, 3])
-    p = posterior.disturbance_mean()
+    belief = inventory()
+    belief.observe_disturbance([0, 3, 3, 3])
+    p = belief.disturbance_mean()
     mask = admissible_orders()
     expected = np.where(mask, profits() @ p, 0.0)
     mdp = brmdp.TabularMDP(kernel_of(p), expected, 0.9, admissible=mask)
     truth = brmdp.solve(mdp)
     rewards = brmdp.DisturbanceRewards(profits())
     np.testing.assert_allclose(
-        brmdp.plan(posterior, rewards, 0.9, risk=brmdp.Mean()).values, truth.values, atol=1e-7
+        brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean()).values, truth.values, atol=1e-7
     )
 
 
 def test_rewards_by_next_state_agree_with_rewards_by_disturbance():
-    posterior = inventory()
+    belief = inventory()
     by_state = np.random.default_rng(2).normal(size=(S, S, S))
     s, a = np.ogrid[:S, :S]
-    by_disturbance = by_state[s[..., None], a[..., None], posterior.outcomes]
+    by_disturbance = by_state[s[..., None], a[..., None], belief.outcomes]
     for risk in (brmdp.Quantile(0.2), brmdp.CVaR(0.5)):
-        one = brmdp.plan(posterior, by_state, 0.9, risk=risk).values
-        two = brmdp.plan(posterior, brmdp.DisturbanceRewards(by_disturbance), 0.9, risk=risk).values
+        one = brmdp.plan(belief, by_state, 0.9, risk=risk).values
+        two = brmdp.plan(belief, brmdp.DisturbanceRewards(by_disturbance), 0.9, risk=risk).values
         np.testing.assert_allclose(one, two, atol=1e-9)
 
 
 def test_certificate_uses_the_union_level():
-    posterior = inventory()
-    posterior.observe_disturbance([0, 1, 2, 3] * 5)
+    belief = inventory()
+    belief.observe_disturbance([0, 1, 2, 3] * 5)
     rewards = brmdp.DisturbanceRewards(profits())
     certificate = brmdp.certify(
-        posterior, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0
+        belief, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0
     )
     assert certificate.level == pytest.approx(0.1 / S)
     assert "union" in certificate.rule
@@ -283,7 +283,7 @@ def test_certificate_uses_the_union_level():
     rng = np.random.default_rng(7)
     states = np.arange(S)
     held = 0
-    for p in rng.dirichlet(posterior.concentration(), size=400):
+    for p in rng.dirichlet(belief.concentration(), size=400):
         kernel = kernel_of(p)[states, certificate.policy]
         reward = (profits() @ p)[states, certificate.policy]
         held += bool(
@@ -313,14 +313,14 @@ def test_bad_disturbance_rewards_are_refused():
 
 
 def test_save_and_load_are_bit_identical(tmp_path):
-    posterior = inventory()
-    posterior.observe_disturbance([0, 1, 1, 3])
-    posterior.save(tmp_path / "demand.npz")
+    belief = inventory()
+    belief.observe_disturbance([0, 1, 1, 3])
+    belief.save(tmp_path / "demand.npz")
     loaded = brmdp.DisturbanceBelief.load(tmp_path / "demand.npz")
-    assert state_of(loaded) == state_of(posterior)
-    np.testing.assert_array_equal(loaded.outcomes, posterior.outcomes)
-    np.testing.assert_array_equal(loaded.pattern.admissible, posterior.pattern.admissible)
-    for p in (posterior, loaded):
+    assert state_of(loaded) == state_of(belief)
+    np.testing.assert_array_equal(loaded.outcomes, belief.outcomes)
+    np.testing.assert_array_equal(loaded.pattern.admissible, belief.pattern.admissible)
+    for p in (belief, loaded):
         p.observe(4, 0, 3)
-    assert state_of(loaded) == state_of(posterior)
-    np.testing.assert_array_equal(loaded.sample(2, rng=0), posterior.sample(2, rng=0))
+    assert state_of(loaded) == state_of(belief)
+    np.testing.assert_array_equal(loaded.sample(2, rng=0), belief.sample(2, rng=0))

@@ -22,7 +22,7 @@ def kernels():
     return table
 
 
-def posterior(weights=WEIGHTS):
+def three_kernels(weights=WEIGHTS):
     return brmdp.ScenarioBelief(kernels(), [float(w) for w in weights])
 
 
@@ -37,7 +37,7 @@ def random_scenarios(seed, n_scenarios=5, n_states=4, n_actions=2):
 
 
 def test_bayes_rule_by_hand():
-    belief = posterior()
+    belief = three_kernels()
     weights = list(WEIGHTS)
     for t in (1, 0, 0, 1, 0):
         assert belief.observe(0, 0, t) is None
@@ -76,7 +76,7 @@ def test_an_uninformative_observation_leaves_the_weights_bit_identical():
 
 
 def test_a_long_record_does_not_underflow():
-    belief = posterior([Fraction(1, 2), Fraction(1, 2), 0])
+    belief = three_kernels([Fraction(1, 2), Fraction(1, 2), 0])
     rng = np.random.default_rng(3)
     moves = (rng.random(20_000) < 0.25).astype(int)
     belief.observe(np.zeros(20_000, dtype=int), 0, moves)
@@ -86,12 +86,12 @@ def test_a_long_record_does_not_underflow():
 
 
 def test_an_impossible_transition_leaves_the_weights_unchanged():
-    belief = posterior([0, 0, 1])
+    belief = three_kernels([0, 0, 1])
     before = belief.weights.tobytes()
     with pytest.raises(brmdp.ImpossibleTransitionError, match="state=0, action=0, next_state=1"):
         belief.observe(0, 0, 1)
     assert belief.weights.tobytes() == before
-    belief = posterior()
+    belief = three_kernels()
     before = belief.weights.tobytes()
     stuck = np.zeros((2, 2, 1, 2))
     stuck[:, :, :, 0] = 1.0
@@ -103,7 +103,7 @@ def test_an_impossible_transition_leaves_the_weights_unchanged():
 
 @pytest.mark.parametrize("bad", [(0, 0, 2), (0, 1, 0), (-1, 0, 0), (0, 0, 1.0)])
 def test_a_failed_batch_leaves_the_weights_unchanged(bad):
-    belief = posterior()
+    belief = three_kernels()
     belief.observe(0, 0, 1)
     before = belief.weights.tobytes()
     with pytest.raises(brmdp.InvalidInputError, match=r"state|action"):
@@ -114,7 +114,7 @@ def test_a_failed_batch_leaves_the_weights_unchanged(bad):
 
 
 def test_an_impossible_observation_late_in_a_batch_leaves_the_weights_unchanged():
-    belief = posterior([0, Fraction(1, 2), Fraction(1, 2)])
+    belief = three_kernels([0, Fraction(1, 2), Fraction(1, 2)])
     table = kernels()
     table[1, 0, 0] = [0.0, 1.0]  # staying refutes scenario 1, moving refutes scenario 2
     belief = brmdp.ScenarioBelief(table, [0.0, 0.5, 0.5])
@@ -152,7 +152,7 @@ def test_kernels_may_be_given_in_any_form_with_different_supports():
     mixed = brmdp.ScenarioBelief(
         [table[0], mdp, sparse.csr_array(table[2].reshape(2, 2))], [0.5, 0.25, 0.25]
     )
-    np.testing.assert_array_equal(mixed.mean(), posterior().mean())
+    np.testing.assert_array_equal(mixed.mean(), three_kernels().mean())
     assert (mixed.n_states, mixed.n_actions, mixed.n_scenarios) == (2, 1, 3)
     assert not mixed.rows_independent
     mixed.observe(0, 0, 1)
@@ -160,7 +160,7 @@ def test_kernels_may_be_given_in_any_form_with_different_supports():
 
 
 def test_copy_is_independent():
-    original = posterior()
+    original = three_kernels()
     twin = original.copy()
     twin.observe(0, 0, 1)
     np.testing.assert_array_equal(original.weights, [0.5, 0.25, 0.25])

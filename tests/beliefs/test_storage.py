@@ -24,107 +24,107 @@ def dirichlet():
     concentration[2, 0, 0] = np.nextafter(0.1, 1.0)
     admissible = np.ones((3, 2), dtype=bool)
     admissible[1, 1] = False
-    posterior = brmdp.DirichletBelief(concentration, admissible=admissible)
-    posterior.observe([0, 0, 2, 2], [0, 1, 1, 1], [1, 0, 2, 2])
-    return posterior
+    belief = brmdp.DirichletBelief(concentration, admissible=admissible)
+    belief.observe([0, 0, 2, 2], [0, 1, 1, 1], [1, 0, 2, 2])
+    return belief
 
 
 def disturbance():
     outcomes = np.array([[[0, 1, 1], [2, 2, 0]], [[0, 1, 2], [-1, -1, -1]], [[2, 1, 0], [0, 0, 1]]])
-    posterior = brmdp.DisturbanceBelief(outcomes, [0.1, 1.7, np.pi])
-    posterior.observe_disturbance([0, 0, 2])
-    return posterior
+    belief = brmdp.DisturbanceBelief(outcomes, [0.1, 1.7, np.pi])
+    belief.observe_disturbance([0, 0, 2])
+    return belief
 
 
 def scenario():
     kernels = np.random.default_rng(1).dirichlet(np.ones(3), size=(4, 3, 2))
-    posterior = brmdp.ScenarioBelief(kernels, [0.1, 0.2, 0.3, 0.4])
-    posterior.observe([0, 1], [1, 1], [2, 0])
-    return posterior
+    belief = brmdp.ScenarioBelief(kernels, [0.1, 0.2, 0.3, 0.4])
+    belief.observe([0, 1], [1, 1], [2, 0])
+    return belief
 
 
 MAKERS = [dirichlet, disturbance, scenario]
 
 
-def content(posterior):
+def content(belief):
     """Everything observable, as bytes; two posteriors with the same content are the same."""
-    pattern = posterior.pattern
+    pattern = belief.pattern
     parts = [
-        type(posterior).__name__.encode(),
+        type(belief).__name__.encode(),
         np.array([pattern.n_states, pattern.n_actions]).tobytes(),
         pattern.indptr.astype(np.int64).tobytes(),
         pattern.next_states.astype(np.int64).tobytes(),
-        posterior.mean_entries().tobytes(),
-        posterior.sample(3, rng=0, format="flat").tobytes(),
+        belief.mean_entries().tobytes(),
+        belief.sample(3, rng=0, format="flat").tobytes(),
     ]
-    if isinstance(posterior, brmdp.ScenarioBelief):
-        parts += [posterior.scenario_entries.tobytes(), posterior.weights.tobytes()]
-    elif isinstance(posterior, brmdp.DisturbanceBelief):
+    if isinstance(belief, brmdp.ScenarioBelief):
+        parts += [belief.scenario_entries.tobytes(), belief.weights.tobytes()]
+    elif isinstance(belief, brmdp.DisturbanceBelief):
         parts += [
-            posterior.outcomes.tobytes(),
-            posterior.concentration().tobytes(),
-            posterior.counts().tobytes(),
+            belief.outcomes.tobytes(),
+            belief.concentration().tobytes(),
+            belief.counts().tobytes(),
         ]
     else:
-        parts += [posterior.concentration("flat").tobytes(), posterior.counts("flat").tobytes()]
+        parts += [belief.concentration("flat").tobytes(), belief.counts("flat").tobytes()]
     return tuple(parts)
 
 
 @pytest.fixture(params=MAKERS, ids=lambda make: make.__name__)
 def saved(request, tmp_path):
-    posterior = request.param()
+    belief = request.param()
     path = tmp_path / "posterior.npz"
-    posterior.save(path)
-    return posterior, path
+    belief.save(path)
+    return belief, path
 
 
 def test_round_trip_is_bit_identical(saved):
-    posterior, path = saved
-    loaded = type(posterior).load(path)
-    assert content(loaded) == content(posterior)
+    belief, path = saved
+    loaded = type(belief).load(path)
+    assert content(loaded) == content(belief)
     loaded.save(path)
-    assert content(type(posterior).load(str(path))) == content(posterior)
-    assert content(loaded.copy()) == content(posterior)
+    assert content(type(belief).load(str(path))) == content(belief)
+    assert content(loaded.copy()) == content(belief)
 
 
 def test_a_loaded_posterior_learns_on_like_the_original():
-    posterior = dirichlet()
-    twin = posterior.copy()
-    for p in (posterior, twin):
+    belief = dirichlet()
+    twin = belief.copy()
+    for p in (belief, twin):
         p.observe([0, 2], [0, 0], [0, 0])
-    assert content(posterior) == content(twin)
-    assert content(posterior) != content(dirichlet())
+    assert content(belief) == content(twin)
+    assert content(belief) != content(dirichlet())
 
 
 def test_a_loaded_posterior_plans_like_the_original(saved):
-    posterior, path = saved
+    belief, path = saved
     rewards = np.arange(18.0).reshape(3, 2, 3)
     risk = brmdp.Quantile(0.3)
-    one = brmdp.plan(posterior, rewards, 0.9, risk=risk).values
-    two = brmdp.plan(type(posterior).load(path), rewards, 0.9, risk=risk).values
+    one = brmdp.plan(belief, rewards, 0.9, risk=risk).values
+    two = brmdp.plan(type(belief).load(path), rewards, 0.9, risk=risk).values
     np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("size", [1e-30, 0.1, 1.0 + 2**-52, 1e12])
 def test_no_bit_of_a_concentration_is_lost(tmp_path, size):
     concentration = np.full((2, 1, 2), size)
-    posterior = brmdp.DirichletBelief(concentration)
-    posterior.save(tmp_path / "p")
+    belief = brmdp.DirichletBelief(concentration)
+    belief.save(tmp_path / "p")
     loaded = brmdp.DirichletBelief.load(tmp_path / "p")
     assert loaded.concentration().tobytes() == concentration.tobytes()
 
 
 def test_saving_leaves_exactly_one_file_and_overwrites_completely(saved):
-    posterior, path = saved
+    belief, path = saved
     assert os.listdir(path.parent) == [path.name]
     path.write_bytes(b"old")
-    posterior.save(path)
+    belief.save(path)
     assert os.listdir(path.parent) == [path.name]
-    assert content(type(posterior).load(path)) == content(posterior)
+    assert content(type(belief).load(path)) == content(belief)
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_litter(saved, monkeypatch):
-    posterior, path = saved
+    belief, path = saved
     before = path.read_bytes()
 
     def broken(*args, **kwargs):
@@ -132,7 +132,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(saved, monkeypatch):
 
     monkeypatch.setattr(np.lib.format, "write_array", broken)
     with pytest.raises(OSError, match="disk full"):
-        posterior.save(path)
+        belief.save(path)
     assert os.listdir(path.parent) == [path.name]
     assert path.read_bytes() == before
 
@@ -145,38 +145,38 @@ def test_the_file_holds_no_pickle(saved):
 
 
 def test_a_missing_file_is_file_not_found(saved):
-    posterior, path = saved
+    belief, path = saved
     with pytest.raises(FileNotFoundError, match=r"nowhere\.npz"):
-        type(posterior).load(path.with_name("nowhere.npz"))
+        type(belief).load(path.with_name("nowhere.npz"))
 
 
 def test_a_missing_folder_is_file_not_found_on_saving(saved):
-    posterior, path = saved
+    belief, path = saved
     with pytest.raises(FileNotFoundError):
-        posterior.save(path.parent / "nowhere" / "p.npz")
+        belief.save(path.parent / "nowhere" / "p.npz")
 
 
 # --- damage ---------------------------------------------------------------------------------------
 
 
-def assert_refused_or_identical(posterior, path):
+def assert_refused_or_identical(belief, path):
     """Damage to bytes that carry nothing (a time stamp) may go unnoticed.
 
     Any other is refused, naming the file.
     """
     try:
-        loaded = type(posterior).load(path)
+        loaded = type(belief).load(path)
     except brmdp.CorruptFileError as error:
         loaded, message = None, str(error)
     if loaded is None:
         assert path.name in message
         return True
-    assert content(loaded) == content(posterior)
+    assert content(loaded) == content(belief)
     return False
 
 
 def test_every_truncation_is_refused(saved):
-    posterior, path = saved
+    belief, path = saved
     whole = path.read_bytes()
     lengths = sorted(
         {
@@ -189,12 +189,12 @@ def test_every_truncation_is_refused(saved):
     for length in lengths:
         path.write_bytes(whole[:length])
         with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-            type(posterior).load(path)
+            type(belief).load(path)
 
 
 @pytest.mark.parametrize("flip", [0xFF, 0x01])
 def test_flipped_bytes_never_give_another_posterior(saved, flip):
-    posterior, path = saved
+    belief, path = saved
     whole = path.read_bytes()
     positions = range(flip % 3, len(whole), 3)
     refused = 0
@@ -202,12 +202,12 @@ def test_flipped_bytes_never_give_another_posterior(saved, flip):
         damaged = bytearray(whole)
         damaged[position] ^= flip
         path.write_bytes(damaged)
-        refused += assert_refused_or_identical(posterior, path)
+        refused += assert_refused_or_identical(belief, path)
     assert refused > 0.7 * len(positions)
 
 
 def test_lost_and_inserted_blocks_never_give_another_posterior(saved):
-    posterior, path = saved
+    belief, path = saved
     whole = path.read_bytes()
     rng = np.random.default_rng(2)
     for _ in range(80):
@@ -218,7 +218,7 @@ def test_lost_and_inserted_blocks_never_give_another_posterior(saved):
             whole[:begin] + rng.bytes(length) + whole[begin:],
         ):
             path.write_bytes(damaged)
-            assert_refused_or_identical(posterior, path)
+            assert_refused_or_identical(belief, path)
 
 
 def rewrite(path, change):
@@ -231,7 +231,7 @@ def rewrite(path, change):
 
 
 def test_an_altered_array_in_a_valid_archive_is_refused(saved):
-    posterior, path = saved
+    belief, path = saved
     whole = path.read_bytes()
     with np.load(path) as archive:
         names = archive.files
@@ -249,22 +249,22 @@ def test_an_altered_array_in_a_valid_archive_is_refused(saved):
 
         rewrite(path, change)
         with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-            type(posterior).load(path)
+            type(belief).load(path)
         path.write_bytes(whole)
         rewrite(path, lambda arrays, name=name: arrays.pop(name))
         with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-            type(posterior).load(path)
+            type(belief).load(path)
     path.write_bytes(whole)
     rewrite(path, lambda arrays: arrays.update(extra=np.zeros(3)))
     with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
-        type(posterior).load(path)
+        type(belief).load(path)
 
 
 def test_a_newer_format_is_refused_by_name(saved):
-    posterior, path = saved
+    belief, path = saved
     rewrite(path, lambda arrays: arrays.update(format=np.array("brmdp-999")))
     with pytest.raises(brmdp.CorruptFileError, match=r"brmdp-999.*brmdp-1"):
-        type(posterior).load(path)
+        type(belief).load(path)
 
 
 @pytest.mark.parametrize(
@@ -395,30 +395,30 @@ def test_the_largest_concentrations_and_counts_that_are_allowed_are_read(tmp_pat
 
 def test_files_of_numpy_2_0_and_2_1_are_read(saved):
     """There np.savez took its keyword allow_pickle=False for an array of that name."""
-    posterior, path = saved
+    belief, path = saved
     stray = io.BytesIO()
     np.save(stray, np.array(False))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("allow_pickle.npy", stray.getvalue())
-    assert content(type(posterior).load(path)) == content(posterior)
+    assert content(type(belief).load(path)) == content(belief)
 
 
 @pytest.mark.parametrize("value", [np.array(True), np.array([False]), np.array(0)])
 def test_nothing_else_goes_under_that_name(saved, value):
-    posterior, path = saved
+    belief, path = saved
     stray = io.BytesIO()
     np.save(stray, value)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("allow_pickle.npy", stray.getvalue())
     with pytest.raises(brmdp.CorruptFileError, match="digest does not match"):
-        type(posterior).load(path)
+        type(belief).load(path)
 
 
 def test_a_file_holds_what_was_given_and_the_header_alone(saved):
-    posterior, path = saved
+    belief, path = saved
     with zipfile.ZipFile(path) as archive:
         names = {name.removesuffix(".npy") for name in archive.namelist()}
-    assert names == {"format", "kind", "digest", *posterior.arrays()}
+    assert names == {"format", "kind", "digest", *belief.arrays()}
 
 
 def test_objects_are_not_written(tmp_path):
@@ -433,23 +433,23 @@ def test_objects_are_not_written(tmp_path):
 
 
 def test_a_saved_file_has_ordinary_permissions_and_keeps_them(saved):
-    posterior, path = saved
+    belief, path = saved
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
     path.chmod(0o640)
-    posterior.save(path)
+    belief.save(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_saving_through_a_link_replaces_what_it_points_to(saved):
-    posterior, path = saved
+    belief, path = saved
     link = path.with_name("link.npz")
     link.symlink_to(path.name)
     path.write_bytes(b"old")
-    posterior.save(link)
+    belief.save(link)
     assert link.is_symlink()
-    assert content(type(posterior).load(path)) == content(posterior)
+    assert content(type(belief).load(path)) == content(belief)
 
 
 # --- files that claim more than they hold ---------------------------------------------------------
@@ -558,7 +558,7 @@ def test_text_beyond_unicode_is_refused(tmp_path, name):
 
 def test_what_interrupts_a_save_is_what_is_raised(saved, monkeypatch):
     """And not that an archive cannot be closed in the middle of a member."""
-    posterior, path = saved
+    belief, path = saved
     opened = zipfile.ZipFile.open
 
     def interrupted(*args, **kwargs):
@@ -567,6 +567,6 @@ def test_what_interrupts_a_save_is_what_is_raised(saved, monkeypatch):
 
     monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        posterior.save(path)
+        belief.save(path)
     monkeypatch.undo()
-    type(posterior).load(path)
+    type(belief).load(path)

@@ -934,11 +934,11 @@ def test_policies_of_the_wrong_form_are_refused():
 
 def test_evaluating_only_the_actions_of_the_policy():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletBelief.uniform(6, 2)
+    belief = brmdp.DirichletBelief.uniform(6, 2)
     policy = np.array([1, 1, 0, 1, 0, 1])
-    whole = brmdp.evaluate_under_belief(posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
+    whole = brmdp.evaluate_under_belief(belief, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3))
     part = brmdp.evaluate_under_belief(
-        posterior, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False
+        belief, mdp.rewards, 0.9, policy, risk=brmdp.Quantile(0.3), all_actions=False
     )
     np.testing.assert_array_equal(part.values, whole.values)
     np.testing.assert_array_equal(
@@ -949,7 +949,7 @@ def test_evaluating_only_the_actions_of_the_policy():
 
 def test_flat_rewards_are_those_of_the_possible_transitions():
     mdp = brmdp.envs.riverswim(6)
-    posterior = brmdp.DirichletBelief.uniform(6, 2, possible=mdp)
-    dense = brmdp.plan(posterior, mdp.rewards, 0.9, risk=brmdp.Quantile(0.3))
-    flat = brmdp.plan(posterior, mdp.transition_rewards, 0.9, risk=brmdp.Quantile(0.3))
+    belief = brmdp.DirichletBelief.uniform(6, 2, possible=mdp)
+    dense = brmdp.plan(belief, mdp.rewards, 0.9, risk=brmdp.Quantile(0.3))
+    flat = brmdp.plan(belief, mdp.transition_rewards, 0.9, risk=brmdp.Quantile(0.3))
     np.testing.assert_array_equal(flat.values, dense.values)

@@ -29,15 +29,15 @@ def test_at_least_ten_thousand_cases():
 
 def cdf_error(tails, phi, values, z):
     """Relative error of the library's CDF and complement at z, in the smaller tail."""
-    lower = float(brmdp.dirichlet_cdf(phi, values, z))
-    upper = float(brmdp.dirichlet_cdf(phi, values, z, complement=True))
+    lower = float(brmdp.dirichlet.cdf(phi, values, z))
+    upper = float(brmdp.dirichlet.cdf(phi, values, z, complement=True))
     return oracle.cdf_fault(lower, upper, *tails(phi, values, z)[:2])
 
 
 def faults(tails, phi, values, alpha, z=None):
     """Every breach of the contract at one case, as text; also checks the CDF at a free point z."""
     tails = cache_points(tails)
-    q = float(brmdp.dirichlet_quantile(phi, values, alpha, method="exact"))
+    q = float(brmdp.dirichlet.quantile(phi, values, alpha, method="exact"))
     if not np.isfinite(q):
         return [f"quantile {q}"]
     found = []
@@ -153,16 +153,16 @@ def check_row(phi, values, target, row):
 @pytest.mark.parametrize("seed", CHUNKS)
 def test_rows_are_probability_vectors_that_reproduce_the_value(seed):
     for phi, values, alpha in draw([6, seed], 200, oracle.random_problem):
-        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
-        assert q == brmdp.dirichlet_quantile(phi, values, alpha)
+        q, row = brmdp.dirichlet.quantile_row(phi, values, alpha)
+        assert q == brmdp.dirichlet.quantile(phi, values, alpha)
         check_row(phi, values, float(q), row)
-        cvar, cvar_row = brmdp.dirichlet_cvar_row(phi, values, alpha)
+        cvar, cvar_row = brmdp.dirichlet.cvar_row(phi, values, alpha)
         check_row(phi, values, float(cvar), cvar_row)
         mean = oracle.mean_and_deviation(phi, values)[0]
         slack = 4 * np.spacing(np.abs(values[phi > 0]).max()) + 1e-9 * np.ptp(values[phi > 0])
         assert cvar <= q + slack
         assert cvar <= mean + slack
-        assert brmdp.dirichlet_cvar(phi, values, alpha) == pytest.approx(
+        assert brmdp.dirichlet.cvar(phi, values, alpha) == pytest.approx(
             float(cvar), rel=0, abs=slack
         )
 
@@ -171,7 +171,7 @@ def test_quantile_row_against_rational_splines():
     for phi, values, alpha in draw(7, 400, oracle.random_integer_problem):
         if phi.sum() < 3:
             continue
-        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+        q, row = brmdp.dirichlet.quantile_row(phi, values, alpha)
         active = values[phi > 0]
         if (
             np.spacing(np.abs(active).max()) > 1e-12 * np.ptp(active)
@@ -186,7 +186,7 @@ def test_quantile_row_against_stick_breaking():
     rng = np.random.default_rng(8)
     for alpha in oracle.random_levels(rng, 300):
         phi, values = 10 ** rng.uniform(-0.3, 5, 3), np.sort(rng.normal(size=3))
-        q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
+        q, row = brmdp.dirichlet.quantile_row(phi, values, alpha)
         exact = oracle.three_value_row(phi, values, q)[0]
         np.testing.assert_allclose(row, exact, rtol=0, atol=1e-8, err_msg=f"{phi} {values} {alpha}")
 
@@ -196,9 +196,9 @@ def test_quantile_row_is_the_gradient_of_the_quantile():
     for alpha in oracle.random_levels(rng, 100, 1e-4):
         n = oracle.random_size(rng, 3, 12)
         phi, values = 10 ** rng.uniform(-0.3, 2, n), rng.normal(size=n)
-        row = brmdp.dirichlet_quantile_row(phi, values, alpha)[1]
+        row = brmdp.dirichlet.quantile_row(phi, values, alpha)[1]
         step = 1e-4 * np.diag(np.full(n, np.ptp(values)))
-        up, down = (brmdp.dirichlet_quantile(phi, values + s, alpha) for s in (step, -step))
+        up, down = (brmdp.dirichlet.quantile(phi, values + s, alpha) for s in (step, -step))
         gradient = (up - down) / (2 * np.diag(step))
         np.testing.assert_allclose(
             row, gradient, rtol=0, atol=2e-5, err_msg=f"{phi} {values} {alpha}"
@@ -211,8 +211,8 @@ def test_quantile_row_is_the_gradient_of_the_quantile():
 def check_cvar(tails, phi, values, alpha):
     """CVaR against the oracle, and, where q is sharp, the row E[P_i | X <= q]."""
     active = phi > 0
-    q = float(brmdp.dirichlet_quantile(phi, values, alpha))
-    cvar, row = brmdp.dirichlet_cvar_row(phi, values, alpha)
+    q = float(brmdp.dirichlet.quantile(phi, values, alpha))
+    cvar, row = brmdp.dirichlet.cvar_row(phi, values, alpha)
     slack = 1e-9 * np.ptp(values[active]) + 4 * np.spacing(np.abs(values[active]).max())
     expected = oracle.lower_cvar(tails, phi, values, alpha, q)
     assert abs(cvar - expected) <= slack, (phi, values, alpha, cvar, expected)
@@ -250,10 +250,10 @@ def test_cvar_at_level_one_is_the_mean():
     rng = np.random.default_rng(13)
     for _ in range(200):
         phi, values = oracle.random_problem(rng)
-        cvar, row = brmdp.dirichlet_cvar_row(phi, values, 1.0)
+        cvar, row = brmdp.dirichlet.cvar_row(phi, values, 1.0)
         slack = 1e-12 * np.ptp(values[phi > 0]) + 4 * np.spacing(np.abs(values[phi > 0]).max())
         assert abs(cvar - oracle.mean_and_deviation(phi, values)[0]) <= slack
-        assert brmdp.dirichlet_cvar(phi, values, 1.0) == pytest.approx(
+        assert brmdp.dirichlet.cvar(phi, values, 1.0) == pytest.approx(
             float(cvar), rel=0, abs=slack
         )
         np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-12, atol=1e-15)
@@ -268,27 +268,27 @@ def test_cvar_at_level_one_is_the_mean():
 def test_constant_values(phi, value, alpha):
     phi = np.array(phi)
     values = np.full(len(phi), value)
-    q, row = brmdp.dirichlet_quantile_row(phi, values, alpha)
-    cvar, cvar_row = brmdp.dirichlet_cvar_row(phi, values, alpha)
-    assert q == value == brmdp.dirichlet_quantile(phi, values, alpha)
+    q, row = brmdp.dirichlet.quantile_row(phi, values, alpha)
+    cvar, cvar_row = brmdp.dirichlet.cvar_row(phi, values, alpha)
+    assert q == value == brmdp.dirichlet.quantile(phi, values, alpha)
     assert (
-        cvar == pytest.approx(value, rel=1e-15, abs=0) == brmdp.dirichlet_cvar(phi, values, alpha)
+        cvar == pytest.approx(value, rel=1e-15, abs=0) == brmdp.dirichlet.cvar(phi, values, alpha)
     )
     np.testing.assert_allclose(row, phi / phi.sum(), rtol=1e-14)
     np.testing.assert_allclose(cvar_row, phi / phi.sum(), rtol=1e-14)
     for z, lower in ((value - 1, 0), (value, 1), (value + 1, 1)):
-        assert brmdp.dirichlet_cdf(phi, values, z) == lower
-        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 1 - lower
+        assert brmdp.dirichlet.cdf(phi, values, z) == lower
+        assert brmdp.dirichlet.cdf(phi, values, z, complement=True) == 1 - lower
 
 
 def test_points_outside_the_support():
     phi, values = np.array([0.5, 0.0, 2.0, 1.0]), np.array([1.0, 9.0, 2.0, 4.0])
     for z in (-1e300, 0.5, 1.0):
-        assert brmdp.dirichlet_cdf(phi, values, z) == 0
-        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 1
+        assert brmdp.dirichlet.cdf(phi, values, z) == 0
+        assert brmdp.dirichlet.cdf(phi, values, z, complement=True) == 1
     for z in (4.0, 5.0, 1e300):
-        assert brmdp.dirichlet_cdf(phi, values, z) == 1
-        assert brmdp.dirichlet_cdf(phi, values, z, complement=True) == 0
+        assert brmdp.dirichlet.cdf(phi, values, z) == 1
+        assert brmdp.dirichlet.cdf(phi, values, z, complement=True) == 0
 
 
 def test_point_equal_to_a_value():
@@ -323,26 +323,26 @@ def test_broadcasting():
         rng.normal(size=(4, 5)),
         np.array([[[0.1]], [[0.7]]]),
     )
-    q = brmdp.dirichlet_quantile(phi, values, level)
-    q2, row = brmdp.dirichlet_quantile_row(phi, values, level)
-    cvar = brmdp.dirichlet_cvar(phi, values, level)
-    cvar2, cvar_row = brmdp.dirichlet_cvar_row(phi, values, level)
-    cdf = brmdp.dirichlet_cdf(phi, values, q)
+    q = brmdp.dirichlet.quantile(phi, values, level)
+    q2, row = brmdp.dirichlet.quantile_row(phi, values, level)
+    cvar = brmdp.dirichlet.cvar(phi, values, level)
+    cvar2, cvar_row = brmdp.dirichlet.cvar_row(phi, values, level)
+    cdf = brmdp.dirichlet.cdf(phi, values, q)
     assert q.shape == q2.shape == cvar.shape == cvar2.shape == cdf.shape == (2, 3, 4)
     assert row.shape == cvar_row.shape == (2, 3, 4, 5)
     np.testing.assert_allclose(cdf, np.broadcast_to(level, cdf.shape), rtol=1e-9)
     for i, j, k in np.ndindex(2, 3, 4):
         arguments = phi[j, 0], values[k], level[i, 0, 0]
-        assert q[i, j, k] == pytest.approx(brmdp.dirichlet_quantile(*arguments), rel=1e-13)
-        assert cvar[i, j, k] == pytest.approx(brmdp.dirichlet_cvar(*arguments), rel=1e-12)
+        assert q[i, j, k] == pytest.approx(brmdp.dirichlet.quantile(*arguments), rel=1e-13)
+        assert cvar[i, j, k] == pytest.approx(brmdp.dirichlet.cvar(*arguments), rel=1e-12)
         np.testing.assert_allclose(
-            row[i, j, k], brmdp.dirichlet_quantile_row(*arguments)[1], atol=1e-9
+            row[i, j, k], brmdp.dirichlet.quantile_row(*arguments)[1], atol=1e-9
         )
         np.testing.assert_allclose(
-            cvar_row[i, j, k], brmdp.dirichlet_cvar_row(*arguments)[1], atol=1e-9
+            cvar_row[i, j, k], brmdp.dirichlet.cvar_row(*arguments)[1], atol=1e-9
         )
-    assert np.ndim(brmdp.dirichlet_quantile(phi[0, 0], values[0], 0.2)) == 0
-    assert brmdp.dirichlet_cdf(np.empty((0, 5)) + 1, values[0], 0.0).shape == (0,)
+    assert np.ndim(brmdp.dirichlet.quantile(phi[0, 0], values[0], 0.2)) == 0
+    assert brmdp.dirichlet.cdf(np.empty((0, 5)) + 1, values[0], 0.0).shape == (0,)
 
 
 # --- rows as data leave them ----------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_the_saddlepoint_is_found_after_an_overstep():
     points = np.concatenate([np.linspace(0.88, 1.1, 20), np.linspace(0.9155, 0.9175, 10)])
     errors = [cdf_error(oracle.ray_tails, phi, values, float(z)) for z in points]
     assert max(errors) <= oracle.TOLERANCE
-    dense = brmdp.dirichlet_cdf(phi, values, np.linspace(0.84, 1.1, 5001))
+    dense = brmdp.dirichlet.cdf(phi, values, np.linspace(0.84, 1.1, 5001))
     assert (np.diff(dense) > 0.0).all()
 
 
@@ -393,7 +393,7 @@ def test_the_quadrature_resolves_every_point_of_many_rows():
         phi, values = random_row_after_data(rng)
         mean, deviation = oracle.mean_and_deviation(phi, values)
         points = np.clip(mean + 2 * deviation * rng.normal(size=400), values.min(), values.max())
-        found = brmdp.dirichlet_cdf(phi, values, np.sort(points))
+        found = brmdp.dirichlet.cdf(phi, values, np.sort(points))
         assert (np.diff(found) >= -1e-12).all()
 
 
@@ -414,7 +414,7 @@ def test_beside_a_heavy_value():
     up, down = rng.integers(1, 4, (2, n)).astype(float)
     values = np.stack([up, np.zeros(n), -down], axis=1)
     distance = 10 ** rng.uniform(-16, -10, n)
-    found = brmdp.dirichlet_cdf(phi, values, rng.choice([-1.0, 1.0], n) * distance)
+    found = brmdp.dirichlet.cdf(phi, values, rng.choice([-1.0, 1.0], n) * distance)
     light = phi[:, 0] + phi[:, 2]
     slack = 50 * (distance * phi[:, 1]) ** np.minimum(1.0, light)
     expected = stats.beta.cdf(down / (up + down), phi[:, 0], phi[:, 2])
@@ -440,7 +440,7 @@ def test_quantiles_beyond_which_a_negligible_value_lies():
     values[:, 2] = np.where(values[:, 1] == values[:, 2], values[:, 1] + 1.0, values[:, 2])
     level = 10 ** rng.uniform(-3, -0.31, n)
     level = np.where(rng.random(n) < 0.5, level, 1 - level)
-    q = brmdp.dirichlet_quantile(phi, values, level)
+    q = brmdp.dirichlet.quantile(phi, values, level)
     step = 4 * np.spacing(5.0)
     top, bottom = values[:, 1:].max(axis=1), values[:, 1:].min(axis=1)
     upper = np.where(values[:, 1] > values[:, 2], phi[:, 1], phi[:, 2])

@@ -48,13 +48,13 @@ def check(phi, values, alpha):
             known[z] = exact_tails(phi, values, z)
         return known[z]
 
-    q = float(brmdp.dirichlet_quantile(phi, values, alpha, method="exact"))
+    q = float(brmdp.dirichlet.quantile(phi, values, alpha, method="exact"))
     assert np.isfinite(q), where
     fault = oracle.quantile_fault(tails, phi, values, q, alpha)
     assert fault == "", f"{where}: quantile {q!r}: {fault}"
     active = values[phi > 0]
     if active.min() < q < active.max():
-        ours = [float(brmdp.dirichlet_cdf(phi, values, q, complement=c)) for c in (False, True)]
+        ours = [float(brmdp.dirichlet.cdf(phi, values, q, complement=c)) for c in (False, True)]
         error = oracle.cdf_fault(*ours, *tails(phi, values, q))
         assert error <= oracle.TOLERANCE, (
             f"{where}: cdf at {q!r}: {ours}, relative error {error:.3e}"
@@ -87,10 +87,10 @@ def test_cvar(seed):
     for alpha in oracle.random_levels(rng, 5).tolist():
         n = oracle.random_size(rng, 2, 5)
         phi, values = oracle.random_concentration(rng, n), np.sort(rng.normal(size=n))
-        q = float(brmdp.dirichlet_quantile(phi, values, alpha))
+        q = float(brmdp.dirichlet.quantile(phi, values, alpha))
         expected = oracle.lower_cvar(exact_tails, phi, values, alpha, q)
         slack = 1e-9 * np.ptp(values) + 4 * np.spacing(np.abs(values).max())
-        cvar = float(brmdp.dirichlet_cvar(phi, values, alpha))
+        cvar = float(brmdp.dirichlet.cvar(phi, values, alpha))
         assert abs(cvar - expected) <= slack, (phi, values, alpha, cvar, expected)
 
 

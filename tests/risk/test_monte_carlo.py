@@ -113,7 +113,7 @@ def test_many_draws_approach_the_exact_quantile():
     exact = case.backup(brmdp.Quantile(0.2), values)
     n = 20_000
     near = case.backup(sampled(0.2, samples=n, rng=4), values)
-    below = brmdp.dirichlet_cdf(
+    below = brmdp.dirichlet.cdf(
         case.belief.concentration(), case.rewards + case.discount * values, near
     )
     assert np.abs(below - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / n)
@@ -150,7 +150,7 @@ def assert_law(rows, phi, level=1e-3):
 def assert_functional_law(rows, phi, rng):
     """And for a random linear functional, which sees the dependence of the coordinates."""
     weights = rng.normal(size=phi.size)
-    p = stats.kstest(rows @ weights, lambda z: brmdp.dirichlet_cdf(phi, weights, z)).pvalue
+    p = stats.kstest(rows @ weights, lambda z: brmdp.dirichlet.cdf(phi, weights, z)).pvalue
     assert p > 1e-3, p
 
 
@@ -326,10 +326,10 @@ def test_more_draws_than_a_machine_holds_are_refused(name):
 @pytest.mark.parametrize("reuse", [False, True])
 def test_draws_that_do_not_fit_the_problem_are_refused_before_they_are_made(reuse):
     """A small file or a slip of the pen must not fill the memory."""
-    posterior = brmdp.DirichletBelief.uniform(4, 2)
+    belief = brmdp.DirichletBelief.uniform(4, 2)
     method = brmdp.MonteCarlo(samples=10**7, reuse=reuse, rng=0)
     with pytest.raises(
         brmdp.InvalidInputError,
         match=r"at most 250,000,000; got 320,000,000 from up to 10,000,000 draws of 32",
     ):
-        brmdp.plan(posterior, np.zeros((4, 2)), 0.9, risk=brmdp.Quantile(0.5, method=method))
+        brmdp.plan(belief, np.zeros((4, 2)), 0.9, risk=brmdp.Quantile(0.5, method=method))

@@ -148,7 +148,7 @@ def test_disturbance_rewards_by_disturbance():
     rewards, values = rng.normal(size=(3, 2, 4)), rng.normal(size=3)
     risk = brmdp.Quantile(0.25)
     got = brmdp.backup(belief, brmdp.DisturbanceRewards(rewards), 0.9, values, risk=risk).q_values
-    wanted = brmdp.dirichlet_quantile(
+    wanted = brmdp.dirichlet.quantile(
         belief.concentration(), rewards + 0.9 * values[outcomes], 0.25
     )
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)

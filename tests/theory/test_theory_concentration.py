@@ -46,7 +46,7 @@ levels = st.one_of(st.floats(1e-6, 1 - 1e-6), st.sampled_from([1e-9, 0.001, 0.5,
 @given(rows(), levels)
 def test_quantiles_stay_within_the_bounds(row, alpha):
     phi, values, size = row
-    quantile, mean = brmdp.dirichlet_quantile(phi, values, alpha), phi @ values / phi.sum()
+    quantile, mean = brmdp.dirichlet.quantile(phi, values, alpha), phi @ values / phi.sum()
     above, below = theory.quantile_deviation_bounds(phi.sum(), alpha, value_range=size)
     assert quantile - mean <= above + 1e-9 * size
     assert mean - quantile <= below + 1e-9 * size
@@ -59,8 +59,8 @@ def test_tails_stay_within_the_bound(row, share):
     mean, deviation = phi @ values / phi.sum(), share * size
     bound = theory.dirichlet_tail_bound(phi.sum(), deviation, value_range=size)
     # strictly above or below; the law is continuous unless all values are equal
-    assert brmdp.dirichlet_cdf(phi, values, mean + deviation, complement=True) <= bound * (1 + 1e-9)
-    assert brmdp.dirichlet_cdf(phi, values, mean - deviation) <= bound * (1 + 1e-9)
+    assert brmdp.dirichlet.cdf(phi, values, mean + deviation, complement=True) <= bound * (1 + 1e-9)
+    assert brmdp.dirichlet.cdf(phi, values, mean - deviation) <= bound * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1e-8, 0.05, 0.5, 0.95, 1 - 1e-8])
@@ -354,7 +354,7 @@ def test_value_decomposition_with_rewards_of_pairs_is_the_papers():
         posterior, truth.rewards, 0.8, policy, risk=brmdp.Quantile(0.3), tolerance=1e-11
     ).values
     phi, kernel, s = posterior.concentration(), truth.kernel(), np.arange(3)
-    error = brmdp.dirichlet_quantile(phi[s, policy], values, 0.3) - kernel[s, policy] @ values
+    error = brmdp.dirichlet.quantile(phi[s, policy], values, 0.3) - kernel[s, policy] @ values
     np.testing.assert_allclose(found.discrepancy, 0.8 * error, rtol=0, atol=1e-9)
 
 
@@ -512,7 +512,7 @@ def test_what_is_refused_below_is_accepted_when_right():
             r"delta·n_pairs must be at most 1e\+100",
         ),
         (lambda: check(truth=None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
-        (lambda: check(belief=None), "posterior must be a brmdp posterior"),
+        (lambda: check(belief=None), "belief must be a brmdp belief"),
         (
             lambda: check(belief=brmdp.DirichletBelief.uniform(3, 2)),
             r"posterior must be about the states and actions of truth, \(4, 2\); got \(3, 2\)",
@@ -596,7 +596,7 @@ def test_what_is_refused_below_is_accepted_when_right():
         ),
         (
             lambda: theory.value_decomposition(TRUTH, None, POLICY, 0.5),
-            "posterior must be a brmdp posterior",
+            "belief must be a brmdp belief",
         ),
         (
             lambda: theory.value_decomposition(riverswim(3), POSTERIOR, [0, 0, 0], 0.5),

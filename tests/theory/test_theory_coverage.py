@@ -264,7 +264,7 @@ def test_bad_coverage_is_refused(options, message):
         ({"state": 4}, r"state must lie in 0\.\.3; got 4"),
         ({"samples": 0}, "samples must be a positive integer"),
         ({"confidence": 0}, "confidence must lie strictly between 0 and 1"),
-        ({"posterior": None}, "posterior must be a brmdp posterior"),
+        ({"posterior": None}, "belief must be a brmdp belief"),
         ({"discount": -0.1}, "discount must lie in"),
     ],
 )

@@ -482,7 +482,7 @@ def test_other_bad_input():
         ),
         "values must be finite; got nan": lambda: adjusted(values=[0, 0, float("nan"), 0]),
         r"mdp must be a brmdp\.TabularMDP; got DirichletBelief": lambda: adjusted(mdp=uniform),
-        "posterior must be a brmdp posterior": lambda: adjusted(posterior=None),
+        "belief must be a brmdp belief": lambda: adjusted(posterior=None),
         r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: (
             adjusted(posterior=brmdp.DirichletBelief.uniform(3, 2))
         ),

@@ -53,7 +53,7 @@ def require_belief(belief: Any) -> None:
         return
     if isinstance(belief, type) or not hasattr(belief, "pattern"):
         raise InvalidInputError(
-            f"posterior must be a brmdp posterior or TabularMDP; got {type(belief).__name__}"
+            f"belief must be a brmdp belief or a TabularMDP; got {type(belief).__name__}"
         )
     pattern = belief.pattern
     name = type(belief).__name__
@@ -83,7 +83,7 @@ def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
     method = getattr(belief, name, None)
     if not callable(method):
         raise InvalidInputError(
-            f"posterior must have a method {name}() {purpose}; {type(belief).__name__} has none"
+            f"belief must have a method {name}() {purpose}; {type(belief).__name__} has none"
         )
     found: Callable[..., Any] = method
     return found
@@ -99,7 +99,7 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
     pattern, name = belief.pattern, type(belief).__name__
     if not hasattr(belief, "concentration_offsets"):
         raise InvalidInputError(
-            f"posterior must have concentration_offsets beside concentration_entries; {name} has "
+            f"belief must have concentration_offsets as well as concentration_entries; {name} has "
             "none"
         )
     entries = as_float_array(belief.concentration_entries, f"{name}.concentration_entries")

@@ -97,7 +97,7 @@ class DirichletBelief(KernelBelief, Saveable):
         n_actions = as_positive_int(n_actions, "n_actions")
         value = as_positive_number(concentration, "concentration")
         check_concentrations(np.array([value]))
-        posterior = cls.__new__(cls)
+        belief = cls.__new__(cls)
         if possible is None:
             pattern = full_pattern(n_states, n_actions, admissible)
         elif not isinstance(possible, TabularMDP):
@@ -111,12 +111,12 @@ class DirichletBelief(KernelBelief, Saveable):
                 f"possible must describe {n_states} states and {n_actions} actions; "
                 f"got {pattern.n_states} and {pattern.n_actions}"
             )
-        posterior._set(
+        belief._set(
             pattern,
             np.full(pattern.n_transitions, value),
             np.zeros(pattern.n_transitions, dtype=np.int64),
         )
-        return posterior
+        return belief
 
     @classmethod
     def jeffreys(
@@ -141,9 +141,9 @@ class DirichletBelief(KernelBelief, Saveable):
             pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
         prior = size * entries
         check_concentrations(prior)
-        posterior = cls.__new__(cls)
-        posterior._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))
-        return posterior
+        belief = cls.__new__(cls)
+        belief._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))
+        return belief
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class DirichletBelief(KernelBelief, Saveable):
         """What :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         n_states, n_actions = shape_of(arrays["shape"], source)
-        posterior = cls.__new__(cls)
+        belief = cls.__new__(cls)
         with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(
                 n_states, n_actions, arrays["indptr"], arrays["next_states"]
@@ -299,8 +299,8 @@ class DirichletBelief(KernelBelief, Saveable):
                     "prior and counts must be positive, one per possible transition"
                 )
             check_concentrations(prior)
-        posterior._set(pattern, prior, counts)
-        return posterior
+        belief._set(pattern, prior, counts)
+        return belief
 
     def __repr__(self) -> str:
         return (

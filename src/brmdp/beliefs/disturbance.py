@@ -281,14 +281,14 @@ class DisturbanceBelief(KernelBelief, Saveable):
         """What :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         with corrupt_if_invalid(source):
-            posterior = cls(arrays["outcomes"], arrays["prior"])
+            belief = cls(arrays["outcomes"], arrays["prior"])
             counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
-            if counts.shape != (posterior.n_disturbances,):
+            if counts.shape != (belief.n_disturbances,):
                 raise InvalidInputError(
                     f"counts must be one per disturbance; got shape {counts.shape}"
                 )
-        posterior._set(posterior.outcomes, posterior._prior, counts)
-        return posterior
+        belief._set(belief.outcomes, belief._prior, counts)
+        return belief
 
     def __repr__(self) -> str:
         return (

@@ -141,7 +141,7 @@ class ScenarioBelief(KernelBelief, Saveable):
         """What :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         n_states, n_actions = shape_of(arrays["shape"], source)
-        posterior = cls.__new__(cls)
+        belief = cls.__new__(cls)
         with corrupt_if_invalid(source):
             pattern = pattern_from_arrays(
                 n_states, n_actions, arrays["indptr"], arrays["next_states"]
@@ -157,8 +157,8 @@ class ScenarioBelief(KernelBelief, Saveable):
                 raise InvalidInputError("probabilities must not be negative, one row per kernel")
             for row in probabilities:
                 normalised_rows(pattern, row, "probabilities")
-        posterior._set(pattern, probabilities, weights)
-        return posterior
+        belief._set(pattern, probabilities, weights)
+        return belief
 
     def __repr__(self) -> str:
         return (

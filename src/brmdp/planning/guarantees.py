@@ -167,7 +167,7 @@ def certified_level(alpha: float, n_states: int, *, independent: bool = True) ->
 
 
 def certify(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     confidence: float = 0.9,
@@ -220,7 +220,7 @@ def certify(
     What takes long is logged (logger "brmdp", level INFO).
     """
     found = certificate_of(
-        posterior,
+        belief,
         rewards,
         discount,
         confidence,
@@ -234,7 +234,7 @@ def certify(
 
 
 def certificate_of(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     confidence: float,
@@ -245,29 +245,29 @@ def certificate_of(
     **settings: Any,
 ) -> Certificate:
     """:func:`certify` without the warning, for computations that make many certificates."""
-    check_start(posterior, start)
-    if not has_exact_quantiles(posterior):
+    check_start(belief, start)
+    if not has_exact_quantiles(belief):
         raise InvalidInputError(
-            f"posterior must have exact quantiles for a certificate; a {type(posterior).__name__} "
+            f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
             "offers only draws, and values nested from draws are estimates, not bounds. Give it "
             "concentration_entries and concentration_offsets if its rows are Dirichlet, make a "
             "ScenarioBelief, or ask posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
-    n_states = posterior.pattern.n_states
-    independent = getattr(posterior, "rows_independent", None)
+    n_states = belief.pattern.n_states
+    independent = getattr(belief, "rows_independent", None)
     if not isinstance(independent, bool | np.bool_):
         raise InvalidInputError(
-            f"posterior must say rows_independent = True or False; {type(posterior).__name__} says "
+            f"belief must say rows_independent = True or False; {type(belief).__name__} says "
             f"{independent!r}"
         )
     level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
     risk = Quantile(level)
-    problem = Problem.of(posterior, rewards, discount, **settings)
+    problem = Problem.of(belief, rewards, discount, **settings)
     logger.info("certify: planning %d states at the level %.4g", n_states, level)
-    best = problem.solve(posterior, risk)
-    own = problem.solve(posterior, risk, problem.start(best), policy=best.policy)
+    best = problem.solve(belief, risk)
+    own = problem.solve(belief, risk, problem.start(best), policy=best.policy)
     values = own.values - own.error_bound
     gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
     samples = (
@@ -277,7 +277,7 @@ def certificate_of(
     interval: tuple[float, float] | None = None
     if samples:
         drawn = sampled_policy_values(
-            posterior,
+            belief,
             rewards,
             discount,
             best.policy,
@@ -295,7 +295,7 @@ def certificate_of(
             raise ContradictionError(
                 f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior "
                 f"draws, and held in {held} of {samples}: the draws of the "
-                f"{type(posterior).__name__} do not follow the law that its quantiles are taken "
+                f"{type(belief).__name__} do not follow the law that its quantiles are taken "
                 f"from, or its rows are not what it says (rows_independent = {bool(independent)})"
             )
     return Certificate(
@@ -308,12 +308,12 @@ def certificate_of(
         coverage=coverage,
         coverage_interval=interval,
         coverage_samples=int(samples),
-        prior=reliance(posterior, best.policy, discount, start),
+        prior=reliance(belief, best.policy, discount, start),
     )
 
 
 def posterior_quantile_value(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     policy: Any,
@@ -339,12 +339,12 @@ def posterior_quantile_value(
         Of the Monte Carlo interval.
     rng : numpy.random.Generator or seed
     """
-    require_belief(posterior)
+    require_belief(belief)
     level = as_level(alpha)
     sure = as_level(confidence, "confidence")
     n = as_positive_int(samples, "samples")
-    chosen = as_policy(policy, posterior.pattern.admissible)
-    drawn = sampled_policy_values(posterior, rewards, as_discount(discount), chosen, n, as_rng(rng))
+    chosen = as_policy(policy, belief.pattern.admissible)
+    drawn = sampled_policy_values(belief, rewards, as_discount(discount), chosen, n, as_rng(rng))
     drawn.sort(axis=0)
     low, high = _order_statistic_interval(n, level, sure)
     infinite = np.full(drawn.shape[1], np.inf)
@@ -359,7 +359,7 @@ def posterior_quantile_value(
 
 
 def sampled_policy_values(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     policy: IntArray,
@@ -370,7 +370,7 @@ def sampled_policy_values(
 
     (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s').
     """
-    pattern = posterior.pattern
+    pattern = belief.pattern
     n_states = pattern.n_states
     if n_states > 10 * LARGE:
         raise InvalidInputError(
@@ -381,7 +381,7 @@ def sampled_policy_values(
             f"samples × states must be at most {LARGEST_SAMPLE:,}; got {n:,} samples of {n_states} "
             "states"
         )
-    flat_rewards = rewards_of(posterior, rewards)
+    flat_rewards = rewards_of(belief, rewards)
     pairs = np.arange(n_states) * pattern.n_actions + policy
     next_states = pattern.take(pattern.next_states, pairs)
     policy_rewards = pattern.take(flat_rewards, pairs)
@@ -396,7 +396,7 @@ def sampled_policy_values(
     with one_blas_thread if n_states >= MANY_STATES else nullcontext():
         for begin in range(0, n, block):
             size = min(block, n - begin)
-            draws = draws_of(posterior, size, rng, pairs)
+            draws = draws_of(belief, size, rng, pairs)
             kernels = np.zeros((size, n_states * n_states))
             if distinct:
                 kernels[:, where] = draws

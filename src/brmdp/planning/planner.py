@@ -82,7 +82,7 @@ class Backup(NamedTuple):
 
 
 def plan(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     *,
@@ -131,14 +131,14 @@ def plan(
         If the prior outweighs the data in what the policy does, by the rule in
         :mod:`brmdp.planning.prior`.
     """
-    check_start(posterior, start)
+    check_start(belief, start)
     settings: dict[str, Any] = {
         "tolerance": tolerance,
         "method": method,
         "max_iterations": max_iterations,
     }
     solution = solution_of(
-        posterior,
+        belief,
         rewards,
         discount,
         risk,
@@ -146,11 +146,11 @@ def plan(
         raise_on_failure=raise_on_failure,
         **settings,
     )
-    return _with_prior(solution, posterior, discount, start, "plan")
+    return _with_prior(solution, belief, discount, start, "plan")
 
 
 def evaluate_under_belief(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     policy: Any,
@@ -172,7 +172,7 @@ def evaluate_under_belief(
     on the policy; with ``all_actions=False``, which is faster, only those of the policy's actions
     (−inf for the others).
     """
-    check_start(posterior, start)
+    check_start(belief, start)
     settings: dict[str, Any] = {
         "tolerance": tolerance,
         "method": method,
@@ -180,13 +180,13 @@ def evaluate_under_belief(
     }
     settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
     solution = solution_of(
-        posterior, rewards, discount, risk, policy=policy, initial=initial, **settings
+        belief, rewards, discount, risk, policy=policy, initial=initial, **settings
     )
-    return _with_prior(solution, posterior, discount, start, "value")
+    return _with_prior(solution, belief, discount, start, "value")
 
 
 def solution_of(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
     risk: RiskMeasure,
@@ -201,12 +201,12 @@ def solution_of(
 
     For computations that make many.
     """
-    problem = Problem.of(posterior, rewards, discount, **settings)
+    problem = Problem.of(belief, rewards, discount, **settings)
     return problem.solve(
-        posterior,
+        belief,
         risk,
         problem.start(initial),
-        policy=None if policy is ANY else as_policy(policy, posterior.pattern.admissible),
+        policy=None if policy is ANY else as_policy(policy, belief.pattern.admissible),
         raise_on_failure=raise_on_failure,
         all_actions=all_actions,
     )
@@ -268,7 +268,7 @@ def evaluate_all_in_mdp(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e
 
 
 def backup(
-    posterior: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure
+    belief: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure
 ) -> Backup:
     """Apply a risk measure once.
 
@@ -276,9 +276,9 @@ def backup(
 
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
     """
-    problem = Problem.of(posterior, rewards, discount)
-    pattern = posterior.pattern
-    bellman = problem.bellman(bind_risk(risk, posterior), None)
+    problem = Problem.of(belief, rewards, discount)
+    pattern = belief.pattern
+    bellman = problem.bellman(bind_risk(risk, belief), None)
     next_values = problem.start(values)
     if next_values is None:
         raise InvalidInputError("values must be one number per state; got None")
@@ -289,10 +289,10 @@ def backup(
 
 
 def _with_prior(
-    solution: Solution, posterior: Belief, discount: float, start: Any, what: str
+    solution: Solution, belief: Belief, discount: float, start: Any, what: str
 ) -> Solution:
     """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
-    found = reliance(posterior, solution.policy, discount, start)
+    found = reliance(belief, solution.policy, discount, start)
     warn_of_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
 

@@ -135,7 +135,7 @@ class PriorReliance:
 
 
 def prior_reliance(
-    posterior: Belief, policy: Any, discount: float, *, start: Any = None
+    belief: Belief, policy: Any, discount: float, *, start: Any = None
 ) -> PriorReliance | None:
     """How far a policy rests on the prior; None for beliefs that do not tell prior and data apart.
 
@@ -155,16 +155,16 @@ def prior_reliance(
     -------
     PriorReliance or None
     """
-    require_belief(posterior)
-    chosen = as_policy(policy, posterior.pattern.admissible)
-    return reliance(posterior, chosen, as_discount(discount), start)
+    require_belief(belief)
+    chosen = as_policy(policy, belief.pattern.admissible)
+    return reliance(belief, chosen, as_discount(discount), start)
 
 
-def check_start(posterior: Belief, start: Any) -> None:
+def check_start(belief: Belief, start: Any) -> None:
     """Refuse a bad start before a long solve, not after it."""
-    require_belief(posterior)
+    require_belief(belief)
     if start is not None:
-        as_start(start, posterior.pattern.n_states)
+        as_start(start, belief.pattern.n_states)
 
 
 def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
@@ -180,43 +180,43 @@ def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
 
 
 def reliance(
-    posterior: Belief, policy: IntArray, discount: float, start: Any = None
+    belief: Belief, policy: IntArray, discount: float, start: Any = None
 ) -> PriorReliance | None:
     """:func:`prior_reliance` of arguments already checked."""
-    pattern = posterior.pattern
+    pattern = belief.pattern
     n = pattern.n_states
     begin: FloatArray | None = None
     if start is not None:
         given = as_start(start, n)
         begin = np.eye(1, n, given)[0] if isinstance(given, int) else given
-    evidence: Any = getattr(posterior, "evidence", None)
+    evidence: Any = getattr(belief, "evidence", None)
     if not callable(evidence):
         return None
     pairs = np.arange(n) * pattern.n_actions + policy
     prior, data = (
-        evidence(pairs) if is_own(posterior) else _checked_evidence(evidence(pairs), posterior)
+        evidence(pairs) if is_own(belief) else _checked_evidence(evidence(pairs), belief)
     )
     doubtful = ~_known(pattern, pairs)
     weight = np.where(doubtful, prior, 0.0)
     shares = weight / np.where(doubtful, prior + data, 1.0)
     origin = "given"
     if begin is None:
-        observed: Any = getattr(posterior, "observed_states", None)
+        observed: Any = getattr(belief, "observed_states", None)
         seen = np.zeros(n)
         if callable(observed):
             seen = (
                 observed()
-                if is_own(posterior)
-                else _checked(observed(), n, posterior, "observed_states")
+                if is_own(belief)
+                else _checked(observed(), n, belief, "observed_states")
             )
         total = float(seen.sum())
         origin = "observed states" if total > 0.0 else "uniform"
         begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
     if n <= _SMALL:
-        time, accuracy = _time(posterior, pairs, discount, begin)
+        time, accuracy = _time(belief, pairs, discount, begin)
     else:
         with one_blas_thread:
-            time, accuracy = _time(posterior, pairs, discount, begin)
+            time, accuracy = _time(belief, pairs, discount, begin)
     unseen = doubtful & (data == 0)
     return PriorReliance(
         share=float(time @ shares),
@@ -241,19 +241,19 @@ def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
 
 
 def _time(
-    posterior: Belief, pairs: IntArray, discount: float, start: FloatArray
+    belief: Belief, pairs: IntArray, discount: float, start: FloatArray
 ) -> tuple[FloatArray, float]:
     """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``.
 
     And the accuracy of sums of its entries.
     """
-    pattern = posterior.pattern
+    pattern = belief.pattern
     n = pattern.n_states
     widths = pattern.widths[pairs]
     entries = np.arange(int(widths.sum())) + np.repeat(
         pattern.indptr[pairs] - np.cumsum(widths) + widths, widths
     )
-    rows, next_states = mean_of(posterior)[entries], pattern.next_states[entries]
+    rows, next_states = mean_of(belief)[entries], pattern.next_states[entries]
     owners = np.repeat(np.arange(n), widths)
     arriving = (1.0 - discount) * start
     if n <= _SMALL:
@@ -283,14 +283,14 @@ def _time(
     return time, max(error, 1e-9)
 
 
-def _checked_evidence(found: Any, posterior: Belief) -> tuple[FloatArray, FloatArray]:
-    name, n = type(posterior).__name__, posterior.pattern.n_states
+def _checked_evidence(found: Any, belief: Belief) -> tuple[FloatArray, FloatArray]:
+    name, n = type(belief).__name__, belief.pattern.n_states
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise InvalidInputError(
             f"{name}.evidence must give two arrays, of prior and of data; got "
             f"{type(found).__name__}"
         )
-    prior, data = (_checked(weights, n, posterior, "evidence") for weights in found)
+    prior, data = (_checked(weights, n, belief, "evidence") for weights in found)
     if (prior + data <= 0.0).any():
         where = int(np.argmax(prior + data <= 0.0))
         raise InvalidInputError(
@@ -299,8 +299,8 @@ def _checked_evidence(found: Any, posterior: Belief) -> tuple[FloatArray, FloatA
     return prior, data
 
 
-def _checked(numbers: Any, n: int, posterior: Belief, method: str) -> FloatArray:
-    source = f"{type(posterior).__name__}.{method}"
+def _checked(numbers: Any, n: int, belief: Belief, method: str) -> FloatArray:
+    source = f"{type(belief).__name__}.{method}"
     array = as_float_array(numbers, source)
     if array.shape != (n,):
         raise InvalidInputError(

@@ -168,7 +168,7 @@ class CheckedRisk:
         )
 
     def require_contraction(self, targets: FloatArray) -> None:
-        """CurveStyle for evidence, at ``targets``, against what an error bound rests on.
+        """Look for evidence, at ``targets``, against what an error bound rests on.
 
         The rows of all pairs must be probability vectors, a constant added to all targets must be
         added to all values, and where some targets rise, no value may fall, nor rise by more.
