@@ -1,8 +1,22 @@
-"""From records to numbers: curves, intervals, comparisons, claims."""
+"""From records to numbers: curves, intervals, comparisons, claims; and pictures of them.
 
-from brmdp.report.claims import Claim, Comparison, JudgedClaim, Region, Verdict, judge, merged
+Nothing here loads matplotlib but the modules that draw: style, panels, layouts, normal_plot and
+writing.
+"""
+
+from brmdp.report.claims import (
+    Claim,
+    Comparison,
+    JudgedClaim,
+    JudgedComparison,
+    Region,
+    Verdict,
+    judge,
+    merged,
+)
 from brmdp.report.curves import (
     Curve,
+    accumulated,
     cumulative_reward,
     cumulative_robust_regret,
     cumulative_true_regret,
@@ -10,27 +24,36 @@ from brmdp.report.curves import (
     occupancy,
     quantile_value,
 )
-from brmdp.report.estimates import Estimate, estimate
-from brmdp.report.summary import summarise
-from brmdp.studies.paper.analysis import CLAIMS
+from brmdp.report.estimates import Estimate, estimate, exact_number, proportion
+from brmdp.report.findings import Findings
+from brmdp.report.statistics import Statistic
+from brmdp.report.summary import compare_agents, heading
+from brmdp.report.tables import Table
 
 __all__ = [
-    "CLAIMS",
     "Claim",
     "Comparison",
     "Curve",
     "Estimate",
+    "Findings",
     "JudgedClaim",
+    "JudgedComparison",
     "Region",
+    "Statistic",
+    "Table",
     "Verdict",
+    "accumulated",
+    "compare_agents",
     "cumulative_reward",
     "cumulative_robust_regret",
     "cumulative_true_regret",
     "estimate",
+    "exact_number",
+    "heading",
     "judge",
     "merged",
     "moving_average_reward",
     "occupancy",
+    "proportion",
     "quantile_value",
-    "summarise",
 ]

@@ -54,6 +54,7 @@ __all__ = [
     "ABOVE_ZERO",
     "BELOW_ZERO",
     "CLAIM_ERROR",
+    "NO_EXCEPTION",
     "Claim",
     "Comparison",
     "JudgedClaim",
@@ -141,13 +142,15 @@ class Region:
 
 BELOW_ZERO = Region(high=0.0)
 ABOVE_ZERO = Region(low=0.0)
+NO_EXCEPTION = Region(high=0.5)
+"""Claimed of the number of exceptions to a statement that must always hold: one contradicts it."""
 
 Operation = Literal["value", "difference", "ratio", "reduction"]
 _WORDING: dict[Operation, str] = {
-    "value": "{case}: {measure}",
-    "difference": "{case} − {baseline}: {measure}",
-    "ratio": "{case} / {baseline}: {measure}",
-    "reduction": "reduction from {baseline} to {case} in %: {measure}",
+    "value": "{case}: {statistic}",
+    "difference": "{case} − {baseline}: {statistic}",
+    "ratio": "{case} / {baseline}: {statistic}",
+    "reduction": "reduction from {baseline} to {case} in %: {statistic}",
 }
 
 
@@ -157,7 +160,7 @@ class Comparison:
 
     Attributes
     ----------
-    measure : Statistic
+    statistic : Statistic
     case : str
     baseline : str
         Name of the other case; unused by "value".
@@ -170,7 +173,7 @@ class Comparison:
         The paper's number.
     """
 
-    measure: Statistic
+    statistic: Statistic
     case: str
     baseline: str = ""
     operation: Operation = "difference"
@@ -182,13 +185,13 @@ class Comparison:
         names = [self.case] if self.operation == "value" else [self.case, self.baseline]
         known: list[FloatArray] = []
         for name in names:
-            found = self.measure.samples(records[name]) if name in records else None
+            found = self.statistic.samples(records[name]) if name in records else None
             if found is None:
                 missing = f"{'not recorded for' if name in records else 'no runs of'} {name}"
                 return estimate(np.empty(0)), missing
             known.append(found)
         if self.operation == "value":
-            return estimate(known[0], bounds=self.measure.bounds), ""
+            return estimate(known[0], bounds=self.statistic.bounds), ""
         mine, theirs = common_runs(*(records[name].run for name in names))
         case, baseline = known[0][mine], known[1][theirs]
         if self.operation == "ratio":
@@ -204,9 +207,9 @@ class Comparison:
         quantity = _WORDING[self.operation].format(
             case=self.case,
             baseline=self.baseline,
-            measure=self.measure.name.format(steps="shown")
+            statistic=self.statistic.name.format(steps="shown")
             if some is None
-            else self.measure.named(some),
+            else self.statistic.named(some),
         )
         return JudgedComparison.of(
             experiment, quantity, found, self.claimed, paper=self.paper, note=note

@@ -18,6 +18,7 @@ from brmdp.runs import CaseRecords
 __all__ = [
     "WINDOW",
     "Curve",
+    "accumulated",
     "common_runs",
     "cumulative_reward",
     "cumulative_robust_regret",
@@ -91,23 +92,29 @@ def reported_steps(records: CaseRecords) -> int:
     return min(records.case.reported_steps or total, total)
 
 
-def _accumulated(records: CaseRecords, per_step: FloatArray) -> Curve:
+def accumulated(records: CaseRecords, column: str) -> Curve | None:
+    """The sum of a column over the steps done; None if it was not recorded."""
+    per_step = getattr(records, column)
+    if per_step is None:
+        return None
     return Curve(records.run, np.arange(1, per_step.shape[1] + 1), np.cumsum(per_step, axis=1))
 
 
-def cumulative_true_regret(records: CaseRecords) -> Curve:
-    """Σ_{t<n} V*(s_t) − V^{π_k}(s_t)."""
-    return _accumulated(records, records.true_regret)
+def cumulative_true_regret(records: CaseRecords) -> Curve | None:
+    """Σ_{t<n} V*(s_t) − V^{π_k}(s_t), or None if it was not recorded."""
+    return accumulated(records, "true_regret")
 
 
 def cumulative_robust_regret(records: CaseRecords) -> Curve | None:
     """Σ_{t<n} V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), or None if it was not recorded."""
-    return None if records.robust_regret is None else _accumulated(records, records.robust_regret)
+    return accumulated(records, "robust_regret")
 
 
 def cumulative_reward(records: CaseRecords) -> Curve:
     """Σ_{t<n} r_t."""
-    return _accumulated(records, records.reward)
+    curve = accumulated(records, "reward")
+    assert curve is not None
+    return curve
 
 
 def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:

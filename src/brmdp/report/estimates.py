@@ -31,12 +31,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from brmdp import dirichlet
 from brmdp._validation import FloatArray, as_number
 from brmdp.errors import InvalidInputError
-from brmdp.risk.functions import dirichlet_quantile
+from brmdp.planning.guarantees import clopper_pearson
 
-__all__ = ["CONFIDENCE", "MINIMUM_RUNS", "Estimate", "estimate", "ratio_samples", "unseen_share"]
+__all__ = [
+    "CONFIDENCE",
+    "MINIMUM_RUNS",
+    "SHARE",
+    "Estimate",
+    "estimate",
+    "exact_number",
+    "proportion",
+    "ratio_samples",
+    "unseen_share",
+]
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
@@ -50,6 +62,9 @@ ROUNDING = 1e-12
 
 AT_ONCE = 1_000_000
 """Numbers handed to the quantile at once."""
+
+SHARE = (0.0, 1.0)
+"""The range of a share or a probability."""
 
 Ends: TypeAlias = tuple[FloatArray, FloatArray]
 
@@ -173,7 +188,7 @@ class Estimate:
 
 
 def estimate(
-    samples: Any, *, bounds: tuple[float, float] | None = None, scale: float = 0.0
+    samples: ArrayLike, *, bounds: tuple[float, float] | None = None, scale: float = 0.0
 ) -> Estimate:
     """Mean and 95 % interval over the first axis (the runs); see the module.
 
@@ -225,6 +240,38 @@ def estimate(
     return Estimate(mean, error, low, high, runs, seen=seen, ends=ends)
 
 
+def proportion(happened: ArrayLike) -> Estimate:
+    """Share of independent trials in which something happened, with its Clopper-Pearson interval.
+
+    ``happened`` holds truth values, or 0, 1 and NaN. Where one is unknown, or there is no trial,
+    the share is unknown, too.
+    """
+    trials = np.asarray(happened, dtype=np.float64).reshape(-1)
+    if trials.size == 0 or not np.isfinite(trials).all():
+        return estimate(trials)
+    if not np.isin(trials, SHARE).all():
+        raise InvalidInputError("happened must be truth values, 0 or 1; got other numbers")
+    share = float(trials.mean())
+    error = np.sqrt(share * (1.0 - share) / trials.size)
+
+    def ends(confidence: float) -> Ends:
+        low, high = clopper_pearson(int(trials.sum()), trials.size, confidence)
+        return np.asarray(low), np.asarray(high)
+
+    return Estimate(np.asarray(share), np.asarray(error), *ends(CONFIDENCE), trials.size, ends=ends)
+
+
+def exact_number(value: float, trials: int) -> Estimate:
+    """A number that is no average: it was looked at in all trials, and chance plays no part in it.
+
+    Without a trial nothing is known.
+    """
+    if trials < 1:
+        return estimate(np.empty(0))
+    number = np.asarray(float(value))
+    return Estimate(number, np.zeros_like(number), number, number, trials, exact=True)
+
+
 def unseen_share(runs: int) -> float:
     """The largest share that a group of runs can have and still be missed by all of ``runs`` with a probability of 5 %."""
     return float(1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)) if runs > 0 else 1.0
@@ -263,7 +310,7 @@ def _gaffke(rows: FloatArray, least: FloatArray, most: FloatArray, confidence: f
         for end, extreme, level in ((low, least, tail), (high, most, 1.0 - tail)):
             # in units of the range, so that quantiles are as accurate for any numbers
             points = (np.column_stack([rows[some], extreme[some]]) - centre[some]) / spread[some]
-            quantile = dirichlet_quantile(np.ones(runs + 1), points, level)
+            quantile = dirichlet.quantile(np.ones(runs + 1), points, level)
             end[some] = centre[some, 0] + spread[some, 0] * quantile
     # rounding must not carry an end beyond the range
     return np.maximum(low, least), np.minimum(high, most)

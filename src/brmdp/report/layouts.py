@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -10,72 +11,65 @@ from brmdp.report.panels import (
     Panel,
     occupancy_panel,
     quantile_value_panel,
-    regret_and_time_panel,
     reward_panel,
     robust_regret_panel,
     true_regret_panel,
 )
 from brmdp.report.style import COLUMN, new_figure, styled, styles_of
-from brmdp.report.summary import count_of_runs, same_world
-from brmdp.runs import CaseRecords, Experiment
+from brmdp.report.summary import count_of_runs, interactions, same_world
+from brmdp.runs import CaseRecords, Experiment, Replications
 
-__all__ = ["LAYOUTS", "draw", "figures_of"]
-
-_RIVERSWIM: tuple[Panel, ...] = (true_regret_panel, reward_panel, occupancy_panel)
-_FROZENLAKE: tuple[Panel, ...] = (true_regret_panel, robust_regret_panel, quantile_value_panel)
-
-LAYOUTS: dict[str, tuple[Panel, ...]] = {
-    "riverswim-6": _RIVERSWIM,
-    "riverswim-10": _RIVERSWIM,
-    "frozenlake-0.7": _FROZENLAKE,
-    "frozenlake-0.9": _FROZENLAKE,
-    "delta-sensitivity": (true_regret_panel,),
-    "quantile-methods": (true_regret_panel, regret_and_time_panel),
-}
-"""Panels of the paper's figures, from top to bottom, by experiment."""
+__all__ = ["draw_agents", "draw_panels"]
 
 PANEL_HEIGHT = 2.25
 LABELS_IN_A_ROW = 52
 """Letters of labels that fit into a row of the legend."""
 
 
-def figures_of(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Figure]:
-    """The figures of an experiment, one per environment in it, by file name without ending.
+def draw_agents(
+    experiment: Experiment,
+    records: Mapping[str, CaseRecords | Replications[Any]],
+    panels: tuple[Panel, ...] | None = None,
+) -> dict[str, Figure]:
+    """The figures of compared agents, one per environment, by file name without ending.
 
-    Experiments that are not the paper's get a panel for everything that was recorded.
+    Without ``panels`` there is one for everything that was recorded.
     """
+    agents = interactions(records)
     worlds = _worlds(
-        {case.name: records[case.name] for case in experiment.cases if case.name in records}
+        {case.name: agents[case.name] for case in experiment.cases if case.name in agents}
     )
-    figures = {}
+    figures: dict[str, Figure] = {}
     for number, world in enumerate(worlds, start=1):
-        panels = LAYOUTS.get(experiment.name) or _recorded(world)
         prefixes = {name.rpartition("/")[0] for name in world}
         suffix = prefixes.pop() if len(prefixes) == 1 else ""
         suffix = suffix.replace("/", "-") or str(number)
         several = len(worlds) > 1
         title = f"{experiment.title}: {suffix}" if several else experiment.title
         name = f"{experiment.name}-{suffix}" if several else experiment.name
-        figures[f"{name}-{number}" if name in figures else name] = draw(title, panels, world)
+        name = f"{name}-{number}" if name in figures else name
+        figures[name] = draw_panels(title, panels or _recorded(world), world)
     return figures
 
 
-def draw(title: str, panels: tuple[Panel, ...], records: Mapping[str, CaseRecords]) -> Figure:
+def draw_panels(
+    title: str, panels: tuple[Panel, ...], records: Mapping[str, CaseRecords]
+) -> Figure:
     """Panels one above the other under a common legend."""
-    styles = styles_of(records)
+    labels_of = {name: found.case.label for name, found in records.items()}
+    styles = styles_of(records, labels_of)
     with styled():
         figure = new_figure(COLUMN, 0.75 + PANEL_HEIGHT * len(panels))
         rows = figure.subplots(len(panels), squeeze=False)[:, 0]
         for axes, panel in zip(rows, panels, strict=True):
             panel(axes, records, styles)
         handles, labels = rows[0].get_legend_handles_labels()
+        longest = max(map(len, labels), default=0)
         figure.legend(
             handles,
             labels,
             loc="outside upper center",
-            ncols=next(
-                (n for n in (3, 2) if n * max(map(len, labels), default=0) <= LABELS_IN_A_ROW), 1
-            ),
+            ncols=next((n for n in (3, 2) if n * longest <= LABELS_IN_A_ROW), 1),
             title=f"{title} ({count_of_runs(records)}; 95 % intervals)",
         )
     return figure
@@ -96,7 +90,8 @@ def _worlds(records: Mapping[str, CaseRecords]) -> list[dict[str, CaseRecords]]:
 
 def _recorded(records: Mapping[str, CaseRecords]) -> tuple[Panel, ...]:
     found = list(records.values())
-    panels = [true_regret_panel, reward_panel]
+    panels = [true_regret_panel] if any(one.true_regret is not None for one in found) else []
+    panels += [reward_panel]
     panels += [robust_regret_panel] if any(one.robust_regret is not None for one in found) else []
     panels += [quantile_value_panel] if any(one.quantile_value.size for one in found) else []
     return (*panels, occupancy_panel)

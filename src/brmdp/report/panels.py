@@ -68,7 +68,9 @@ def gain_panel(baseline: str) -> Panel:
         regret = cumulative_true_regret(records[baseline])
 
         def gain(found: CaseRecords) -> Curve | None:
-            return None if found is records[baseline] else regret - cumulative_true_regret(found)
+            own = cumulative_true_regret(found)
+            known = regret is not None and own is not None and found is not records[baseline]
+            return regret - own if known else None
 
         axes.axhline(0.0, color=styles[baseline].colour, linewidth=0.8)
         _draw_curves(axes, records, styles, gain)
@@ -226,7 +228,10 @@ def regret_and_time_panel(
     axes.axhline(0.0, color=styles[first].colour, linewidth=0.8)
     for name, found in records.items():
         style = styles[name]
-        extra = cumulative_true_regret(found) - cumulative_true_regret(records[first])
+        own, base = cumulative_true_regret(found), cumulative_true_regret(records[first])
+        if own is None or base is None:
+            continue
+        extra = own - base
         regret = estimate(extra.after(min(reported_steps(found), reported_steps(records[first]))))
         seconds = estimate(found.seconds)
         axes.errorbar(

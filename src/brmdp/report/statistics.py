@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from brmdp._validation import FloatArray
-from brmdp.envs.frozenlake import DOWN, HOLES, SHORTCUT_STATE
 from brmdp.report.curves import (
     WINDOW,
     Curve,
@@ -20,29 +19,20 @@ from brmdp.report.curves import (
     quantile_value,
     reported_steps,
 )
+from brmdp.report.estimates import SHARE
 from brmdp.runs import CaseRecords
 
 __all__ = [
     "AVERAGE_REWARD",
-    "HOLE_SHARE",
     "LAST_REWARD",
-    "LEFT_SHARE",
     "QUANTILE_VALUE",
-    "RIGHT_SHARE",
-    "RISE_TIME",
     "ROBUST_REGRET",
     "SECONDS",
     "SECOND_HALF_SHARE",
-    "SHARE",
-    "SHORTCUT_USES",
     "TRUE_REGRET",
     "Statistic",
+    "share_of_steps",
 ]
-
-HALF_OF_RIGHT = 0.1286
-"""Half of what always swimming right earns per step of RiverSwim in the long run (0.2572)."""
-
-SHARE = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ class Statistic:
     Attributes
     ----------
     name : str
-        What it is; ``{steps}`` stands for the number of shown steps, at which all measures look.
+        What it is; ``{steps}`` stands for the number of reported steps, which all statistics cover.
     of : function of (CaseRecords, steps)
         Returns (R,) numbers, or None where they were not recorded.
     bounds : (float, float), optional
@@ -66,12 +56,18 @@ class Statistic:
     bounds: tuple[float, float] | None = None
 
     def samples(self, records: CaseRecords) -> FloatArray | None:
-        """(R,) numbers of the shown steps, or None where they were not recorded."""
+        """(R,) numbers over the reported steps, or None where they were not recorded."""
         return self.of(records, reported_steps(records))
 
     def named(self, records: CaseRecords) -> str:
         """Its name with the number of steps."""
         return self.name.format(steps=reported_steps(records))
+
+
+def share_of_steps(records: CaseRecords, steps: int, states: Sequence[int]) -> FloatArray:
+    """(R,) share of the first ``steps`` steps spent in any of ``states``."""
+    share: FloatArray = occupancy(records, steps)[:, list(states)].sum(axis=1)
+    return share
 
 
 def _after(curve: Curve | None, steps: int) -> FloatArray | None:
@@ -82,34 +78,10 @@ def _last_reward(records: CaseRecords, steps: int) -> FloatArray | None:
     return moving_average_reward(records).after(steps) if steps >= WINDOW else None
 
 
-def _rise_time(records: CaseRecords, steps: int) -> FloatArray:
-    curve = moving_average_reward(records).until(steps)
-    risen = np.column_stack([curve.values >= HALF_OF_RIGHT, np.ones(records.run.size, dtype=bool)])
-    times: FloatArray = np.append(curve.step, steps)[risen.argmax(axis=1)].astype(np.float64)
-    return times
-
-
-def _left(records: CaseRecords, steps: int) -> FloatArray:
-    return _share(records, steps, range(max(1, records.n_states // 3)))
-
-
-def _right(records: CaseRecords, steps: int) -> FloatArray:
-    return _share(
-        records, steps, range(records.n_states - max(1, records.n_states // 3), records.n_states)
-    )
-
-
-def _holes(records: CaseRecords, steps: int) -> FloatArray:
-    return _share(records, steps, HOLES)
-
-
-def _share(records: CaseRecords, steps: int, states: Sequence[int]) -> FloatArray:
-    share: FloatArray = occupancy(records, steps)[:, list(states)].sum(axis=1)
-    return share
-
-
-def _second_half(records: CaseRecords, steps: int) -> FloatArray:
+def _second_half(records: CaseRecords, steps: int) -> FloatArray | None:
     regret = cumulative_true_regret(records)
+    if regret is None:
+        return None
     total = regret.after(steps)
     late = total - regret.after(max(1, steps // 2))
     # no regret at all grows as linearly as any; where that is rounding, parts may exceed the whole
@@ -122,29 +94,19 @@ def _mean_quantile_value(records: CaseRecords, steps: int) -> FloatArray | None:
     return None if curve is None else np.asarray(curve.until(steps).values.mean(axis=1))
 
 
-def _shortcut_uses(records: CaseRecords, steps: int) -> FloatArray:
-    taken = (records.state[:, :steps] == SHORTCUT_STATE) & (records.action[:, :steps] == DOWN)
-    uses: FloatArray = taken.sum(axis=1).astype(np.float64)
-    return uses
-
-
 TRUE_REGRET = Statistic(
-    "cumulative true regret after {steps} steps", lambda r, n: cumulative_true_regret(r).after(n)
+    "cumulative true regret after {steps} steps",
+    lambda records, steps: _after(cumulative_true_regret(records), steps),
 )
 ROBUST_REGRET = Statistic(
     "cumulative robust regret after {steps} steps",
-    lambda r, n: _after(cumulative_robust_regret(r), n),
+    lambda records, steps: _after(cumulative_robust_regret(records), steps),
 )
 AVERAGE_REWARD = Statistic(
-    "average reward over the first {steps} steps", lambda r, n: cumulative_reward(r).after(n) / n
+    "average reward over the first {steps} steps",
+    lambda records, steps: cumulative_reward(records).after(steps) / steps,
 )
 LAST_REWARD = Statistic(f"average reward over the last {WINDOW} of {{steps}} steps", _last_reward)
-RISE_TIME = Statistic(
-    f"steps until the moving-average reward reaches {HALF_OF_RIGHT:g}, {{steps}} if it never does",
-    _rise_time,
-)
-LEFT_SHARE = Statistic("share of the first {steps} steps in the leftmost third", _left, SHARE)
-RIGHT_SHARE = Statistic("share of the first {steps} steps in the rightmost third", _right, SHARE)
 SECOND_HALF_SHARE = Statistic(
     "share of the true regret of the first {steps} steps that falls into their second half",
     _second_half,
@@ -154,6 +116,4 @@ QUANTILE_VALUE = Statistic(
     "posterior quantile value at the first state, averaged over the diagnostic times",
     _mean_quantile_value,
 )
-SHORTCUT_USES = Statistic("uses of the shortcut (2, Down) in {steps} steps", _shortcut_uses)
-HOLE_SHARE = Statistic("share of the first {steps} steps in holes", _holes, SHARE)
-SECONDS = Statistic("seconds per run", lambda r, _: r.seconds)
+SECONDS = Statistic("seconds per run", lambda records, _: records.seconds)

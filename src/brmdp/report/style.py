@@ -9,9 +9,9 @@ markers say the same in grey.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib
@@ -108,10 +108,12 @@ _SPARE_LINES = ((_DASHED, "s"), (_DOTTED, "v"), (_DASH_DOT, "D"), ("-", "o"))
 _SPARE = [(_SPARE_COLOURS[number % 7], *_SPARE_LINES[number % 4]) for number in range(28)]
 
 
-def styles_of(names: Iterable[str]) -> dict[str, CurveStyle]:
-    """A style for every case name.
+def styles_of(
+    names: Iterable[str], labels: Mapping[str, str] | None = None
+) -> dict[str, CurveStyle]:
+    """A style for every case name: the fixed one where there is one, otherwise the next spare one.
 
-    The fixed one where there is one, otherwise the next spare one.
+    ``labels`` says what the legend calls some of the cases.
     """
     styles: dict[str, CurveStyle] = {}
     spare = 0
@@ -120,7 +122,8 @@ def styles_of(names: Iterable[str]) -> dict[str, CurveStyle]:
         if known is None:
             known = CurveStyle(name, *_SPARE[spare % len(_SPARE)])
             spare += 1
-        styles[name] = known
+        label = (labels or {}).get(name)
+        styles[name] = replace(known, label=label) if label else known
     return styles
 
 

@@ -1,6 +1,4 @@
-"""The report of an experiment.
-
-Numbers, claims and figures in one folder, and a text for the terminal.
+"""The report of an experiment: numbers, claims and figures in one folder, and a text to print.
 
 Every file is complete or absent, and equal records give equal files.
 """
@@ -10,69 +8,33 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from brmdp._files import write_atomically
+from matplotlib.figure import Figure
+
+from brmdp._files import write_bytes
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.figures import (
-    bayesian_regret,
-    continuous,
-    coverage,
-    examples,
-    lemmas,
-    normality,
-    optimism,
-)
-from brmdp.report.claims import JudgedClaim, judge, merged
-from brmdp.report.content import Content
-from brmdp.report.layouts import figures_of
+from brmdp.report.claims import JudgedClaim, merged
+from brmdp.report.findings import Findings
 from brmdp.report.style import picture
-from brmdp.report.summary import (
-    TERMINAL,
+from brmdp.report.summary import count_of_runs
+from brmdp.report.tables import TERMINAL
+from brmdp.report.verdicts import (
     claims_as_markdown,
     claims_as_text,
-    count_of_runs,
     error_statement,
-    summarise,
-    summary_table,
     verdict_counts,
 )
 from brmdp.runs import CaseRecords, Experiment, Replications
 from brmdp.runs.origin import ANALYSIS, short
-from brmdp.studies.paper.analysis import CLAIMS
-from brmdp.studies.paper.schematics import schematics
 
-__all__ = [
-    "REPORTERS",
-    "Content",
-    "Report",
-    "made_by_line",
-    "write_overview",
-    "write_report",
-    "write_schematics",
-]
+__all__ = ["Report", "made_by_line", "write_figures", "write_overview", "write_report"]
 
 LONGEST_NAME = 150
 """Most bytes of the name of a figure."""
-
-
-REPORTERS: dict[str, Callable[[Experiment, Mapping[str, Any]], Content]] = {
-    "bayesian-regret": bayesian_regret.reporter,
-    "continuous": continuous.reporter,
-    "coverage": coverage.reporter,
-    "examples": examples.reporter,
-    "lemmas": lemmas.reporter,
-    "normality": normality.reporter,
-    "optimism": optimism.reporter,
-}
-"""Experiments with a report of their own.
-
-From an experiment and its records to what is said of them, by name.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,62 +62,65 @@ class Report:
 
 
 def write_report(
-    experiment: Experiment, records: Mapping[str, CaseRecords | Replications], directory: Path
+    experiment: Experiment,
+    records: Mapping[str, CaseRecords | Replications[Any]],
+    findings: Findings,
+    figures: Mapping[str, Figure],
+    directory: Path,
 ) -> Report:
     """Write the report of an experiment into ``directory``.
 
     It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as
-    PNG and PDF. An experiment that is not the paper's has no claims, and their files are empty of
-    them. Each table says below what code made its runs and what code made it of them.
+    PNG and PDF; without claims their files are empty. Below each table stands what code made its
+    runs and what code made the table.
 
     Parameters
     ----------
     experiment : Experiment
     records : mapping
-        Records by case name. Cases may be missing or have different numbers of runs: pairs are made
-        of common runs.
+        The records from which findings and figures were made.
+    findings : Findings
+    figures : mapping
+        Figures by file name without ending.
     directory : Path
         Made if it does not exist.
 
     Raises
     ------
-    InvalidInputError
-        If there are no runs.
     ExperimentError
         If a file cannot be written.
     """
-    present = {case.name: records[case.name] for case in experiment.cases if case.name in records}
-    if not any(found.run.size for found in present.values()):
-        raise InvalidInputError(
-            f"records must hold at least one run of a case of {experiment.name}; got none"
-        )
-    present = {name: found for name, found in present.items() if found.run.size}
-    content = REPORTERS.get(experiment.name, _interactions)(experiment, present)
-    claims, table = content.claims, content.table
-    made_by = tuple(sorted({origin for found in present.values() for origin in found.made_by}))
+    claims, table = findings.claims, findings.table
+    made_by = tuple(sorted({origin for found in records.values() for origin in found.made_by}))
     line = made_by_line(made_by)
     below = f"\n<sub>{line}</sub>\n" if line else ""
     texts = {
-        "summary.json": _json(content.summary),
+        "summary.json": _json(findings.summary),
         "summary.md": table.as_markdown() + "\n" + below,
         "claims.json": _json([claim.as_json() for claim in claims]),
         "claims.md": _markdown(claims) + below if claims else "",
     }
-    pictures = {
-        f"{name}.{kind}": picture(figure, kind)
-        for name, figure in zip(_file_names(content.figures), content.figures.values(), strict=True)
-        for kind in ("png", "pdf")
-    }
-    files = _write_all(directory, texts, pictures)
-    heading = f"{experiment.title}: {count_of_runs(present)}, mean [95 % interval]"
+    files = _write_all(directory, texts, _pictures(figures))
+    heading = f"{experiment.title}: {count_of_runs(records)}, mean [95 % interval]"
     parts = [heading, table.as_text()]
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
-        parts += (
-            [textwrap.fill(statement, TERMINAL)] if (statement := error_statement(claims)) else []
-        )
+        parts += [textwrap.fill(said, TERMINAL)] if (said := error_statement(claims)) else []
     parts += [line] if line else []
-    return Report("\n\n".join(parts), content.summary, claims, files, made_by)
+    return Report("\n\n".join(parts), findings.summary, claims, files, made_by)
+
+
+def write_figures(figures: Mapping[str, Figure], directory: Path) -> tuple[Path, ...]:
+    """Write figures as PNG and PDF; returns the files."""
+    return _write_all(directory, {}, _pictures(figures))
+
+
+def _pictures(figures: Mapping[str, Figure]) -> dict[str, bytes]:
+    return {
+        f"{name}.{kind}": picture(figure, kind)
+        for name, figure in zip(_file_names(figures), figures.values(), strict=True)
+        for kind in ("png", "pdf")
+    }
 
 
 def made_by_line(made_by: Iterable[tuple[str, str]]) -> str:
@@ -187,16 +152,6 @@ def _file_names(names: Iterable[str]) -> list[str]:
     return chosen
 
 
-def _interactions(experiment: Experiment, records: Mapping[str, CaseRecords]) -> Content:
-    """Agents compared by their regrets."""
-    return Content(
-        summary=summarise(experiment, records),
-        table=summary_table(records),
-        claims=judge(CLAIMS.get(experiment.name, ()), experiment.name, records),
-        figures=figures_of(experiment, records),
-    )
-
-
 def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedClaim, ...]:
     """Write the claims of several reports together as ``claims.json`` and ``claims.md``.
 
@@ -211,16 +166,6 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
     }
     _write_all(directory, contents, {})
     return claims
-
-
-def write_schematics(directory: Path) -> tuple[Path, ...]:
-    """Write the schematics of the two worlds as PNG and PDF."""
-    pictures = {
-        f"{name}.{kind}": picture(figure, kind)
-        for name, figure in schematics().items()
-        for kind in ("png", "pdf")
-    }
-    return _write_all(directory, {}, pictures)
 
 
 def _markdown(claims: Sequence[JudgedClaim]) -> str:
@@ -242,7 +187,7 @@ def _write_all(
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             target = directory / name
-            write_atomically(target, partial(_put, content))
+            write_bytes(target, content)
     except (OSError, InvalidInputError) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise ExperimentError(
@@ -250,7 +195,3 @@ def _write_all(
             "report` writes the report anew"
         ) from error
     return tuple(directory / name for name in contents)
-
-
-def _put(content: bytes, stream: BinaryIO) -> None:
-    stream.write(content)

@@ -18,7 +18,7 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import lru_cache
@@ -62,6 +62,7 @@ LOG = logging.getLogger("brmdp")
 # Sent as text, and work as bytes: where brmdp is missing, the scheduler included, Dask fails to
 # unpickle functions of ours, in ways from which it does not always recover.
 OURS = "__import__('brmdp.runs.cluster', fromlist=['identity'])"
+PARTS = "__import__('brmdp.runs.references', fromlist=['require_loadable'])"
 WHO_ARE_YOU = f"{OURS}.identity()"
 COMPUTE = f"{OURS}.compute_here(work)"
 
@@ -211,19 +212,7 @@ class ClusterExecutor(Executor):
 
     def require_fit_workers(self) -> Mapping[str, Mapping[str, str]]:
         """What the workers are, if each would compute what this process would."""
-        try:
-            # an argument of Client.sync, which run passes it to
-            answers: dict[str, Any] = self._client.run(
-                eval, WHO_ARE_YOU, on_error="return", callback_timeout=ANSWERING
-            )
-        except TimeoutError:
-            raise ExperimentError(
-                f"not all workers of {self._address} answered within {ANSWERING:.0f} s"
-            ) from None
-        except OSError as error:
-            raise ExperimentError(
-                f"the Dask scheduler at {self._address} does not answer: {error}"
-            ) from None
+        answers = self._asked(WHO_ARE_YOU)
         refused = {worker: _difference(answer, DECISIVE) for worker, answer in answers.items()}
         named = [f"{worker} {reason}" for worker, reason in refused.items() if reason]
         if named:
@@ -234,8 +223,42 @@ class ClusterExecutor(Executor):
             )
         return answers
 
+    def require_parts(self, parts: Sequence[str]) -> None:
+        """Refuse workers that cannot load parts of one's own, given as ``module:attribute``.
+
+        Raises
+        ------
+        ExperimentError
+            Naming the workers and what they lack.
+        """
+        answers = self._asked(f"{PARTS}.require_loadable({list(parts)!r})")
+        named = [f"{worker}: {answer}" for worker, answer in answers.items() if answer is not None]
+        if named:
+            more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+            raise ExperimentError(
+                f"workers of the Dask scheduler at {self._address} cannot load what the runs need: "
+                f"{'; '.join(named[:5])}{more}. Put the modules where these workers find them"
+            )
+
+    def _asked(self, question: str) -> dict[str, Any]:
+        """What every worker answers: the value of an expression, or the error it raised."""
+        try:
+            # an argument of Client.sync, which run passes it to
+            answers: dict[str, Any] = self._client.run(
+                eval, question, on_error="return", callback_timeout=ANSWERING
+            )
+        except TimeoutError:
+            raise ExperimentError(
+                f"not all workers of {self._address} answered within {ANSWERING:.0f} s"
+            ) from None
+        except OSError as error:
+            raise ExperimentError(
+                f"the Dask scheduler at {self._address} does not answer: {error}"
+            ) from None
+        return answers
+
     def watch(self, say: Callable[[str], None]) -> None:
-        """CurveStyle at the cluster while runs are under way.
+        """Look at the cluster while runs are under way.
 
         Raises when nothing will come of them any more.
         """

@@ -1,107 +1,57 @@
 """One run of one case, from a seed and a run number alone.
 
-An interaction of an agent with a world, or a replication.
-
-Its :mod:`streams <brmdp.runs.streams>` depend on nothing else, so neither workers, nor
-order, nor diagnostics change a result.
+A run is an interaction of an agent with a world, or a replication of a program. Its :mod:`streams
+<brmdp.runs.streams>` depend on nothing else, so neither workers, nor order, nor diagnostics change
+a result.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import gymnasium
-
-from brmdp import envs
+from brmdp._columns import Columns
 from brmdp._extras import require_extra
-from brmdp.agents import (
-    Agent,
-    EveryStep,
-    FixedLength,
-    RestartRule,
-    VisitDoubling,
-    aq_brmdp,
-    brmdp,
-    continuing_psrl,
-)
-from brmdp.beliefs import DisturbanceBelief, DisturbanceRewards
+from brmdp._validation import Seed
 from brmdp.continuous.lake import DIRECTIONS, SIDE
-from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
-from brmdp.risk import MonteCarlo
 from brmdp.risk.threads import one_blas_thread
-from brmdp.runs.lake import AGENTS as LAKE_AGENTS
+from brmdp.runs.catalogue import Setting, foreign_parts, make_agent, make_setting, references_of
 from brmdp.runs.lake import EXTRA, LAKE, check_lake, run_lake
-from brmdp.runs.origin import UNKNOWN, short, world_digest
-from brmdp.runs.program import REQUIRED, Columns, with_defaults
-from brmdp.runs.programs import PROGRAMS, parameters_of, replicate
-from brmdp.runs.spec import METHODS, Case, Computation, require_known
+from brmdp.runs.origin import UNKNOWN, case_digest, program_digest, short
+from brmdp.runs.program import parameters_of, program_of
+from brmdp.runs.spec import Case, Computation
 from brmdp.runs.streams import run_seed, streams_of
-from brmdp.simulation import Diagnostics, History, World, simulate
-from brmdp.theory import draw_mdp
+from brmdp.simulation import Actor, Diagnostics, History, World, simulate
 
 __all__ = [
-    "AGENTS",
-    "ENVIRONMENTS",
     "Replication",
     "RunRecord",
-    "agents_of",
     "build",
+    "digest_of",
+    "digests_of",
     "execute",
     "extra_of",
+    "parts_of",
     "validate",
-    "world_of",
-    "worlds_of",
 ]
-
-_QUANTILE = {"method": "exact", "coefficient": 250.0}
-_COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
-
-AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
-    "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
-    "brmdp": (brmdp, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
-    "continuing-psrl": (continuing_psrl, _COMMON),
-}
-"""By name: how to make it, and its parameters with their defaults."""
-
-RESTARTS: dict[str, RestartRule | None] = {
-    "geometric": None,
-    "every-step": EveryStep(),
-    "visit-doubling": VisitDoubling(),
-}
-"""Restart rules by name; None is the presets' own. A whole number means that many steps."""
-
-ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "riverswim": ("n",),
-    "frozenlake": ("shortcut_risk",),
-    "inventory": (
-        *("capacity", "max_order", "demand"),
-        *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
-    ),
-    "prior": ("n_states", "n_actions", "concentration"),
-    LAKE: (),
-}
-"""Environments of the library, and their parameters.
-
-Any other name is the id of a Gymnasium environment.
-
-In "prior" every run has a world of its own, drawn from Dir(concentration, …), which is then the
-agent's prior too.
-
-An id of your own is written "module:id": every process that runs it then imports the module that
-registers it. """
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one interaction gave.
+    """What one interaction gave, the size of its world, its digest, and the time it took.
 
-    Its history, size and digest of its world, and the processor time it took.
+    Attributes
+    ----------
+    history : History
+    n_states, n_actions : int
+    seconds : float
+        Processor time.
+    world : str
+        Digest of the world and of the parts of one's own.
     """
 
     history: History
@@ -113,7 +63,7 @@ class RunRecord:
 
 @dataclass(frozen=True, eq=False)
 class Replication:
-    """What one replication of a computation gave, and the processor time it took."""
+    """What one replication of a computation gave, the digest of its program, and the time."""
 
     columns: Columns
     seconds: float
@@ -129,10 +79,10 @@ def execute(
     ----------
     case : Case or Computation
     seed : int
-        Of the experiment.
+        The experiment's seed.
     run : int
     world : str, optional
-        Digest that its world must have; see :func:`world_of`.
+        Digest that its world or program must have; see :func:`digest_of`.
 
     Raises
     ------
@@ -142,22 +92,20 @@ def execute(
     begin = time.process_time()
     with one_blas_thread:
         if isinstance(case, Computation):
-            columns = replicate(case, run_seed(seed, run))
-            return Replication(columns, time.process_time() - begin)
+            digest = digest_of(case)
+            _require_digest(case, digest, world)
+            columns = program_of(case)(case, run_seed(seed, run))
+            return Replication(columns, time.process_time() - begin, digest)
         streams = streams_of(run_seed(seed, run))
         if case.environment == LAKE:
-            recorded = run_lake(case, streams.environment, streams.agent)
-            return RunRecord(
-                recorded.history, SIDE * SIDE, len(DIRECTIONS), time.process_time() - begin
-            )
-        place, agent = build(case, streams.agent, streams.world)
-        # a world that is drawn has one in every run: what it is drawn from counts
-        digest = world_of(case) if case.environment == "prior" else world_digest(place)
-        if world is not None and world != digest:
-            raise OtherOriginError(
-                f"the environment {case.environment!r} is another one here: the digest of its "
-                f"tables is {short(digest)}, asked for {short(world)}"
-            )
+            lake = run_lake(case, streams.environment, streams.agent)
+            spent = time.process_time() - begin
+            return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent)
+        setting, agent = _built(case, streams.agent, streams.world)
+        # a world that is drawn is another one in every run: what it is drawn from counts
+        digest = digest_of(case) if case.environment == "prior" else _digest(case, setting)
+        _require_digest(case, digest, world)
+        place = setting.world
         history = simulate(
             agent,
             place,
@@ -168,9 +116,21 @@ def execute(
             ),
             diagnostics_rng=streams.diagnostics,
         )
-        return RunRecord(
-            history, place.n_states, place.n_actions, time.process_time() - begin, digest
+        spent = time.process_time() - begin
+        return RunRecord(history, place.n_states, place.n_actions, spent, digest)
+
+
+def _require_digest(case: Case | Computation, digest: str, asked: str | None) -> None:
+    if asked is None or asked == digest:
+        return
+    if isinstance(case, Computation):
+        what = f"the program {case.program!r} is another one here: the digest of its file is"
+    else:
+        what = (
+            f"the environment {case.environment!r}, or a part of the agent, is another one here: "
+            "the digest of its tables is"
         )
+    raise OtherOriginError(f"{what} {short(digest)}, asked for {short(asked)}")
 
 
 def validate(case: Case | Computation) -> None:
@@ -195,47 +155,49 @@ def validate(case: Case | Computation) -> None:
         require_extra(extra)
 
 
-def world_of(case: Case | Computation) -> str:
-    """Digest of the world of a case, as it is in this process.
+def digest_of(case: Case | Computation) -> str:
+    """Digest of what a case is made of beside the library's code, as it is in this process.
 
-    Empty for a case that is made of code alone.
+    For an interaction the tables of its world and the parts of one's own, for a computation the
+    file of its program; empty for the continuous lake, which is made of the library's code alone.
     """
-    if isinstance(case, Computation) or case.environment == LAKE:
-        return UNKNOWN
     with _named(case):
-        return world_digest(_setting(case, 0)[0])
+        if isinstance(case, Computation):
+            return program_digest(program_of(case).replicate)
+        return UNKNOWN if case.environment == LAKE else _digest(case, make_setting(case, 0))
 
 
-def worlds_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
-    """Digests of the worlds of cases by name; each world is built once."""
+def _digest(case: Case, setting: Setting) -> str:
+    return case_digest(setting.world, foreign_parts(case).values())
+
+
+def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
+    """Digests of cases by name; each world is built once."""
     known: dict[str, str] = {}
     digests = {}
     for case in cases:
-        place = (
-            [case.environment, dict(case.environment_parameters), case.discount]
-            if isinstance(case, Case)
-            else None
-        )
-        key = json.dumps(place, sort_keys=True)
+        if isinstance(case, Case):
+            place = [case.environment, dict(case.environment_parameters), case.discount]
+            key = json.dumps([place, references_of(case)], sort_keys=True)
+        else:
+            key = case.program
         if key not in known:
-            known[key] = world_of(case)
+            known[key] = digest_of(case)
         digests[case.name] = known[key]
     return digests
 
 
-def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:
-    """The agents that can act in an environment, by name: their parameters with their defaults."""
-    return (
-        LAKE_AGENTS
-        if environment == LAKE
-        else {name: defaults for name, (_, defaults) in AGENTS.items()}
-    )
+def parts_of(case: Case | Computation) -> tuple[str, ...]:
+    """References that whoever carries out a case must be able to load."""
+    if isinstance(case, Computation):
+        return (case.program,)
+    return tuple(references_of(case).values())
 
 
 def extra_of(case: Case | Computation) -> str | None:
     """The extra of the package that a case needs beside that of experiments."""
     if isinstance(case, Computation):
-        return PROGRAMS[case.program].extra
+        return program_of(case).extra
     return EXTRA if case.environment == LAKE else None
 
 
@@ -244,22 +206,22 @@ def _named(case: Case | Computation) -> Iterator[None]:
     """Say in which case something is not allowed."""
     try:
         yield
+    except OtherOriginError:
+        raise
     except BrmdpError as error:
         raise InvalidInputError(f"case {case.name!r}: {error}") from error
 
 
-def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Agent]:
-    """The world of a finite case, and its agent with the prior Dir(1, …, 1).
-
-    Or the one from which the world is drawn.
+def build(case: Case, *, world_rng: Seed = None, rng: Seed = None) -> tuple[World, Actor]:
+    """The world of a finite case, and its agent.
 
     Parameters
     ----------
     case : Case
-    rng : numpy.random.Generator or seed
-        Of the agent.
     world_rng : numpy.random.Generator or seed
-        Of a world that is drawn from the prior; unused by others.
+        For a world that is drawn from the prior; others do not use it.
+    rng : numpy.random.Generator or seed
+        For the agent.
 
     Raises
     ------
@@ -267,82 +229,10 @@ def build(case: Case, rng: Any = None, world_rng: Any = None) -> tuple[World, Ag
         If a name or parameter is not allowed; the message names the case.
     """
     with _named(case):
-        return _built(case, rng, world_rng)
+        setting, agent = _built(case, rng, world_rng)
+    return setting.world, agent
 
 
-def _built(case: Case, rng: Any, world_rng: Any) -> tuple[World, Agent]:
-    world, belief, rewards = _setting(case, world_rng)
-    return world, _agent(case, belief, rewards, rng)
-
-
-def _setting(case: Case, world_rng: Any) -> tuple[World, Any, Any]:
-    """World, prior and rewards."""
-    name, parameters = case.environment, dict(case.environment_parameters)
-    if name not in ENVIRONMENTS:
-        world = World(_gymnasium(name, parameters), case.discount)
-        return world, world.prior(), world.rewards
-    for key in parameters:
-        require_known(key, ENVIRONMENTS[name], f"parameter of {name}")
-    if name == "inventory":
-        env = envs.InventoryEnv(**parameters, discount=case.discount)
-        belief = DisturbanceBelief(env.problem.outcomes)
-        return (
-            World(env, case.discount),
-            belief,
-            DisturbanceRewards(env.problem.disturbance_rewards),
-        )
-    if name == "prior":
-        return _drawn(world_rng, case.discount, parameters)
-    # without Gymnasium's wrappers, which cost more than the step itself
-    world = World(
-        TabularEnv(getattr(envs, name)(**parameters, discount=case.discount)), case.discount
-    )
-    return world, world.prior(), world.rewards
-
-
-def _drawn(rng: Any, discount: float, parameters: dict[str, Any]) -> tuple[World, Any, Any]:
-    missing = [key for key in ("n_states", "n_actions") if key not in parameters]
-    if missing:
-        raise InvalidInputError(f"prior needs {', '.join(missing)}")
-    world = World(TabularEnv(draw_mdp(rng, **parameters, discount=discount)), discount)
-    return world, world.prior(parameters.get("concentration", 1.0)), world.rewards
-
-
-def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
-    if ":" not in str(name):  # "module:id" imports the module first, which registers the id
-        require_known(
-            name,
-            [*ENVIRONMENTS, "or the id of a Gymnasium environment"],
-            "environment",
-            gymnasium.registry,
-        )
-    try:
-        return gymnasium.make(name, disable_env_checker=True, **parameters)
-    except Exception as error:  # whatever a module or an environment of somebody else may raise
-        raise InvalidInputError(
-            f"Gymnasium cannot make {name!r} with {parameters}: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _agent(case: Case, belief: Any, rewards: Any, rng: Any) -> Agent:
-    require_known(case.agent, AGENTS, "agent")
-    make, defaults = AGENTS[case.agent]
-    parameters = with_defaults(case.agent_parameters, defaults, case.agent)
-    parameters["restart"] = _restart(parameters["restart"])
-    if "method" in parameters:
-        parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    return make(belief, rewards, case.discount, **parameters, rng=rng)
-
-
-def _restart(rule: Any) -> RestartRule | None:
-    if isinstance(rule, str):
-        require_known(rule, RESTARTS, "restart")
-        return RESTARTS[rule]
-    return FixedLength(rule)
-
-
-def _method(name: Any, coefficient: Any) -> Any:
-    require_known(name, METHODS, "method")
-    if name in ("exact", "saddlepoint"):
-        return name
-    return MonteCarlo(coefficient, reuse=name == "monte-carlo-reused")
+def _built(case: Case, rng: Seed, world_rng: Seed) -> tuple[Setting, Actor]:
+    setting = make_setting(case, world_rng)
+    return setting, make_agent(case, setting, rng)

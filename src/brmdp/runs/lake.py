@@ -38,7 +38,7 @@ _BUDGET = {"coefficient": 250.0}
 
 AGENTS: dict[str, Mapping[str, Any]] = {
     "aq-brmdp": {"delta": REQUIRED, **_LEVELS, **_BUDGET, **FITTING},
-    "brmdp": {"alpha": REQUIRED, **_BUDGET, **FITTING},
+    "fixed-quantile": {"alpha": REQUIRED, **_BUDGET, **FITTING},
     "continuing-psrl": FITTING,
     "posterior-mean": FITTING,
 }
@@ -95,6 +95,8 @@ def _parameters(case: Case) -> tuple[dict[str, Any], FittedQ]:
     """What the preset takes, and how to fit."""
     for key in case.environment_parameters:
         require_known(key, (), f"parameter of {LAKE}")
+    if case.prior:
+        raise InvalidInputError(f"prior cannot be chosen in {LAKE}; got {dict(case.prior)}")
     for name in ("robust_level", "quantile_level"):
         if getattr(case, name) is not None:
             raise InvalidInputError(

@@ -1,25 +1,20 @@
 """What made a run: digests of the world it took place in and of the code that carried it out.
 
-Runs are compared and averaged only if both are equal. The digest of a world is taken of its tables,
-that of the code of the source files that can change a run: the engine and what runs consist of, not
+Runs are compared and averaged only if both are equal. The digest of a world covers its tables and
+the files of any parts of one's own; that of a computation, the file of its program. The digest of
+the code covers the source files that can change any run: the engine and what runs consist of, not
 what stores, judges or draws them. Comments count, too: nobody can tell in general which edit
 changes a result.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import inspect
 import itertools
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import resources
-from importlib.machinery import SourceFileLoader
 from importlib.resources.abc import Traversable
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import gymnasium
@@ -29,38 +24,39 @@ from scipy import sparse
 from brmdp._validation import FloatArray
 from brmdp.beliefs import DisturbanceRewards
 from brmdp.errors import OtherOriginError
+from brmdp.runs.references import source_of
 from brmdp.simulation import World
 
-__all__ = ["ANALYSIS", "CODE", "UNKNOWN", "Origin", "package_digests", "short", "world_digest"]
+__all__ = [
+    "ANALYSIS",
+    "CODE",
+    "UNKNOWN",
+    "Origin",
+    "case_digest",
+    "package_digests",
+    "program_digest",
+    "short",
+    "world_digest",
+]
 
 UNKNOWN = ""
-"""In place of a digest that was not kept, or that there is none of."""
+"""In place of a digest that was not kept, or where there is none."""
 
 WITHOUT_INFLUENCE = frozenset(
     {
-        *(
-            "analysis",
-            "figures",
-            "cli.py",
-            "warm_up.py",
-            "_files.py",
-            "_version.py",
-            "envs/rendering.py",
-        ),
-        *(
-            f"experiments/{name}.py"
-            for name in ("__init__", "cluster", "origin", "paper", "parquet", "records")
-        ),
-        *(f"experiments/{name}.py" for name in ("runner", "store", "sweep")),
+        *("report", "studies", "cli.py", "warm_up.py", "_files.py", "_version.py", "_renamed.py"),
+        *("envs/rendering.py", "runs/__init__.py", "runs/cluster.py", "runs/former.py"),
+        *("runs/origin.py", "runs/parquet.py", "runs/records.py", "runs/runner.py"),
+        *("runs/store.py", "runs/sweep.py"),
     }
 )
-"""Files and folders of the package that cannot change a run.
+"""Files and folders of the package that cannot change a run; a new one counts until it is named.
 
-A new one counts until it is named here.
+The programs of studies count case by case, with :func:`program_digest`.
 """
 
 BITS = 40
-"""Of the 53 of a number that count in a table: the last ones may differ from machine to machine."""
+"""How many of a number's 53 bits count; the last ones may differ from machine to machine."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,8 @@ class Origin:
     code : tuple of str
         Digests of the code: one, unless somebody insisted on going on with another.
     worlds : mapping
-        Digest of the world of each case, by name; :data:`UNKNOWN` for the continuous lake and for
-        computations, which are made of nothing but the code.
+        Digest of the world or program of each case, by name; :data:`UNKNOWN` for the continuous
+        lake, which is made of the library's code alone.
     """
 
     code: tuple[str, ...]
@@ -95,8 +91,8 @@ class Origin:
         ours = self.worlds.get(case, UNKNOWN)
         if world != ours:
             raise OtherOriginError(
-                f"{what} was made in another world: the digest of its tables is {short(world)}, "
-                f"here it is {short(ours)}"
+                f"{what} was made in another world or by another program: the digest is "
+                f"{short(world)}, here it is {short(ours)}"
             )
 
 
@@ -131,31 +127,45 @@ def _code_digest(sources: Mapping[str, bytes]) -> str:
 
 
 def package_digests(folder: Traversable) -> tuple[str, str]:
-    """Digests of the code that can change a run.
-
-    And of that which turns runs into tables and verdicts.
-    """
+    """Digests of the code that can change a run, and of that which turns runs into verdicts."""
     sources = dict(_sources(folder))
     runs = {place: text for place, text in sources.items() if _can_change_a_run(place)}
-    return _code_digest(runs), _code_digest(
-        {p: text for p, text in sources.items() if p.startswith("analysis/")}
-    )
+    judging = {place: text for place, text in sources.items() if _judges(place)}
+    return _code_digest(runs), _code_digest(judging)
+
+
+def _judges(place: str) -> bool:
+    """Whether a file takes part in making tables and verdicts."""
+    kept_out = ("experiment.py", "figures.py", "schematics.py")
+    return place.startswith(("report/", "studies/")) and not place.endswith(kept_out)
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
 CODE, ANALYSIS = package_digests(resources.files("brmdp"))
 
 
-# --- worlds ---------------------------------------------------------------------------------------
+# --- cases ----------------------------------------------------------------------------------------
+
+
+def program_digest(replicate: Callable[..., Any]) -> str:
+    """Digest of the file in which a program's function is defined."""
+    return hashlib.sha256(source_of(replicate).encode()).hexdigest()
+
+
+def case_digest(world: World, parts: Iterable[Any]) -> str:
+    """Digest of a world, and of the files of parts of one's own, if there are any."""
+    digest = world_digest(world)
+    texts = [source_of(part) for part in parts]
+    if not any(texts):
+        return digest
+    return hashlib.sha256("|".join([digest, *texts]).encode()).hexdigest()
 
 
 def world_digest(world: World) -> str:
-    """Digest of what a world is: its kernel, rewards, discount and start.
+    """Digest of a world: its kernel, rewards, discount and start, and the file of its class.
 
-    And of its file, where that is not the library's.
-
-    The file of the class counts, since an environment of your own may act otherwise than its table
-    says. Numbers count to about twelve digits.
+    The file counts where it is not the library's, since an environment of one's own may act
+    otherwise than its table says. Numbers count to about twelve digits.
     """
     result = hashlib.sha256(f"{world.n_states}|{world.n_actions}|{world.discount!r}".encode())
     truth = world.truth
@@ -169,7 +179,7 @@ def world_digest(world: World) -> str:
     env = world.env
     while env is not None:
         for kind in type(env).__mro__:
-            result.update(f"|{_own_source(kind)}".encode())
+            result.update(f"|{source_of(kind)}".encode())
         env = env.env if isinstance(env, gymnasium.Wrapper) else None
     return result.hexdigest()
 
@@ -197,63 +207,3 @@ def _rounded(numbers: FloatArray) -> FloatArray:
         np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS) + 0.0
     )  # no negative zero
     return rounded
-
-
-@lru_cache(maxsize=256)
-def _own_source(kind: type) -> str:
-    """A class that belongs to neither the library, nor Gymnasium, nor Python, and its file.
-
-    Empty as far as they cannot be had.
-
-    The file, too: a class may use constants and functions beside it.
-
-    Raises
-    ------
-    OtherOriginError
-        If a method of the class is no longer what the file says; constants and functions beside it
-        are not compared.
-    """
-    if kind.__module__.partition(".")[0] in ("brmdp", "gymnasium", "builtins", "abc", "typing"):
-        return ""
-    texts = []
-    module = sys.modules.get(kind.__module__)
-    for place in (kind, module):
-        with contextlib.suppress(OSError, TypeError, SyntaxError):
-            texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
-    if module is not None and _edited_since(module, kind):
-        raise OtherOriginError(
-            f"{module.__file__} was edited after it was loaded, so it does not say what "
-            f"{kind.__name__} does: start Python anew"
-        )
-    return "|".join(texts)
-
-
-def _edited_since(module: ModuleType, kind: type) -> bool:
-    """Whether the module's file lacks code that the class runs.
-
-    Only where Python's own loader compiled it.
-    """
-    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
-        return False  # others may have changed what they loaded, as pytest does
-    try:
-        compiled = compile(
-            inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True
-        )
-    except (OSError, TypeError):
-        return False
-    except SyntaxError:
-        return True
-    written = set(_codes(compiled))
-    members = (
-        m.__func__ if isinstance(m, classmethod | staticmethod) else m for m in vars(kind).values()
-    )
-    functions = [inspect.unwrap(member) for member in members if isinstance(member, FunctionType)]
-    running = {function.__code__ for function in functions if isinstance(function, FunctionType)}
-    return any(code.co_filename == module.__file__ and code not in written for code in running)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

@@ -1,4 +1,4 @@
-"""What a computation carries out: columns from a seed and parameters."""
+"""Programs: what a computation carries out, from a seed and parameters to declared columns."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
+from brmdp._columns import Columns, columns_of
 from brmdp.errors import InvalidInputError
-from brmdp.runs.spec import require_known
+from brmdp.runs.references import load, loaded_already
+from brmdp.runs.spec import Computation, require_known
 
-__all__ = ["REQUIRED", "Columns", "Program", "with_defaults"]
+__all__ = ["REQUIRED", "Program", "known_program", "parameters_of", "program_of", "with_defaults"]
 
 REQUIRED = object()
 """In place of a default."""
-
-Columns = Mapping[str, NDArray[Any]]
-"""Named columns of equal length: numbers, truth values or text."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,10 @@ class Program:
     Attributes
     ----------
     replicate : function
-        Of the seed of a replication (a SeedSequence, the source of everything random), and the
-        parameters by name.
+        Takes the seed of a replication (a SeedSequence, the source of everything random) and the
+        parameters by name; returns the columns.
+    columns : type
+        The subclass of :class:`brmdp.runs.Columns` that it returns.
     parameters : mapping
         Names with their defaults, or :data:`REQUIRED`.
     extra : str, optional
@@ -36,8 +37,65 @@ class Program:
     """
 
     replicate: Callable[..., Columns]
+    columns: type[Columns]
     parameters: Mapping[str, Any]
     extra: str | None = None
+
+    def __call__(self, case: Computation, seed: np.random.SeedSequence) -> Columns:
+        """One replication of a computation, with columns checked to be as declared."""
+        result = self.replicate(seed, **with_defaults(case.parameters, self.parameters, case.name))
+        if type(result) is not self.columns:
+            raise InvalidInputError(
+                f"{case.program} must return {self.columns.__name__}; got {type(result).__name__}"
+            )
+        kinds = {"integer": "iu", "number": "f", "truth value": "b", "text": "U"}
+        lengths = {}
+        for column in columns_of(self.columns):
+            array = np.asarray(getattr(result, column.name))
+            if array.ndim != 1 or array.dtype.kind not in kinds[column.type]:
+                raise InvalidInputError(
+                    f"column {column.name} of {case.program} must be one-dimensional, with entries "
+                    f"of the type {column.type}; got {array.dtype} of shape {array.shape}"
+                )
+            lengths[column.name] = len(array)
+        if len(set(lengths.values())) != 1:
+            raise InvalidInputError(
+                f"columns of {case.program} must have one length; got {lengths}"
+            )
+        return result
+
+
+def program_of(case: Computation) -> Program:
+    """The program of a computation, imported if need be.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none of that name.
+    """
+    found = load(case.program, "program")
+    if not isinstance(found, Program):
+        raise InvalidInputError(
+            f"program {case.program!r} must be a brmdp.runs.Program; got {type(found).__name__}"
+        )
+    return found
+
+
+def known_program(case: Computation) -> Program | None:
+    """The program of a computation, as far as it can be had without importing anything foreign."""
+    found = loaded_already(case.program)
+    return found if isinstance(found, Program) else None
+
+
+def parameters_of(case: Computation) -> dict[str, Any]:
+    """All parameters of a computation.
+
+    Raises
+    ------
+    InvalidInputError
+        If the program or a parameter is unknown, or one is missing.
+    """
+    return with_defaults(case.parameters, program_of(case).parameters, case.program)
 
 
 def with_defaults(

@@ -1,37 +1,36 @@
-"""The stored runs of one case, side by side: what analysis and figures work on."""
+"""The stored runs of one case, side by side: what reports and figures work on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
-from numpy.typing import NDArray
-
+from brmdp._columns import Columns
 from brmdp._validation import FloatArray, IntArray
 from brmdp.runs.spec import Case, Computation
+from brmdp.simulation import Steps
 
 __all__ = ["CaseRecords", "Replications"]
 
+T = TypeVar("T", bound=Columns)
+
 
 @dataclass(frozen=True, eq=False)
-class CaseRecords:
+class CaseRecords(Steps):
     """R runs of T steps of one case, in the order of their run numbers.
+
+    Beside the columns of :class:`brmdp.simulation.Steps`, each an (R, T) array, or None if it was
+    not recorded:
 
     Attributes
     ----------
+    quantile_step : (D,) integers
+        When the posterior quantile value was looked at.
+    quantile_value : (R, D) array
+        Empty if not recorded.
     case : Case
     run : (R,) integers
         Run numbers; equal numbers of different cases share their seeds.
-    state, action, episode : (R, T) integers
-    reward : (R, T) array
-    true_regret : (R, T) array
-        Per step, not accumulated.
-    robust_regret : (R, T) array or None
-        Likewise.
-    quantile_step : (D,) integers
-    quantile_value : (R, D) array
-        Empty if not recorded.
     seconds : (R,) array
         Processor time of each run, which other work on the machine hardly disturbs.
     n_states : int
@@ -40,23 +39,17 @@ class CaseRecords:
         insisted on more.
     """
 
-    case: Case
-    run: IntArray
-    state: IntArray
-    action: IntArray
-    episode: IntArray
-    reward: FloatArray
-    true_regret: FloatArray
-    robust_regret: FloatArray | None
     quantile_step: IntArray
     quantile_value: FloatArray
+    case: Case
+    run: IntArray
     seconds: FloatArray
     n_states: int
     made_by: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Replications:
+class Replications(Generic[T]):
     """R replications of a computation, in the order of their run numbers.
 
     Attributes
@@ -64,8 +57,8 @@ class Replications:
     case : Computation
     run : (R,) integers
         Run numbers; equal numbers of different cases share their seeds.
-    columns : mapping
-        (R, n) arrays by name.
+    columns : Columns
+        As the program declares them, each an (R, n) array.
     seconds : (R,) array
         Processor time of each run, which other work on the machine hardly disturbs.
     made_by : tuple of (str, str)
@@ -75,6 +68,11 @@ class Replications:
 
     case: Computation
     run: IntArray
-    columns: Mapping[str, NDArray[Any]]
+    columns: T
     seconds: FloatArray
     made_by: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def pooled(self) -> T:
+        """The columns of all runs behind one another, each an (R·n,) array."""
+        return self.columns.flat()

@@ -36,10 +36,12 @@ from brmdp._validation import as_positive_int
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs.cluster import ClusterExecutor
-from brmdp.runs.execute import execute, extra_of, validate
+from brmdp.runs.encoding import encode, extra_versions, versions
+from brmdp.runs.execute import execute, extra_of, parts_of, validate
 from brmdp.runs.origin import CODE, UNKNOWN, short
 from brmdp.runs.spec import Case, Computation, Experiment
-from brmdp.runs.store import Store, encode, extra_versions, versions
+from brmdp.runs.references import require_loadable
+from brmdp.runs.store import Store
 
 __all__ = ["compute", "run_experiment"]
 
@@ -214,7 +216,8 @@ def _expected_cost(case: Case | Computation) -> float:
         return 0.0
     default = "none" if case.agent == "continuing-psrl" else "exact"
     weights = {"none": 1, "saddlepoint": 2, "exact": 3, "monte-carlo-reused": 10, "monte-carlo": 30}
-    return float(case.steps * weights[case.agent_parameters.get("method", default)])
+    method = str(case.agent_parameters.get("method", default))
+    return float(case.steps * weights.get(method, weights["exact"]))
 
 
 # --- where to compute -----------------------------------------------------------------------------
@@ -324,11 +327,8 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _warm(tasks: Iterable[Task]) -> None:
-    """Compile here what runs will need.
-
-    So that workers find it compiled instead of all compiling it.
-    """
-    kinds: dict[tuple[str, str, Any], Task] = {}
+    """Compile here what runs will need, so that workers find it compiled."""
+    kinds: dict[tuple[str, ...], Task] = {}
     for task in tasks:
         case = task.case
         if extra_of(case) is not None:
@@ -336,11 +336,10 @@ def _warm(tasks: Iterable[Task]) -> None:
             continue
         if isinstance(case, Case):
             short = replace(task, case=replace(case, steps=2))
-            kinds.setdefault(
-                (case.environment, case.agent, case.agent_parameters.get("method")), short
-            )
+            chosen = [str(case.agent_parameters.get(name)) for name in ("method", "risk")]
+            kinds.setdefault((case.environment, case.agent, *chosen), short)
         else:
-            kinds.setdefault((case.program, "", None), task)
+            kinds.setdefault((case.program,), task)
     for task in kinds.values():
         # what fails here will fail in its run, which says so
         with _interrupts_late(), suppress(Exception):
@@ -385,6 +384,7 @@ def _compute_all(
     deaths: Counter[str] = Counter()
     failures: list[ExperimentError] = []
     warm = not engine.local
+    parts = _foreign_parts(tasks)
     while (waiting or suspects) and len(failures) < FAILURES:
         queue, in_flight = (suspects, 1) if suspects else (waiting, engine.in_flight)
         executor = engine.start(1 if suspects else len(waiting))
@@ -393,6 +393,9 @@ def _compute_all(
             if not warm:
                 _warm(tasks)  # while workers are starting
                 warm = True
+            if parts:
+                _require_parts(parts, executor)
+                parts = []
             lost = _work_through(queue, running, executor, in_flight, keep, failures, say)
         finally:
             engine.stop(executor, running)
@@ -418,6 +421,36 @@ def _compute_all(
             f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: "
             f"{failures[0]}"
         ) from failures[0]
+
+
+def _foreign_parts(tasks: Iterable[Task]) -> list[str]:
+    """References to parts that are not the library's, which workers must be able to load."""
+    named = {part for task in tasks for part in parts_of(task.case)}
+    return sorted(part for part in named if not part.startswith("brmdp."))
+
+
+def _require_parts(parts: list[str], executor: Executor) -> None:
+    """Let workers load parts of one's own before they are given runs.
+
+    Raises
+    ------
+    ExperimentError
+        Naming what a worker cannot load.
+    """
+    if isinstance(executor, ClusterExecutor):
+        executor.require_parts(parts)
+        return
+    try:
+        executor.submit(require_loadable, parts).result()
+    except InvalidInputError as error:
+        raise ExperimentError(
+            f"a worker process cannot do what this one can: {error}. Put the module where every "
+            "Python process finds it, for example on PYTHONPATH"
+        ) from None
+    except BrokenExecutor:
+        raise ExperimentError(
+            f"a worker process died while it loaded {', '.join(parts)}; nothing was run"
+        ) from None
 
 
 def _work_through(

@@ -54,6 +54,9 @@ def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[s
     raise InvalidInputError(f"unknown {what} {name!r}{hint} valid: {', '.join(names) or 'none'}")
 
 
+_MAPPINGS = ("environment_parameters", "agent_parameters", "prior")
+
+
 @dataclass(frozen=True)
 class Case:
     """One agent in one environment: a curve of a figure.
@@ -63,24 +66,29 @@ class Case:
     name : str
         Unique in the experiment, such as "aq-brmdp", "continuing-psrl" or "brmdp-0.1".
     environment : str
-        "riverswim", "frozenlake", "inventory", "prior" (a world drawn from it),
-        "continuous-frozenlake", or the id of a Gymnasium environment.
+        One of :data:`brmdp.runs.catalogue.ENVIRONMENTS`, the id of a Gymnasium environment, or one
+        of your own as ``module:attribute``.
     environment_parameters : mapping
         Passed to it, such as n or shortcut_risk.
     agent : str
-        "aq-brmdp", "brmdp" or "continuing-psrl"; in the continuous lake also "posterior-mean".
+        One of :data:`brmdp.runs.catalogue.AGENTS`, or one of your own as ``module:attribute``. The
+        continuous lake has agents of its own, :data:`brmdp.runs.lake.AGENTS`.
     agent_parameters : mapping
-        delta, floor, alpha; method (one of :data:`METHODS`) and coefficient; restart. In the
-        continuous lake those of :data:`brmdp.runs.lake.AGENTS`.
+        Such as delta, floor, alpha, method (one of :data:`METHODS`) or restart.
+    prior : mapping
+        What the agent believes at first: ``concentration`` and ``known_successors`` as in
+        :meth:`brmdp.World.prior`, or the ``name`` of a function of your own with its parameters.
     discount : float
     steps : int
-        T.
+        Length T of a run.
     reported_steps : int
-        How many of them the figures show; by default all.
+        How many of these steps figures and claims look at; by default all.
     robust_level, quantile_level : float or None
         Diagnostics, see :class:`brmdp.Diagnostics`.
     max_runs : int
-        No more of the experiment's runs than these; 0 for all.
+        An upper limit on the runs of this case; 0 for as many as the experiment has.
+    label : str
+        What figures and tables call it; by default its name.
     """
 
     name: str
@@ -94,9 +102,13 @@ class Case:
     robust_level: float | None = None
     quantile_level: float | None = None
     max_runs: int = 0
+    prior: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
 
     def __post_init__(self) -> None:
         _require_name(self.name)
+        if not isinstance(self.label, str) or (self.label and not self.label.isprintable()):
+            raise InvalidInputError(f"label must be printable text; got {self.label!r}")
         object.__setattr__(self, "discount", as_discount(self.discount))
         for what in ("environment", "agent"):
             _require_text(getattr(self, what), what)
@@ -110,16 +122,12 @@ class Case:
         for level in ("robust_level", "quantile_level"):
             if getattr(self, level) is not None:
                 object.__setattr__(self, level, as_level(getattr(self, level), level))
-        _require_plain(self.environment_parameters)
-        _require_plain(self.agent_parameters)
+        for name in _MAPPINGS:
+            _require_plain(getattr(self, name), name)
 
     def describe(self) -> dict[str, Any]:
         """Everything as plain data, for files."""
-        parameters = {
-            "environment_parameters": dict(self.environment_parameters),
-            "agent_parameters": dict(self.agent_parameters),
-        }
-        return {**vars(self), **parameters}
+        return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
 
 
 @dataclass(frozen=True)
@@ -131,11 +139,11 @@ class Computation:
     name : str
         Unique in the experiment.
     program : str
-        One of :data:`brmdp.runs.programs.PROGRAMS`.
+        Where the :class:`brmdp.runs.Program` is, as ``module:attribute``.
     parameters : mapping
         Passed to it.
     max_runs : int
-        No more of the experiment's runs than these; 0 for all.
+        An upper limit on the runs of this case; 0 for as many as the experiment has.
     """
 
     name: str
@@ -147,7 +155,7 @@ class Computation:
         _require_name(self.name)
         _require_text(self.program, "program")
         _require_most_runs(self.max_runs)
-        _require_plain(self.parameters)
+        _require_plain(self.parameters, "parameters")
 
     def describe(self) -> dict[str, Any]:
         """Everything as plain data, for files."""
@@ -199,8 +207,10 @@ def _at_most(value: Any, most: int, name: str) -> int:
     return number
 
 
-def _require_plain(parameters: Mapping[str, Any]) -> None:
+def _require_plain(parameters: Mapping[str, Any], name: str) -> None:
     """Refuse what a file could not hold."""
+    if not isinstance(parameters, Mapping):
+        raise InvalidInputError(f"{name} must map names to values; got {parameters!r:.60}")
     for key, value in dict(parameters).items():
         try:
             json.dumps({key: value}, allow_nan=False)
@@ -218,13 +228,14 @@ class Experiment:
     Attributes
     ----------
     name : str
-        Also of its folder.
+        Names its folder, too.
     title : str
     cases : tuple of Case or Computation
     runs : int
-        Independent runs of each case, unless it has fewer; run i of all cases shares its seeds.
+        Independent runs of each case, unless its ``max_runs`` says fewer. Run i of every case
+        starts from the same seeds.
     seed : int
-        Of everything random.
+        The seed from which all random numbers derive.
     """
 
     name: str

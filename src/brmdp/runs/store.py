@@ -2,14 +2,13 @@
 
 ::
 
-    DIR/NAME/experiment.json              what was asked for, and the digests of the worlds and of the code
-    DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step (or as a computation has it)
-    DIR/NAME/set-aside/                   files that failed verification: never used, never deleted
+    DIR/NAME/experiment.json              what was asked for, and digests of worlds and code
+    DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step
+    DIR/NAME/set-aside/                   files that failed verification: never used or deleted
 
-A file is written under a name that begins with a dot, flushed, and moved into place. It carries
-what it is (case, seed, run), what made it (digests of world and code, versions), how long it took,
-and a SHA-256 digest over all of that and over every column. Reading verifies everything; a file
-that fails is not used.
+A file is written under a name that begins with a dot, flushed, and moved into place. What it holds
+is described in :mod:`brmdp.runs.encoding`. Reading verifies everything; a file that fails is not
+used.
 
 Runs made by other code, or in another world, are never mixed: such a folder can be read and
 reported, but is not added to. Files of format 1 carry neither digest; they are read as made by
@@ -18,334 +17,55 @@ something unknown.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import itertools
 import json
 import os
-import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from importlib.metadata import version
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 
-from brmdp._extras import EXTRAS, optional
-from brmdp._files import write_atomically
+from brmdp._columns import Columns, column, columns_of
+from brmdp._extras import optional
+from brmdp._files import digest, write_bytes
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_index
 from brmdp._version import installed_version
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
-from brmdp.runs.execute import Replication, RunRecord, extra_of, worlds_of
-from brmdp.runs.origin import CODE, UNKNOWN, Origin, short
-from brmdp.runs.parquet import (
-    LARGEST,
-    metadata_of,
-    read_within_limits,
-    require_within_limits,
+from brmdp.runs.catalogue import make_setting
+from brmdp.runs.encoding import (
+    StoredRun,
+    decode,
+    differences,
+    essential,
+    facts_of,
+    plain,
+    values_of,
 )
+from brmdp.runs.execute import digests_of
+from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
+from brmdp.runs.origin import CODE, UNKNOWN, Origin, short
+from brmdp.runs.parquet import LARGEST, metadata_of
+from brmdp.runs.program import known_program
 from brmdp.runs.records import CaseRecords, Replications
 from brmdp.runs.spec import Case, Computation, Experiment, file_name
+from brmdp.runs.streams import run_seed, streams_of
+from brmdp.simulation import Steps
 
 try:
     import fcntl
 except ModuleNotFoundError:  # pragma: no cover - not a Unix
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "FORMAT",
-    "CaseStatus",
-    "Store",
-    "StoredRun",
-    "decode",
-    "encode",
-    "extra_versions",
-    "find_stores",
-    "versions",
-]
-
-FORMAT = 2
-"""Of the files; to be raised when the same description would no longer give the same content."""
-
-WITHOUT_DIGESTS = 1
-"""The format of files that do not say what world and code made them.
-
-They are read, and never added to.
-"""
+__all__ = ["CaseStatus", "Store", "find_stores"]
 
 LARGEST_DESCRIPTION = 2**26
 """Most bytes of an ``experiment.json``."""
 
 DESCRIPTION = "experiment.json"
-STEPPED = ("state", "action", "reward", "episode", "true_regret", "robust_regret")
-EPISODIC = ("levels", "iterations", "residual", "error_bound", "status")
-ABSENT = object()
-
-
-# --- one run as bytes -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class StoredRun:
-    """A verified file.
-
-    Attributes
-    ----------
-    run : int
-    table : pyarrow.Table
-        One row per step of an interaction; of a computation what its program gave.
-    n_states : int
-        Of an interaction's world; 0 for a computation.
-    seconds : float
-        Of the processor.
-    versions : mapping
-        Of the packages that made it.
-    content : str
-        Digest of the columns alone: equal for equal results, whatever the time they took.
-    code, world : str
-        Digests of what made it; empty if it does not say.
-    """
-
-    run: int
-    table: Any
-    n_states: int
-    seconds: float
-    versions: Mapping[str, str]
-    content: str
-    code: str
-    world: str
-
-
-def encode(record: RunRecord | Replication, case: Case | Computation, seed: int, run: int) -> bytes:
-    """A run as the content of a Parquet file.
-
-    Raises
-    ------
-    ExperimentError
-        If it is so large that it would not be read again.
-    """
-    parquet = optional("pyarrow.parquet")
-    facts = {
-        "format": FORMAT,
-        **_identity(case, seed, run),
-        "code": CODE,
-        "world": record.world,
-        "seconds": record.seconds,
-        "versions": {**versions(), **extra_versions(case)},
-    }
-    if isinstance(record, RunRecord):
-        table = _table(record)
-        facts |= {"n_states": record.n_states, "n_actions": record.n_actions}
-    else:
-        table = optional("pyarrow").table(dict(record.columns))
-    text = json.dumps(facts, sort_keys=True)
-    seal = _seal(_content(table), text)
-    sink = io.BytesIO()
-    parquet.write_table(
-        table.replace_schema_metadata({"brmdp": text, "sha256": seal}),
-        sink,
-        compression="zstd",
-        # levels hardly repeat
-        use_dictionary=[name for name in table.column_names if name != "levels"],
-    )
-    data = sink.getvalue()
-    try:
-        require_within_limits(data)
-    except CorruptFileError as error:
-        raise ExperimentError(
-            f"run {run} of {case.name} is too large to be kept: {error}"
-        ) from None
-    return data
-
-
-def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: Any) -> StoredRun:
-    """The run that :func:`encode` wrote, verified to be what is asked for.
-
-    Raises
-    ------
-    CorruptFileError
-        If the content is truncated, altered or too large, or belongs to another case, seed or run;
-        the message names ``source``.
-    OtherOriginError
-        If it has a format of the future.
-    """
-    with _damage_named(source):
-        metadata = metadata_of(data)
-        text, seal = metadata[b"brmdp"].decode(), metadata[b"sha256"].decode()
-        facts = _facts(text, source)
-        steps = case.steps if isinstance(case, Case) else None
-    differing = _differences(facts, _plain(_identity(case, seed, run)))
-    if differing:
-        raise CorruptFileError(f"{source} holds another run: {differing}")
-    with _damage_named(source):
-        table = read_within_limits(data, steps, _schema() if isinstance(case, Case) else None)
-        content = _content(table)
-        seconds, made_with = (
-            float(facts["seconds"]),
-            {str(name): str(n) for name, n in facts["versions"].items()},
-        )
-        n_states = int(facts.get("n_states", 0))
-    if _seal(content, text) != seal:
-        raise CorruptFileError(f"{source} is damaged: its content does not match its digest")
-    return StoredRun(
-        run, table, n_states, seconds, made_with, content, facts["code"], facts["world"]
-    )
-
-
-@contextmanager
-def _damage_named(source: Any) -> Iterator[None]:
-    """Say which file is damaged: damage can surface anywhere inside Arrow."""
-    try:
-        yield
-    except OtherOriginError:
-        raise
-    except Exception as error:
-        summary = str(error).splitlines()[0] if str(error) else ""
-        kind = "" if isinstance(error, CorruptFileError) else f"{type(error).__name__} "
-        raise CorruptFileError(f"{source} is damaged: {kind}{summary}".rstrip()) from error
-
-
-def _facts(text: str, source: Any) -> dict[str, Any]:
-    """What a file says about itself, in today's terms."""
-    facts = dict(json.loads(text))
-    if facts["format"] not in (WITHOUT_DIGESTS, FORMAT):
-        raise OtherOriginError(
-            f"{source} has format {facts['format']}; this version of brmdp reads {_formats()}"
-        )
-    if facts["format"] == WITHOUT_DIGESTS:
-        facts |= {"code": UNKNOWN, "world": UNKNOWN}
-    if not isinstance(facts["code"], str) or not isinstance(facts["world"], str):
-        raise ValueError("code and world must be text")
-    return facts
-
-
-def _formats() -> str:
-    return f"{WITHOUT_DIGESTS} and {FORMAT}"
-
-
-def _identity(case: Case | Computation, seed: int, run: int) -> dict[str, Any]:
-    """What is asked for."""
-    return {"case": _essential(case.describe()), "seed": seed, "run": run}
-
-
-def _essential(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what determines no result."""
-    return {key: value for key, value in case.items() if key not in ("reported_steps", "max_runs")}
-
-
-@lru_cache(maxsize=1)
-def versions() -> dict[str, str]:
-    """Of what results depend on, here and now."""
-    packages = {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium")}
-    return {"brmdp": installed_version(), **packages, "python": platform.python_version()}
-
-
-def extra_versions(case: Case | Computation) -> dict[str, str]:
-    """Of what the results of a case depend on besides."""
-    extra = extra_of(case)
-    return {} if extra is None else {name: version(name) for name in EXTRAS[extra]}
-
-
-def _schema() -> Any:
-    pa = optional("pyarrow")
-    types = {
-        **dict.fromkeys(("state", "action", "episode", "iterations"), pa.int32()),
-        **dict.fromkeys(
-            ("reward", "true_regret", "robust_regret", "residual", "error_bound", "quantile_value"),
-            pa.float64(),
-        ),
-        "levels": pa.list_(pa.field("element", pa.float64())),  # as Parquet calls it
-        "status": pa.string(),
-    }
-    return pa.schema([(name, types[name]) for name in (*STEPPED, *EPISODIC, "quantile_value")])
-
-
-def _table(record: RunRecord) -> Any:
-    """One row per step.
-
-    What belongs to a pseudo-episode stands at its first step, and is null elsewhere.
-    """
-    pa = optional("pyarrow")
-    history = record.history
-    steps = len(history)
-
-    def at(positions: Any, values: Any) -> list[Any]:
-        column: list[Any] = [None] * steps
-        for position, value in zip(positions, values, strict=True):
-            column[position] = value
-        return column
-
-    columns: dict[str, Any] = {name: getattr(history, name) for name in STEPPED}
-    columns |= {
-        name: at(history.episodes.first_step, getattr(history.episodes, name)) for name in EPISODIC
-    }
-    columns["levels"] = [None if levels is None else levels.ravel() for levels in columns["levels"]]
-    columns["quantile_value"] = at(history.quantile_step, history.quantile_value)
-    schema = _schema()
-    return pa.table(
-        [
-            pa.nulls(steps, field.type)
-            if columns[field.name] is None
-            else pa.array(columns[field.name], field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
-
-
-def _content(table: Any) -> str:
-    """SHA-256 over the values of all columns, whatever their layout in memory or on disk."""
-    result = hashlib.sha256(f"{table.num_rows}".encode())
-    for name in table.column_names:
-        column = table[name].combine_chunks()
-        result.update(f"|{name}|{column.type}|".encode())
-        result.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
-        values = column.drop_null()
-        if str(column.type) == "string":
-            result.update("|".join(values.to_pylist()).encode())
-        elif str(column.type).startswith("list"):
-            result.update(values.value_lengths().to_numpy(zero_copy_only=False).tobytes())
-            result.update(values.flatten().to_numpy(zero_copy_only=False).tobytes())
-        else:
-            result.update(values.to_numpy(zero_copy_only=False).tobytes())
-    return result.hexdigest()
-
-
-def _seal(content: str, facts: str) -> str:
-    return hashlib.sha256(f"{content}|{facts}".encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """As it comes back from a file."""
-    return json.loads(json.dumps(value))
-
-
-def _differences(stored: Any, asked: Any, where: str = "") -> str:
-    """What differs, by path; entries that only ``stored`` has at the top do not count."""
-    found = list(itertools.islice(_differing(stored, asked, where), 4))
-    return "; ".join([*found[:3], "…"] if len(found) > 3 else found)
-
-
-def _differing(stored: Any, asked: Any, where: str) -> Iterator[str]:
-    if isinstance(stored, dict) and isinstance(asked, dict):
-        for key in {**asked, **stored} if where else asked:
-            yield from _differing(
-                stored.get(key, ABSENT), asked.get(key, ABSENT), f"{where}.{key}" if where else key
-            )
-    elif isinstance(stored, list) and isinstance(asked, list) and len(stored) == len(asked):
-        for position, (left, right) in enumerate(zip(stored, asked, strict=True)):
-            yield from _differing(left, right, f"{where}[{position}]")
-    elif stored != asked:
-        yield f"{where} is {_short(stored)}, asked for {_short(asked)}"
-
-
-def _short(value: Any) -> str:
-    text = "absent" if value is ABSENT else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
 
 # --- the folder -----------------------------------------------------------------------------------
 
@@ -425,7 +145,7 @@ class Store:
         store = cls(
             Path(directory) / experiment.name,
             experiment,
-            Origin((CODE,), worlds_of(experiment.cases)),
+            Origin((CODE,), digests_of(experiment.cases)),
         )
         description = store.directory / DESCRIPTION
         with _explained(store.directory):
@@ -473,7 +193,7 @@ class Store:
         return cls(Path(directory), known.experiment, known.origin)
 
     def _require_same(self, known: Experiment) -> None:
-        differing = _differences(_comparable(known), _comparable(self.experiment))
+        differing = differences(_comparable(known), _comparable(self.experiment))
         if differing:
             raise ExperimentError(
                 f"{self.directory} was made with other parameters, and results must not be mixed: "
@@ -523,7 +243,7 @@ class Store:
         found = []
         for path in self._run_files():
             try:
-                facts = _facts(metadata_of(_content_of(path, LARGEST))[b"brmdp"].decode(), path)
+                facts = facts_of(metadata_of(_content_of(path, LARGEST))[b"brmdp"].decode(), path)
                 found.append((facts["case"]["name"], facts["code"], facts["world"]))
             except OtherOriginError:
                 raise
@@ -573,7 +293,7 @@ class Store:
         if self.origin is not None:
             what = f"run {run} of {case.name}, which a worker sent,"
             try:
-                facts = _facts(metadata_of(data)[b"brmdp"].decode(), what)
+                facts = facts_of(metadata_of(data)[b"brmdp"].decode(), what)
             except OtherOriginError:
                 raise
             except Exception as error:
@@ -669,7 +389,7 @@ class Store:
 
     def records(
         self, case_name: str, runs: Sequence[int] | None = None
-    ) -> CaseRecords | Replications:
+    ) -> CaseRecords | Replications[Any]:
         """Runs of a case side by side.
 
         Parameters
@@ -703,38 +423,144 @@ class Store:
         )
 
         def stacked(name: str) -> Any:
-            return np.stack([_values(item.table[name]) for item in stored])
+            return np.stack([values_of(item.table[name]) for item in stored])
 
         if isinstance(case, Computation):
-            columns = {name: stacked(name) for name in stored[0].table.column_names}
+            names = stored[0].table.column_names
+            columns = _columns_class(case, stored[0].table)(
+                **{name: stacked(name) for name in names}
+            )
             return Replications(case, numbers, columns, seconds, made)
-        recorded = stored[0].table["quantile_value"].is_valid().to_numpy()
+        first = stored[0].table
+        steps: dict[str, Any] = {}
+        for one in columns_of(Steps):
+            absent = one.optional and first[one.name].null_count == first.num_rows
+            steps[one.name] = None if absent else stacked(one.name)
+            if not absent and one.type == "integer":
+                steps[one.name] = steps[one.name].astype(np.int64)
+        looked = first["quantile_value"].is_valid().to_numpy()
         return CaseRecords(
+            **steps,
+            quantile_step=np.flatnonzero(looked),
+            quantile_value=stacked("quantile_value")[:, looked],
             case=case,
             run=numbers,
-            state=stacked("state").astype(np.int64),
-            action=stacked("action").astype(np.int64),
-            episode=stacked("episode").astype(np.int64),
-            reward=stacked("reward"),
-            true_regret=stacked("true_regret"),
-            robust_regret=None if case.robust_level is None else stacked("robust_regret"),
-            quantile_step=np.flatnonzero(recorded),
-            quantile_value=stacked("quantile_value")[:, recorded],
             seconds=seconds,
             n_states=stored[0].n_states,
             made_by=made,
         )
 
+    def to_arrow(self, cases: Sequence[str] | None = None) -> Any:
+        """All finished runs as one :class:`pyarrow.Table`; see :meth:`to_frame`."""
+        pa = optional("pyarrow")
+        names = [case.name for case in self.experiment.cases] if cases is None else list(cases)
+        tables = []
+        for name in names:
+            case = self.experiment.case(name)
+            for run in self.status(case).finished:
+                table = self.read(case, run).table
+                n = table.num_rows
+                row = "step" if isinstance(case, Case) else "row"
+                keys = {
+                    "case": pa.array([name] * n, pa.string()),
+                    "run": pa.array(np.full(n, run, dtype=np.int32)),
+                    row: pa.array(np.arange(n, dtype=np.int32)),
+                }
+                columns = {**keys, **{key: table[key] for key in table.column_names}}
+                tables.append(pa.table(columns))
+        if not tables:
+            raise ExperimentError(f"{self.directory} has no finished run of {', '.join(names)}")
+        for table in tables:
+            if table.column_names != tables[0].column_names:
+                raise InvalidInputError(
+                    "cases must have the same columns to stand in one table: name those that do "
+                    "as cases=[…]"
+                )
+        return pa.concat_tables(tables)
+
+    def to_frame(self, cases: Sequence[str] | None = None) -> Any:
+        """All finished runs as one data frame of pandas, one row per step.
+
+        Parameters
+        ----------
+        cases : sequence of str, optional
+            Names of cases with the same columns; by default all cases.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``case``, ``run`` and ``step`` (``row`` for a computation), then the columns that
+            docs/columns.md lists. For polars and others use :meth:`to_arrow`, which needs no
+            pandas.
+
+        Raises
+        ------
+        InvalidInputError
+            If the cases do not have the same columns.
+        ExperimentError
+            If there is no finished run.
+        MissingExtraError
+            If pandas is not installed.
+        """
+        table = self.to_arrow(cases)
+        optional("pandas")
+        return table.to_pandas()
+
+    def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Any:
+        """What the agent of a run believed after so many steps; by default after the last.
+
+        The belief is made again from the case's prior and the stored transitions, so this builds
+        the case's environment.
+
+        Raises
+        ------
+        InvalidInputError
+            If the case has no belief over a finite world, or its files are of a format without
+            next states.
+        """
+        case = self.experiment.case(case_name)
+        if not isinstance(case, Case):
+            raise InvalidInputError(f"case must be an interaction; {case_name!r} is a computation")
+        n = case.steps if steps is None else as_index(steps, case.steps + 1, "steps")
+        table = self.read(case, run).table
+        if table["next_state"].null_count:
+            raise InvalidInputError(
+                f"run {run} of {case_name!r} was stored without next states, in an older format"
+            )
+        stream = streams_of(run_seed(self.experiment.seed, run)).world
+        belief = make_setting(case, stream).belief
+        names = ["state", "action", "next_state"]
+        if table["disturbance"].null_count == 0:
+            names.append("disturbance")
+        columns = [values_of(table[name])[:n].astype(np.int64) for name in names]
+        if n:
+            belief.observe(*columns)
+        return belief
+
     def digest(self) -> str:
         """SHA-256 over the results of all wanted runs.
 
-        Equal for equal results, however and in what time computed.
+        It is equal for equal results, however and in what time they were computed.
         """
-        result = hashlib.sha256()
-        for case in self.experiment.cases:
-            for run in range(self.experiment.runs_of(case)):
-                result.update(f"{case.name}|{run}|{self.read(case, run).content}|".encode())
-        return result.hexdigest()
+        return digest(
+            f"{case.name}|{run}|{self.read(case, run).content}|"
+            for case in self.experiment.cases
+            for run in range(self.experiment.runs_of(case))
+        )
+
+
+def _columns_class(case: Computation, table: Any) -> type[Columns]:
+    """The columns of a computation, as declared, or as the file has them if nobody knows."""
+    program = known_program(case)
+    if program is not None:
+        return program.columns
+    kinds = {"bool": BoolArray, "double": FloatArray, "string": np.typing.NDArray[np.str_]}
+    fields = [
+        (name, kinds.get(str(table[name].type), IntArray), column("undocumented"))
+        for name in table.column_names
+    ]
+    made: type[Columns] = make_dataclass("StoredColumns", fields, bases=(Columns,), frozen=True)
+    return made
 
 
 def find_stores(directory: Any) -> list[Store]:
@@ -814,17 +640,17 @@ def _read_description(path: Path) -> _Described:
         if size > LARGEST_DESCRIPTION:
             raise ValueError(f"it must have at most {LARGEST_DESCRIPTION:,} bytes; it has {size:,}")
         content = json.loads(data)
-        if content["format"] not in (WITHOUT_DIGESTS, FORMAT):
+        if content["format"] not in FORMATS:
             raise ExperimentError(
-                f"{path} has format {content['format']}; this version of brmdp reads {_formats()}"
+                f"{path} has format {content['format']}; this version of brmdp reads {in_words()}"
             )
-        experiment = Experiment.from_description(content["experiment"])
+        described = content["experiment"]
+        cases = [upgraded(case, content["format"]) for case in described["cases"]]
+        experiment = Experiment.from_description({**described, "cases": cases})
         if content["format"] == WITHOUT_DIGESTS:
             return _Described(experiment, Origin((UNKNOWN,), {}))
-        code, worlds = (
-            tuple(map(str, content["code"])),
-            {str(k): str(v) for k, v in content["worlds"].items()},
-        )
+        code = tuple(map(str, content["code"]))
+        worlds = {str(name): str(world) for name, world in content["worlds"].items()}
         return _Described(experiment, Origin(code, worlds))
     except (
         ValueError,
@@ -853,22 +679,14 @@ def _content_of(path: Path, largest: int) -> bytes:
 def _comparable(experiment: Experiment) -> dict[str, Any]:
     """What must agree: all that determines the results but the number of runs."""
     description = experiment.describe()
-    cases = {case["name"]: _essential(case) for case in description["cases"]}
-    return dict(_plain({"name": experiment.name, "seed": experiment.seed, "cases": cases}))
-
-
-def _values(column: Any) -> Any:
-    return column.to_numpy(zero_copy_only=False)
+    cases = {case["name"]: essential(case) for case in description["cases"]}
+    return dict(plain({"name": experiment.name, "seed": experiment.seed, "cases": cases}))
 
 
 def _write(path: Path, data: bytes) -> None:
     """All or nothing, and on disk when this returns."""
     with _explained(path):
-        write_atomically(path, partial(_put, data))
-
-
-def _put(data: bytes, stream: BinaryIO) -> None:
-    stream.write(data)
+        write_bytes(path, data)
 
 
 @contextmanager

@@ -2,39 +2,49 @@
 
 ::
 
-    name = "caution"            # of the folder of results
+    name = "caution"            # names the folder of results
     runs = 20
     steps = 2000
-    seed = 1                    # the rest may be left out
+    seed = 1                    # this and what follows may be left out
     discount = 0.9
     robust_level = 0.2          # diagnostics
     quantile_level = 0.1
+    prior = { concentration = 0.5 }
 
     [[environment]]
-    name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), or the id of a Gymnasium environment
-    n = [6, 10]                 # a list stands for each of its entries
-
+    name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), the id
+    n = [6, 10]                 # of a Gymnasium environment, or module:attribute
+                                # a list stands for each of its entries
     [[environment]]
     name = "FrozenLake-v1"
     is_slippery = true
     discount = 0.95             # here in place of the common one
+    prior = { known_successors = true }
 
     [[agent]]
-    name = "aq-brmdp"
+    name = "aq-brmdp"           # or fixed-quantile, continuing-psrl, posterior-mean
     delta = [5, 10]
     method = "saddlepoint"
 
     [[agent]]
-    name = "continuing-psrl"
+    name = "agent"              # four parts, each by name or as module:attribute
+    label = "CVaR"              # what figures and tables call it
+    risk = { name = "cvar", alpha = 0.2 }
+    restart = { name = "my_parts:Weekly", days = 7 }
 
-Every agent meets every environment: (2 + 1) × (2 + 1) cases of 20 runs. Cases are named by what
+    [[agent]]
+    name = "my_agents:QLearning"
+    rate = 0.1
+
+Every agent meets every environment: (2 + 1) × (2 + 1 + 1) cases of 20 runs. Cases are named by what
 sets them apart: ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``),
 write a list of lists.
 
 Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by
-default follows the scale of the problem. The environment ``continuous-frozenlake`` has agents of
-the same names with parameters of their own (``learning_rate``, ``epsilon`` …), and
-``posterior-mean`` besides.
+default follows the scale of the problem. What ``prior`` says in ``[[agent]]`` takes precedence over
+``[[environment]]``, and that over the top of the file. How parts of one's own are made is described
+in :mod:`brmdp.runs.catalogue`. The environment ``continuous-frozenlake`` has agents of the same
+names with parameters of their own (``learning_rate``, ``epsilon`` …).
 """
 
 from __future__ import annotations
@@ -42,15 +52,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import os
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from brmdp.errors import BrmdpError, InvalidInputError
-from brmdp.runs.execute import ENVIRONMENTS, agents_of, validate
+from brmdp.runs.catalogue import agents_of, environment_parameters_of
+from brmdp.runs.execute import validate
 from brmdp.runs.program import REQUIRED
+from brmdp.runs.references import is_reference
 from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known
 
 __all__ = ["load_sweep"]
@@ -64,9 +78,16 @@ DEFAULTS: dict[str, Any] = {
     "discount": 0.9,
     "robust_level": None,
     "quantile_level": None,
+    "prior": {},
     "environment": REQUIRED,
     "agent": REQUIRED,
 }
+
+COMMON = ("prior", "label")
+"""Keys that every environment and every agent may have."""
+
+FORMER_AGENTS = {"brmdp": "fixed-quantile"}
+"""Names of earlier versions, which still work."""
 
 LARGEST = 2**20
 """Most bytes of a file."""
@@ -84,7 +105,7 @@ Entry = tuple[str, dict[str, Any]]
 """A name and its parameters."""
 
 
-def load_sweep(path: Any) -> Experiment:
+def load_sweep(path: str | os.PathLike[str]) -> Experiment:
     """The experiment that a TOML file describes; see the module's description.
 
     Raises
@@ -137,17 +158,23 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         raise InvalidInputError(f"needs {', '.join(missing)}")
     environments = _expanded(settings["environment"], "environment", _environment_keys)
     cases = []
-    for place, (environment, given) in zip(_labels(environments), environments, strict=True):
+    for place, (environment, given) in zip(_names(environments), environments, strict=True):
         known = agents_of(environment)
         agents = _expanded(settings["agent"], "agent", partial(_agent_keys, known, environment))
         _require_few(len(environments) * len(agents), "environments × agents")
         parameters = dict(given)
         discount = parameters.pop("discount", settings["discount"])
-        for method, (agent, chosen) in zip(_labels(agents), agents, strict=True):
+        where = {key: parameters.pop(key, None) for key in COMMON}
+        for method, (agent, given_to_agent) in zip(_names(agents), agents, strict=True):
+            chosen = dict(given_to_agent)
+            who = {key: chosen.pop(key, None) for key in COMMON}
             # all written out, so that a store does not depend on defaults of the day
             defaults = {
-                key: value for key, value in known[agent].items() if value not in (REQUIRED, None)
+                key: value
+                for key, value in known.get(agent, {}).items()
+                if value is not REQUIRED and value is not None
             }
+            parts = [where["label"] or place] if len(environments) > 1 else []
             case = Case(
                 name=f"{place}/{method}" if len(environments) > 1 else method,
                 environment=environment,
@@ -158,12 +185,29 @@ def _experiment(content: dict[str, Any]) -> Experiment:
                 steps=settings["steps"],
                 robust_level=settings["robust_level"],
                 quantile_level=settings["quantile_level"],
+                prior=_merged(settings["prior"], where["prior"], who["prior"]),
+                label="/".join([*parts, who["label"] or method])
+                if who["label"] or where["label"]
+                else "",
             )
             validate(case)
             cases.append(case)
     name = settings["name"]
     title = str(name) if settings["title"] in (None, "") else settings["title"]
     return Experiment(name, title, tuple(cases), settings["runs"], settings["seed"])
+
+
+def _merged(*priors: Any) -> dict[str, Any]:
+    """What is said of the prior; later ones take precedence, and one with a name stands alone."""
+    merged: dict[str, Any] = {}
+    for prior in priors:
+        if isinstance(prior, str):
+            prior = {"name": prior}
+        if prior is not None and not isinstance(prior, dict):
+            raise InvalidInputError(f"prior must be a table or module:attribute; got {prior!r}")
+        if prior:
+            merged = dict(prior) if "name" in prior or "name" in merged else {**merged, **prior}
+    return merged
 
 
 def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None]) -> list[Entry]:
@@ -182,10 +226,17 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
         if not isinstance(table.get("name"), str):
             raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
         name = table["name"]
+        if kind == "agent" and name in FORMER_AGENTS:
+            warnings.warn(
+                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will go",
+                FutureWarning,
+                stacklevel=2,
+            )
+            name = FORMER_AGENTS[name]
         allowed = keys(name)
         if allowed is not None:
             for key in table:
-                require_known(key, ("name", *allowed), f"key of the {kind} {name}")
+                require_known(key, ("name", *allowed, *COMMON), f"key of the {kind} {name}")
         for parameters in _combinations(table, f"[[{kind}]] {name}"):
             if (name, parameters) not in entries:
                 entries.append((name, parameters))
@@ -193,10 +244,15 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
 
 
 def _environment_keys(name: str) -> Iterable[str] | None:
-    return ("discount", *ENVIRONMENTS[name]) if name in ENVIRONMENTS else None
+    parameters = environment_parameters_of(name)
+    return None if parameters is None else ("discount", *parameters)
 
 
-def _agent_keys(known: Mapping[str, Iterable[str]], environment: str, name: str) -> Iterable[str]:
+def _agent_keys(
+    known: Mapping[str, Iterable[str]], environment: str, name: str
+) -> Iterable[str] | None:
+    if is_reference(name):
+        return None
     require_known(name, known, f"agent of {environment}")
     return known[name]
 
@@ -215,16 +271,22 @@ def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]
         yield dict(zip(parameters, values, strict=True))
 
 
-def _labels(entries: list[Entry]) -> list[str]:
+def _names(entries: list[Entry]) -> list[str]:
     """Names with those of the given parameters in which entries of the same name differ."""
-    labels = []
+    short = {name: name.rpartition(":")[2] if is_reference(name) else name for name, _ in entries}
+    if len(set(short.values())) < len(short):
+        short = {name: name for name, _ in entries}
+    names = []
     for name, parameters in entries:
         others = [other for kind, other in entries if kind == name]
         varying = [
-            key for key in parameters if any(other.get(key) != parameters[key] for other in others)
+            key
+            for key in parameters
+            if key != "label" and any(other.get(key) != parameters[key] for other in others)
         ]
-        labels.append("-".join([name, *(f"{key}{_word(parameters[key])}" for key in varying)]))
-    return labels
+        parts = [short[name], *(f"{key}{_word(parameters[key])}" for key in varying)]
+        names.append("-".join(parts))
+    return names
 
 
 def _require_few(number: int, what: str) -> None:
@@ -234,6 +296,11 @@ def _require_few(number: int, what: str) -> None:
 
 def _word(value: Any) -> str:
     """A value in the name of a case: long ones by their beginning and a digest."""
+    if isinstance(value, dict):
+        given = {**value}
+        name = str(given.pop("name", "")).rpartition(":")[2]
+        parts = [name] if name else []
+        return "-".join([*parts, *(f"{key}{_word(one)}" for key, one in given.items())])
     word = str(value)
     if isinstance(value, float) and float(format(value, "g")) == value:
         word = format(value, "g")  # 10 instead of 10.0

@@ -34,13 +34,13 @@ def _replicate(
     """Certificates of several worlds; values are means over states."""
     reports = [
         replicate_coverage(
-            stream,
             n_states,
             n_actions,
             confidence,
             observations=observations_per_pair * n_states * n_actions,
             discount=discount,
             samples=samples,
+            rng=stream,
         )
         for stream in independent_streams(seed, worlds)
     ]

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from brmdp import dirichlet
 from brmdp._streams import independent_streams
 from brmdp._validation import FloatArray, as_level, as_positive_int
 from brmdp.beliefs import DirichletBelief
 from brmdp.errors import InvalidInputError
-from brmdp.risk import dirichlet_cdf, dirichlet_quantile
 from brmdp.runs.program import REQUIRED, Columns, Program
 from brmdp.runs.spec import Computation, Experiment, require_known
 from brmdp.theory import (
@@ -119,12 +119,12 @@ def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> Colum
         "total_concentration": np.broadcast_to(total[:, None], shape),
         "value_range": size,
         "level": levels,
-        "deviation": dirichlet_quantile(*each, levels) - mean[:, None],
+        "deviation": dirichlet.quantile(*each, levels) - mean[:, None],
         "bound_above": size * bounds.above,
         "bound_below": size * bounds.below,
         "distance": distance,
-        "tail_above": dirichlet_cdf(*each, mean[:, None] + distance, complement=True),
-        "tail_below": dirichlet_cdf(*each, mean[:, None] - distance),
+        "tail_above": dirichlet.cdf(*each, mean[:, None] + distance, complement=True),
+        "tail_below": dirichlet.cdf(*each, mean[:, None] - distance),
         "tail_bound": dirichlet_tail_bound(total[:, None], distance / size),
     }
     return {name: column.reshape(-1) for name, column in columns.items()}
@@ -140,7 +140,8 @@ def decompositions(
     Rewards r(s,a,s') are uniform on [0, 1]; pairs have from none to some hundred observations.
     """
     states, actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
-    truth = draw_mdp(rng, states, actions, discount, rewards=rng.random((states, actions, states)))
+    rewards = rng.random((states, actions, states))
+    truth = draw_mdp(states, actions, discount, rewards=rewards, rng=rng)
     visits = np.floor(10.0 ** rng.uniform(-1.0, 2.5, (states, actions))).astype(np.int64)
     posterior = DirichletBelief(1.0 + rng.multinomial(visits, truth.kernel()))
     policy = rng.integers(0, actions, states)
@@ -170,7 +171,7 @@ def _decomposition(
     found = []
     for stream in independent_streams(seed, as_positive_int(worlds, "worlds")):
         for robust, lemma in enumerate(decompositions(stream, n_states, n_actions, gamma)):
-            left, right = sample_decomposition(lemma, 0, samples, stream)
+            left, right = sample_decomposition(lemma, 0, samples, rng=stream)
             found.append(
                 {
                     "robust": robust == 1,
@@ -200,7 +201,7 @@ def _episodes(
     """K_T, several times."""
     rng = np.random.default_rng(seed)
     count = as_positive_int(repetitions, "repetitions")
-    return {"episodes": np.array([count_episodes(rng, steps, discount) for _ in range(count)])}
+    return {"episodes": np.array([count_episodes(steps, discount, rng=rng) for _ in range(count)])}
 
 
 PROGRAMS: dict[str, Program] = {

@@ -56,7 +56,7 @@ def problem(world: str, world_seed: int) -> ErgodicProblem:
     require_known(world, WORLDS, "world")
     if world == "riverswim":
         return ErgodicProblem(riverswim(RIVER), np.full(RIVER, RIGHT))
-    return random_ergodic_mdp(np.random.default_rng(world_seed), STATES, ACTIONS)
+    return random_ergodic_mdp(STATES, ACTIONS, rng=np.random.default_rng(world_seed))
 
 
 def _normality(
@@ -75,7 +75,7 @@ def _normality(
     mdp, policy = problem(world, world_seed)
     streams = independent_streams(seed, _several(replications))
     deviations = np.stack(
-        [replicate_normality(mdp, policy, steps, levels, stream) for stream in streams]
+        [replicate_normality(mdp, policy, steps, levels, rng=stream) for stream in streams]
     )
     replication, level, state = (index.reshape(-1) for index in np.indices(deviations.shape))
     return {
@@ -167,7 +167,7 @@ def _collection(
         assert plan.on_policy_steps is not None
         # a trajectory begins with the shorter ones of the same seed
         return plan.on_policy_steps, lambda n: transition_counts(
-            mdp, policy, n, np.random.default_rng(fates[0])
+            mdp, policy, n, rng=np.random.default_rng(fates[0])
         )
     rows = policy_matrix(mdp, policy)
 

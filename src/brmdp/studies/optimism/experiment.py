@@ -51,7 +51,7 @@ def _replicate(
     steps = steps_for(episodes, discount)
     runs = [
         replicate_optimism(
-            stream, n_states, n_actions, steps, delta=delta, floor=floor, discount=discount
+            n_states, n_actions, steps, delta=delta, floor=floor, discount=discount, rng=stream
         )
         for stream in independent_streams(seed, worlds)
     ]

@@ -1,0 +1,378 @@
+"""What a case may name: environments, agents and their parts, by name or as ``module:attribute``.
+
+An agent of one's own is made as a preset is: ``make(belief, rewards, discount, **parameters,
+rng=…)``; it needs ``act`` and ``observe`` (:class:`brmdp.Actor`). Risk measures, schedules and
+restart rules are called with their parameters, and with ``rng`` if they take one. An environment is
+a :class:`brmdp.World`, a Gymnasium environment or a :class:`brmdp.TabularMDP`, or a function that
+gives one; it is called with its parameters, and with ``discount`` if it takes that.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from brmdp import envs
+from brmdp._streams import independent_streams
+from brmdp._validation import Seed
+from brmdp.agents import (
+    AdaptiveLevel,
+    Agent,
+    EveryStep,
+    FixedLength,
+    FixedLevel,
+    GeometricLength,
+    VisitDoubling,
+    aq_brmdp,
+    continuing_psrl,
+    fixed_quantile,
+    posterior_mean,
+)
+from brmdp.envs.tabular_env import TabularEnv
+from brmdp.errors import BrmdpError, InvalidInputError
+from brmdp.mdp import TabularMDP
+from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
+from brmdp.runs.lake import AGENTS as LAKE_AGENTS
+from brmdp.runs.lake import LAKE
+from brmdp.runs.program import REQUIRED, with_defaults
+from brmdp.runs.references import is_reference, load
+from brmdp.runs.spec import METHODS, Case, require_known
+from brmdp.simulation import Actor, World
+from brmdp.simulation.actor import require_actor
+from brmdp.theory import draw_mdp
+
+__all__ = [
+    "AGENTS",
+    "ENVIRONMENTS",
+    "PARTS",
+    "PRIOR",
+    "Setting",
+    "agents_of",
+    "environment_parameters_of",
+    "foreign_parts",
+    "make_agent",
+    "make_setting",
+    "references_of",
+]
+
+
+# --- environments ---------------------------------------------------------------------------------
+
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "riverswim": ("n",),
+    "frozenlake": ("shortcut_risk",),
+    "inventory": (
+        *("capacity", "max_order", "demand"),
+        *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
+    ),
+    "prior": ("n_states", "n_actions", "concentration"),
+    LAKE: (),
+}
+"""Environments of the library, and their parameters.
+
+Any other name is the id of a Gymnasium environment, or an environment of one's own as
+``module:attribute``. In "prior" every run has a world of its own, drawn from Dir(concentration, …),
+which is the agent's prior too unless another is given. A Gymnasium id of one's own is written
+"module:id": every process that runs it imports the module, which registers it.
+"""
+
+PRIOR = ("concentration", "known_successors")
+"""What may be said of the prior, beside the ``name`` of a function that makes one."""
+
+
+class Setting(NamedTuple):
+    """Where an agent acts, what it believes at first, and the rewards that it knows."""
+
+    world: World
+    belief: Any
+    rewards: Any
+
+
+def make_setting(case: Case, rng: Seed) -> Setting:
+    """World, prior and rewards of a case; ``rng`` is for a world that is drawn."""
+    world = _world(case, rng)
+    belief = _prior(case, world)
+    return Setting(world, belief, world.rewards)
+
+
+def environment_parameters_of(name: str) -> tuple[str, ...] | None:
+    """The parameters that an environment takes; None if that is not known."""
+    return ENVIRONMENTS.get(name)
+
+
+def _world(case: Case, rng: Seed) -> World:
+    name, parameters = case.environment, dict(case.environment_parameters)
+    if name not in ENVIRONMENTS:
+        return _foreign_world(name, parameters, case.discount)
+    for key in parameters:
+        require_known(key, ENVIRONMENTS[name], f"parameter of {name}")
+    if name == "inventory":
+        return World(envs.InventoryEnv(**parameters, discount=case.discount), case.discount)
+    if name == "prior":
+        missing = [key for key in ("n_states", "n_actions") if key not in parameters]
+        if missing:
+            raise InvalidInputError(f"prior needs {', '.join(missing)}")
+        drawn = draw_mdp(**parameters, discount=case.discount, rng=rng)
+        return World(TabularEnv(drawn), case.discount)
+    # without Gymnasium's wrappers, which cost more than the step itself
+    mdp = getattr(envs, name)(**parameters, discount=case.discount)
+    return World(TabularEnv(mdp), case.discount)
+
+
+def _foreign_world(name: str, parameters: dict[str, Any], discount: float) -> World:
+    made = _own_environment(name, parameters, discount) if is_reference(name) else None
+    if made is None:
+        made = _gymnasium(name, parameters)
+    if isinstance(made, World):
+        if made.discount != discount:
+            raise InvalidInputError(
+                f"the world of {name!r} must have the case's discount {discount:g}; got "
+                f"{made.discount:g}"
+            )
+        return made
+    return World(TabularEnv(made) if isinstance(made, TabularMDP) else made, discount)
+
+
+def _own_environment(name: str, parameters: dict[str, Any], discount: float) -> Any:
+    """What a reference gives; None if it is a Gymnasium id behind the module that registers it."""
+    try:
+        made = load(name, "environment")
+    except InvalidInputError:
+        identifier = name.partition(":")[2]
+        if identifier in gymnasium.registry:
+            return None
+        raise
+    if callable(made):
+        made = _called(made, {**parameters, **_wanted(made, discount=discount)}, name)
+    elif parameters:
+        raise InvalidInputError(f"{name!r} takes no parameters; got {', '.join(parameters)}")
+    if not isinstance(made, World | TabularMDP | gymnasium.Env):
+        raise InvalidInputError(
+            f"{name!r} must give a World, a Gymnasium environment or a TabularMDP; got "
+            f"{type(made).__name__}"
+        )
+    return made
+
+
+def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
+    if ":" not in str(name):  # "module:id" imports the module first, which registers the id
+        known = [*ENVIRONMENTS, "or the id of a Gymnasium environment"]
+        require_known(name, known, "environment", gymnasium.registry)
+    try:
+        return gymnasium.make(name, disable_env_checker=True, **parameters)
+    except Exception as error:  # whatever a module or an environment of somebody else may raise
+        raise InvalidInputError(
+            f"Gymnasium cannot make {name!r} with {parameters}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _prior(case: Case, world: World) -> Any:
+    settings = dict(case.prior)
+    if "name" in settings:
+        name = settings.pop("name")
+        return _called(load(name, "prior"), {"world": world, **settings}, name)
+    for key in settings:
+        require_known(key, (*PRIOR, "name"), "key of prior")
+    if case.environment == "prior":
+        drawn_from = dict(case.environment_parameters).get("concentration", 1.0)
+        settings.setdefault("concentration", drawn_from)
+    return world.prior(**settings)
+
+
+# --- agents ---------------------------------------------------------------------------------------
+
+_QUANTILE = {"method": "exact", "coefficient": 250.0}
+_COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
+
+
+def _of_parts(
+    belief: Any,
+    rewards: Any,
+    discount: float,
+    *,
+    risk: Any,
+    schedule: Any,
+    rng: Seed,
+    **others: Any,
+) -> Agent:
+    """The agent of four parts; with the same parts it has the luck of the presets."""
+    *own, draws = independent_streams(rng, 3)
+    measure = _part("risk", risk, rng=draws)
+    levels = None if schedule is None else _part("schedule", schedule)
+    others["restart"] = others["restart"] or GeometricLength(discount)
+    return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
+
+
+AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
+    "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
+    "fixed-quantile": (fixed_quantile, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
+    "continuing-psrl": (continuing_psrl, _COMMON),
+    "posterior-mean": (posterior_mean, _COMMON),
+    "agent": (_of_parts, {"risk": REQUIRED, "schedule": None, "horizon": None, **_COMMON}),
+}
+"""By name: how to make it, and its parameters with their defaults."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Parts of one kind by name, and what a bare number stands for."""
+
+    by_name: Mapping[str, Callable[..., Any] | None]
+    of_number: Callable[[Any], Any] | None = None
+
+
+PARTS: dict[str, _Known] = {
+    "risk": _Known(
+        {"mean": Mean, "quantile": Quantile, "cvar": CVaR, "posterior-sample": PosteriorSample}
+    ),
+    "schedule": _Known({"fixed-level": FixedLevel, "adaptive-level": AdaptiveLevel}),
+    "restart": _Known(
+        {
+            "geometric": None,  # with the agent's discount
+            "every-step": EveryStep,
+            "visit-doubling": VisitDoubling,
+            "fixed-length": FixedLength,
+            "geometric-length": GeometricLength,
+        },
+        FixedLength,
+    ),
+}
+"""Parts of agents, by role and name; a number as ``restart`` means so many steps."""
+
+
+def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:
+    """The agents that can act in an environment, by name: their parameters with their defaults."""
+    if environment == LAKE:
+        return LAKE_AGENTS
+    return {name: defaults for name, (_, defaults) in AGENTS.items()}
+
+
+def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
+    """The agent of a case.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name or parameter is not allowed.
+    """
+    given = (setting.belief, setting.rewards, case.discount)
+    if is_reference(case.agent):
+        make = load(case.agent, "agent")
+        parameters = _with_own_parts(case.agent_parameters)
+        made = _called(make, {**parameters, "rng": rng}, case.agent, *given)
+        require_actor(made)
+        actor: Actor = made
+        return actor
+    require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
+    make, defaults = AGENTS[case.agent]
+    parameters = with_defaults(case.agent_parameters, defaults, case.agent)
+    parameters["restart"] = _part("restart", parameters["restart"])
+    if "method" in parameters:
+        parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
+    return make(*given, **parameters, rng=rng)
+
+
+def _with_own_parts(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of an agent of one's own, with the parts among them made."""
+    return {
+        key: _part(key, value) if key in PARTS and isinstance(value, Mapping | str) else value
+        for key, value in parameters.items()
+    }
+
+
+def _part(role: str, described: Any, **streams: np.random.Generator) -> Any:
+    """A part from its name, its table, or a number.
+
+    Parameters
+    ----------
+    role : {"risk", "schedule", "restart"}
+    described : str, mapping or number
+    streams
+        ``rng``, given to parts that take it.
+    """
+    known = PARTS[role]
+    if known.of_number is not None and not isinstance(described, Mapping | str):
+        return known.of_number(described)
+    if isinstance(described, str):
+        described = {"name": described}
+    if not isinstance(described, Mapping) or not isinstance(described.get("name"), str):
+        raise InvalidInputError(f"{role} must be a name or a table with a name; got {described!r}")
+    parameters = {key: value for key, value in described.items() if key != "name"}
+    name = described["name"]
+    if is_reference(name):
+        make = load(name, role)
+    else:
+        require_known(name, [*known.by_name, "or module:attribute"], role)
+        make = known.by_name[name]
+        if make is None and not parameters:
+            return None
+    if role == "risk" and "method" in parameters:
+        coefficient = parameters.pop("coefficient", _QUANTILE["coefficient"])
+        method = _method(parameters["method"], coefficient)
+        if isinstance(method, MonteCarlo):
+            method = MonteCarlo(method.coefficient, reuse=method.reuse, **streams)
+        parameters["method"] = method
+    return _called(make, {**parameters, **_wanted(make, **streams)}, name)
+
+
+def _method(name: Any, coefficient: Any) -> Any:
+    require_known(name, METHODS, "method")
+    if name in ("exact", "saddlepoint"):
+        return name
+    return MonteCarlo(coefficient, reuse=name == "monte-carlo-reused")
+
+
+# --- parts of one's own ---------------------------------------------------------------------------
+
+
+def references_of(case: Case) -> dict[str, str]:
+    """Where a case names parts of one's own: the references by role."""
+    found = dict(_references({"environment": case.environment, "agent": case.agent}))
+    found |= dict(_references(dict(case.agent_parameters)))
+    found |= dict(_references({"prior": dict(case.prior)}))
+    return found
+
+
+def _references(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for role, value in named.items():
+        name = value.get("name") if isinstance(value, Mapping) else value
+        if is_reference(name):
+            yield role, str(name)
+
+
+def foreign_parts(case: Case) -> dict[str, Any]:
+    """The parts of one's own that a case names, loaded; environments are known by their tables."""
+    return {
+        role: load(name, role)
+        for role, name in references_of(case).items()
+        if role != "environment"
+    }
+
+
+def _wanted(make: Any, **offered: Any) -> dict[str, Any]:
+    """What is on offer and asked for by name."""
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: value for name, value in offered.items() if name in parameters}
+
+
+def _called(make: Any, parameters: Mapping[str, Any], name: str, *given: Any) -> Any:
+    """What ``make`` gives, with errors that say whose they are."""
+    if not callable(make):
+        raise InvalidInputError(f"{name!r} must be a class or a function; got {make!r:.60}")
+    try:
+        return make(*given, **parameters)
+    except BrmdpError:
+        raise
+    except Exception as error:  # whatever a part of somebody else may raise
+        shown = {key: value for key, value in parameters.items() if key not in ("rng", "world")}
+        raise InvalidInputError(
+            f"{name!r} cannot be made with {shown}: {type(error).__name__}: {error}"
+        ) from error

@@ -1,0 +1,61 @@
+"""Descriptions written by earlier versions, in today's terms.
+
+Formats of stored files:
+
+1. without digests of the world and of the code;
+2. with them; programs had short names;
+3. with the next state and the disturbance of every step; programs are references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["FORMAT", "FORMATS", "WITHOUT_DIGESTS", "in_words", "upgraded"]
+
+FORMAT = 3
+"""Format of the files written now; raised when the same description would give other content."""
+
+WITHOUT_DIGESTS = 1
+"""Files of this format do not say what made them; they are read, and never added to."""
+
+FORMATS = (WITHOUT_DIGESTS, 2, FORMAT)
+
+_KEYS = {"shown_steps": "reported_steps", "most_runs": "max_runs"}
+_AGENTS = {"brmdp": "fixed-quantile"}
+_STUDIES = {
+    "coverage": ("coverage", "COVERAGE"),
+    "normality": ("normality", "NORMALITY"),
+    "sample-size": ("normality", "SAMPLE_SIZE"),
+    "optimism": ("optimism", "OPTIMISM"),
+    "quantile-deviation": ("lemmas", "DEVIATION"),
+    "value-decomposition": ("lemmas", "DECOMPOSITION"),
+    "episode-count": ("lemmas", "EPISODE_COUNT"),
+    "robustness-example": ("examples", "ROBUSTNESS"),
+    "trap-example": ("examples", "TRAP"),
+    "exposure-example": ("examples", "EXPOSURE"),
+    "probing-example": ("examples", "PROBING"),
+    "continuous-portrait": ("continuous_lake", "PORTRAIT"),
+    "continuous-epsilon": ("continuous_lake", "EPSILON"),
+}
+
+
+def upgraded(case: Mapping[str, Any], format_: int) -> dict[str, Any]:
+    """The description of a case in a file of some format, as a file of today would have it."""
+    if format_ >= FORMAT:
+        return dict(case)
+    described = {_KEYS.get(key, key): value for key, value in case.items()}
+    if described.get("program") in _STUDIES:
+        folder, attribute = _STUDIES[described["program"]]
+        described["program"] = f"brmdp.studies.{folder}.experiment:{attribute}"
+    if "agent" in described:
+        described["agent"] = _AGENTS.get(described["agent"], described["agent"])
+        described.setdefault("prior", {})
+    return described
+
+
+def in_words() -> str:
+    """The formats that can be read."""
+    *others, last = map(str, FORMATS)
+    return f"{', '.join(others)} and {last}"

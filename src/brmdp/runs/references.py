@@ -1,0 +1,151 @@
+"""Parts of one's own, named as ``module:attribute`` in a sweep or a study.
+
+Loading one imports its module, so this is for what a user runs. A folder of results also names
+parts, and may come from anybody: reading it imports nothing (:func:`loaded_already`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.machinery import SourceFileLoader
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from brmdp.errors import InvalidInputError, OtherOriginError
+
+__all__ = ["is_reference", "load", "loaded_already", "require_loadable", "source_of"]
+
+PLAIN = ("gymnasium", "builtins", "abc", "typing")
+"""Packages whose code is known by its version."""
+
+
+def is_reference(name: Any) -> bool:
+    """Whether a name is of the form ``module:attribute``."""
+    if not isinstance(name, str):
+        return False
+    module, colon, attribute = name.partition(":")
+    parts = (*module.split("."), *attribute.split("."))
+    return bool(colon) and all(part.isidentifier() for part in parts)
+
+
+def load(reference: str, what: str) -> Any:
+    """The object that ``module:attribute`` names.
+
+    Raises
+    ------
+    InvalidInputError
+        If the module cannot be imported or lacks the attribute; the message says which.
+    """
+    if not is_reference(reference):
+        raise InvalidInputError(f"{what} must be written as module:attribute; got {reference!r}")
+    module, _, attribute = reference.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # whatever a module of somebody else may raise
+        raise InvalidInputError(
+            f"{what} {reference!r} cannot be loaded: importing {module} failed: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise InvalidInputError(
+                f"{what} {reference!r} cannot be loaded: {module} has no attribute {attribute!r}"
+            )
+        found = getattr(found, name)
+    return found
+
+
+def loaded_already(reference: str) -> Any:
+    """The object that a reference names, if its module is the library's or imported; else None."""
+    if not is_reference(reference):
+        return None
+    module, _, attribute = reference.partition(":")
+    if module.partition(".")[0] == "brmdp":
+        try:
+            return load(reference, "part")
+        except InvalidInputError:
+            return None
+    found: Any = sys.modules.get(module)
+    for name in attribute.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def require_loadable(references: Iterable[str]) -> None:
+    """Load everything; what a worker does before it is given runs.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the first that cannot be loaded.
+    """
+    for reference in references:
+        load(reference, "part")
+
+
+# --- where a part comes from ----------------------------------------------------------------------
+
+
+def source_of(part: Any) -> str:
+    """The class or function and its file, as text; empty as far as they cannot be had.
+
+    The file counts as a whole: a part may use constants and functions beside it. Parts of the
+    engine, of Gymnasium and of Python are left out: their digests and versions are known.
+
+    Raises
+    ------
+    OtherOriginError
+        If the part is no longer what its file says; constants and functions beside it are not
+        compared.
+    """
+    if not isinstance(part, type | FunctionType):
+        part = type(part)
+    package = part.__module__
+    ours = package == "brmdp" or package.startswith("brmdp.")
+    if (ours and not package.startswith("brmdp.studies.")) or package.partition(".")[0] in PLAIN:
+        return ""
+    texts = []
+    module = sys.modules.get(package)
+    for place in (part, module):
+        with contextlib.suppress(OSError, TypeError, SyntaxError):
+            texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
+    if module is not None and _edited_since(module, part):
+        raise OtherOriginError(
+            f"{module.__file__} was edited after it was loaded, so it does not say what "
+            f"{part.__name__} does: start Python anew"
+        )
+    return "|".join(texts)
+
+
+def _edited_since(module: ModuleType, part: type | FunctionType) -> bool:
+    """Whether the module's file lacks code that the part runs.
+
+    Only where Python's own loader compiled it.
+    """
+    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
+        return False  # others may have changed what they loaded, as pytest does
+    try:
+        compiled = compile(
+            inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True
+        )
+    except (OSError, TypeError):
+        return False
+    except SyntaxError:
+        return True
+    written = set(_codes(compiled))
+    own = vars(part).values() if isinstance(part, type) else (part,)
+    members = (m.__func__ if isinstance(m, classmethod | staticmethod) else m for m in own)
+    functions = [inspect.unwrap(member) for member in members if isinstance(member, FunctionType)]
+    running = {function.__code__ for function in functions if isinstance(function, FunctionType)}
+    return any(code.co_filename == module.__file__ and code not in written for code in running)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
