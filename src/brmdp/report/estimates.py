@@ -273,7 +273,7 @@ def exact_number(value: float, trials: int) -> Estimate:
 
 
 def unseen_share(runs: int) -> float:
-    """The largest share that a group of runs can have and still be missed by all of ``runs`` with a probability of 5 %."""
+    """The largest group of runs, as a share, that ``runs`` runs miss with a probability of 5 %."""
     return float(1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)) if runs > 0 else 1.0
 
 

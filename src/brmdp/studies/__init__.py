@@ -1,4 +1,75 @@
-"""Pictures from records, and the report of an experiment.
+"""Studies: the paper's experiments, and those that put its theory to the test.
 
-Nothing here is imported with the package: matplotlib is loaded with the submodules that draw.
+Each folder is one slice: what is run, how it is judged, how it is drawn. Nothing is loaded before
+it is asked for.
 """
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+
+from brmdp.errors import InvalidInputError
+from brmdp.runs import Case, Computation, Experiment
+from brmdp.runs.references import is_reference, load
+from brmdp.runs.spec import require_known
+from brmdp.studies.study import Study
+
+__all__ = ["FOLDERS", "Study", "all_studies", "find_study", "study_of"]
+
+FOLDERS = (
+    "paper",
+    "coverage",
+    "examples",
+    "normality",
+    "optimism",
+    "lemmas",
+    "bayesian_regret",
+    "continuous_lake",
+)
+"""Where the studies are; a new one is a folder and its line here."""
+
+
+@lru_cache(maxsize=1)
+def all_studies() -> dict[str, Study]:
+    """Every study of the library, by name."""
+    modules = (importlib.import_module(f"{__name__}.{folder}") for folder in FOLDERS)
+    return {study.name: study for module in modules for study in module.STUDIES}
+
+
+def find_study(name: str) -> Study:
+    """The study of that name, or one of your own as ``module:attribute``.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none.
+    """
+    if is_reference(name):
+        found = load(name, "study")
+        if not isinstance(found, Study):
+            raise InvalidInputError(f"{name!r} must be a Study; got {type(found).__name__}")
+        return found
+    studies = all_studies()
+    require_known(name, [*studies, "or module:attribute"], "study")
+    return studies[name]
+
+
+def study_of(experiment: Experiment) -> Study:
+    """The study of an experiment that was read from a folder, with that experiment.
+
+    One that is not the library's is a comparison of agents, without claims.
+    """
+    known = all_studies().get(experiment.name)
+    if known is not None:
+        cases = {case.name: _kind(case) for case in known.experiment.cases}
+        if all(cases.get(case.name) == _kind(case) for case in experiment.cases):
+            return known.of(experiment)
+    return Study(experiment)
+
+
+def _kind(case: Case | Computation) -> object:
+    """What a case is, whatever its parameters."""
+    if isinstance(case, Computation):
+        return case.program
+    return case.environment, dict(case.environment_parameters), case.agent

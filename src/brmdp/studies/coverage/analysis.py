@@ -8,7 +8,7 @@ it, averaged over states.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,22 +16,17 @@ from brmdp._validation import FloatArray
 from brmdp.planning.guarantees import clopper_pearson
 from brmdp.report.claims import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison, Region
 from brmdp.report.curves import common_runs
-from brmdp.report.estimates import Estimate, estimate
-from brmdp.report.replications import heading, pooled, proportion
-from brmdp.report.statistics import SHARE
-from brmdp.report.summary import Table
+from brmdp.report.estimates import SHARE, Estimate, estimate, proportion
+from brmdp.report.findings import Findings
+from brmdp.report.summary import heading
+from brmdp.report.tables import Table
 from brmdp.runs import Experiment, Replications
-from brmdp.runs.programs import parameters_of
+from brmdp.runs.program import parameters_of
+from brmdp.studies.coverage.experiment import CoverageColumns
 
-__all__ = [
-    "AXES",
-    "BOUNDS",
-    "along",
-    "below_quantile",
-    "coverage_claims",
-    "coverage_summary",
-    "coverage_table",
-]
+__all__ = ["AXES", "BOUNDS", "Coverage", "along", "analyse", "below_quantile"]
+
+Coverage: TypeAlias = Replications[CoverageColumns]
 
 AXES: dict[str, str] = {
     "discount": "discount γ",
@@ -47,13 +42,13 @@ BOUNDS: dict[str, str] = {
     "union_of_states": "α/S",
     "union_of_pairs": "α/(SA)",
 }
-"""The bounds by the level they are planned at."""
+"""Columns that hold a bound, with the level at which it is planned."""
 
 ERROR = 0.025
-"""How often a two-sided 95 % interval lies wholly on a given side of the number it estimates, at most."""
+"""How often, at most, a two-sided 95 % interval lies wholly on a given side of its number."""
 
 
-def along(records: Mapping[str, Replications], axis: str) -> list[Replications]:
+def along(records: Mapping[str, Coverage], axis: str) -> list[Coverage]:
     """The first case and those that differ from it in ``axis`` alone, by its value."""
     base = next(iter(records.values()))
     shared = {key: value for key, value in base.case.parameters.items() if key != axis}
@@ -65,41 +60,46 @@ def along(records: Mapping[str, Replications], axis: str) -> list[Replications]:
     return sorted(chosen, key=lambda found: float(found.case.parameters[axis]))
 
 
-def below_quantile(found: Replications, bound: str) -> FloatArray:
+def below_quantile(found: Coverage, bound: str) -> FloatArray:
     """How many per cent a bound lies below the posterior α-quantile value, for every world."""
-    quantile = pooled(found, "quantile")
-    below: FloatArray = 100.0 * (quantile - pooled(found, bound)) / quantile
+    quantile = found.pooled.quantile
+    below: FloatArray = 100.0 * (quantile - getattr(found.pooled, bound)) / quantile
     return below
 
 
-def coverage_summary(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
-    """What ``summary.json`` holds."""
+def analyse(experiment: Experiment, records: Mapping[str, Coverage]) -> Findings:
+    """Coverage and conservatism, and what Proposition 1 says of them."""
+    return Findings(summary(experiment, records), table(records), claims(experiment.name, records))
+
+
+def summary(experiment: Experiment, records: Mapping[str, Coverage]) -> dict[str, Any]:
+    """The content of ``summary.json``."""
     return {
         **heading(experiment, records),
         "cases": {name: _summary(found) for name, found in records.items()},
     }
 
 
-def _summary(found: Replications) -> dict[str, Any]:
-    coverage = pooled(found, "coverage")
+def _summary(found: Coverage) -> dict[str, Any]:
+    coverage = found.pooled.coverage
     return {
         **{key: found.case.parameters[key] for key in AXES},
         "worlds": int(coverage.size),
         "coverage": estimate(coverage, bounds=SHARE).as_json(),
         "least_coverage": float(coverage.min()),
-        "held_in_truth": proportion(found.columns["held_in_truth"]).as_json(),
+        "held_in_truth": proportion(found.columns.held_in_truth).as_json(),
         "percent_below_quantile": {
             bound: estimate(below_quantile(found, bound)).as_json() for bound in BOUNDS
         },
         "value": {
-            name: estimate(pooled(found, name)).as_json()
+            name: estimate(getattr(found.pooled, name)).as_json()
             for name in (*BOUNDS, "quantile", "true_value")
         },
         "seconds_per_run": estimate(found.seconds).as_json()["mean"],
     }
 
 
-def coverage_table(records: Mapping[str, Replications]) -> Table:
+def table(records: Mapping[str, Coverage]) -> Table:
     """Coverage and conservatism of every case."""
     header = (
         "case",
@@ -110,25 +110,22 @@ def coverage_table(records: Mapping[str, Replications]) -> Table:
         *(f"% below, {name}" for name in BOUNDS.values()),
     )
 
-    def row(name: str, found: Replications) -> tuple[str, ...]:
-        coverage = pooled(found, "coverage")
+    def row(name: str, found: Coverage) -> tuple[str, ...]:
+        coverage = found.pooled.coverage
         return (
             name,
             f"{found.case.parameters['confidence']:g}",
             f"{coverage.mean():.4f}",
             f"{coverage.min():.3f}",
-            f"{pooled(found, 'held_in_truth').mean():.3f}",
+            f"{found.pooled.held_in_truth.mean():.3f}",
             *(f"{below_quantile(found, bound).mean():.2f}" for bound in BOUNDS),
         )
 
     return Table(header, tuple(row(name, found) for name, found in records.items()))
 
 
-def coverage_claims(
-    experiment: Experiment, records: Mapping[str, Replications]
-) -> tuple[JudgedClaim, ...]:
+def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...]:
     """Proposition 1 and its consequence, judged; conservatism, measured."""
-    name = experiment.name
     return (
         JudgedClaim(
             "coverage/joint",
@@ -140,7 +137,7 @@ def coverage_claims(
                 JudgedComparison.of(
                     name,
                     f"{case}: coverage",
-                    estimate(pooled(found, "coverage"), bounds=SHARE),
+                    estimate(found.pooled.coverage, bounds=SHARE),
                     _confident(found),
                 )
                 for case, found in records.items()
@@ -169,7 +166,7 @@ def coverage_claims(
                 _pooled_share(
                     name,
                     "worlds with a bound above the quantile",
-                    [_some(pooled(found, "states_above_quantile")) for found in records.values()],
+                    [_some(found.pooled.states_above_quantile) for found in records.values()],
                 ),
             ),
         ),
@@ -182,7 +179,7 @@ def coverage_claims(
                 JudgedComparison.of(
                     name,
                     f"{case}: bounds hold",
-                    proportion(found.columns["held_in_truth"]),
+                    proportion(found.columns.held_in_truth),
                     _confident(found),
                 )
                 for case, found in records.items()
@@ -193,7 +190,7 @@ def coverage_claims(
     )
 
 
-def _confident(found: Replications) -> Region:
+def _confident(found: Coverage) -> Region:
     return Region(low=float(found.case.parameters["confidence"]))
 
 
@@ -202,13 +199,13 @@ def _some(counts: FloatArray) -> FloatArray:
     return np.where(np.isnan(counts), np.nan, counts > 0)
 
 
-def _too_little(found: Replications) -> FloatArray:
+def _too_little(found: Coverage) -> FloatArray:
     """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1.
 
     NaN where it is not known.
     """
     samples = parameters_of(found.case)["samples"]
-    held = np.rint(pooled(found, "coverage") * samples)
+    held = np.rint(found.pooled.coverage * samples)
     most = {
         count: clopper_pearson(int(count), samples)[1]
         for count in np.unique(held)
@@ -224,7 +221,7 @@ def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> Judged
     )
 
 
-def _trends(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:
+def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClaim]:
     """From the lowest to the highest value of each parameter."""
     expected = {"discount": ("grows with", ABOVE_ZERO), "n_states": ("grows with", ABOVE_ZERO)}
     expected["observations_per_pair"] = ("shrinks with", BELOW_ZERO)
@@ -253,7 +250,7 @@ def _trends(experiment: str, records: Mapping[str, Replications]) -> list[Judged
     return claims
 
 
-def _difference(first: Replications, second: Replications) -> Estimate:
+def _difference(first: Coverage, second: Coverage) -> Estimate:
     """Of conservatism, run by run."""
     mine, theirs = common_runs(first.run, second.run)
     by_run = [
@@ -263,7 +260,7 @@ def _difference(first: Replications, second: Replications) -> Estimate:
     return estimate(by_run[0][mine] - by_run[1][theirs])
 
 
-def _union_levels(experiment: str, records: Mapping[str, Replications]) -> JudgedClaim:
+def _union_levels(experiment: str, records: Mapping[str, Coverage]) -> JudgedClaim:
     base = next(iter(records.values()))
     cases = {
         found.case.name: found

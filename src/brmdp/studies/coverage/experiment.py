@@ -8,16 +8,33 @@ drawn from the prior.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from brmdp._streams import independent_streams
-from brmdp.runs.program import REQUIRED, Columns, Program
-from brmdp.runs.spec import Computation, Experiment
+from brmdp._validation import BoolArray, FloatArray, IntArray
+from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, column
 from brmdp.theory import replicate_coverage
 
-__all__ = ["BASE", "EXPERIMENT", "PROGRAM"]
+__all__ = ["BASE", "COVERAGE", "EXPERIMENT", "CoverageColumns"]
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageColumns(Columns):
+    """One row per world; values are means over states."""
+
+    coverage: FloatArray = column("share of posterior draws in which all certified bounds hold")
+    held_in_truth: BoolArray = column("whether all certified bounds hold in the true world")
+    certified: FloatArray = column("bound certified by Proposition 1, at level ᾱ")
+    union_of_states: FloatArray = column("bound at the union level α/S")
+    union_of_pairs: FloatArray = column("bound at the union level α/(SA)")
+    quantile: FloatArray = column("posterior α-quantile of the policy's value, sampled")
+    states_above_quantile: IntArray = column(
+        "states whose bound lies above the whole interval of the sampled quantile"
+    )
+    true_value: FloatArray = column("the policy's value in the true world")
 
 
 def _replicate(
@@ -30,7 +47,7 @@ def _replicate(
     confidence: float,
     worlds: int,
     samples: int,
-) -> Columns:
+) -> CoverageColumns:
     """Certificates of several worlds; values are means over states."""
     reports = [
         replicate_coverage(
@@ -44,23 +61,24 @@ def _replicate(
         )
         for stream in independent_streams(seed, worlds)
     ]
-    return {
-        "coverage": np.array([report.certified.coverage for report in reports]),
-        "held_in_truth": np.array([report.held_in_truth for report in reports]),
-        "certified": np.array([report.certified.values.mean() for report in reports]),
-        "union_of_states": np.array([report.union_of_states.values.mean() for report in reports]),
-        "union_of_pairs": np.array([report.union_of_pairs.values.mean() for report in reports]),
-        "quantile": np.array([report.quantile.values.mean() for report in reports]),
-        # states whose bound lies above the whole interval of the sampled quantile
-        "states_above_quantile": np.array(
-            [int((report.certified.values > report.quantile.upper).sum()) for report in reports]
-        ),
-        "true_value": np.array([report.true_values.mean() for report in reports]),
-    }
+    return CoverageColumns.of_rows(
+        {
+            "coverage": report.certified.coverage,
+            "held_in_truth": report.held_in_truth,
+            "certified": report.certified.values.mean(),
+            "union_of_states": report.union_of_states.values.mean(),
+            "union_of_pairs": report.union_of_pairs.values.mean(),
+            "quantile": report.quantile.values.mean(),
+            "states_above_quantile": int((report.certified.values > report.quantile.upper).sum()),
+            "true_value": report.true_values.mean(),
+        }
+        for report in reports
+    )
 
 
-PROGRAM = Program(
+COVERAGE = Program(
     _replicate,
+    CoverageColumns,
     {
         "n_states": REQUIRED,
         "n_actions": REQUIRED,
@@ -94,7 +112,7 @@ def _case(name: str, **changes: Any) -> Computation:
     parameters = {**BASE, **changes}
     # half the worlds where a world costs five times as much
     return Computation(
-        name, "coverage", parameters, max_runs=50 if parameters["n_states"] > 12 else 0
+        name, f"{__name__}:COVERAGE", parameters, max_runs=50 if parameters["n_states"] > 12 else 0
     )
 
 

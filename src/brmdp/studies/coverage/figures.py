@@ -1,7 +1,4 @@
-"""The report of ``coverage``.
-
-How often the certified bounds hold, and how far below the posterior quantile value they are.
-"""
+"""Pictures of ``coverage``: how often certified bounds hold, and how conservative they are."""
 
 from __future__ import annotations
 
@@ -11,22 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from brmdp.report.content import Content
 from brmdp.report.estimates import estimate
-from brmdp.report.replications import pooled
 from brmdp.report.style import BLACK, BLUE, ORANGE, VERMILION, CurveStyle, new_figure, styled
-from brmdp.runs import Experiment, Replications
-from brmdp.studies.coverage.analysis import (
-    AXES,
-    BOUNDS,
-    along,
-    below_quantile,
-    coverage_claims,
-    coverage_summary,
-    coverage_table,
-)
+from brmdp.runs import Experiment
+from brmdp.studies.coverage.analysis import AXES, BOUNDS, Coverage, along, below_quantile
 
-__all__ = ["coverage_figure", "reporter"]
+__all__ = ["draw"]
 
 ROW_HEIGHT = 1.75
 WIDTH = 6.6
@@ -40,17 +27,12 @@ STYLES = {
 }
 
 
-def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Content:
-    """What is said of ``coverage``."""
-    return Content(
-        summary=coverage_summary(experiment, records),
-        table=coverage_table(records),
-        claims=coverage_claims(experiment, records),
-        figures={experiment.name: coverage_figure(records)},
-    )
+def draw(experiment: Experiment, records: Mapping[str, Coverage]) -> dict[str, Figure]:
+    """How often the certified bounds hold, and how conservative they are."""
+    return {experiment.name: _coverage(records)}
 
 
-def coverage_figure(records: Mapping[str, Replications]) -> Figure:
+def _coverage(records: Mapping[str, Coverage]) -> Figure:
     """A row for each parameter that is varied: coverage to the left, conservatism to the right."""
     sweeps = {axis: found for axis in AXES if len(found := along(records, axis)) > 1}
     # a single case has nothing that varies, and is shown all the same
@@ -76,10 +58,10 @@ def coverage_figure(records: Mapping[str, Replications]) -> Figure:
     return figure
 
 
-def _draw_coverage(axes: Axes, found: list[Replications]) -> None:
+def _draw_coverage(axes: Axes, found: list[Coverage]) -> None:
     at = np.arange(len(found))
     wanted = [one.case.parameters["confidence"] for one in found]
-    shares = [pooled(one, "coverage") for one in found]
+    shares = [one.pooled.coverage for one in found]
     means = [float(share.mean()) for share in shares]
     below = [mean - float(share.min()) for mean, share in zip(means, shares, strict=True)]
     above = [float(share.max()) - mean for mean, share in zip(means, shares, strict=True)]
@@ -107,7 +89,7 @@ def _draw_coverage(axes: Axes, found: list[Replications]) -> None:
     axes.set_ylim(top=1.0 + 0.04 * (1.0 - min(*wanted, *(float(share.min()) for share in shares))))
 
 
-def _draw_conservatism(axes: Axes, found: list[Replications]) -> None:
+def _draw_conservatism(axes: Axes, found: list[Coverage]) -> None:
     at = np.arange(len(found))
     for bound, style in STYLES.items():
         band = [estimate(below_quantile(one, bound)) for one in found]

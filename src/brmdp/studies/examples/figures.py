@@ -35,7 +35,7 @@ from brmdp.studies.examples.analysis import (
     examples_summary,
     examples_table,
 )
-from brmdp.studies.paper.schematics import RADIUS, SMALL, arrow, canvas
+from brmdp.report.drawing import RADIUS, SMALL, arrow, canvas
 from brmdp.theory import Example, probing_example, robustness_example
 
 __all__ = ["example_schematic", "exposure_figure", "regret_figure", "reporter"]

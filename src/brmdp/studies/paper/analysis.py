@@ -22,23 +22,29 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from brmdp.report.claims import ABOVE_ZERO, BELOW_ZERO, Claim, Comparison, Region
+from brmdp.report.findings import Findings
 from brmdp.report.statistics import (
     AVERAGE_REWARD,
-    HOLE_SHARE,
     LAST_REWARD,
-    LEFT_SHARE,
     QUANTILE_VALUE,
-    RIGHT_SHARE,
-    RISE_TIME,
     ROBUST_REGRET,
     SECOND_HALF_SHARE,
     SECONDS,
-    SHORTCUT_USES,
     TRUE_REGRET,
     Statistic,
 )
+from brmdp.report.summary import compare_agents
+from brmdp.runs import Experiment
+from brmdp.studies.paper.statistics import (
+    HOLE_SHARE,
+    LEFT_SHARE,
+    RIGHT_SHARE,
+    RISE_TIME,
+    SHORTCUT_USES,
+)
+from brmdp.studies.study import Records
 
-__all__ = ["CLAIMS", "DELTA_TABLE"]
+__all__ = ["CLAIMS", "DELTA_TABLE", "analyse"]
 
 ADAPTIVE, SAMPLING = "aq-brmdp", "continuing-psrl"
 FIXED = ("brmdp-0.1", "brmdp-0.3", "brmdp-0.5")
@@ -59,17 +65,17 @@ DELTA_TABLE = {5: 297.2396, 10: 291.4018, 15: 287.7603}
 
 
 def _differences(
-    measure: Statistic, cases: Sequence[str], baselines: Sequence[str], claimed: Region
+    statistic: Statistic, cases: Sequence[str], baselines: Sequence[str], claimed: Region
 ) -> list[Comparison]:
     return [
-        Comparison(measure, case, baseline, claimed=claimed)
+        Comparison(statistic, case, baseline, claimed=claimed)
         for case in cases
         for baseline in baselines
     ]
 
 
-def _values(measure: Statistic, cases: Sequence[str], claimed: Region) -> list[Comparison]:
-    return [Comparison(measure, case, operation="value", claimed=claimed) for case in cases]
+def _values(statistic: Statistic, cases: Sequence[str], claimed: Region) -> list[Comparison]:
+    return [Comparison(statistic, case, operation="value", claimed=claimed) for case in cases]
 
 
 def _riverswim(name: str) -> list[Claim]:
@@ -298,3 +304,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "quantile-methods": tuple(_methods()),
 }
 """By the experiment in which they are tested."""
+
+
+def analyse(experiment: Experiment, records: Records) -> Findings:
+    """Regrets of the agents, and the paper's claims about them."""
+    return compare_agents(experiment, records, CLAIMS[experiment.name])

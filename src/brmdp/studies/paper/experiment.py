@@ -1,25 +1,13 @@
-"""Every figure and table of the paper, as data.
-
-Those with programs of their own in files of their own.
-"""
+"""The figures and tables of the paper's finite-state experiments, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from brmdp.runs import (
-    bayesian_regret,
-    continuous,
-    coverage,
-    examples,
-    lemmas,
-    normality,
-    optimism,
-)
 from brmdp.runs.spec import Case, Experiment
 
-__all__ = ["ALL", "EXPERIMENTS"]
+__all__ = ["EXPERIMENTS"]
 
 STEPS = 4500
 FLOOR = 0.2
@@ -63,7 +51,13 @@ def _compared(
         ),
         case("continuing-psrl", "continuing-psrl"),
         *(
-            case(f"brmdp-{alpha}", "brmdp", alpha=alpha, method="exact", coefficient=coefficient)
+            case(
+                f"brmdp-{alpha}",
+                "fixed-quantile",
+                alpha=alpha,
+                method="exact",
+                coefficient=coefficient,
+            )
             for alpha in FIXED_LEVELS
         ),
     )
@@ -119,7 +113,7 @@ def _methods() -> tuple[Case, ...]:
     )
 
 
-_LIST = (
+EXPERIMENTS = (
     Experiment(
         "riverswim-6", "RiverSwim-6", _compared("riverswim", {"n": 6}, 0.9, 5.0, 150.0, 2000)
     ),
@@ -140,23 +134,4 @@ _LIST = (
         "delta-sensitivity", "Sensitivity to δ, FrozenLake without the risky branch", _sensitivity()
     ),
     Experiment("quantile-methods", "Ways to take the quantile", _methods()),
-    coverage.EXPERIMENT,
-    examples.EXPERIMENT,
-    normality.EXPERIMENT,
-    optimism.EXPERIMENT,
-    lemmas.EXPERIMENT,
-    bayesian_regret.EXPERIMENT,
-    continuous.EXPERIMENT,
 )
-
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
-"""By name."""
-
-ALL: tuple[str, ...] = (
-    "riverswim-6",
-    "riverswim-10",
-    "frozenlake-0.7",
-    "frozenlake-0.9",
-    "delta-sensitivity",
-)
-"""The paper's finite-state ones; what ``brmdp reproduce all`` means."""

@@ -8,18 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from brmdp.envs import frozenlake, riverswim
 from brmdp.envs.frozenlake import DOWN, GOAL, HOLES, RIGHT, SHORTCUT_STATE, SIDE
 from brmdp.mdp import TabularMDP
-from brmdp.report.style import BLUE, COLUMN, ORANGE, VERMILION, new_figure, styled
+from brmdp.report.drawing import RADIUS, SMALL, arrow, canvas
+from brmdp.report.style import BLUE, COLUMN, ORANGE, VERMILION, styled
 
-__all__ = ["arrow", "canvas", "frozenlake_schematic", "riverswim_schematic", "schematics"]
+__all__ = ["frozenlake_schematic", "riverswim_schematic", "schematics"]
 
 SPACING = 1.5
-RADIUS = 0.3
-SMALL = 7.0
 
 
 def schematics() -> dict[str, Figure]:
@@ -113,29 +112,6 @@ def _draw_move(
     )
 
 
-def arrow(
-    axes: Axes,
-    begin: tuple[float, float],
-    end: tuple[float, float],
-    bend: float,
-    style: dict[str, Any],
-) -> None:
-    """An arrow, bent to the side by ``bend``."""
-    axes.add_patch(
-        FancyArrowPatch(
-            begin,
-            end,
-            connectionstyle=f"arc3,rad={bend}",
-            arrowstyle="-|>",
-            mutation_scale=7,
-            linewidth=1.1,
-            shrinkA=0,
-            shrinkB=0,
-            **style,
-        )
-    )
-
-
 def frozenlake_schematic(mdp: TabularMDP) -> Figure:
     """The grid with start, goal, sticky holes and, if there is one, the risky shortcut.
 
@@ -221,12 +197,3 @@ def _draw_shortcut(axes: Axes, row: Any) -> None:
 def _position(cell: int) -> tuple[float, float]:
     row, column = divmod(cell, SIDE)
     return float(column), float(row)
-
-
-def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure to draw on, without axes."""
-    figure = new_figure(width, height)
-    axes = figure.add_subplot()
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    return figure, axes

@@ -1,0 +1,116 @@
+"""A study: an experiment, what its runs are taken to say, and the pictures of them.
+
+A study lives in a folder of its own::
+
+    experiment.py   what is run, as data, and the programs of its computations, if it has any
+    analysis.py     from records to numbers, a table and judged claims; no pictures
+    figures.py      the pictures; the only file that may load matplotlib
+    __init__.py     STUDIES, the studies that the folder holds
+
+Workers load ``experiment.py`` and what it needs. Claims are judged without matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from brmdp._extras import optional
+from brmdp.errors import InvalidInputError
+from brmdp.report.findings import Findings
+from brmdp.report.summary import compare_agents
+from brmdp.runs import CaseRecords, Experiment, Replications
+from brmdp.runs.references import load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from brmdp.report.writing import Report
+
+__all__ = ["Records", "Study"]
+
+Records: TypeAlias = Mapping[str, Any]
+"""Records by the name of their case: a CaseRecords for agents, Replications for computations."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment, what its runs are taken to say, and the pictures of them.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    analyse : function of (experiment, records)
+        Returns the :class:`brmdp.report.Findings`. By default agents are compared by their regrets.
+    figures : str
+        Where the function is that draws, as ``module:attribute``: it takes the experiment and the
+        records, and returns figures by file name. It is loaded when something is drawn.
+    in_paper : bool
+        Whether the study belongs to what ``brmdp reproduce all`` means.
+    """
+
+    experiment: Experiment
+    analyse: Callable[[Experiment, Records], Findings] = compare_agents
+    figures: str = "brmdp.report.layouts:draw_agents"
+    in_paper: bool = False
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return self.experiment.name
+
+    def adjusted(
+        self, *, runs: int | None = None, steps: int | None = None, method: str | None = None
+    ) -> Self:
+        """The same study of an adjusted experiment; see :meth:`brmdp.runs.Experiment.adjusted`."""
+        return self.of(self.experiment.adjusted(runs=runs, steps=steps, method=method))
+
+    def of(self, experiment: Experiment) -> Self:
+        """The same study of another experiment, such as one that was read from a folder."""
+        return replace(self, experiment=experiment)
+
+    def findings(self, records: Records) -> Findings:
+        """What the runs say, in numbers and verdicts.
+
+        Parameters
+        ----------
+        records : mapping
+            Records by case name. Cases may be missing or have different numbers of runs: pairs are
+            made of common runs.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no runs.
+        """
+        return self.analyse(self.experiment, self._present(records))
+
+    def draw(self, records: Records) -> Mapping[str, Figure]:
+        """The figures, by file name without ending."""
+        drawn: Mapping[str, Figure] = load(self.figures, "figures")(
+            self.experiment, self._present(records)
+        )
+        return drawn
+
+    def report(self, records: Records, directory: Path) -> Report:
+        """Write numbers, claims and figures into a folder; see :mod:`brmdp.report.writing`."""
+        present = self._present(records)
+        writing = optional("brmdp.report.writing")
+        written: Report = writing.write_report(
+            self.experiment, present, self.findings(present), self.draw(present), directory
+        )
+        return written
+
+    def _present(self, records: Records) -> dict[str, CaseRecords | Replications[Any]]:
+        """Cases that have runs, in the order of the experiment."""
+        names = [case.name for case in self.experiment.cases]
+        present = {
+            name: records[name] for name in names if name in records and records[name].run.size
+        }
+        if not present:
+            raise InvalidInputError(
+                f"records must hold at least one run of a case of {self.name}; got none"
+            )
+        return present
