@@ -39,7 +39,7 @@ class Jittered:
         totals = np.bincount(self.pattern.pair_of_transition, self._flat, self.pattern.n_pairs)
         return self._flat / totals[self.pattern.pair_of_transition]
 
-    def sample_entries(self, n, rng, pairs=None):
+    def sample_entries(self, n, pairs=None, *, rng):
         pairs = self.pattern.pairs if pairs is None else pairs
         rows = [self._flat[self.pattern.indptr[p] : self.pattern.indptr[p + 1]] for p in pairs]
         return np.concatenate([rng.dirichlet(row, n) for row in rows], axis=1)
@@ -74,7 +74,7 @@ class Boastful(Jittered):
 class Sure(Jittered):
     """Says that it has no doubt."""
 
-    without_doubt = True
+    kernel_known = True
 
 
 class MeanPlus:

@@ -1185,7 +1185,7 @@ def test_masked_arrays_that_hide_nothing_are_plain_arrays():
 def test_more_than_memory_holds_is_refused_before_it_is_made():
     with pytest.raises(
         brmdp.InvalidInputError,
-        match=r"possible must be given where 30,000 states .* 1,800,000,000 transitions",
+        match=r"possible must be given for 30,000 states .* 1,800,000,000 of them",
     ):
         brmdp.DirichletBelief.uniform(30_000, 2)
     belief = brmdp.DirichletBelief.uniform(3, 2)

@@ -17,7 +17,7 @@ import brmdp
 
 LARGEST = 1e150  # documented limit of the values
 MOST = 1e12  # and of the concentrations
-LEAST_LEVEL = 1e-100
+MIN_LEVEL = 1e-100
 SMALLEST = 1e-30  # smaller concentrations may be refused or answered, but not answered wrongly
 NASTY = [
     np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 2.5e-310, 2.2250738585072014e-308, 1e-300, 1e-160, 1e-16, 1e-8,
@@ -153,7 +153,7 @@ class Law:
 def test_quantile(pair, alpha):
     phi, w = (np.array(x) for x in pair)
     found = outcome(lambda: brmdp.dirichlet.quantile(phi, w, alpha))
-    if answered(found, phi, w, LEAST_LEVEL <= alpha < 1):
+    if answered(found, phi, w, MIN_LEVEL <= alpha < 1):
         assert isinstance(found, float)
         Law(phi, w).quantile(found, alpha)
 
@@ -329,7 +329,7 @@ def test_a_negligible_successor_changes_nothing(light):
 def test_quantile_row(pair, alpha):
     phi, w = (np.array(x) for x in pair)
     found = outcome(lambda: brmdp.dirichlet.quantile_row(phi, w, alpha))
-    if answered(found, phi, w, LEAST_LEVEL <= alpha < 1):
+    if answered(found, phi, w, MIN_LEVEL <= alpha < 1):
         q, row = found
         law = Law(phi, w)
         law.quantile(q, alpha)
@@ -343,7 +343,7 @@ def test_cvar(pair, alpha):
     value = outcome(lambda: brmdp.dirichlet.cvar(phi, w, alpha))
     found = outcome(lambda: brmdp.dirichlet.cvar_row(phi, w, alpha))
     assert (value is None) == (found is None)
-    if answered(value, phi, w, LEAST_LEVEL <= alpha <= 1):
+    if answered(value, phi, w, MIN_LEVEL <= alpha <= 1):
         law = Law(phi, w)
         law.cvar(value, alpha)
         assert found[0] == value

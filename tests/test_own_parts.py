@@ -61,7 +61,7 @@ def test_a_belief_that_offers_draws_is_planned_from_draws(measure, lower_tail, l
         "near the truth, far from the mean"
     )
     # the fixed point of the same draws, sorted by hand
-    draws = Jittered(PHI).sample_entries(DRAWS, np.random.default_rng(DRAW_SEED))
+    draws = Jittered(PHI).sample_entries(DRAWS, rng=np.random.default_rng(DRAW_SEED))
     risk = empirical(draws, level, lower_tail)
     rewards, next_states = CASE.rewards.reshape(-1), CASE.belief.pattern.next_states
     values = np.zeros(CASE.n_states)
@@ -131,7 +131,7 @@ def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
     least = int(np.flatnonzero(law.cdf(np.arange(201)) >= 1e-6)[0])
 
     class Prescribed(Sure):
-        def sample_entries(self, n, rng, pairs=None):
+        def sample_entries(self, n, pairs=None, *, rng):
             p = np.where(np.arange(n) < self.held, 0.9, 0.1)
             return np.stack([p, 1 - p, np.ones(n)], axis=1)
 
@@ -190,7 +190,7 @@ def test_concentrations_and_patterns_of_ones_own_are_checked():
             self.pattern.next_states[3] = 10**9
 
     for kind, message in (
-        (Short, "as many numbers"),
+        (Short, "one number per successor"),
         (NoOffsets, "concentration_offsets"),
         (Beyond, "next_states must lie"),
     ):
@@ -524,9 +524,9 @@ def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
     class Overconfident(brmdp.DirichletBelief):
         """Says Dir(φ), and draws from Dir(φ/1000)."""
 
-        def sample_entries(self, n, rng, pairs=None):
+        def sample_entries(self, n, pairs=None, *, rng):
             wide = brmdp.DirichletBelief(self.concentration() / 1000)
-            return wide.sample_entries(n, rng, pairs=pairs)
+            return wide.sample_entries(n, pairs, rng=rng)
 
     belief = Overconfident(1000.0 * PHI)
     with pytest.raises(brmdp.ContradictionError):
@@ -621,7 +621,7 @@ def test_offsets_beyond_the_concentrations_are_refused(offset):
         def concentration_offsets(self):
             return np.full(12, offset)
 
-    with pytest.raises(INVALID, match=r"Astray\.concentration_entries must hold as many numbers"):
+    with pytest.raises(INVALID, match=r"Astray\.concentration_entries must hold, from each pair"):
         plan_of(Astray(PHI), brmdp.Quantile(0.1))
 
 
@@ -630,8 +630,8 @@ def test_a_state_of_huge_value_hides_no_contradiction(penalty):
     class Liar(brmdp.DirichletBelief):
         """All draws stay where they are, which its concentrations make most unlikely."""
 
-        def sample_entries(self, n, rng, pairs=None):
-            entries = super().sample_entries(n, rng, pairs)
+        def sample_entries(self, n, pairs=None, *, rng):
+            entries = super().sample_entries(n, pairs, rng=rng)
             entries[:, :2] = 1.0, 0.0
             return entries
 

@@ -1,4 +1,4 @@
-"""Packages that only parts of the library need: the extras of ``pip install``."""
+"""Optional packages, which ``pip install`` brings in as extras."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from brmdp.errors import MissingExtraError
 __all__ = ["EXTRAS", "optional", "require_extra"]
 
 EXTRAS = {"continuous": ("jax", "optax")}
-"""Packages to look for before work begins that will import them elsewhere, by extra."""
+"""Packages of each extra that other processes import later, to be checked before work begins."""
 
 
 def optional(module: str, extra: str = "experiments") -> Any:
-    """Import a module of one of the package's extras, or say how to get it."""
+    """Import a module from one of the extras, or raise an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -23,7 +23,7 @@ def optional(module: str, extra: str = "experiments") -> Any:
 
 
 def require_extra(extra: str) -> None:
-    """Say how to get the packages of an extra if one is missing; imports none."""
+    """Raise an error if a package of an extra is missing, without importing any."""
     for package in EXTRAS[extra]:
         if importlib.util.find_spec(package) is None:
             raise _missing(package, extra)

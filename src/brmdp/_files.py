@@ -1,10 +1,10 @@
-"""Files that are complete or absent, and digests of what they hold.
+"""Files that are either complete or absent, and digests of their content.
 
-A file is written beside its final place under a name that begins with a dot, flushed to disk, and
-moved into place. The writer holds a lock on it, which ends with its process in whatever way: a
-hidden file that nobody holds was left by a process that was killed, and the next one to write the
-same file removes it. Several processes may write the same file at a time; each writes its own, and
-the last to finish wins.
+A file is written next to its final place under a hidden name, flushed to disk, and moved into
+place. The writer holds a lock on it, which ends when its process ends, however that happens. A
+hidden file that nobody holds was left by a killed process, and the next writer of the same file
+removes it. Several processes may write the same file at once: each writes its own copy, and the
+last to finish wins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import stat
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from brmdp.errors import InvalidInputError
 
@@ -27,12 +27,12 @@ try:
 except ModuleNotFoundError:  # pragma: no cover - not a Unix
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["digest", "write_atomically"]
+__all__ = ["digest", "write_atomically", "write_bytes"]
 
 PLACES = 8
-"""How many may write one file at a time before names are drawn at random.
+"""Hidden names per file, each for one writer at a time.
 
-Which nobody cleans up.
+Further writers draw names at random, which nobody cleans up.
 """
 
 _LOCKS = fcntl is not None
@@ -43,33 +43,31 @@ _NO_FLUSHING = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """SHA-256 over the parts, one after another, in hexadecimal; text is taken as UTF-8."""
+    """SHA-256 of the parts, one after another, in hexadecimal; text is encoded as UTF-8."""
     result = hashlib.sha256()
     for part in parts:
         result.update(part.encode() if isinstance(part, str) else part)
     return result.hexdigest()
 
 
-def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
-    """Let ``write`` fill a file that appears under ``path`` all at once.
+def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> None:
+    """Let ``write`` fill a file that appears under ``path`` only once it is complete and on disk.
 
-    When it is complete and on disk.
-
-    A link is followed: what it points to is replaced. A new file gets the permissions that the
-    process gives to new files, a replaced one keeps its own. If ``write`` fails, all is as before.
+    A link is followed, and its target replaced. A new file gets the usual permissions of the
+    process; a replaced file keeps its own. If ``write`` fails, nothing has changed.
 
     Parameters
     ----------
-    path : path
-    write : function
-        Takes the open binary stream.
+    path : str or path
+    write : callable
+        Function that writes to the open binary stream it is given.
 
     Raises
     ------
     InvalidInputError
-        If there is something at ``path`` that is no file.
+        If ``path`` exists and is not a regular file.
     OSError
-        If the folder is missing or cannot be written, or the disk is full.
+        If the folder is missing or not writable, or the disk is full.
     """
     try:
         target = Path(os.path.realpath(os.fspath(path)))
@@ -79,16 +77,16 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
     with contextlib.suppress(FileNotFoundError):
         replaced = target.stat()
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):
-        raise InvalidInputError(f"path must be a file or a free name; {target} is neither")
+        raise InvalidInputError(f"path must be a file or a new name; {target} is neither")
     created, temporary = _create_beside(target, _USUAL if replaced is None else _PRIVATE)
     with created as stream:  # closing it releases the lock
         try:
             if replaced is not None:
-                _like(replaced, stream.fileno())
+                _copy_ownership(replaced, stream.fileno())
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-            if not _LOCKS:  # pragma: no cover - an open file cannot be moved there
+            if not _LOCKS:  # pragma: no cover - such systems cannot move an open file
                 stream.close()
             os.replace(temporary, target)
         except BaseException:
@@ -99,12 +97,10 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
-    """A new file in the same folder that this process holds.
+    """A new file in the same folder, locked by this process; abandoned ones are removed first.
 
-    After removal of those that nobody holds.
-
-    A stream, not a descriptor: one that an interruption loses closes itself, and the next writer
-    removes its file.
+    This is a stream, not a descriptor: if an interruption loses it, it closes itself, and the next
+    writer removes its file.
     """
     if not _LOCKS:  # pragma: no cover - not a Unix
         return _create_anywhere(target, mode)
@@ -112,7 +108,7 @@ def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
     try:
         for place in range(PLACES):
             name = _hidden(target, place)
-            taken = os.path.lexists(name) and _held(name)
+            taken = os.path.lexists(name) and _is_held(name)
             if found is None and not taken:
                 stream = _create_held(name, mode)
                 found = None if stream is None else (stream, name)
@@ -127,13 +123,13 @@ def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
 
 
 def _create_held(name: Path, mode: int) -> BinaryIO | None:
-    """A new file under ``name``, locked; None if another process was faster."""
+    """A new, locked file under ``name``; None if another process was faster."""
     try:
         stream = _new(name, mode)
     except FileExistsError:
         return None
     try:
-        if _lock(stream.fileno()) and _is(name, stream.fileno()):
+        if _lock(stream.fileno()) and _still_named(name, stream.fileno()):
             return stream
     except BaseException:
         _discard(stream, name)
@@ -149,25 +145,25 @@ def _discard(stream: BinaryIO, name: Path) -> None:
 
 
 def _new(name: Path, mode: int) -> BinaryIO:
-    # no function of Python in between, in which an interruption could lose the descriptor
+    # no Python function in between, where an interruption could lose the descriptor
     return open(name, "x+b", opener=partial(os.open, mode=mode))
 
 
-def _held(name: Path) -> bool:
-    """Whether another process writes this file; one that nobody holds is removed."""
+def _is_held(name: Path) -> bool:
+    """Whether another process is writing this file; removes a file that nobody holds."""
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
-    except OSError:  # not ours: a link, a folder, another user's file
+    except OSError:  # not one of ours: a link, a folder, another user's file
         return True
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _lock(descriptor):
             return True
-        if _is(name, descriptor):
+        if _still_named(name, descriptor):
             name.unlink()
         return False
-    except PermissionError:  # another user's, in a folder where only owners remove files
+    except PermissionError:  # another user's file, in a folder where only owners may remove files
         return True
     finally:
         os.close(descriptor)
@@ -181,11 +177,8 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _is(name: Path, descriptor: int) -> bool:
-    """Whether the open file still has this name.
-
-    Its writer may have moved it into place meanwhile.
-    """
+def _still_named(name: Path, descriptor: int) -> bool:
+    """Whether the open file still has this name; its writer may have moved it into place."""
     try:
         return os.path.samestat(os.stat(name, follow_symlinks=False), os.fstat(descriptor))
     except FileNotFoundError:
@@ -193,7 +186,7 @@ def _is(name: Path, descriptor: int) -> bool:
 
 
 def _create_anywhere(target: Path, mode: int) -> tuple[BinaryIO, Path]:
-    """A new file under a random name, where files cannot be locked (some network disks)."""
+    """A new file under a random name, for disks that cannot lock files (some network disks)."""
     name = _hidden(target, f"{os.getpid()}-{secrets.token_hex(8)}")
     return _new(name, mode), name
 
@@ -205,11 +198,8 @@ def _hidden(target: Path, place: int | str) -> Path:
     return target.with_name(f".{name}.unfinished-{place}")
 
 
-def _like(replaced: os.stat_result, descriptor: int) -> None:
-    """Owner and permissions as before, as far as the system allows.
-
-    Of the open file, whatever has its name by now.
-    """
+def _copy_ownership(replaced: os.stat_result, descriptor: int) -> None:
+    """Give the open file the owner and permissions of the replaced one, if the system allows."""
     if os.name != "posix":  # pragma: no cover
         return
     own = os.fstat(descriptor)
@@ -220,7 +210,7 @@ def _like(replaced: os.stat_result, descriptor: int) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """The entry of the moved file, too, where the system allows; the file itself is in place."""
+    """Flush the folder's entry for the moved file to disk, where the system allows it."""
     if os.name != "posix":  # pragma: no cover
         return
     try:
@@ -232,3 +222,12 @@ def _flush_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_FLUSHING:
             raise
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put ``content`` into a file that appears under ``path`` all at once."""
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(content)
+
+    write_atomically(path, write)

@@ -1,36 +1,44 @@
-"""Sparse matrices, checked before compiled code reads them.
+"""Checks of sparse matrices before compiled code reads them.
 
-SciPy's constructors take indices beyond the shape and pointers that lead nowhere (as from a program
-that counts from 1), and its compiled routines then read and write outside their arrays. So
-everything is checked here with NumPy first, on the arrays as they are, whatever the matrix claims
-about itself.
+SciPy's constructors accept indices outside the shape and invalid pointers (from a program that
+counts from 1, for example), and its compiled routines then read and write outside their arrays. So
+everything is first checked here with NumPy, on the stored arrays, whatever the matrix's own flags
+say.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from brmdp._validation import IntArray, as_array, as_float_array, first_bad
 from brmdp.errors import InvalidInputError
 
-__all__ = ["as_csr"]
+__all__ = ["ArrayOrSparse", "as_csr", "is_sparse"]
+
+ArrayOrSparse: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+"""Anything NumPy can turn into an array, or a SciPy sparse array or matrix."""
+
+
+def is_sparse(value: object) -> TypeGuard[Any]:
+    """Whether this is a SciPy sparse array or matrix."""
+    return bool(sparse.issparse(value))
 
 
 def as_csr(matrix: Any, name: str) -> sparse.csr_array:
-    """A copy in compressed rows with double precision.
+    """A copy in compressed rows and double precision.
 
-    Columns in order, duplicates added up, stored zeros kept.
+    Columns are sorted, duplicates added up, and stored zeros kept.
 
     Parameters
     ----------
     matrix : two-dimensional SciPy sparse array or matrix, in any format
     name : str
-        For errors.
+        Name of the argument in error messages.
 
     Raises
     ------
@@ -52,12 +60,12 @@ def as_csr(matrix: Any, name: str) -> sparse.csr_array:
         )
     result = sparse.csr_array(checked)
     result.sum_duplicates()
-    as_float_array(result.data, name)  # sums may be too large
+    as_float_array(result.data, name)  # adding up duplicates may overflow
     return result
 
 
 def _compressed(matrix: Any, name: str) -> Any:
-    """Anew from its arrays: flags such as ``has_sorted_indices`` may be out of date."""
+    """Rebuild from the stored arrays: flags such as ``has_sorted_indices`` may be out of date."""
     data = as_float_array(matrix.data, name)
     if data.ndim != (3 if matrix.format == "bsr" else 1) or 0 in data.shape[1:]:
         raise InvalidInputError(
@@ -66,7 +74,8 @@ def _compressed(matrix: Any, name: str) -> Any:
     height, width = data.shape[1:] or (1, 1)
     if matrix.shape[0] % height or matrix.shape[1] % width:
         raise InvalidInputError(
-            f"{name} of shape {matrix.shape} must be made of whole blocks; got {(height, width)}"
+            f"{name} of shape {matrix.shape} must consist of whole blocks; got blocks of "
+            f"{(height, width)}"
         )
     lines, positions = matrix.shape[0] // height, matrix.shape[1] // width
     if matrix.format == "csc":
@@ -77,7 +86,7 @@ def _compressed(matrix: Any, name: str) -> Any:
         raise InvalidInputError(
             f"{name}.indptr must rise from 0 to {indices.size}, the number of indices; "
             f"got {pointers[0]} to {pointers[-1]}"
-            + (", falling" if (pointers[1:] < pointers[:-1]).any() else "")
+            + (", falling in between" if (pointers[1:] < pointers[:-1]).any() else "")
         )
     indices = _in_range(indices, positions, f"{name}.indices")
     make = getattr(sparse, f"{matrix.format}_array")
@@ -100,7 +109,7 @@ def _from_coo(matrix: Any, name: str) -> tuple[Any, Any, Any]:
 
 
 def _from_lists(matrix: Any, name: str) -> tuple[Any, Any, Any]:
-    """Of a lil matrix: a list of columns and one of entries per row."""
+    """Coordinates of a lil matrix, which holds two lists per row: columns and entries."""
     lengths = [len(columns) for columns in matrix.rows]
     if len(lengths) != matrix.shape[0] or lengths != [len(entries) for entries in matrix.data]:
         raise InvalidInputError(
@@ -113,13 +122,13 @@ def _from_lists(matrix: Any, name: str) -> tuple[Any, Any, Any]:
 
 
 def _from_dictionary(matrix: Any, name: str) -> tuple[Any, Any, Any]:
-    """Of a dok matrix."""
+    """Coordinates of a dok matrix."""
     items = list(matrix.items())
     return [value for _, value in items], [key[0] for key, _ in items], [key[1] for key, _ in items]
 
 
 def _from_diagonals(matrix: Any, name: str) -> tuple[Any, Any, Any]:
-    """Of a dia matrix: ``data[k, j]`` stands in column j of the diagonal ``offsets[k]``."""
+    """Coordinates of a dia matrix: ``data[k, j]`` is in column j of the diagonal ``offsets[k]``."""
     data = as_float_array(matrix.data, name)
     offsets = _integers(matrix.offsets, f"{name}.offsets", data.shape[0] if data.ndim == 2 else -1)
     n_rows, n_columns = matrix.shape

@@ -1,7 +1,4 @@
-"""Random streams.
-
-Independent ones from one seed, and their exact state as an array that needs no pickle.
-"""
+"""Random streams: independent ones from one seed, and their exact state without pickle."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from numpy.typing import NDArray
 from brmdp._validation import Seed, as_json, as_rng
 from brmdp.errors import InvalidInputError
 
-__all__ = ["independent_streams", "stream_from_state", "stream_state", "way_back"]
+__all__ = ["independent_streams", "stream_checkpoint", "stream_from_state", "stream_state"]
 
 LONGEST_STATE = 20_000
-"""Characters of the text; the longest is that of MT19937, below 8,000."""
+"""Most characters of a stored state; the longest, of MT19937, stays below 8,000."""
 
 _WAITING = {"has_uint32": (None, 2), "uinteger": (None, 2**32)}
 _PCG: dict[str, tuple[int | None, int]] = {
@@ -40,16 +37,16 @@ _LAYOUTS: dict[str, dict[str, tuple[int | None, int]]] = {
     "SFC64": {"state.state": (4, 2**64), **_WAITING},
     "MT19937": {"state.key": (624, 2**32), "state.pos": (None, 625)},
 }
-"""Fields of NumPy's bit generators.
+"""Fields of NumPy's bit generators: the number of integers (None: a single one) and their limit.
 
-How many integers (None: a single one), and below what. They index memory unchecked.
+NumPy does not check them, and some index memory.
 """
 
 
 def independent_streams(rng: Seed | list[np.random.Generator], n: int) -> list[np.random.Generator]:
-    """``n`` streams, from a seed, a SeedSequence, or by spawning from a Generator.
+    """``n`` independent streams, from a seed or SeedSequence or spawned from a Generator.
 
-    A list of ``n`` Generators is taken as it is.
+    A list of ``n`` Generators is returned unchanged.
     """
     if (
         isinstance(rng, list)
@@ -60,8 +57,8 @@ def independent_streams(rng: Seed | list[np.random.Generator], n: int) -> list[n
     return as_rng(rng).spawn(n)
 
 
-def way_back(rng: np.random.Generator) -> Callable[[], None]:
-    """A function that puts ``rng`` back to where it stands now; it may be called more than once."""
+def stream_checkpoint(rng: np.random.Generator) -> Callable[[], None]:
+    """A function that resets ``rng`` to its current state, as often as it is called."""
     generator = rng.bit_generator
     return partial(setattr, generator, "state", generator.state)
 
@@ -72,7 +69,7 @@ def stream_state(rng: np.random.Generator) -> NDArray[Any]:
     Raises
     ------
     InvalidInputError
-        If its bit generator is none of NumPy's, so that :func:`stream_from_state` could not read
+        If the bit generator is not one of NumPy's, so :func:`stream_from_state` could not restore
         it.
     """
     state = rng.bit_generator.state
@@ -85,12 +82,12 @@ def stream_state(rng: np.random.Generator) -> NDArray[Any]:
 
 
 def stream_from_state(state: Any) -> np.random.Generator:
-    """The stream that goes on from ``state``.
+    """The stream that continues from ``state``.
 
     Raises
     ------
     InvalidInputError
-        If that is not the state of one of NumPy's bit generators.
+        If ``state`` is not the state of one of NumPy's bit generators.
     """
     content = as_json(state, "the state of a random stream", LONGEST_STATE)
     fields = _flat(content) if isinstance(content, dict) else {}
@@ -98,7 +95,7 @@ def stream_from_state(state: Any) -> np.random.Generator:
     layout = _LAYOUTS.get(kind) if isinstance(kind, str) else None
     if layout is None:
         raise InvalidInputError(
-            "the state of a random stream must be of one of the bit generators "
+            "the state of a random stream must belong to one of the bit generators "
             f"{sorted(_LAYOUTS)}; got {_short(kind)}"
         )
     if fields.keys() != layout.keys():
@@ -120,7 +117,7 @@ def stream_from_state(state: Any) -> np.random.Generator:
 
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
-    """Fields by path; of the inner dictionary only what is called ``state``."""
+    """Fields by path; the only nested dictionary is ``state``."""
     inner = content.get("state")
     outer = {name: value for name, value in content.items() if name != "state"}
     return outer | (
@@ -129,7 +126,7 @@ def _flat(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nested(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """As NumPy wants it, with lists as arrays of the generator's word."""
+    """The state as NumPy expects it, with lists as arrays of the generator's word size."""
     word = np.uint32 if kind == "MT19937" else np.uint64
     result: dict[str, Any] = {"bit_generator": kind, "state": {}}
     for name, value in fields.items():
@@ -154,7 +151,7 @@ def _short(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays inside the state of some generators."""
+    """JSON form of the arrays in the state of some generators."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"cannot write {type(value).__name__}")

@@ -1,6 +1,6 @@
-"""Checks shared by the public functions.
+"""Argument checks shared by the public functions.
 
-Each error names the argument, what is allowed and what came.
+Every error names the argument, what is allowed and what came.
 """
 
 from __future__ import annotations
@@ -37,16 +37,14 @@ __all__ = [
     "sum_tolerance",
 ]
 
-LEAST_LEVEL = 1e-100
+MIN_LEVEL = 1e-100
+"""Smallest risk level accepted."""
 
 SUM_TOLERANCE, COARSEST_SUM = 1e-8, 0.01
-"""Probabilities must sum to one this closely.
+"""How far a sum of probabilities may be from one: in double precision, and in any precision."""
 
-In double precision, and in whatever precision they came.
-"""
-
-MOST_ENTRIES = 20_000_000
-"""Of the tables of a world that is made to order; each takes some hundred bytes on the way."""
+MAX_ENTRIES = 20_000_000
+"""Most transitions of a generated world; building it takes about a hundred bytes for each."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -60,7 +58,7 @@ Seed: TypeAlias = (
     | np.random.Generator
     | None
 )
-"""Whatever :func:`numpy.random.default_rng` takes; None for a seed that nobody knows."""
+"""Anything that :func:`numpy.random.default_rng` accepts; None takes fresh entropy."""
 
 
 def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
@@ -69,10 +67,7 @@ def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
-    """np.asarray, with a named error for ragged or otherwise impossible input.
-
-    And for masked entries.
-    """
+    """Convert to an array; ragged input and masked entries raise an error that names them."""
     try:
         masked = _has_masked(value)
         array = np.asanyarray(value)
@@ -88,10 +83,7 @@ def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
 
 
 def _has_masked(value: Any) -> bool:
-    """Whether a masked array, alone or in lists.
-
-    (where NumPy would look through its mask), hides an entry.
-    """
+    """Whether a masked array hides an entry, also inside lists, where NumPy ignores the mask."""
     if isinstance(value, np.ma.MaskedArray):
         return bool(np.ma.is_masked(value))
     if isinstance(value, list | tuple):
@@ -104,24 +96,18 @@ def _has_masked(value: Any) -> bool:
 
 
 def rounding_of(array: Any) -> float:
-    """Relative rounding of numbers that came in less than double precision; 0 for others."""
+    """Machine epsilon of an array in less than double precision; 0 for any other array."""
     dtype = array.dtype
     return float(np.finfo(dtype).eps) if dtype.kind == "f" and dtype.itemsize < 8 else 0.0
 
 
 def sum_tolerance(rounding: float, width: Any) -> Any:
-    """How far the sum of ``width`` probabilities may be from one.
-
-    1e-8, or their rounding if that is coarser.
-    """
+    """How far the sum of ``width`` probabilities may be from one: 1e-8, or more if rounded."""
     return np.maximum(SUM_TOLERANCE, np.minimum(rounding * np.asarray(width), COARSEST_SUM))
 
 
 def as_json(value: Any, name: str, longest: int) -> Any:
-    """What a text in an array without axes describes.
-
-    If it is not longer than ``longest`` characters.
-    """
+    """Parse the JSON text of at most ``longest`` characters held by a zero-dimensional array."""
     array = as_array(value, name, "a text")
     if array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * longest:
         raise InvalidInputError(
@@ -188,11 +174,11 @@ def as_levels(value: Any, name: str = "alpha", *, one_allowed: bool = False) -> 
     if array.dtype.kind not in "iuf":
         raise InvalidInputError(f"{name} must be a number or an array of numbers; got {value!r}")
     array = array.astype(np.float64, copy=False)
-    good = (array >= LEAST_LEVEL) & ((array <= 1.0) if one_allowed else (array < 1.0))
+    good = (array >= MIN_LEVEL) & ((array <= 1.0) if one_allowed else (array < 1.0))
     if not good.all():
         allowed = "lie in (0, 1]" if one_allowed else "lie strictly between 0 and 1"
-        if (array[~good] > 0.0).any() and (array[~good] < LEAST_LEVEL).any():
-            allowed += f" and be at least {LEAST_LEVEL:g}"
+        if (array[~good] > 0.0).any() and (array[~good] < MIN_LEVEL).any():
+            allowed += f" and be at least {MIN_LEVEL:g}"
         if array.ndim == 0:
             raise InvalidInputError(f"{name} must {allowed}; got {value!r}")
         bad = first_bad(~good)
@@ -207,10 +193,10 @@ def as_level(value: Any, name: str = "alpha") -> float:
 
 
 def require_moderate(entries: int, what: str) -> None:
-    """Refuse a world with more entries than memory would hold, before any is made."""
-    if entries > MOST_ENTRIES:
+    """Refuse a world too large for memory before building any of it."""
+    if entries > MAX_ENTRIES:
         raise InvalidInputError(
-            f"{what} must give at most {MOST_ENTRIES:,} transitions; got {entries:,}"
+            f"{what} must give at most {MAX_ENTRIES:,} transitions; got {entries:,}"
         )
 
 
@@ -224,7 +210,7 @@ def as_index(value: Any, size: int, name: str) -> int:
         raise InvalidInputError(
             f"{name} must be an integer in 0..{size - 1}; got {value!r}"
         ) from None
-    # some libraries turn arrays of one entry, and booleans, into integers
+    # some libraries let booleans and arrays of one entry pass as integers
     truth = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     if truth or getattr(value, "shape", ()) != () or _has_masked(value):
         raise InvalidInputError(f"{name} must be an integer in 0..{size - 1}; got {value!r}")
@@ -262,7 +248,7 @@ def as_index_array(value: Any, size: int, name: str) -> IntArray:
 
 
 def _as_integers(array: NDArray[Any]) -> NDArray[Any]:
-    """Integers that came as objects, as some tables have them; anything else is left as it is."""
+    """Turn integers stored as objects, as in some tables, into an integer array."""
     if all(_is_integer(item) for item in array.flat):
         return np.array([operator.index(item) for item in array.flat]).reshape(array.shape)
     return array
@@ -273,14 +259,14 @@ def _is_integer(item: Any) -> bool:
 
 
 def _is_missing(item: Any) -> bool:
-    """Whether an entry of a table is not there: None, a NaN, or what pandas has for it."""
+    """Whether a table entry is missing: None, NaN, or one of pandas' markers."""
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, float | np.floating) and math.isnan(item)
 
 
 def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -> IntArray:
-    """One admissible action per state."""
+    """A policy: one admissible action per state."""
     n_states = admissible.shape[0]
     array = as_array(value, name, "integers")
     if array.shape != (n_states,):
@@ -291,7 +277,7 @@ def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -
 
 
 def as_policies(value: Any, admissible: NDArray[np.bool_], name: str = "policies") -> IntArray:
-    """Many policies, (n, S): one admissible action per state in each."""
+    """Many policies, (n, S), each with one admissible action per state."""
     n_states = admissible.shape[0]
     array = as_array(value, name, "integers, one row per policy")
     if array.ndim != 2 or array.shape[1] != n_states:
@@ -300,7 +286,7 @@ def as_policies(value: Any, admissible: NDArray[np.bool_], name: str = "policies
 
 
 def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name: str) -> IntArray:
-    """Actions (..., S), each admissible in its state."""
+    """Check that actions (..., S) are admissible in their states."""
     n_states, n_actions = admissible.shape
     actions = as_index_array(array, n_actions, name)
     refused = ~admissible[np.arange(n_states), actions]
@@ -314,7 +300,7 @@ def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name
 
 
 def as_rng(value: Any, name: str = "rng") -> np.random.Generator:
-    """A NumPy Generator, from itself, a seed or a SeedSequence."""
+    """A NumPy Generator, from a Generator, a seed or a SeedSequence."""
     if isinstance(value, np.random.Generator):
         return value
     try:

@@ -1,6 +1,6 @@
-"""Every error brmdp raises on purpose, and its one warning.
+"""The errors that brmdp raises on purpose, and its one warning.
 
-All derive from :class:`BrmdpError`, and from the built-in exception a caller would expect, so that
+All errors derive from :class:`BrmdpError` and from the built-in exception a caller would expect, so
 ``except ValueError`` keeps working. Messages name the argument, what is allowed and what came.
 """
 
@@ -23,35 +23,88 @@ __all__ = [
 
 
 class BrmdpError(Exception):
-    """Base class of all errors raised on purpose by brmdp."""
+    """Base class of all errors that brmdp raises on purpose.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> try:
+    ...     brmdp.Quantile(1.5)
+    ... except brmdp.BrmdpError as error:
+    ...     print(error)
+    alpha must lie strictly between 0 and 1; got 1.5
+    """
 
 
 class InvalidInputError(BrmdpError, ValueError):
-    """An argument is outside what the function documents."""
+    """An argument is outside the range that the function documents.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> brmdp.DirichletBelief.uniform(3, 0)
+    Traceback (most recent call last):
+    ...
+    brmdp.errors.InvalidInputError: n_actions must be a positive integer; got 0
+    """
 
 
 class ImpossibleTransitionError(InvalidInputError):
-    """A transition was observed to which the belief gives probability zero."""
+    """A transition was observed to which the belief gives probability zero.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> try:
+    ...     belief.observe(0, 0, 1)
+    ... except brmdp.ImpossibleTransitionError:
+    ...     print("the belief rules this transition out")
+    the belief rules this transition out
+    """
 
 
 class RiskMeasureError(InvalidInputError):
-    """A risk measure of one's own breaks what the solver and its certificates rest on.
+    """A custom risk measure breaks an assumption of the solver and its certificates.
 
-    (see ``brmdp.risk.RiskOperator``).
+    :class:`brmdp.risk.RiskOperator` states these assumptions.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> class Nothing:
+    ...     def bind(self, belief):
+    ...         return None
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> try:
+    ...     brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=Nothing())
+    ... except brmdp.RiskMeasureError as error:
+    ...     print(str(error).split(";")[1].strip())
+    the NoneType lacks evaluate(), rows(), fixed_entries(), approximation(), basis
     """
 
 
 class ContradictionError(BrmdpError, RuntimeError):
-    """A guarantee failed its own check.
+    """A guarantee failed its own check: the belief breaks an assumption the guarantee rests on.
 
-    The belief breaks an assumption that the guarantee rests on.
+    :func:`brmdp.certify` raises it when far too few posterior draws respect its bounds.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> issubclass(brmdp.ContradictionError, RuntimeError)
+    True
     """
 
 
 class RewardMismatchError(BrmdpError, ValueError):
-    """An environment paid, or an agent plans with.
+    """An environment pays, or an agent plans with, a reward that differs from the world's model.
 
-    Another reward than the model of the world has for that transition.
+    Examples
+    --------
+    >>> import brmdp
+    >>> issubclass(brmdp.RewardMismatchError, ValueError)
+    True
     """
 
 
@@ -62,6 +115,16 @@ class ConvergenceError(BrmdpError, RuntimeError):
     ----------
     solution : brmdp.Solution
         The best iterate, with its residual and error bound; its status is ``"not converged"``.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.envs.riverswim(6)
+    >>> try:
+    ...     brmdp.solve(world, method="value-iteration", max_iterations=3)
+    ... except brmdp.ConvergenceError as error:
+    ...     print(error.solution.status)
+    not converged
     """
 
     def __init__(self, message: str, solution: object = None) -> None:
@@ -70,26 +133,49 @@ class ConvergenceError(BrmdpError, RuntimeError):
 
 
 class CorruptFileError(BrmdpError, ValueError):
-    """A saved file is truncated, altered, of another kind or of an unknown version."""
+    """A saved file is truncated, altered, of another kind or of an unknown version.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, brmdp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "belief.npz")
+    ...     _ = path.write_text("not a belief")
+    ...     try:
+    ...         brmdp.DirichletBelief.load(path)
+    ...     except brmdp.CorruptFileError:
+    ...         print("corrupt")
+    corrupt
+    """
 
 
 class ExperimentError(BrmdpError, RuntimeError):
-    """An experiment cannot go on.
+    """An experiment cannot continue.
 
-    Its folder, a run or a worker failed, or the folder holds something else.
+    A run or a worker failed, or the experiment's folder is unusable or holds something else.
+    Finished runs are kept: once the cause is removed, starting the experiment again resumes it.
 
-    Finished runs stay where they are; once the cause is removed, running it again goes on from
-    there.
+    Examples
+    --------
+    >>> import brmdp
+    >>> issubclass(brmdp.ExperimentError, RuntimeError)
+    True
     """
 
 
 class MissingExtraError(ExperimentError, ImportError):
-    """A package is missing that only a part of the library needs; the message says how to get it.
+    """An optional package is missing; the message says how to install it.
 
     Attributes
     ----------
     name : str
-        Of the package.
+        Name of the missing package.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> brmdp.MissingExtraError("jax is missing", "jax").name
+    'jax'
     """
 
     def __init__(self, message: str, name: str | None = None) -> None:
@@ -97,8 +183,22 @@ class MissingExtraError(ExperimentError, ImportError):
 
 
 class OtherOriginError(ExperimentError):
-    """A run was made by other code, or in another world, than those it would be mixed with."""
+    """A run comes from other code, or from another world, than the runs it would be mixed with."""
 
 
 class PriorWarning(UserWarning):
-    """A plan or a certificate rests heavily on the prior; its field ``prior`` has the figures."""
+    """A plan or certificate rests heavily on the prior; its ``prior`` field holds the figures.
+
+    Examples
+    --------
+    Planning before there are any data gives this warning. To silence it:
+
+    >>> import warnings
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", brmdp.PriorWarning)
+    ...     found = brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=brmdp.Mean())
+    >>> found.prior.outweighs
+    True
+    """

@@ -1,21 +1,21 @@
 """Finite Markov decision processes with a known kernel.
 
-:class:`TabularMDP` is a pure description: kernel P(s'|s,a), reward r(s,a,s'), discount γ, start. It
-is solved by :func:`brmdp.solve` and evaluated by :func:`brmdp.evaluate_in_mdp`. It also serves as a belief
-without doubt, so that the truth that regret needs comes from the same solver as every Bayesian-risk
-plan.
+:class:`TabularMDP` only describes: kernel P(s'|s,a), reward r(s,a,s'), discount γ and start.
+:func:`brmdp.solve` solves it, and :func:`brmdp.evaluate_in_mdp` evaluates policies in it. It also
+serves as a belief without any uncertainty, so the true values that define regret come from the same
+solver as every Bayesian-risk plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from brmdp._sparse import as_csr
+from brmdp._sparse import ArrayOrSparse, as_csr, is_sparse
 from brmdp._validation import (
     SUM_TOLERANCE,
     FloatArray,
@@ -29,7 +29,10 @@ from brmdp._validation import (
     sum_tolerance,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.pattern import KernelBelief, TransitionPattern, pattern_and_entries
+from brmdp.pattern import Format, KernelBelief, TransitionPattern, pattern_and_entries
+
+if TYPE_CHECKING:
+    import gymnasium
 
 __all__ = ["TabularMDP", "as_start", "normalised_rows", "pattern_and_probabilities"]
 
@@ -40,18 +43,20 @@ class TabularMDP(KernelBelief):
     Parameters
     ----------
     transitions : (S, A, S) array or SciPy sparse matrix (S·A, S) with row s·A + a
-        P(s'|s,a). Rows of admissible actions sum to one, within 1e-8. A kernel in less than double
-        precision may be off by its rounding times the number of successors, at most by 0.01. The
-        rows are then made to sum to one exactly.
+        P(s'|s,a). The rows of admissible actions must sum to one within 1e-8. A kernel in less than
+        double precision may be off by its rounding times the number of successors, but by no more
+        than 0.01. The rows are then rescaled to sum to one exactly.
     rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
-        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`: it may be defined beyond the possible
-        transitions, which a belief with wider support needs.
+        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`, also outside the possible
+        transitions, where a belief with wider support needs them.
     discount : float in [0, 1)
+        Discount factor γ.
     start : int or (S,) probabilities
-        Where an interaction begins.
+        Initial state, or its distribution.
     admissible : (S, A) booleans, optional
-        Admissible actions; by default all. Rows of the others are ignored.
+        Admissible actions; by default all. The rows of other actions are ignored.
     state_names, action_names : sequences of str, optional
+        Names of the states and actions.
 
     Attributes
     ----------
@@ -59,19 +64,34 @@ class TabularMDP(KernelBelief):
         Possible transitions.
     probabilities, transition_rewards : (transitions,) arrays
         P and r on the possible transitions.
+
+    Examples
+    --------
+    A machine that works (state 0) or is broken (state 1), and an action that repairs it:
+
+    >>> import brmdp
+    >>> machine = brmdp.TabularMDP(
+    ...     transitions=[[[0.9, 0.1], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]],
+    ...     rewards=[[10.0, 4.0], [0.0, -6.0]],
+    ...     discount=0.9,
+    ... )
+    >>> machine
+    TabularMDP(2 states, 2 actions, 5 possible transitions, discount=0.9)
+    >>> brmdp.solve(machine).policy
+    array([0, 1])
     """
 
     rows_independent: ClassVar[bool] = True
-    without_doubt: ClassVar[bool] = True
+    kernel_known: ClassVar[bool] = True
 
     def __init__(
         self,
-        transitions: Any,
-        rewards: Any,
+        transitions: ArrayOrSparse,
+        rewards: ArrayOrSparse,
         discount: float,
-        start: Any = 0,
+        start: ArrayLike = 0,
         *,
-        admissible: Any = None,
+        admissible: ArrayLike | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
@@ -79,7 +99,7 @@ class TabularMDP(KernelBelief):
         self.pattern: TransitionPattern = pattern
         self.probabilities: FloatArray = probabilities
         self.transition_rewards: FloatArray = pattern.gather(rewards)
-        self.rewards: Any = _own_copy(rewards)
+        self.rewards: FloatArray | sparse.csr_array = _own_copy(rewards)
         self.discount: float = as_discount(discount)
         self.start: int | FloatArray = as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(
@@ -96,24 +116,18 @@ class TabularMDP(KernelBelief):
         """(S, A) mask of admissible actions."""
         return self.pattern.admissible
 
-    def kernel(self, format: str = "dense") -> Any:
-        """P(s'|s,a) as a dense.
-
-        (S, A, S) array, a "csr" matrix (S·A, S), or "flat" over the possible transitions.
-        """
+    def kernel(self, format: Format = "dense") -> Any:
+        """P(s'|s,a): "dense" (S, A, S), "csr" (S·A, S), or "flat" over possible transitions."""
         return self.pattern.export(self.probabilities, format)
 
     def mean_entries(self) -> FloatArray:
-        """The kernel on the possible transitions (a known kernel is its own mean)."""
+        """The kernel on the possible transitions: a known kernel is its own mean."""
         return self.probabilities
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` copies of the kernel.
-
-        (there is nothing to draw), restricted to ``pairs`` if given.
-        """
+        """``n`` copies of the kernel, (n, transitions), or of the rows of ``pairs`` if given."""
         entries = self.probabilities
         if pairs is not None:
             entries = self.pattern.take(entries, pairs)
@@ -126,12 +140,31 @@ class TabularMDP(KernelBelief):
         )
 
     @classmethod
-    def from_gymnasium(cls, source: Any, discount: float, start: Any = None) -> TabularMDP:
+    def from_gymnasium(
+        cls,
+        source: gymnasium.Env[Any, Any] | Mapping[int, Mapping[int, Any]],
+        discount: float,
+        start: ArrayLike | None = None,
+    ) -> TabularMDP:
         """Build from a Gymnasium environment with ``env.unwrapped.P``, or from such a dictionary.
 
-        ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states are
-        added up, with the probability-weighted mean of their rewards. A terminated transition goes
-        to one extra state, the last, which is absorbing and pays nothing, so its value is zero.
+        Parameters
+        ----------
+        source : gymnasium.Env or dict
+            ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states
+            are merged: their probabilities add up, and their rewards are averaged with these
+            weights. A terminated transition leads to one extra state, the last, which is absorbing
+            and pays nothing, so its value is zero.
+        discount : float in [0, 1)
+        start : int or (S,) probabilities, optional
+            By default the environment's initial distribution, or state 0.
+
+        Examples
+        --------
+        >>> import brmdp
+        >>> table = {0: {0: [(0.5, 0, 0.0, False), (0.5, 0, 1.0, True)]}}
+        >>> brmdp.TabularMDP.from_gymnasium(table, discount=0.9).state_names
+        ('0', 'terminal')
         """
         table: Any = source
         unwrapped = getattr(source, "unwrapped", None)
@@ -205,10 +238,7 @@ class TabularMDP(KernelBelief):
 
 
 def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
-    """An outcome of Gymnasium's ``P[s][a]``, checked.
-
-    Probability, next state, reward, terminated.
-    """
+    """Check one (probability, next state, reward, terminated) of Gymnasium's ``P[s][a]``."""
     try:
         probability, next_state, reward, terminated = entry
     except (TypeError, ValueError):
@@ -225,15 +255,10 @@ def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
 
 
 def pattern_and_probabilities(
-    kernel: Any, name: str, admissible: Any = None
+    kernel: ArrayOrSparse, name: str, admissible: ArrayLike | None = None
 ) -> tuple[TransitionPattern, FloatArray]:
-    """Possible transitions of a kernel, dense.
-
-    (S, A, S) or sparse (S·A, S), and their probabilities, checked.
-    """
-    given = (
-        kernel if sparse.issparse(kernel) else as_array(kernel, name, "an array of real numbers")
-    )
+    """Check a dense (S, A, S) or sparse (S·A, S) kernel; return its pattern and probabilities."""
+    given = kernel if is_sparse(kernel) else as_array(kernel, name, "an array of real numbers")
     pattern, entries = pattern_and_entries(given, name, admissible)
     return pattern, normalised_rows(pattern, entries, name, rounding_of(given))
 
@@ -241,9 +266,10 @@ def pattern_and_probabilities(
 def normalised_rows(
     pattern: TransitionPattern, probabilities: FloatArray, name: str, rounding: float = 0.0
 ) -> FloatArray:
-    """Check that the rows of admissible pairs sum to one, and make the sums exact.
+    """Check that the rows of admissible pairs sum to one, and rescale them to do so exactly.
 
-    ``rounding`` is that of the numbers as they came, where it is coarser than double precision.
+    ``rounding`` is the relative rounding of the original numbers if they came in less than double
+    precision, else zero.
     """
     sums = np.bincount(pattern.pair_of_transition, weights=probabilities, minlength=pattern.n_pairs)
     off = pattern.admissible.ravel() & (
@@ -258,16 +284,16 @@ def normalised_rows(
     return probabilities / sums[pattern.pair_of_transition]
 
 
-def _own_copy(rewards: Any) -> Any:
-    if sparse.issparse(rewards):
+def _own_copy(rewards: ArrayOrSparse) -> FloatArray | sparse.csr_array:
+    if is_sparse(rewards):
         return as_csr(rewards, "rewards")
     copy = np.array(as_float_array(rewards, "rewards"))
     copy.flags.writeable = False
     return copy
 
 
-def as_start(start: Any, n_states: int) -> int | FloatArray:
-    """A state, or a probability distribution over the states."""
+def as_start(start: ArrayLike, n_states: int) -> int | FloatArray:
+    """Check a start: a state, or a probability distribution over the states."""
     given = as_array(start, "start", f"a state or a distribution over {n_states} states")
     if given.ndim == 0:
         return as_index(start, n_states, "start")

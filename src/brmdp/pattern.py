@@ -1,29 +1,30 @@
 """Which transitions are possible.
 
-A :class:`TransitionPattern` lists, for every state-action pair, the next states that can follow, in
-one flat array (compressed rows: pair ``s·A + a`` owns ``next_states[indptr[pair]:indptr[pair +
-1]]``). Kernels, posteriors, rewards and risk-adjusted rows are flat arrays over the same entries,
-so memory and time grow with the number of possible transitions, never with S². A pair without
-entries is an inadmissible action.
+A :class:`TransitionPattern` lists the possible next states of every state-action pair in one flat
+array of compressed rows: pair ``s·A + a`` owns the entries ``indptr[pair]`` to ``indptr[pair + 1]``
+of ``next_states``. Kernels, beliefs, rewards and risk-adjusted rows are flat arrays over the same
+entries, so memory and time grow with the number of possible transitions, never with S². A pair
+without entries is an inadmissible action.
 
-Entries are usually distinct next states in increasing order; for a shared disturbance they are the
-disturbance's outcomes, and a next state may repeat.
+The entries of a pair are usually distinct next states in increasing order. For a shared disturbance
+they are the disturbance's outcomes, and a next state may repeat.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from brmdp._sparse import as_csr
+from brmdp._sparse import ArrayOrSparse, as_csr, is_sparse
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_array,
     as_float_array,
     as_index,
@@ -34,6 +35,7 @@ from brmdp._validation import (
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 
 __all__ = [
+    "Format",
     "KernelBelief",
     "TransitionPattern",
     "full_pattern",
@@ -41,15 +43,17 @@ __all__ = [
     "pattern_from_arrays",
 ]
 
-DENSE_LIMIT = 50_000_000
-DENSE_REWARDS = 4_000_000
-"""Worlds of the library list the rewards of all transitions, possible or not.
+Format: TypeAlias = Literal["dense", "csr", "flat"]
+"""Formats of a kernel: dense (S, A, S), CSR (S·A, S), or flat over the possible transitions."""
 
-In an array of at most this size.
-"""
+DENSE_LIMIT = 50_000_000
+"""Most numbers in a dense array made from a sparse pattern."""
+
+DENSE_REWARDS = 4_000_000
+"""Up to this size, built-in worlds list the rewards of all transitions, possible or not."""
 
 LARGEST_FULL = 500_000_000
-"""Most transitions (some 12 GB) of a pattern that nobody has written out."""
+"""Most transitions (about 12 GB) of a pattern in which every transition is possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,18 @@ class TransitionPattern:
     ----------
     n_states, n_actions : int
     indptr : (S·A + 1,) integers
+        Pair s·A + a owns the entries ``indptr[pair]`` to ``indptr[pair + 1]``.
     next_states : (transitions,) integers
+        Next state of each entry.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> pattern = brmdp.envs.riverswim(6).pattern
+    >>> pattern.n_states, pattern.n_actions, pattern.n_transitions
+    (6, 2, 22)
+    >>> pattern.next_states[pattern.indptr[3] : pattern.indptr[4]]  # state 1, action 1
+    array([0, 1, 2])
     """
 
     n_states: int
@@ -157,22 +172,21 @@ class TransitionPattern:
             )
         return entry
 
-    def gather(self, rewards: Any, name: str = "rewards") -> FloatArray:
-        """Rewards r(s,a), r(s,a,s'), a CSR matrix.
+    def gather(self, rewards: ArrayOrSparse, name: str = "rewards") -> FloatArray:
+        """Lay rewards out as one number per possible transition.
 
-        (S·A, S), or flat, as one number per possible transition.
-
-        A CSR matrix has SciPy's meaning: entries it does not store are zero.
+        They may come as r(s,a), as r(s,a,s'), as a sparse (S·A, S) matrix, whose missing entries
+        are zero, or flat.
         """
         shapes = (
             f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, "
-            f"{self.n_states}), a sparse ({self.n_pairs}, {self.n_states}), or flat "
+            f"{self.n_states}), sparse ({self.n_pairs}, {self.n_states}), or flat "
             f"({self.n_transitions},) over the possible transitions"
         )
-        if sparse.issparse(rewards):
+        if is_sparse(rewards):
             if rewards.shape != (self.n_pairs, self.n_states):
                 raise InvalidInputError(
-                    f"{name} must have shape {shapes}; got a sparse {rewards.shape}"
+                    f"{name} must have shape {shapes}; got sparse {rewards.shape}"
                 )
             matrix = as_csr(rewards, name)
             if np.array_equal(matrix.indptr, self.indptr) and np.array_equal(
@@ -235,8 +249,8 @@ class TransitionPattern:
         matrix.sum_duplicates()
         return matrix
 
-    def export(self, entries: NDArray[Any], format: str) -> Any:
-        """Entries in the ``format`` "dense", "csr" or "flat"."""
+    def export(self, entries: NDArray[Any], format: Format) -> Any:
+        """Entries in the given format; a sparse one is for a single kernel only."""
         if format == "dense":
             return self.dense(entries)
         if format == "csr" and entries.ndim == 1:
@@ -248,7 +262,7 @@ class TransitionPattern:
         )
 
     def same_as(self, other: TransitionPattern) -> bool:
-        """Whether both list the same entries in the same order."""
+        """Whether both patterns list the same entries in the same order."""
         return self is other or (
             self.n_states == other.n_states
             and self.n_actions == other.n_actions
@@ -258,12 +272,21 @@ class TransitionPattern:
 
 
 class KernelBelief:
-    """What every distribution over kernels on a pattern has.
+    """Base class of the beliefs about a transition kernel on a fixed pattern.
 
-    A mean, draws, and rewards laid out like its entries.
+    A subclass defines :attr:`pattern`, :meth:`mean_entries` and :meth:`sample_entries`; the formats
+    of means and draws and the layout of rewards follow from these.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.pattern import KernelBelief
+    >>> isinstance(brmdp.DirichletBelief.uniform(3, 2), KernelBelief)
+    True
     """
 
     pattern: TransitionPattern
+    """Possible transitions."""
 
     @property
     def n_states(self) -> int:
@@ -280,29 +303,25 @@ class KernelBelief:
         raise NotImplementedError
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` joint draws of the kernel,.
-
-        (n, transitions), of the given pairs only (one after another) if given.
-        """
+        """``n`` joint draws of the kernel, (n, transitions); see :meth:`brmdp.beliefs.Belief`."""
         raise NotImplementedError
 
-    def mean(self, format: str = "dense") -> Any:
-        """Mean kernel: "dense".
-
-        (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions.
-        """
+    def mean(self, format: Format = "dense") -> Any:
+        """Mean kernel: "dense" (S, A, S), "csr" (S·A, S), or "flat" over possible transitions."""
         return self.pattern.export(self.mean_entries(), format)
 
-    def sample(self, n: int = 1, *, rng: Any = None, format: str = "dense") -> Any:
-        """``n`` kernels drawn from the belief: (n, S, A, S), or "flat" (n, transitions)."""
+    def sample(
+        self, n: int = 1, *, format: Literal["dense", "flat"] = "dense", rng: Seed = None
+    ) -> Any:
+        """``n`` kernels drawn from the belief: "dense" (n, S, A, S), or "flat" (n, transitions)."""
         return self.pattern.export(
-            self.sample_entries(as_positive_int(n, "n"), as_rng(rng)), format
+            self.sample_entries(as_positive_int(n, "n"), rng=as_rng(rng)), format
         )
 
-    def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards in any accepted form as one number per possible transition."""
+    def gather_rewards(self, rewards: ArrayOrSparse) -> FloatArray:
+        """Lay rewards out as one number per possible transition."""
         return self.pattern.gather(rewards)
 
 
@@ -312,13 +331,12 @@ def _shorten(states: IntArray) -> str:
 
 
 def pattern_and_entries(
-    kernel: Any, name: str, admissible: Any = None
+    kernel: ArrayOrSparse, name: str, admissible: ArrayLike | None = None
 ) -> tuple[TransitionPattern, FloatArray]:
-    """Pattern of the non-zero entries of a dense.
+    """Pattern and values of the non-zero entries of a dense (S, A, S) or sparse (S·A, S) kernel.
 
-    (S, A, S) array or a sparse (S·A, S) matrix, and those entries.
-
-    Entries must be finite and not negative. Every admissible pair (all by default) must have one.
+    Entries must be finite and not negative. Every admissible pair (by default every pair) needs at
+    least one.
     """
     matrix = _as_csr(kernel, name)
     n_pairs, n_states = matrix.shape
@@ -338,8 +356,8 @@ def pattern_and_entries(
     if empty.any():
         s, a = divmod(int(np.argmax(empty)), n_actions)
         raise InvalidInputError(
-            f"{name} must not be all zero for an admissible action; it is at (s={s}, a={a}) "
-            "(pass admissible= to leave an action out)"
+            f"{name} must not be all zero for an admissible action, but is at (s={s}, a={a}); "
+            "pass admissible= to rule an action out"
         )
     if not mask.all():
         keep = np.repeat(mask.ravel(), widths)
@@ -349,14 +367,17 @@ def pattern_and_entries(
     return TransitionPattern(n_states, n_actions, indptr, next_states), entries
 
 
-def full_pattern(n_states: int, n_actions: int, admissible: Any = None) -> TransitionPattern:
-    """Every state may follow every admissible pair (all by default)."""
+def full_pattern(
+    n_states: int, n_actions: int, admissible: ArrayLike | None = None
+) -> TransitionPattern:
+    """The pattern in which every state may follow every admissible pair (by default every pair)."""
     mask = _as_mask(admissible, n_states, n_actions).ravel()
     entries = int(np.count_nonzero(mask)) * n_states
     if entries > LARGEST_FULL:
         raise InvalidInputError(
-            f"possible must be given where {n_states:,} states and {n_actions:,} actions have "
-            f"{entries:,} transitions if all are possible: at most {LARGEST_FULL:,} are taken so"
+            f"possible must be given for {n_states:,} states and {n_actions:,} actions: if every "
+            f"transition were possible, there would be {entries:,} of them, and at most "
+            f"{LARGEST_FULL:,} are allowed"
         )
     return TransitionPattern(
         n_states,
@@ -366,7 +387,7 @@ def full_pattern(n_states: int, n_actions: int, admissible: Any = None) -> Trans
     )
 
 
-def _as_mask(admissible: Any, n_states: int, n_actions: int) -> NDArray[np.bool_]:
+def _as_mask(admissible: ArrayLike | None, n_states: int, n_actions: int) -> NDArray[np.bool_]:
     if admissible is None:
         return np.ones((n_states, n_actions), dtype=bool)
     mask = as_array(admissible, "admissible", "booleans")
@@ -379,9 +400,9 @@ def _as_mask(admissible: Any, n_states: int, n_actions: int) -> NDArray[np.bool_
 
 
 def pattern_from_arrays(
-    n_states: int, n_actions: int, indptr: Any, next_states: Any
+    n_states: int, n_actions: int, indptr: ArrayLike, next_states: ArrayLike
 ) -> TransitionPattern:
-    """A simple pattern from stored arrays, checked."""
+    """Check stored arrays and make a simple pattern of them."""
     columns = as_index_array(next_states, n_states, "next_states").ravel()
     pointers = as_index_array(indptr, columns.size + 1, "indptr").ravel()
     if (
@@ -400,9 +421,9 @@ def pattern_from_arrays(
     return pattern
 
 
-def _as_csr(kernel: Any, name: str) -> sparse.csr_array:
-    """Canonical CSR (sorted, no duplicates, no stored zeros) of shape (S·A, S)."""
-    if sparse.issparse(kernel):
+def _as_csr(kernel: ArrayOrSparse, name: str) -> sparse.csr_array:
+    """A kernel as canonical CSR of shape (S·A, S): sorted, no duplicates, no stored zeros."""
+    if is_sparse(kernel):
         if kernel.ndim != 2 or 0 in kernel.shape or kernel.shape[0] % kernel.shape[1]:
             raise InvalidInputError(
                 f"{name} must be a sparse matrix of shape (S·A, S) with row s·A + a; got "

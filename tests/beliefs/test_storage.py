@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.beliefs.storage import MOST_ARRAYS, load_arrays, save_arrays
+from brmdp.beliefs.storage import MAX_ARRAYS, load_arrays, save_arrays
 
 
 def dirichlet():
@@ -505,7 +505,7 @@ BOMBS = {
     "a directory that lies": lambda path: lying_archive(path, 2**31 - 1),
     "too many arrays": lambda path: [
         with_member(path, npy_bytes()),
-        zip_of(path, {f"a{k}.npy": npy_bytes() for k in range(MOST_ARRAYS + 1)}),
+        zip_of(path, {f"a{k}.npy": npy_bytes() for k in range(MAX_ARRAYS + 1)}),
     ],
     "no array": lambda path: with_member(path, b"hello", "readme.txt"),
 }

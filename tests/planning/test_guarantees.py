@@ -279,7 +279,7 @@ def test_posterior_quantile_value_against_the_oracle(kind, alpha, samples):
     )
     pattern = case.belief.pattern
     pairs = np.arange(case.n_states) * case.shape[1] + policy
-    flat = case.belief.sample_entries(samples, np.random.default_rng(6), pairs=pairs)
+    flat = case.belief.sample_entries(samples, pairs, rng=np.random.default_rng(6))
     kernels = np.zeros((samples, *case.shape, case.n_states))
     position = 0
     for s, pair in enumerate(pairs):
@@ -302,7 +302,7 @@ def test_the_papers_estimator_takes_rank_15_of_147():
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0, 0], rng=7)
     assert got.samples == 147
-    p = belief.sample_entries(147, np.random.default_rng(7), pairs=np.array([0, 1]))[:, 0]
+    p = belief.sample_entries(147, np.array([0, 1]), rng=np.random.default_rng(7))[:, 0]
     values = np.sort(1 / (1 - 0.9 * p))
     assert got.values[0] == pytest.approx(values[14], rel=1e-12)
     assert got.values[1] == 0.0

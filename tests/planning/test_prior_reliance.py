@@ -9,7 +9,7 @@ from scipy import sparse
 
 import brmdp
 from brmdp import theory
-from brmdp.planning.prior import MOST_OUTWEIGHED, MOST_PRIOR
+from brmdp.planning.prior import MAX_OUTWEIGHED_TIME, MAX_PRIOR_SHARE
 from foreign import Jittered
 from oracles import planning
 from problems import disturbance, known, problem, scenarios
@@ -301,10 +301,10 @@ def split(outweighed_time, observations):
 
 
 def test_the_rule():
-    assert not split(0.999 * MOST_OUTWEIGHED, 100_000).outweighs
-    assert split(1.001 * MOST_OUTWEIGHED, 100_000).outweighs
+    assert not split(0.999 * MAX_OUTWEIGHED_TIME, 100_000).outweighs
+    assert split(1.001 * MAX_OUTWEIGHED_TIME, 100_000).outweighs
     # two successors of weight one: the prior's share is 2/(2 + n), a quarter at n = 6
-    assert MOST_PRIOR == 0.25
+    assert MAX_PRIOR_SHARE == 0.25
     assert split(0.0, 5).outweighs
     assert not split(0.0, 6).outweighs
 

@@ -1,4 +1,4 @@
-"""What every belief about the transition kernel offers to risk measures and planners."""
+"""The interface that every belief offers to risk measures and planners."""
 
 from __future__ import annotations
 
@@ -15,23 +15,48 @@ __all__ = ["Belief"]
 class Belief(Protocol):
     """A distribution over transition kernels on a fixed pattern of possible transitions.
 
-    Measures that need the law of w·P beyond its mean and its draws look for :class:`DirichletRows`
-    or for :class:`ScenarioBelief`; of any other belief quantiles and CVaR are taken from draws,
-    and the plan says so (:func:`brmdp.certify` then refuses). What a belief of one's own returns is
-    checked where it meets the kernels.
+    Custom beliefs implement this protocol; deriving from :class:`brmdp.pattern.KernelBelief` is the
+    easiest way. What they return is checked before the kernels use it.
 
-    Three members are optional:
+    Quantiles and CVaR are exact for a belief with Dirichlet rows
+    (:class:`brmdp.risk.dirichlet.DirichletRows`), for a :class:`ScenarioBelief` and for a known
+    kernel. For any other belief they are computed from draws; the plan's status says so, and
+    :func:`brmdp.certify` refuses the belief.
 
-    - ``without_doubt = True`` says that every draw is the mean, as for a known
-      :class:`brmdp.TabularMDP`. Only then is the mean taken for a quantile.
-    - ``evidence(pairs)`` tells prior and data apart, for the warning that a plan rests on the prior
-      (see :class:`brmdp.PriorReliance`): two arrays, the prior's weight in observations and the
-      number of observations, one number per pair. ``observed_states()`` is the (S,) number of
-      observations made in each state.
-    - ``arrays()`` and ``from_arrays(arrays, source)`` let an agent be saved.
+    These members are optional:
 
-    Agents also need ``observe(state, action, next_state)`` and ``copy()``, which gives an
+    - ``kernel_known = True`` says that every draw equals the mean, as for a
+      :class:`brmdp.TabularMDP`. Only then does the mean serve as a quantile.
+    - ``evidence(pairs)`` separates prior from data, for the warning that a plan rests on the prior
+      (see :class:`brmdp.PriorReliance`). It returns two arrays with one number per pair: the weight
+      of the prior, in observations, and the number of observations. ``observed_states()`` returns
+      the (S,) number of observations made in each state.
+    - ``arrays()`` and ``from_arrays(arrays, source)`` allow agents with this belief to be saved.
+
+    Agents also need ``observe(state, action, next_state)`` and ``copy()``, which returns an
     independent belief.
+
+    Examples
+    --------
+    A custom belief, with one unknown probability of switching between two states:
+
+    >>> import numpy as np
+    >>> import brmdp
+    >>> from brmdp.pattern import KernelBelief, full_pattern
+    >>> class UnknownSwitch(KernelBelief):
+    ...     pattern = full_pattern(n_states=2, n_actions=1)
+    ...     rows_independent = False
+    ...
+    ...     def mean_entries(self):
+    ...         return np.array([0.75, 0.25, 0.25, 0.75])
+    ...
+    ...     def sample_entries(self, n, pairs=None, *, rng):
+    ...         p = rng.uniform(0.0, 0.5, size=n)
+    ...         draws = np.stack([1 - p, p, p, 1 - p], axis=1)
+    ...         return draws if pairs is None else self.pattern.take(draws, pairs)
+    >>> plan = brmdp.plan(UnknownSwitch(), [[0.0], [1.0]], 0.9, risk=brmdp.Quantile(0.1))
+    >>> plan.status
+    'sampled'
     """
 
     @property
@@ -41,7 +66,7 @@ class Belief(Protocol):
 
     @property
     def rows_independent(self) -> bool:
-        """Whether rows of different pairs are independent (Proposition 1 of the paper needs it)."""
+        """Whether rows of different pairs are independent, as Proposition 1 of the paper needs."""
         ...
 
     def mean_entries(self) -> FloatArray:
@@ -49,14 +74,14 @@ class Belief(Protocol):
         ...
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` joint draws of the kernel,.
+        """``n`` joint draws of the kernel, (n, transitions).
 
-        (n, transitions), of the given pairs only (one after another) if given.
+        If ``pairs`` are given, a draw holds only their rows, one after another.
         """
         ...
 
     def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards in any accepted form as one number per possible transition."""
+        """Lay rewards, in any form this belief accepts, out as one number per transition."""
         ...

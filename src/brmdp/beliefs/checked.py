@@ -1,8 +1,6 @@
-"""Where beliefs of one's own meet the library.
+"""Checks of what custom beliefs return, before compiled loops rely on it.
 
-What they return is checked before compiled loops rely on it.
-
-The library's own beliefs are trusted, so that nothing is checked twice in a hot loop.
+The library's own beliefs are trusted, so nothing is checked twice in a hot loop.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from brmdp.pattern import TransitionPattern
 __all__ = [
     "dirichlet_rows_of",
     "draws_of",
-    "has_no_doubt",
-    "is_own",
+    "has_known_kernel",
+    "is_builtin",
     "mean_of",
     "method_of",
     "require_belief",
@@ -34,22 +32,22 @@ __all__ = [
     "scenarios_of",
 ]
 
-_OWN = (DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP)
+_BUILTIN = (DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP)
 
 
-def is_own(belief: object) -> bool:
-    """Whether the belief is one of the library's (a subclass is not: it may override anything)."""
-    return type(belief) in _OWN
+def is_builtin(belief: object) -> bool:
+    """Whether the belief is of one of the library's classes; a subclass may override anything."""
+    return type(belief) in _BUILTIN
 
 
-def has_no_doubt(belief: object) -> bool:
-    """Whether the kernel is known: a TabularMDP, or a belief that says ``without_doubt = True``."""
-    return isinstance(belief, TabularMDP) or getattr(belief, "without_doubt", False) is True
+def has_known_kernel(belief: object) -> bool:
+    """Whether the kernel is known: a TabularMDP, or a belief with ``kernel_known = True``."""
+    return isinstance(belief, TabularMDP) or getattr(belief, "kernel_known", False) is True
 
 
 def require_belief(belief: Any) -> None:
-    """Refuse what is not a belief, and a pattern that does not hold together."""
-    if is_own(belief):
+    """Raise an error unless this is a belief with a consistent pattern."""
+    if is_builtin(belief):
         return
     if isinstance(belief, type) or not hasattr(belief, "pattern"):
         raise InvalidInputError(
@@ -79,7 +77,7 @@ def require_belief(belief: Any) -> None:
 
 
 def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
-    """A method of the belief, or an error that names it."""
+    """A method of the belief; an error names it if it is missing."""
     method = getattr(belief, name, None)
     if not callable(method):
         raise InvalidInputError(
@@ -90,11 +88,8 @@ def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
 
 
 def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
-    """Concentrations, a copy, and where each pair's begin.
-
-    Refused if they do not fit the pattern.
-    """
-    if is_own(belief):
+    """A copy of the concentrations, and where those of each pair begin; checked."""
+    if is_builtin(belief):
         return belief.concentration_entries.copy(), belief.concentration_offsets
     pattern, name = belief.pattern, type(belief).__name__
     if not hasattr(belief, "concentration_offsets"):
@@ -117,19 +112,16 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
     begins = offsets[pattern.pairs]
     if (begins < 0).any() or (begins > entries.size - pattern.row_widths).any():
         raise InvalidInputError(
-            f"{name}.concentration_entries must hold as many numbers from each pair's offset on as "
-            f"it has successors; got {entries.size}"
+            f"{name}.concentration_entries must hold, from each pair's offset on, one number per "
+            f"successor; got only {entries.size}"
         )
     check_concentrations(entries)
     return entries.copy(), offsets
 
 
 def scenarios_of(belief: ScenarioBelief) -> tuple[FloatArray, FloatArray]:
-    """Kernels (K, transitions) and weights (K,) of scenarios.
-
-    A subclass's are copied and refused if they do not fit.
-    """
-    if is_own(belief):
+    """Kernels (K, transitions) and weights (K,); copied and checked for a subclass."""
+    if is_builtin(belief):
         return belief.scenario_entries, belief.weights
     weights = np.array(as_weights(belief.weights, np.size(belief.weights)))
     return _kernels(
@@ -139,7 +131,7 @@ def scenarios_of(belief: ScenarioBelief) -> tuple[FloatArray, FloatArray]:
 
 def mean_of(belief: Belief) -> FloatArray:
     """Mean probability of every possible transition."""
-    if is_own(belief):
+    if is_builtin(belief):
         return belief.mean_entries()
     mean = method_of(belief, "mean_entries", "for its mean kernel")()
     found: FloatArray = _kernels(belief, np.asarray(mean)[None], 1, None, "mean_entries")[0]
@@ -149,36 +141,30 @@ def mean_of(belief: Belief) -> FloatArray:
 def draws_of(
     belief: Belief, n: int, rng: np.random.Generator, pairs: IntArray | None = None
 ) -> FloatArray:
-    """``n`` joint draws of the kernel,.
-
-    (n, transitions), of the given pairs only (one after another) if given.
-    """
-    if is_own(belief):
-        return belief.sample_entries(n, rng, pairs=pairs)
+    """``n`` joint draws of the kernel, (n, transitions), or only of the rows of ``pairs``."""
+    if is_builtin(belief):
+        return belief.sample_entries(n, pairs, rng=rng)
     sample = method_of(belief, "sample_entries", "to be planned from draws")
-    return _kernels(belief, sample(n, rng, pairs=pairs), n, pairs, "sample_entries")
+    return _kernels(belief, sample(n, pairs, rng=rng), n, pairs, "sample_entries")
 
 
 def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
-    """Rewards as one number per possible transition."""
-    if is_own(belief):
+    """Lay rewards out as one number per possible transition; checked for a custom belief."""
+    if is_builtin(belief):
         return belief.gather_rewards(rewards)
     gathered = as_float_array(
         method_of(belief, "gather_rewards", "to lay out the rewards")(rewards), "rewards"
     )
     if gathered.shape != (belief.pattern.n_transitions,):
         raise InvalidInputError(
-            f"{type(belief).__name__}.gather_rewards must give one number per possible transition, "
-            f"({belief.pattern.n_transitions},); got {gathered.shape}"
+            f"{type(belief).__name__}.gather_rewards must return one number per possible "
+            f"transition, ({belief.pattern.n_transitions},); got {gathered.shape}"
         )
     return np.array(gathered)
 
 
 def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name: str) -> FloatArray:
-    """Kernels, checked.
-
-    Shape, finite, sign, and row sums within 1e-8 of one, which are then made exact.
-    """
+    """Check shape, sign and finiteness of kernels; rescale rows within 1e-8 of one to sum to it."""
     pattern = belief.pattern
     source = f"{type(belief).__name__}.{name}"
     given = as_float_array(entries, source)

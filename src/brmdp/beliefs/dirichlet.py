@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -25,6 +26,7 @@ from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, 
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import TabularMDP, pattern_and_probabilities
 from brmdp.pattern import (
+    Format,
     KernelBelief,
     TransitionPattern,
     full_pattern,
@@ -43,20 +45,32 @@ class DirichletBelief(KernelBelief, Saveable):
     Parameters
     ----------
     concentration : (S, A, S) array or sparse (S·A, S)
-        Prior φ(s,a,s') ≥ 0. Zero means known to be impossible. Every admissible row needs a
-        positive entry.
+        Prior φ(s,a,s') ≥ 0. Zero means that the transition is known to be impossible. Every
+        admissible row needs a positive entry.
     admissible : (S, A) booleans, optional
         Admissible actions; by default all.
 
     Notes
     -----
-    ``observe`` changes the posterior in place; ``copy`` gives an independent one. Prior and counts
-    are kept apart, so :attr:`counts` are exactly what was observed.
+    ``observe`` changes the belief in place; ``copy`` returns an independent one. Prior and counts
+    are kept apart, so :meth:`counts` returns exactly what was observed.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(n_states=3, n_actions=2)
+    >>> belief.observe(state=[0, 0, 0], action=[1, 1, 1], next_state=[1, 1, 2])
+    >>> belief
+    DirichletBelief(3 states, 2 actions, 18 possible transitions, 3 observed)
+    >>> belief.mean()[0, 1]
+    array([0.16666667, 0.5       , 0.33333333])
     """
 
     rows_independent: ClassVar[bool] = True
 
-    def __init__(self, concentration: Any, *, admissible: Any = None) -> None:
+    def __init__(
+        self, concentration: ArrayOrSparse, *, admissible: ArrayLike | None = None
+    ) -> None:
         pattern, prior = pattern_and_entries(concentration, "concentration", admissible)
         check_concentrations(prior)
         self._set(pattern, np.array(prior), np.zeros(pattern.n_transitions, dtype=np.int64))
@@ -76,22 +90,28 @@ class DirichletBelief(KernelBelief, Saveable):
         n_actions: int,
         concentration: float = 1.0,
         *,
-        possible: Any = None,
-        admissible: Any = None,
-    ) -> DirichletBelief:
-        """The same ``concentration`` for every successor (1.
-
-        The paper's uniform prior Dir(1, …, 1)).
+        possible: ArrayOrSparse | TabularMDP | None = None,
+        admissible: ArrayLike | None = None,
+    ) -> Self:
+        """A prior with the same concentration for every possible successor.
 
         Parameters
         ----------
         n_states, n_actions : int
         concentration : float
+            φ of every possible transition; 1 gives the paper's uniform prior Dir(1, …, 1).
         possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
-            Transitions considered possible, given by non-zero entries. By default all S successors
-            are.
+            Transitions considered possible, marked by non-zero entries. By default every state can
+            follow every other.
         admissible : (S, A) booleans, optional
             Admissible actions; by default all, or those of the TabularMDP.
+
+        Examples
+        --------
+        >>> import brmdp
+        >>> world = brmdp.envs.riverswim(6)
+        >>> brmdp.DirichletBelief.uniform(6, 2, possible=world)
+        DirichletBelief(6 states, 2 actions, 22 possible transitions, 0 observed)
         """
         n_states = as_positive_int(n_states, "n_states")
         n_actions = as_positive_int(n_actions, "n_actions")
@@ -120,18 +140,27 @@ class DirichletBelief(KernelBelief, Saveable):
 
     @classmethod
     def jeffreys(
-        cls, n_states: int, n_actions: int, *, possible: Any = None, admissible: Any = None
-    ) -> DirichletBelief:
+        cls,
+        n_states: int,
+        n_actions: int,
+        *,
+        possible: ArrayOrSparse | TabularMDP | None = None,
+        admissible: ArrayLike | None = None,
+    ) -> Self:
         """Jeffreys' prior, Dir(½, …, ½); ``possible`` and ``admissible`` as in :meth:`uniform`."""
         return cls.uniform(n_states, n_actions, 0.5, possible=possible, admissible=admissible)
 
     @classmethod
     def informative(
-        cls, kernel: Any, strength: float, *, admissible: Any = None
-    ) -> DirichletBelief:
-        """A prior worth ``strength`` observations per row, centred at ``kernel``.
+        cls,
+        kernel: ArrayOrSparse | TabularMDP,
+        strength: float,
+        *,
+        admissible: ArrayLike | None = None,
+    ) -> Self:
+        """A prior centred at ``kernel`` and worth ``strength`` observations per row.
 
-        (zeros stay impossible).
+        Transitions of probability zero stay impossible.
         """
         size = as_positive_number(strength, "strength")
         check_concentrations(np.array([size]))
@@ -147,11 +176,15 @@ class DirichletBelief(KernelBelief, Saveable):
 
     # --- data -------------------------------------------------------------------------------------
 
-    def observe(self, state: Any, action: Any, next_state: Any) -> None:
-        """Add observed transitions, in place: three integers, or arrays (all or none are added).
+    def observe(
+        self, state: int | ArrayLike, action: int | ArrayLike, next_state: int | ArrayLike
+    ) -> None:
+        """Add observed transitions, in place.
 
-        Arrays are whatever NumPy can read: lists, columns of tables, JAX arrays. An integer beside
-        them stands for all rows. Where there are two actions, they may be booleans.
+        Pass three integers, or arrays in any form NumPy can read: lists, columns of tables, JAX
+        arrays. A single integer next to arrays applies to all of their entries. If there are
+        exactly two actions, they may be given as booleans. If one transition is refused, none is
+        added.
 
         Raises
         ------
@@ -191,9 +224,9 @@ class DirichletBelief(KernelBelief, Saveable):
         return entries.astype(np.int64)
 
     def copy(self) -> Self:
-        """An independent posterior with the same prior and counts, and of the same type."""
+        """An independent belief of the same type, with the same prior and counts."""
         twin = type(self).__new__(type(self))
-        # what a subclass keeps besides
+        # attributes that a subclass added
         twin.__dict__.update(self.__dict__)
         # the prior never changes
         twin._set(self.pattern, self._prior, self._counts.copy())
@@ -201,27 +234,21 @@ class DirichletBelief(KernelBelief, Saveable):
 
     # --- summaries --------------------------------------------------------------------------------
 
-    def concentration(self, format: str = "dense") -> Any:
-        """Current φ(s,a,s').
-
-        "dense" (S, A, S), "csr" (S·A, S) or "flat" over the possible transitions.
-        """
+    def concentration(self, format: Format = "dense") -> Any:
+        """Current φ(s,a,s'): "dense" (S, A, S), "csr" (S·A, S), or "flat" over transitions."""
         return self.pattern.export(self.concentration_entries, format)
 
-    def counts(self, format: str = "dense") -> Any:
-        """Observed transitions N(s,a,s'), in the same formats."""
+    def counts(self, format: Format = "dense") -> Any:
+        """Number of times N(s,a,s') each transition was observed, in the same formats."""
         return self.pattern.export(self._counts, format)
 
     def effective_sample_size(self) -> FloatArray:
-        """(S, A) total concentration Σ_s' φ(s,a,s'), prior and data.
-
-        Zero for inadmissible actions.
-        """
+        """(S, A) total concentration Σ_s' φ(s,a,s') of prior and data; 0 if inadmissible."""
         totals = self._totals()
         return totals.reshape(self.n_states, self.n_actions)
 
-    def variance(self, format: str = "dense") -> Any:
-        """Posterior variance of every transition probability."""
+    def variance(self, format: Format = "dense") -> Any:
+        """Posterior variance of every transition probability, in the same formats."""
         mean = self.mean_entries()
         totals = self._totals()[self.pattern.pair_of_transition]
         return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)
@@ -234,7 +261,7 @@ class DirichletBelief(KernelBelief, Saveable):
         return np.asarray(totals, dtype=np.float64)
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Weight of the prior and number of observations in each of ``pairs``."""
+        """Weight of the prior, and number of observations, for each of ``pairs``."""
         owners, n = self.pattern.pair_of_transition, self.pattern.n_pairs
         prior = np.asarray(np.bincount(owners, self._prior, n), dtype=np.float64)
         counts = np.asarray(np.bincount(owners, self._counts, n), dtype=np.float64)
@@ -260,9 +287,9 @@ class DirichletBelief(KernelBelief, Saveable):
         return mean
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` draws of the rows of ``pairs`` (all admissible ones by default), (n, entries)."""
+        """``n`` draws of the rows of ``pairs`` (by default all admissible pairs): (n, entries)."""
         pattern = self.pattern
         if pairs is None:
             return dirichlet_rows(self.concentration_entries, n, rng, pattern.row_widths)
@@ -283,8 +310,8 @@ class DirichletBelief(KernelBelief, Saveable):
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
-        """What :meth:`arrays` described."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: object) -> Self:
+        """The belief that :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         n_states, n_actions = shape_of(arrays["shape"], source)
         belief = cls.__new__(cls)

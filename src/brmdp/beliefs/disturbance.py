@@ -1,20 +1,21 @@
 """One unknown disturbance shared by all pairs.
 
 s' = f(s, a, d) with known f and d ~ p, p ~ Dir(φ): demand in an inventory, arrivals in a queue.
-Every observation teaches about every pair, which independent rows cannot express. For a single pair
-w·P = Σ_d p_d w(d), so the same exact quantile applies with the disturbance's concentrations; rows
-of different pairs are dependent.
+Every observation teaches something about every pair, which independent rows cannot express. For a
+single pair w·P = Σ_d p_d w(d), so the same exact quantile applies with the disturbance's
+concentrations. Rows of different pairs are dependent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -32,16 +33,35 @@ from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.pattern import KernelBelief, TransitionPattern
 
-__all__ = ["DisturbanceBelief", "DisturbanceRewards"]
+__all__ = ["DisturbanceBelief", "DisturbanceRewards", "Rewards"]
 
 _ARRAYS = ("outcomes", "prior", "counts")
 
 
 @dataclass(frozen=True)
 class DisturbanceRewards:
-    """Rewards r(s, a, d) that depend on the disturbance itself, an (S, A, D) array."""
+    """Rewards r(s, a, d) that depend on the disturbance itself.
 
-    rewards: NDArray[np.float64]
+    Attributes
+    ----------
+    rewards : (S, A, D) array
+
+    Examples
+    --------
+    Sales depend on the demand, not only on the stock left over:
+
+    >>> import numpy as np
+    >>> import brmdp
+    >>> sold = np.minimum.outer(np.arange(3), np.arange(4))[:, None, :]  # stock, one action, demand
+    >>> brmdp.DisturbanceRewards(sold).rewards.shape
+    (3, 1, 4)
+    """
+
+    rewards: ArrayLike
+
+
+Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards
+"""Rewards in any form that one of the library's beliefs accepts."""
 
 
 class DisturbanceBelief(KernelBelief, Saveable):
@@ -50,15 +70,30 @@ class DisturbanceBelief(KernelBelief, Saveable):
     Parameters
     ----------
     outcomes : (S, A, D) integers
-        The next state f(s, a, d). Use −1 throughout a pair to make the action inadmissible.
-        :meth:`from_function` builds it from a function.
+        The next state f(s, a, d). Fill a pair with −1 to make the action inadmissible.
+        :meth:`from_function` tabulates a function.
     concentration : (D,) positive numbers, or one number for all
         Prior over the disturbance.
+
+    Examples
+    --------
+    A stock of at most two; nothing is ordered, and demand takes what it can:
+
+    >>> import brmdp
+    >>> belief = brmdp.DisturbanceBelief.from_function(
+    ...     lambda stock, order, demand: max(stock - demand, 0),
+    ...     n_states=3, n_actions=1, n_disturbances=3,
+    ... )
+    >>> belief.observe_disturbance([0, 1, 1])
+    >>> belief
+    DisturbanceBelief(3 states, 1 actions, 3 disturbances, 3 observed)
+    >>> belief.mean()[2, 0]  # stock 2 goes to 0, 1 or 2
+    array([0.16666667, 0.5       , 0.33333333])
     """
 
     rows_independent: ClassVar[bool] = False
 
-    def __init__(self, outcomes: Any, concentration: Any = 1.0) -> None:
+    def __init__(self, outcomes: ArrayLike, concentration: ArrayLike = 1.0) -> None:
         table = as_array(outcomes, "outcomes", "integers")
         if table.ndim != 3 or 0 in table.shape or table.dtype.kind not in "iu":
             raise InvalidInputError(
@@ -115,11 +150,11 @@ class DisturbanceBelief(KernelBelief, Saveable):
         n_states: int,
         n_actions: int,
         n_disturbances: int,
-        concentration: Any = 1.0,
+        concentration: ArrayLike = 1.0,
         *,
-        admissible: Any = None,
-    ) -> DisturbanceBelief:
-        """Tabulate s' = transition(state, action, disturbance) for admissible pairs."""
+        admissible: ArrayLike | None = None,
+    ) -> Self:
+        """Tabulate s' = transition(state, action, disturbance) for the admissible pairs."""
         shape = (
             as_positive_int(n_states, "n_states"),
             as_positive_int(n_actions, "n_actions"),
@@ -149,21 +184,26 @@ class DisturbanceBelief(KernelBelief, Saveable):
         """Number of values the disturbance can take."""
         return int(self._prior.size)
 
-    def observe(self, state: Any, action: Any, next_state: Any, disturbance: Any = None) -> None:
-        """Add observed transitions, in place (integers, or arrays of one shape.
+    def observe(
+        self,
+        state: int | ArrayLike,
+        action: int | ArrayLike,
+        next_state: int | ArrayLike,
+        disturbance: int | ArrayLike | None = None,
+    ) -> None:
+        """Add observed transitions, in place.
 
-        All or none are added).
-
-        Where several disturbances lead from (state, action) to ``next_state``, the transition alone
-        does not tell which one occurred (a lost sale hides the demand): pass ``disturbance``.
+        Pass integers, or arrays of one shape. If one transition is refused, none is added. Where
+        several disturbances lead from (state, action) to ``next_state``, the transition does not
+        reveal which one occurred (a lost sale hides the demand): pass ``disturbance`` as well.
 
         Raises
         ------
         ImpossibleTransitionError
-            If no disturbance, or not the given one, leads to ``next_state``.
+            If no disturbance leads to ``next_state``, or the given one does not.
         InvalidInputError
-            If an index is out of range, an action is inadmissible, or the disturbance is ambiguous
-            and not given.
+            If an index is out of range, an action is inadmissible, or an ambiguous disturbance is
+            not given.
         """
         given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
         sizes = (self.n_states, self.n_actions, self.n_states, self.n_disturbances)
@@ -171,7 +211,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
         found = [self._identify(*item) for item in zip(*(c.flat for c in columns), strict=True)]
         self._add(np.array(found, dtype=np.int64))
 
-    def observe_disturbance(self, disturbance: Any) -> None:
+    def observe_disturbance(self, disturbance: ArrayLike) -> None:
         """Add observed disturbances (an integer or an array), in place."""
         self._add(as_index_array(disturbance, self.n_disturbances, "disturbance").ravel())
 
@@ -208,9 +248,9 @@ class DisturbanceBelief(KernelBelief, Saveable):
         return int(candidates[0])
 
     def copy(self) -> Self:
-        """An independent posterior with the same prior and counts, and of the same type."""
+        """An independent belief of the same type, with the same prior and counts."""
         twin = type(self).__new__(type(self))
-        # what a subclass keeps besides
+        # attributes that a subclass added
         twin.__dict__.update(self.__dict__)
         twin._set(self.outcomes, self._prior.copy(), self._counts.copy())
         return twin
@@ -220,18 +260,15 @@ class DisturbanceBelief(KernelBelief, Saveable):
         return self.concentration_entries.copy()
 
     def counts(self) -> IntArray:
-        """Observed disturbances, (D,)."""
+        """Number of times each disturbance was observed, (D,)."""
         return self._counts.copy()
 
     def effective_sample_size(self) -> float:
-        """Total concentration, prior and data."""
+        """Total concentration of prior and data."""
         return float(self.concentration_entries.sum())
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Weight of the prior and number of observations, the same for every pair.
-
-        Each observation teaches about all.
-        """
+        """Weight of the prior, and number of observations: the same for every pair."""
         return np.full(len(pairs), self._prior.sum()), np.full(
             len(pairs), float(self._counts.sum())
         )
@@ -252,16 +289,16 @@ class DisturbanceBelief(KernelBelief, Saveable):
         return np.tile(self.disturbance_mean(), self.pattern.pairs.size)
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` joint draws; within a draw all pairs share the disturbance's distribution."""
+        """``n`` joint draws; within a draw, all pairs share one law of the disturbance."""
         draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
         return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
 
-    def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Rewards per outcome.
+    def gather_rewards(self, rewards: Rewards) -> FloatArray:
+        """Lay rewards out as one number per outcome.
 
-        Any form by (s, a, s'), or :class:`DisturbanceRewards` by (s, a, d).
+        They depend on (s, a, s'), or on (s, a, d) as :class:`DisturbanceRewards`.
         """
         if not isinstance(rewards, DisturbanceRewards):
             return self.pattern.gather(rewards)
@@ -277,8 +314,8 @@ class DisturbanceBelief(KernelBelief, Saveable):
         return {"outcomes": self.outcomes, "prior": self._prior, "counts": self._counts}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
-        """What :meth:`arrays` described."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: object) -> Self:
+        """The belief that :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         with corrupt_if_invalid(source):
             belief = cls(arrays["outcomes"], arrays["prior"])

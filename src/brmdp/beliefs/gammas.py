@@ -1,7 +1,7 @@
 """Dirichlet draws that stay correct for tiny concentrations.
 
 P = G/ΣG with independent G_i ~ Gamma(φ_i). For φ ≪ 1 the gammas underflow and whole rows vanish, so
-they are drawn as logarithms: log G = log Gamma(φ + 1) − E/φ with E ~ Exp(1).
+their logarithms are drawn instead: log G = log Gamma(φ + 1) − E/φ with E ~ Exp(1).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 SMALLEST, LARGEST = 1e-30, 1e12
-"""Concentrations outside this range are refused.
+"""Range of concentrations accepted.
 
-Rounding would break the stated accuracy above, underflow below.
+Above it, rounding would break the stated accuracy; below it, numbers would underflow.
 """
 
 
 def check_concentrations(concentration: FloatArray) -> None:
-    """Refuse concentrations that arithmetic cannot carry."""
+    """Raise an error for a concentration outside [SMALLEST, LARGEST]."""
     bad = (concentration < SMALLEST) | (concentration > LARGEST)
     if bad.any():
         value = concentration[bad][0]
@@ -39,7 +39,7 @@ def check_concentrations(concentration: FloatArray) -> None:
 
 
 def log_gammas(concentration: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """``n`` draws of log Gamma(φ_i) for each entry, shape (n, entries)."""
+    """``n`` draws of log G_i, G_i ~ Gamma(φ_i), for each entry: (n, entries)."""
     light = concentration < 1.0
     draws = np.log(
         rng.standard_gamma(
@@ -54,7 +54,7 @@ def log_gammas(concentration: FloatArray, n: int, rng: np.random.Generator) -> F
 def dirichlet_rows(
     concentration: FloatArray, n: int, rng: np.random.Generator, widths: IntArray
 ) -> FloatArray:
-    """``n`` draws of consecutive Dirichlet rows of the given widths (not zero), (n, entries)."""
+    """``n`` draws of consecutive Dirichlet rows of the given positive widths: (n, entries)."""
     if (concentration < 1.0).any():
         return normalise_log_rows(log_gammas(concentration, n, rng), widths)
     # no row of these can vanish
@@ -64,10 +64,7 @@ def dirichlet_rows(
 
 
 def normalise_log_rows(logs: FloatArray, widths: IntArray) -> FloatArray:
-    """Turn log gammas.
-
-    (n, entries) of consecutive rows of the given widths (not zero) into probabilities.
-    """
+    """Turn log gammas (n, entries) of consecutive rows of positive widths into probabilities."""
     starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
     logs = logs - np.repeat(np.maximum.reduceat(logs, starts, axis=1), widths, axis=1)
     np.exp(logs, out=logs)

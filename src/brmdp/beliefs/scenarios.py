@@ -1,6 +1,6 @@
 """Finitely many weighted kernels.
 
-The posterior of the paper's two illustrative examples: φ = Σ_k μ_k δ_{P^k}. Observing (s,a,s')
+The belief of the paper's two illustrative examples: φ = Σ_k μ_k δ_{P^k}. Observing (s,a,s')
 multiplies each weight by P^k(s'|s,a). Rows of different pairs are dependent: they share the
 scenario.
 """
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -40,13 +41,29 @@ class ScenarioBelief(KernelBelief, Saveable):
     Parameters
     ----------
     kernels : (K, S, A, S) array, or a sequence of K kernels
-        Each a dense (S, A, S) array, a sparse (S·A, S) matrix or a :class:`brmdp.TabularMDP`.
-    weights : (K,) non-negative numbers summing to one
+        Each is a dense (S, A, S) array, a sparse (S·A, S) matrix or a :class:`brmdp.TabularMDP`.
+    weights : (K,) array
+        Probabilities of the kernels: not negative, summing to one.
+
+    Examples
+    --------
+    Either the states stay put, or they swap:
+
+    >>> import brmdp
+    >>> stay, swap = [[[1, 0]], [[0, 1]]], [[[0.2, 0.8]], [[0.8, 0.2]]]
+    >>> belief = brmdp.ScenarioBelief([stay, swap], weights=[0.5, 0.5])
+    >>> belief.observe(state=0, action=0, next_state=0)
+    >>> belief.weights.round(3)
+    array([0.833, 0.167])
     """
 
     rows_independent: ClassVar[bool] = False
 
-    def __init__(self, kernels: Any, weights: Any) -> None:
+    def __init__(
+        self,
+        kernels: NDArray[Any] | Sequence[ArrayOrSparse | TabularMDP],
+        weights: ArrayLike,
+    ) -> None:
         listed = isinstance(kernels, Sequence) or (
             isinstance(kernels, np.ndarray) and kernels.ndim > 0
         )
@@ -84,10 +101,19 @@ class ScenarioBelief(KernelBelief, Saveable):
         """Number of kernels."""
         return int(self.weights.size)
 
-    def observe(self, state: Any, action: Any, next_state: Any) -> None:
-        """Bayes' rule for observed transitions, in place.
+    def observe(
+        self, state: int | ArrayLike, action: int | ArrayLike, next_state: int | ArrayLike
+    ) -> None:
+        """Update the weights by Bayes' rule for observed transitions, in place.
 
-        Three integers, or three arrays (all or none are used).
+        Pass three integers, or three arrays. If one transition is refused, none is used.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is out of range or an action is not admissible.
+        ImpossibleTransitionError
+            If a transition is impossible in every scenario that still has weight.
         """
         sizes = (self.n_states, self.n_actions, self.n_states)
         states, actions, next_states = broadcast_observations((state, action, next_state), sizes)
@@ -107,9 +133,9 @@ class ScenarioBelief(KernelBelief, Saveable):
         self.weights = weights
 
     def copy(self) -> Self:
-        """An independent posterior with the same kernels and weights, and of the same type."""
+        """An independent belief of the same type, with the same kernels and weights."""
         twin = type(self).__new__(type(self))
-        # what a subclass keeps besides
+        # attributes that a subclass added
         twin.__dict__.update(self.__dict__)
         twin._set(self.pattern, self.scenario_entries, self.weights.copy())
         return twin
@@ -120,7 +146,7 @@ class ScenarioBelief(KernelBelief, Saveable):
         return mean
 
     def sample_entries(
-        self, n: int, rng: np.random.Generator, pairs: IntArray | None = None
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
         """``n`` joint draws of the kernel; all rows of a draw come from one scenario."""
         chosen = self.scenario_entries[rng.choice(self.n_scenarios, size=n, p=self.weights)]
@@ -137,8 +163,8 @@ class ScenarioBelief(KernelBelief, Saveable):
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
-        """What :meth:`arrays` described."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: object) -> Self:
+        """The belief that :meth:`arrays` described."""
         require_arrays(arrays, _ARRAYS, source)
         n_states, n_actions = shape_of(arrays["shape"], source)
         belief = cls.__new__(cls)
@@ -154,7 +180,9 @@ class ScenarioBelief(KernelBelief, Saveable):
                 probabilities.shape != (weights.size, pattern.n_transitions)
                 or (probabilities < 0).any()
             ):
-                raise InvalidInputError("probabilities must not be negative, one row per kernel")
+                raise InvalidInputError(
+                    "probabilities must have one row per kernel and no negative entry"
+                )
             for row in probabilities:
                 normalised_rows(pattern, row, "probabilities")
         belief._set(pattern, probabilities, weights)
@@ -167,8 +195,8 @@ class ScenarioBelief(KernelBelief, Saveable):
         )
 
 
-def as_weights(weights: Any, n: int) -> FloatArray:
-    """Weights of ``n`` kernels: not negative, summing to one."""
+def as_weights(weights: ArrayLike, n: int) -> FloatArray:
+    """Check the weights of ``n`` kernels: not negative, summing to one."""
     given = as_array(weights, "weights", "numbers")
     mass = as_float_array(given, "weights")
     if mass.shape != (n,):
@@ -182,7 +210,7 @@ def as_weights(weights: Any, n: int) -> FloatArray:
 
 
 def _union(patterns: list[TransitionPattern]) -> TransitionPattern:
-    """Transitions possible in at least one of the patterns."""
+    """The transitions that are possible in at least one of the patterns."""
     first = patterns[0]
     total = sum(sparse.csr_array(p.csr(np.ones(p.n_transitions))) for p in patterns)
     admissible = np.logical_or.reduce([p.admissible for p in patterns])

@@ -1,11 +1,9 @@
-"""Lossless files without pickle.
+"""Lossless files without pickle: ``.npz`` archives with a header and a digest.
 
-An ``.npz`` archive with a header and a digest, complete or absent.
-
-A file appears under its name when it is complete (:func:`brmdp._files.write_atomically`). On
-loading, the kind, the format version and a SHA-256 digest over all arrays are verified, and before
-anything is read, the sizes that the archive declares: our archives are not compressed, so what a
-file can make us hold in memory is bounded by its own length.
+A file appears under its name only once it is complete (:func:`brmdp._files.write_atomically`).
+Loading verifies its kind, its format version and a SHA-256 digest of all arrays. Before anything is
+read, the sizes that the archive declares are checked: the archives are not compressed, so a file
+cannot make us hold more in memory than its own length.
 """
 
 from __future__ import annotations
@@ -38,9 +36,11 @@ __all__ = [
 
 FORMAT = "brmdp-1"
 
-MOST_ARRAYS = 1000
+MAX_ARRAYS = 1000
+"""Most arrays in a file."""
+
 LONGEST_HEADER = 4096
-"""Of an array, in bytes; NumPy's are 128 long unless there are very many axes."""
+"""Longest header of an array in bytes; NumPy's take 128 unless there are very many axes."""
 
 _HEADER = ("format", "kind", "digest")
 _KINDS = "biufU"
@@ -50,21 +50,21 @@ FORMER_KINDS = {
     "ScenarioBelief": "ScenarioPosterior",
     "LakeBelief": "LakePosterior",
 }
-"""What files written before the classes were renamed call them."""
+"""Names of the classes in files written before they were renamed."""
 
 _STRAY = "allow_pickle"
-"""NumPy 2.0 and 2.1 took this keyword for the name of an array, which files written there hold."""
+"""An array that NumPy 2.0 and 2.1 wrote by mistake, having taken a keyword for its name."""
 
 
-def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
+def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write named arrays as one file of the given kind.
 
-    It is there when complete, and an existing one intact until then.
+    The file appears once it is complete; until then an existing one stays intact.
 
     Raises
     ------
     InvalidInputError
-        If an array holds anything but numbers, truth values or text, which could not be read again.
+        If an array holds anything but numbers, booleans or text, and so could not be read again.
     """
     header = {
         "format": np.array(FORMAT),
@@ -86,22 +86,22 @@ def save_arrays(path: Any, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
                     npy.write_array(member, np.asanyarray(array), allow_pickle=False)
             archive.close()
         except BaseException:
-            # the file is thrown away; closing the archive could fail over a member still open, and
-            # hide an interruption
+            # The file is thrown away. Closing the archive could fail because a member is still
+            # open, and so hide an interruption.
             archive.fp = None
             raise
 
     write_atomically(path, write)
 
 
-def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
-    """Read the arrays of a file of the given kind, verifying it.
+def load_arrays(path: str | os.PathLike[str], kind: str) -> dict[str, NDArray[Any]]:
+    """Verify a file of the given kind and return its arrays.
 
     Raises
     ------
     CorruptFileError
         If the file is truncated or altered, of another kind, of an unknown version, or not of the
-        size that it claims.
+        size it declares.
     OSError
         If there is no such file (FileNotFoundError), or it cannot be opened.
     """
@@ -113,7 +113,7 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
         raise FileNotFoundError(f"no such file: {target}")
     if not stat.S_ISREG(target.stat().st_mode):
         raise CorruptFileError(f"{target} is not a file")
-    # a file that may not be opened, or not now, is not a corrupt one
+    # a file that cannot be opened (now) is not a corrupt one
     opened = target.open("rb")
     try:
         with opened as stream, zipfile.ZipFile(stream) as archive:
@@ -137,18 +137,15 @@ def load_arrays(path: Any, kind: str) -> dict[str, NDArray[Any]]:
 
 
 def _read(archive: zipfile.ZipFile, length: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive in a file of ``length`` bytes.
-
-    Nothing is read that does not fit into it.
-    """
+    """The arrays of an archive in a file of ``length`` bytes, of which none may claim more."""
     members = archive.infolist()
-    if len(members) > MOST_ARRAYS:
-        raise InvalidInputError(f"it must hold at most {MOST_ARRAYS} arrays; got {len(members)}")
+    if len(members) > MAX_ARRAYS:
+        raise InvalidInputError(f"it must hold at most {MAX_ARRAYS} arrays; got {len(members)}")
     names = [member.filename.removesuffix(".npy") for member in members]
     if len(set(names)) < len(names) or any(
         not member.filename.endswith(".npy") for member in members
     ):
-        raise InvalidInputError("it must hold arrays of different names, and nothing else")
+        raise InvalidInputError("it must hold arrays with different names, and nothing else")
     if any(
         member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size
         for member in members
@@ -156,17 +153,17 @@ def _read(archive: zipfile.ZipFile, length: int) -> dict[str, NDArray[Any]]:
         raise InvalidInputError("its arrays must not be compressed")
     total = sum(member.file_size for member in members)
     if total > length:
-        raise InvalidInputError(f"its arrays claim {total} bytes, but it is only {length} long")
+        raise InvalidInputError(f"its arrays claim {total} bytes, but it has only {length}")
     return {name: _array(archive, member) for name, member in zip(names, members, strict=True)}
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, whose header must account for every byte of the member."""
+    """Read one array, whose header must account for every byte of the archive's member."""
     with archive.open(member) as stream:
         version = npy.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
             raise InvalidInputError(
-                f"{member.filename} must have the version 1.0 or 2.0; got {version}"
+                f"{member.filename} must have version 1.0 or 2.0; got {version}"
             )
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read_header(stream, max_header_size=LONGEST_HEADER)
@@ -192,7 +189,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def _text(array: NDArray[Any] | None) -> str:
-    """What a header says, as far as it is a short text."""
+    """A header field, or "unknown" if it is not a short text."""
     if (
         array is None
         or array.ndim != 0
@@ -204,27 +201,27 @@ def _text(array: NDArray[Any] | None) -> str:
 
 
 class Saveable:
-    """Saving and loading for what can be written as named arrays.
+    """Saving and loading of objects that can be written as named arrays.
 
-    A subclass has ``arrays()`` and ``from_arrays(arrays, source)``, which verifies them and names
-    ``source`` in its errors.
+    A subclass defines ``arrays()`` and ``from_arrays(arrays, source)``, which verifies the arrays
+    and names ``source`` in its errors.
     """
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything that matters, as named arrays."""
+        """The whole state as named arrays."""
         raise NotImplementedError
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
-        """The object that ``arrays()`` described."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: object) -> Self:
+        """The object that ``arrays()`` described; ``source`` says where they come from."""
         raise NotImplementedError
 
-    def save(self, path: Any) -> None:
-        """Write to ``path`` losslessly, without pickle; the file is complete or absent."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``path`` without loss and without pickle; the file is complete or absent."""
         save_arrays(path, type(self).__name__, self.arrays())
 
     @classmethod
-    def load(cls, path: Any) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote.
 
         Raises
@@ -235,8 +232,8 @@ class Saveable:
         return cls.from_arrays(load_arrays(path, cls.__name__), path)
 
 
-def require_arrays(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], source: Any) -> None:
-    """Refuse content that lacks some of the named arrays, or has others."""
+def require_arrays(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], source: object) -> None:
+    """Raise an error unless exactly the named arrays are there."""
     if set(arrays) != set(names):
         raise CorruptFileError(
             f"{source} must hold the arrays {sorted(names)}; got {sorted(arrays)}"
@@ -244,16 +241,16 @@ def require_arrays(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], sour
 
 
 @contextlib.contextmanager
-def corrupt_if_invalid(path: Any) -> Iterator[None]:
-    """Report content that makes no sense as a corrupt file."""
+def corrupt_if_invalid(path: object) -> Iterator[None]:
+    """Report invalid content as a corrupt file."""
     try:
         yield
     except InvalidInputError as error:
-        raise CorruptFileError(f"{path} holds content that makes no sense: {error}") from error
+        raise CorruptFileError(f"{path} holds invalid content: {error}") from error
 
 
-def shape_of(array: NDArray[Any], path: Any) -> tuple[int, int]:
-    """(S, A) as stored."""
+def shape_of(array: NDArray[Any], path: object) -> tuple[int, int]:
+    """The stored sizes (S, A)."""
     if array.shape != (2,) or array.dtype.kind not in "iu" or (array <= 0).any():
         raise CorruptFileError(f"{path} must hold two positive sizes; got {array!r}")
     return int(array[0]), int(array[1])

@@ -41,7 +41,7 @@ from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import draws_of, require_belief, rewards_of
 from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.planner import Problem
-from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_of_prior
+from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_about_prior
 from brmdp.risk.measures import Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, order_statistic_rank
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
@@ -229,7 +229,7 @@ def certify(
         rng=rng,
         start=start,
     )
-    warn_of_prior(found.prior, "certificate", 2)
+    warn_about_prior(found.prior, "certificate", 2)
     return found
 
 

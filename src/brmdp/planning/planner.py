@@ -39,7 +39,7 @@ from brmdp.planning.fixed_point import (
     settle_ties,
     tie_width,
 )
-from brmdp.planning.prior import check_start, reliance, warn_of_prior
+from brmdp.planning.prior import check_start, reliance, warn_about_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.risk.base import APPROXIMATE, EXACT, RiskMeasure, RiskOperator
 from brmdp.risk.boundary import CheckedRisk, bind_risk
@@ -293,7 +293,7 @@ def _with_prior(
 ) -> Solution:
     """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
     found = reliance(belief, solution.policy, discount, start)
-    warn_of_prior(found, what, 3)
+    warn_about_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
 
 

@@ -11,8 +11,8 @@ share is m/(m + n), with m its weight in observations and n the number of observ
 where only one successor is possible, so that the row is known. The prior *outweighs the data*
 (:attr:`PriorReliance.outweighs`) if
 
-- the policy spends more than :data:`MOST_OUTWEIGHED` of its time in pairs with m > n, or
-- the mean of the prior's share over that time is more than :data:`MOST_PRIOR`.
+- the policy spends more than :data:`MAX_OUTWEIGHED_TIME` of its time in pairs with m > n, or
+- the mean of the prior's share over that time is more than :data:`MAX_PRIOR_SHARE`.
 
 The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior
 speaks is often just the caution that was asked for, and no reason to warn.
@@ -34,7 +34,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_policy
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import is_own, mean_of, require_belief
+from brmdp.beliefs.checked import is_builtin, mean_of, require_belief
 from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
 from brmdp.pattern import TransitionPattern
@@ -42,25 +42,25 @@ from brmdp.planning.bellman import solve_in_band
 from brmdp.risk.threads import one_blas_thread
 
 __all__ = [
-    "MOST_OUTWEIGHED",
-    "MOST_PRIOR",
+    "MAX_OUTWEIGHED_TIME",
+    "MAX_PRIOR_SHARE",
     "PriorReliance",
     "check_start",
     "prior_reliance",
     "reliance",
-    "warn_of_prior",
+    "warn_about_prior",
 ]
 
-MOST_OUTWEIGHED = 0.05
+MAX_OUTWEIGHED_TIME = 0.05
 """Share of its time that a policy may spend in pairs where the prior outweighs the data."""
 
-MOST_PRIOR = 0.25
+MAX_PRIOR_SHARE = 0.25
 """Mean share of the prior that passes without a warning."""
 
 _SMALL = 200
 _ACCURACY = 5e-3
 _CHEAP_SWEEPS = 200
-_MOST_SWEEPS = 2000
+_MAX_SWEEPS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class PriorReliance:
         Or may, as far as is known.
         """
         doubt = self.accuracy if self.accuracy > _ACCURACY else 0.0
-        return self.outweighed + doubt > MOST_OUTWEIGHED or self.share + doubt > MOST_PRIOR
+        return self.outweighed + doubt > MAX_OUTWEIGHED_TIME or self.share + doubt > MAX_PRIOR_SHARE
 
     def __str__(self) -> str:
         text = (
@@ -167,7 +167,7 @@ def check_start(belief: Belief, start: Any) -> None:
         as_start(start, belief.pattern.n_states)
 
 
-def warn_of_prior(found: PriorReliance | None, what: str, depth: int) -> None:
+def warn_about_prior(found: PriorReliance | None, what: str, depth: int) -> None:
     """Warn if the prior outweighs the data; ``depth`` frames up is who asked."""
     if found is not None and found.outweighs:
         warnings.warn(
@@ -194,7 +194,7 @@ def reliance(
         return None
     pairs = np.arange(n) * pattern.n_actions + policy
     prior, data = (
-        evidence(pairs) if is_own(belief) else _checked_evidence(evidence(pairs), belief)
+        evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief)
     )
     doubtful = ~_known(pattern, pairs)
     weight = np.where(doubtful, prior, 0.0)
@@ -206,7 +206,7 @@ def reliance(
         if callable(observed):
             seen = (
                 observed()
-                if is_own(belief)
+                if is_builtin(belief)
                 else _checked(observed(), n, belief, "observed_states")
             )
         total = float(seen.sum())
@@ -269,7 +269,7 @@ def _time(
         )
         near, _ = bicgstab(operator, arriving, x0=start, rtol=1e-3, atol=0.0, maxiter=100)
         time = near if np.isfinite(near).all() else start
-    for sweep in range(_MOST_SWEEPS):
+    for sweep in range(_MAX_SWEEPS):
         # (I − γPᵀ)⁻¹ has the 1-norm 1/(1 − γ), and every sweep shrinks the error by γ
         following = arriving + discount * (back @ time)
         error = discount * float(np.abs(following - time).sum()) / (1.0 - discount)

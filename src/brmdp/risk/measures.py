@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from brmdp._kernels import dirichlet
-from brmdp._streams import stream_from_state, stream_state, way_back
+from brmdp._streams import stream_from_state, stream_state, stream_checkpoint
 from brmdp._validation import FloatArray, as_levels, as_rng
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import draws_of, has_no_doubt, mean_of, require_belief, scenarios_of
+from brmdp.beliefs.checked import draws_of, has_known_kernel, mean_of, require_belief, scenarios_of
 from brmdp.beliefs.scenarios import ScenarioBelief
 from brmdp.errors import InvalidInputError
 from brmdp.risk.base import SAMPLED, FixedKernel, RiskOperator, levels_by_pair
@@ -83,7 +83,7 @@ class PosteriorSample:
 
     def checkpoint(self) -> Callable[[], None]:
         """A function that undoes what follows."""
-        return way_back(self.rng)
+        return stream_checkpoint(self.rng)
 
     def __repr__(self) -> str:
         return "PosteriorSample()"
@@ -145,7 +145,7 @@ class Quantile:
         if has_dirichlet_rows(belief):
             measure = dirichlet.EXACT if self.method == "exact" else dirichlet.SADDLEPOINT
             return DirichletMeasure(belief, measure, levels)
-        if self.method == "saddlepoint" and not has_no_doubt(belief):
+        if self.method == "saddlepoint" and not has_known_kernel(belief):
             raise InvalidInputError(
                 f"method='saddlepoint' needs Dirichlet rows; got a {type(belief).__name__}"
             )
@@ -190,7 +190,7 @@ class CVaR:
 
 def has_exact_quantiles(belief: Belief) -> bool:
     """Whether quantiles of the belief are computed, not estimated from draws."""
-    return isinstance(belief, ScenarioBelief) or has_dirichlet_rows(belief) or has_no_doubt(belief)
+    return isinstance(belief, ScenarioBelief) or has_dirichlet_rows(belief) or has_known_kernel(belief)
 
 
 def _without_dirichlet_rows(
@@ -200,7 +200,7 @@ def _without_dirichlet_rows(
     pattern = belief.pattern
     if isinstance(belief, ScenarioBelief):
         return ScenarioMeasure(pattern, *scenarios_of(belief), levels, lower_tail=lower_tail)
-    if has_no_doubt(belief):
+    if has_known_kernel(belief):
         return FixedKernel(pattern, mean_of(belief).copy())
     used = levels[pattern.pairs]
     least = float(used.min() if lower_tail else np.minimum(used, 1.0 - used).min())

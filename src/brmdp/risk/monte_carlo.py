@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from brmdp._streams import stream_from_state, stream_state, way_back
+from brmdp._streams import stream_from_state, stream_state, stream_checkpoint
 from brmdp._validation import (
     FloatArray,
     IntArray,
@@ -66,14 +66,14 @@ def order_statistic_rank(n: Any, alpha: Any) -> Any:
 LARGEST_SAMPLE = 250_000_000
 """Most numbers (2 GB) that a sample of kernels may hold."""
 
-MOST_DRAWS = 10_000_000
+MAX_DRAWS = 10_000_000
 """Draws of a row: more than any plan can use."""
 
 
 def _as_draws(value: Any, name: str) -> int:
     number = as_positive_int(value, name)
-    if number > MOST_DRAWS:
-        raise InvalidInputError(f"{name} must be at most {MOST_DRAWS:,}; got {number:,}")
+    if number > MAX_DRAWS:
+        raise InvalidInputError(f"{name} must be at most {MAX_DRAWS:,}; got {number:,}")
     return number
 
 
@@ -147,7 +147,7 @@ class MonteCarlo:
 
     def checkpoint(self) -> Callable[[], None]:
         """A function that undoes what follows."""
-        stream_back, kept, remembered = way_back(self.rng), self._kept, self._remembered
+        stream_back, kept, remembered = stream_checkpoint(self.rng), self._kept, self._remembered
 
         def back() -> None:
             stream_back()

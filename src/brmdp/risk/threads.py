@@ -34,7 +34,7 @@ WORTH_SPLITTING = 20_000
 
 
 # More threads than any machine has processors are a mistake, and take long to start.
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
 _limited_to_one: ContextVar[bool] = ContextVar("_limited_to_one", default=False)
 
@@ -58,11 +58,11 @@ def thread_count() -> int:
             if hasattr(os, "sched_getaffinity")
             else (os.cpu_count() or 1)
         )
-        return min(available, MOST_THREADS)
+        return min(available, MAX_THREADS)
     threads = int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else 0
-    if not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MAX_THREADS:
         raise InvalidInputError(
-            f"BRMDP_NUM_THREADS must be an integer from 1 to {MOST_THREADS}, or not be set; it is "
+            f"BRMDP_NUM_THREADS must be an integer from 1 to {MAX_THREADS}, or not be set; it is "
             f"{wanted[:40]!r}"
         )
     return threads
