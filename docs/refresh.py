@@ -1,12 +1,13 @@
 """Put fresh results into the pages of docs/.
 
-``make reproduction``, ``theory`` and ``continuous`` run experiments and then this.
+``make reproduction``, ``theory`` and ``continuous`` run studies and then this.
 
-Fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables
-that the experiments wrote, and copies the figures that the pages show to docs/figures/. What the
-folder of results does not hold stays as it is.
+It fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables
+that the studies wrote, and copies the figures that the pages show to docs/figures/. What the folder
+of results does not hold stays as it is. Blocks that begin with ``<!-- columns: NAME -->`` list the
+columns that the code declares.
 
-Below every table stands what code made its runs and what code made the table of them. ``python
+Below every table of results stands what code made its runs and what code made the table. ``python
 docs/refresh.py --check`` (``make docs-status``) says which tables are older than the code of today,
 and ends with 1 if one is.
 """
@@ -19,11 +20,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from brmdp.report.tables import Table
+from brmdp.report.writing import write_figures
+from brmdp.runs import RUN_COLUMNS, columns_of
 from brmdp.runs.origin import ANALYSIS, CODE, short
+from brmdp.runs.references import load
+from brmdp.studies.paper.schematics import schematics
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
+COLUMNS = re.compile(
+    r"(<!-- columns: (?P<name>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL
+)
 MADE_BY = re.compile(
     r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
 )
@@ -44,17 +53,31 @@ def refresh(page: Path, results: Path) -> None:
             )
         return f"{block[1]}\n{content}\n\n{block[4]}"
 
-    text = BLOCK.sub(filled, page.read_text())
+    text = with_columns(BLOCK.sub(filled, page.read_text()))
     page.write_text(text)
     for name in re.findall(r"\(figures/(\S+)\.png\)", text):
         for found in results.glob(f"*/{name}.png"):
             shutil.copyfile(found, FIGURES / f"{name}.png")
 
 
-def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
-    """Of every table of a page.
+def with_columns(text: str) -> str:
+    """The text of a page with the columns that the code declares."""
+    return COLUMNS.sub(lambda block: f"{block[1]}\n{_listed(block['name'])}\n\n{block[4]}", text)
 
-    Its name, the digests of the code that made its runs, and that of its analysis.
+
+def _listed(name: str) -> str:
+    """Columns as a table: those of a stored interaction, or those of a study's program."""
+    columns = RUN_COLUMNS if name == "interaction" else columns_of(load(name, "program").columns)
+    rows = [
+        (f"`{one.name}`", one.type + (", or none" if one.optional else ""), one.meaning)
+        for one in columns
+    ]
+    table = Table(("column", "type", "meaning"), tuple(rows))
+    return table.as_markdown(numbers=False)
+
+
+def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
+    """For every table of a page: its name, and the digests of the code behind runs and analysis.
 
     Raises
     ------
@@ -98,12 +121,10 @@ def check() -> int:
 
 def main(results: Path) -> None:
     """Refresh all pages."""
-    from brmdp.report.writing import write_schematics
-
     FIGURES.mkdir(exist_ok=True)
     for page in sorted(DOCS.glob("*.md")):
         refresh(page, results)
-    for picture in write_schematics(FIGURES):
+    for picture in write_figures(schematics(), FIGURES):
         if picture.suffix == ".pdf":
             picture.unlink()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from brmdp import agents, envs
+from brmdp import agents, dirichlet, envs
 from brmdp.agents import Agent
 from brmdp.beliefs import (
+    Belief,
     DirichletBelief,
     DisturbanceBelief,
     DisturbanceRewards,
@@ -50,17 +51,16 @@ from brmdp.risk import (
     MonteCarlo,
     PosteriorSample,
     Quantile,
-    dirichlet_cdf,
-    dirichlet_cvar,
-    dirichlet_cvar_row,
-    dirichlet_quantile,
-    dirichlet_quantile_row,
+    RiskMeasure,
+    RiskOperator,
 )
-from brmdp.simulation import Diagnostics, History, World, simulate
+from brmdp.simulation import Actor, Diagnostics, History, World, simulate
 
 __all__ = [
+    "Actor",
     "Agent",
     "Backup",
+    "Belief",
     "BrmdpError",
     "CVaR",
     "Certificate",
@@ -84,7 +84,9 @@ __all__ = [
     "PriorWarning",
     "Quantile",
     "RewardMismatchError",
+    "RiskMeasure",
     "RiskMeasureError",
+    "RiskOperator",
     "ScenarioBelief",
     "Solution",
     "TabularMDP",
@@ -93,11 +95,7 @@ __all__ = [
     "backup",
     "certified_level",
     "certify",
-    "dirichlet_cdf",
-    "dirichlet_cvar",
-    "dirichlet_cvar_row",
-    "dirichlet_quantile",
-    "dirichlet_quantile_row",
+    "dirichlet",
     "envs",
     "evaluate_all_in_mdp",
     "evaluate_in_mdp",
@@ -109,27 +107,31 @@ __all__ = [
     "solve",
 ]
 
-_LATER = ("analysis", "continuous", "experiments", "figures", "theory")
+_LATER = ("continuous", "report", "runs", "studies", "theory")
 """Parts that are loaded when first asked for."""
 
+_FORMER = ("analysis", "experiments", "posterior")
+
 if TYPE_CHECKING:
-    from brmdp import analysis as analysis
     from brmdp import continuous as continuous
-    from brmdp import experiments as experiments
-    from brmdp import figures as figures
+    from brmdp import report as report
+    from brmdp import runs as runs
+    from brmdp import studies as studies
     from brmdp import theory as theory
 
     __version__: str
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
+    if name in _LATER or name in _FORMER:
         return importlib.import_module(f"brmdp.{name}")
     if name == "__version__":
         from brmdp._version import installed_version
 
         return globals().setdefault("__version__", installed_version())
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from brmdp.errors import InvalidInputError
 
-__all__ = ["Column", "Columns", "ColumnType", "column", "columns_of"]
+__all__ = ["Column", "ColumnType", "Columns", "column", "columns_of"]
 
 ColumnType = Literal["integer", "number", "truth value", "text", "numbers"]
 """What an entry is; "numbers" are a list of them."""
@@ -76,9 +76,13 @@ def column(meaning: str, *, since: int = 1, total: str = "", empty: bool = False
     return field(default_factory=list, metadata=metadata) if empty else field(metadata=metadata)
 
 
-@lru_cache(maxsize=256)
 def columns_of(record: type) -> tuple[Column, ...]:
     """The columns that a dataclass declares, in order; other fields are left out."""
+    return _declared(record)
+
+
+@lru_cache(maxsize=256)
+def _declared(record: Any) -> tuple[Column, ...]:
     hints = typing.get_type_hints(record)
     found = []
     for one in fields(record):

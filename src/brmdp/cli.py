@@ -1,7 +1,4 @@
-"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``.
-
-A thin shell on :mod:`brmdp.runs`.
-"""
+"""The command line, a thin shell: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``."""
 
 from __future__ import annotations
 
@@ -16,19 +13,10 @@ from typing import Any
 from brmdp._extras import optional
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
-from brmdp.runs import (
-    ALL,
-    EXPERIMENTS,
-    Case,
-    Experiment,
-    Store,
-    cluster_executor,
-    find_stores,
-    load_sweep,
-    run_experiment,
-)
+from brmdp.runs import Case, Experiment, Store, cluster_executor, find_stores, run_experiment
+from brmdp.runs import load_sweep as read_sweep
 from brmdp.runs.origin import CODE, short
-from brmdp.runs.spec import require_known
+from brmdp.studies import Study, all_studies, find_study, study_of
 
 __all__ = ["main"]
 
@@ -48,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cyclopts = optional("cyclopts")
         app = cyclopts.App(
             name="brmdp",
-            help="Experiments with Bayesian-risk Markov decision processes.",
+            help="Studies and sweeps with Bayesian-risk Markov decision processes.",
             version=installed_version(),
             default_parameter=cyclopts.Parameter(converter=_converted),
             suppress_keyboard_interrupt=False,
@@ -57,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands = {
             "reproduce": reproduce,
             "run": run,
-            "list": list_experiments,
+            "list": list_studies,
             "status": status,
             "report": report,
         }
@@ -102,12 +90,13 @@ def reproduce(
     cluster: str | None = None,
     accept_other_code: bool = False,
 ) -> None:
-    """Carry out an experiment of the paper, judge its claims and draw its figures.
+    """Carry out a study: run its experiment, judge its claims and draw its figures.
 
     Parameters
     ----------
     name : str
-        One that `brmdp list` shows, or `all` for those of the paper.
+        A study that `brmdp list` shows, `all` for those of the paper, or one of your own as
+        module:attribute.
     runs : int
         Runs of each case; by default 100 for the paper's. What is already there is not computed
         again.
@@ -124,15 +113,9 @@ def reproduce(
     accept_other_code : bool
         Add to runs that another version of the code made; reports name both.
     """
-    require_known(name, [*EXPERIMENTS, "all"], "experiment")
-    chosen = [EXPERIMENTS[key] for key in (ALL if name == "all" else [name])]
-    _carry_out(
-        [e.adjusted(runs=runs, steps=steps, method=method) for e in chosen],
-        out,
-        workers,
-        cluster,
-        accept_other_code,
-    )
+    chosen = _paper() if name == "all" else [find_study(name)]
+    adjusted = [study.adjusted(runs=runs, steps=steps, method=method) for study in chosen]
+    _carry_out(adjusted, out, workers, cluster, accept_other_code)
 
 
 def run(
@@ -162,33 +145,31 @@ def run(
     method : str
         How to take quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
     steps : int
-        Instead of the file's.
+        Steps of each run, instead of the file's.
     cluster : str
         Address of a Dask scheduler, to compute there.
     accept_other_code : bool
         Add to runs that another version of the code made; reports name both.
     """
-    experiment = load_sweep(file)
-    _carry_out(
-        [experiment.adjusted(runs=runs, steps=steps, method=method)],
-        out,
-        workers,
-        cluster,
-        accept_other_code,
-    )
-
-
-def list_experiments() -> None:
-    """Show the experiments that can be reproduced."""
-    width = max(map(len, EXPERIMENTS))
-    for experiment in EXPERIMENTS.values():
-        first, cases = experiment.cases[0], len(experiment.cases)
-        steps = f", {first.steps} steps" if isinstance(first, Case) else ""
-        print(
-            f"{experiment.name:{width}}  {experiment.title}: {cases} "
-            f"case{'s' if cases > 1 else ''}{steps}"
+    experiment = read_sweep(file).adjusted(runs=runs, steps=steps, method=method)
+    if experiment.name in all_studies():
+        raise InvalidInputError(
+            f"{file}: name must not be that of a study of the library; got {experiment.name!r}"
         )
-    print(f"{'all':{width}}  The paper's: {', '.join(ALL)}")
+    _carry_out([Study(experiment)], out, workers, cluster, accept_other_code)
+
+
+def list_studies() -> None:
+    """Show the studies that can be reproduced."""
+    studies = all_studies()
+    width = max(map(len, studies))
+    for study in studies.values():
+        cases = study.experiment.cases
+        steps = f", {cases[0].steps} steps" if isinstance(cases[0], Case) else ""
+        number = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
+        print(f"{study.name:{width}}  {study.experiment.title}: {number}{steps}")
+    names = ", ".join(study.name for study in _paper())
+    print(f"{'all':{width}}  The paper's finite-state experiments: {names}")
 
 
 def status(directory: Path, /) -> None:
@@ -253,14 +234,19 @@ def report(directory: Path, /) -> None:
                 file=sys.stderr,
             )
         with _busy(f"{store.experiment.name}: writing the report"):
-            written = reporting.write_report(store.experiment, records, store.directory)
+            study = study_of(store.experiment)
+            written = study.report(records, store.directory)
         print(written.text)
-        together += [written] if store.experiment.name in ALL else []
+        together += [written] if study.in_paper else []
     if len(together) > 1:
         reporting.write_overview(together, directory)
 
 
 # --- behind the commands --------------------------------------------------------------------------
+
+
+def _paper() -> list[Study]:
+    return [study for study in all_studies().values() if study.in_paper]
 
 
 def _runs(experiment: Experiment) -> str:
@@ -295,7 +281,7 @@ def _busy(text: str) -> Iterator[None]:
 
 
 def _carry_out(
-    experiments: list[Experiment],
+    studies: list[Study],
     out: Path,
     workers: int | None,
     cluster: str | None,
@@ -305,19 +291,15 @@ def _carry_out(
         raise InvalidInputError(
             "workers and cluster exclude each other: a cluster brings its own workers"
         )
-    reporting = optional(
-        "brmdp.report.writing"
-    )  # asked for now, so that nothing is computed in vain
+    # asked for now, so that nothing is computed in vain
+    reporting = optional("brmdp.report.writing")
     reports = []
-    with (
-        nullcontext()
-        if cluster is None
-        else cluster_executor(cluster, on_message=_tell) as executor
-    ):
-        for experiment in experiments:
-            with _display(experiment.name) as display:
+    connected = nullcontext() if cluster is None else cluster_executor(cluster, on_message=_tell)
+    with connected as executor:
+        for study in studies:
+            with _display(study.name) as display:
                 store = run_experiment(
-                    experiment,
+                    study.experiment,
                     out,
                     workers=workers,
                     executor=executor,
@@ -325,9 +307,9 @@ def _carry_out(
                     on_message=display.message,
                     accept_other_code=accept_other_code,
                 )
-            with _busy(f"{experiment.name}: writing the report"):
+            with _busy(f"{study.name}: writing the report"):
                 records = {case.name: store.records(case.name) for case in store.experiment.cases}
-                reports.append(reporting.write_report(store.experiment, records, store.directory))
+                reports.append(study.of(store.experiment).report(records, store.directory))
             print(reports[-1].text)
     if len(reports) > 1:
         # some statements span experiments

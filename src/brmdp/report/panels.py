@@ -69,8 +69,9 @@ def gain_panel(baseline: str) -> Panel:
 
         def gain(found: CaseRecords) -> Curve | None:
             own = cumulative_true_regret(found)
-            known = regret is not None and own is not None and found is not records[baseline]
-            return regret - own if known else None
+            if regret is None or own is None or found is records[baseline]:
+                return None
+            return regret - own
 
         axes.axhline(0.0, color=styles[baseline].colour, linewidth=0.8)
         _draw_curves(axes, records, styles, gain)

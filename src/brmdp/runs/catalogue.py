@@ -315,7 +315,7 @@ def _part(role: str, described: Any, **streams: np.random.Generator) -> Any:
         coefficient = parameters.pop("coefficient", _QUANTILE["coefficient"])
         method = _method(parameters["method"], coefficient)
         if isinstance(method, MonteCarlo):
-            method = MonteCarlo(method.coefficient, reuse=method.reuse, **streams)
+            method = MonteCarlo(method.coefficient, reuse=method.reuse, rng=streams.get("rng"))
         parameters["method"] = method
     return _called(make, {**parameters, **_wanted(make, **streams)}, name)
 

@@ -15,7 +15,7 @@ __all__ = ["CaseRecords", "Replications"]
 T = TypeVar("T", bound=Columns)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CaseRecords(Steps):
     """R runs of T steps of one case, in the order of their run numbers.
 

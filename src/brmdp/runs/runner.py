@@ -39,8 +39,8 @@ from brmdp.runs.cluster import ClusterExecutor
 from brmdp.runs.encoding import encode, extra_versions, versions
 from brmdp.runs.execute import execute, extra_of, parts_of, validate
 from brmdp.runs.origin import CODE, UNKNOWN, short
-from brmdp.runs.spec import Case, Computation, Experiment
 from brmdp.runs.references import require_loadable
+from brmdp.runs.spec import Case, Computation, Experiment
 from brmdp.runs.store import Store
 
 __all__ = ["compute", "run_experiment"]

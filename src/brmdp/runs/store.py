@@ -34,6 +34,7 @@ from brmdp._extras import optional
 from brmdp._files import digest, write_bytes
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_index
 from brmdp._version import installed_version
+from brmdp.beliefs.checked import is_builtin
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs.catalogue import make_setting
 from brmdp.runs.encoding import (
@@ -533,8 +534,11 @@ class Store:
         if table["disturbance"].null_count == 0:
             names.append("disturbance")
         columns = [values_of(table[name])[:n].astype(np.int64) for name in names]
-        if n:
+        if is_builtin(belief) and n:
             belief.observe(*columns)
+        elif not is_builtin(belief):
+            for transition in zip(*columns, strict=True):
+                belief.observe(*map(int, transition))
         return belief
 
     def digest(self) -> str:

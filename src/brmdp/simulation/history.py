@@ -14,7 +14,7 @@ from brmdp._validation import FloatArray, IntArray
 __all__ = ["Episodes", "History", "Steps"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Steps:
     """One entry per step; in the records of several runs, (R, T) arrays."""
 
@@ -59,7 +59,7 @@ class Episodes:
     status: list[str | None] = column('"converged", "sampled" or "approximate"', empty=True)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class History(Steps):
     """A recorded interaction of T steps.
 

@@ -471,7 +471,8 @@ def _absorbing(mdp: TabularMDP) -> list[int]:
     owner = pattern.pair_of_transition // pattern.n_actions
     likely = mdp.probabilities > 0.0
     leaves = likely & ((pattern.next_states != owner) | (mdp.transition_rewards != 0.0))
-    return np.setdiff1d(np.arange(mdp.n_states), owner[leaves]).tolist()
+    states: IntArray = np.setdiff1d(np.arange(mdp.n_states), owner[leaves])
+    return [int(state) for state in states]
 
 
 Outcome = tuple[float, int, float, bool]

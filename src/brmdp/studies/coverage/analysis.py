@@ -166,7 +166,7 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
                 _pooled_share(
                     name,
                     "worlds with a bound above the quantile",
-                    [_some(found.pooled.states_above_quantile) for found in records.values()],
+                    [found.pooled.states_above_quantile > 0 for found in records.values()],
                 ),
             ),
         ),
@@ -192,11 +192,6 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
 
 def _confident(found: Coverage) -> Region:
     return Region(low=float(found.case.parameters["confidence"]))
-
-
-def _some(counts: FloatArray) -> FloatArray:
-    """Whether a count is above 0, as 0 or 1; NaN where it is not known."""
-    return np.where(np.isnan(counts), np.nan, counts > 0)
 
 
 def _too_little(found: Coverage) -> FloatArray:

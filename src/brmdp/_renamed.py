@@ -1,0 +1,68 @@
+"""Names of earlier versions: they work for one more version, with a warning."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+__all__ = ["former_name"]
+
+_NAMES: dict[str, dict[str, str]] = {
+    "brmdp": {
+        "DirichletPosterior": "brmdp:DirichletBelief",
+        "DisturbancePosterior": "brmdp:DisturbanceBelief",
+        "ScenarioPosterior": "brmdp:ScenarioBelief",
+        "evaluate": "brmdp:evaluate_in_mdp",
+        "evaluate_policies": "brmdp:evaluate_all_in_mdp",
+        "evaluate_policy": "brmdp:evaluate_under_belief",
+        "dirichlet_cdf": "brmdp.dirichlet:cdf",
+        "dirichlet_cvar": "brmdp.dirichlet:cvar",
+        "dirichlet_cvar_row": "brmdp.dirichlet:cvar_row",
+        "dirichlet_quantile": "brmdp.dirichlet:quantile",
+        "dirichlet_quantile_row": "brmdp.dirichlet:quantile_row",
+    },
+    "brmdp.posterior": {
+        "DirichletPosterior": "brmdp:DirichletBelief",
+        "DisturbancePosterior": "brmdp:DisturbanceBelief",
+        "ScenarioPosterior": "brmdp:ScenarioBelief",
+    },
+    "brmdp.agents": {"brmdp": "brmdp.agents:fixed_quantile"},
+    "brmdp.continuous": {
+        "LakePosterior": "brmdp.continuous:LakeBelief",
+        "brmdp": "brmdp.continuous:fixed_quantile",
+    },
+    "brmdp.theory": {"world_from_prior": "brmdp.theory:draw_mdp"},
+}
+"""By module: where what had that name is now."""
+
+_MODULES = {
+    "brmdp.analysis": "brmdp.report",
+    "brmdp.experiments": "brmdp.runs",
+    "brmdp.posterior": "brmdp.beliefs",
+}
+"""Modules that moved with names that did not change."""
+
+
+def former_name(module: str, name: str) -> Any:
+    """What a name of an earlier version stands for, with a warning.
+
+    Raises
+    ------
+    AttributeError
+        If the module never had that name.
+    """
+    place = _NAMES.get(module, {}).get(name)
+    moved = _MODULES.get(module)
+    if place is None and moved is not None and name in importlib.import_module(moved).__all__:
+        place = f"{moved}:{name}"
+    if place is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    shown = place.replace(":", ".")
+    warnings.warn(
+        f"{module}.{name} is now {shown}; the old name will go with the next version",
+        FutureWarning,
+        stacklevel=3,
+    )
+    owner, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(owner), attribute)

@@ -1,0 +1,9 @@
+"""The former name of :mod:`brmdp.beliefs`."""
+
+from typing import Any
+
+from brmdp._renamed import former_name
+
+
+def __getattr__(name: str) -> Any:
+    return former_name(__name__, name)

@@ -1,0 +1,247 @@
+"""Parts of one's own in sweeps and cases: what is taken, what is refused, and in what words."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import brmdp
+from brmdp.runs import Case, Experiment, load_sweep, run_experiment
+from brmdp.runs.catalogue import make_setting, references_of
+from brmdp.runs.execute import build, digest_of, validate
+from brmdp.runs.references import is_reference, load, loaded_already
+
+PARTS = """
+    import numpy as np
+    import gymnasium
+    import brmdp
+
+    class Lazy:
+        def __init__(self, belief, rewards, discount, *, action=0, rng=None):
+            self.action = action
+            self.n = belief.pattern.n_states
+        @property
+        def policy(self):
+            return np.full(self.n, self.action)
+        def act(self, state):
+            return self.action
+        def observe(self, state, action, next_state):
+            pass
+
+    class Mute(Lazy):
+        policy = property()
+
+    class Half:
+        def __init__(self, level=0.5):
+            self.level = level
+        def levels(self, progress):
+            assert progress.discount == 0.9 and progress.belief is not None
+            return np.clip(self.level / (1 + progress.prior_strength / 100), 0.01, 0.99)
+
+    class Thirds:
+        def __init__(self, length):
+            self.length = length
+        def ends(self, progress, rng):
+            return progress.steps_in_episode >= self.length
+
+    def chain(n=3, discount=0.9):
+        return brmdp.envs.riverswim(n, discount=discount)
+
+    def world(discount):
+        return brmdp.World(brmdp.envs.TabularEnv(brmdp.envs.riverswim(3)), discount)
+
+    def stubborn(world, weight):
+        return world.prior(weight)
+
+    NOTHING = None
+"""
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """A module of somebody's parts, named anew for every test."""
+    name = f"parts_{os.path.basename(tmp_path).replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(PARTS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield name
+    sys.modules.pop(name, None)
+
+
+def sweep(tmp_path, text):
+    path = tmp_path / "sweep.toml"
+    head = 'name = "doors"\nruns = 1\nsteps = 20\n'
+    path.write_text(head + textwrap.dedent(text))
+    return path
+
+
+def case(agent="continuing-psrl", environment="riverswim", **more):
+    return Case("one", environment, agent, 0.9, 20, **more)
+
+
+def test_references_have_a_module_and_an_attribute():
+    assert is_reference("a.b:c") and is_reference("a:b.c")
+    for other in ("a", ":a", "a:", "module:MyEnv-v0", "a b:c", 3, None, "1a:b"):
+        assert not is_reference(other)
+
+
+def test_what_cannot_be_loaded_is_named(parts):
+    with pytest.raises(brmdp.InvalidInputError, match="agent 'nowhere:X' .* No module named"):
+        load("nowhere:X", "agent")
+    with pytest.raises(brmdp.InvalidInputError, match=f"{parts} has no attribute 'Missing'"):
+        load(f"{parts}:Missing", "agent")
+    assert loaded_already("nowhere:X") is None
+    assert loaded_already("brmdp.studies.coverage.experiment:COVERAGE") is not None
+
+
+def test_every_role_can_be_filled_from_outside(parts, tmp_path):
+    path = sweep(
+        tmp_path,
+        f"""
+        [[environment]]
+        name = "{parts}:chain"
+        n = [3, 4]
+        label = "Chain"
+        [[agent]]
+        name = "{parts}:Lazy"
+        action = 1
+        label = "Lazy"
+        [[agent]]
+        name = "agent"
+        risk = {{ name = "quantile", alpha = 0.2 }}
+        schedule = {{ name = "{parts}:Half", level = 0.4 }}
+        restart = {{ name = "{parts}:Thirds", length = 3 }}
+        prior = {{ name = "{parts}:stubborn", weight = 2.0 }}
+        """,
+    )
+    experiment = load_sweep(path)
+    names = [one.name for one in experiment.cases]
+    assert names == ["chain-n3/Lazy", "chain-n3/agent", "chain-n4/Lazy", "chain-n4/agent"]
+    assert experiment.cases[0].label == "Chain/Lazy"
+    assert set(references_of(experiment.cases[1])) == {
+        *("environment", "schedule", "restart", "prior"),
+    }
+    store = run_experiment(experiment, tmp_path, workers=1)
+    records = store.records("chain-n3/agent")
+    assert records.episode.max() == 7  # twenty steps in threes
+    levels = store.to_arrow(["chain-n3/agent"])["levels"].drop_null().to_pylist()
+    assert levels[0] == pytest.approx([0.4 / 1.06] * 6)  # three successors of weight 2 a pair
+    assert (store.records("chain-n4/Lazy").action == 1).all()
+
+
+def test_an_agent_that_does_not_tell_its_policy_has_no_regret(parts, tmp_path):
+    experiment = Experiment("mute", "Mute", (case(f"{parts}:Mute"),), runs=1)
+    records = run_experiment(experiment, tmp_path, workers=1).records("one")
+    assert records.true_regret is None
+    assert records.reward.shape == (1, 20)
+    report = __import__("brmdp.studies", fromlist=["Study"]).Study(experiment)
+    assert report.findings({"one": records}).table.header == ("agent", "reward, total", "s/run")
+
+
+def test_an_environment_is_a_world_an_mdp_or_a_gymnasium_environment(parts):
+    for name in ("chain", "world"):
+        world, _ = build(case(environment=f"{parts}:{name}"), rng=0)
+        assert world.n_states == 3
+    with pytest.raises(brmdp.InvalidInputError, match="must give a World, a Gymnasium environment"):
+        build(case(environment=f"{parts}:NOTHING"))
+
+
+def test_the_prior_is_what_the_case_says():
+    plain = make_setting(case(environment_parameters={"n": 4}), 0).belief
+    known = make_setting(
+        case(environment_parameters={"n": 4}, prior={"known_successors": True}), 0
+    ).belief
+    strong = make_setting(
+        case(environment_parameters={"n": 4}, prior={"concentration": 3.0}), 0
+    ).belief
+    assert plain.pattern.n_transitions == 4 * 2 * 4 > known.pattern.n_transitions
+    assert (strong.concentration_entries == 3.0).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"agent": "nobody"}, "unknown agent 'nobody'"),
+        ({"prior": {"strength": 2}}, "unknown key of prior 'strength'"),
+        ({"prior": {"concentration": -1.0}}, "concentration must be"),
+        ({"agent": "agent", "agent_parameters": {"risk": "no"}}, "unknown risk 'no'"),
+        ({"agent": "agent"}, "agent needs risk"),
+        ({"agent": "agent", "agent_parameters": {"risk": {"alpha": 1}}}, "a table with a name"),
+        ({"agent": "agent", "agent_parameters": {"risk": "quantile"}}, "'quantile' cannot be made"),
+        ({"agent": "nowhere:Agent"}, "No module named 'nowhere'"),
+        ({"agent": "os:sep"}, "'os:sep' must be a class or a function"),
+        ({"agent": "types:SimpleNamespace"}, "cannot be made"),
+        ({"environment": "nowhere:env"}, "No module named 'nowhere'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_case(settings, message):
+    with pytest.raises(brmdp.InvalidInputError, match=message) as caught:
+        validate(case(**settings))
+    assert "case 'one'" in str(caught.value)
+
+
+def test_a_part_that_changed_is_another_origin(parts, tmp_path):
+    one = case(f"{parts}:Lazy", agent_parameters={"action": 1})
+    before = digest_of(one)
+    assert before != digest_of(case())
+    path = Path(sys.modules[parts].__file__)
+    path.write_text(path.read_text().replace("return self.action", "return 0"))
+    code = f"""
+    import sys
+    sys.path.insert(0, {str(tmp_path)!r})
+    from brmdp.runs.execute import digest_of
+    from brmdp.runs import Case
+    case = Case("one", "riverswim", "{parts}:Lazy", 0.9, 20, agent_parameters={{"action": 1}})
+    print(digest_of(case))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() != before
+
+
+def test_what_workers_cannot_import_is_named_before_anything_runs(tmp_path):
+    """A part that only this process has, because it was never a file."""
+    import types
+
+    module = types.ModuleType("only_here")
+    exec(textwrap.dedent(PARTS), module.__dict__)
+    for part in (module.Lazy, module.Half):
+        part.__module__ = "only_here"
+    sys.modules["only_here"] = module
+    try:
+        experiment = Experiment("here", "Here", (case("only_here:Lazy"),), runs=4)
+        with pytest.raises(brmdp.ExperimentError, match="only_here.*PYTHONPATH"):
+            run_experiment(experiment, tmp_path, workers=2)
+        assert not list((tmp_path / "here" / "runs").glob("*.parquet"))
+    finally:
+        del sys.modules["only_here"]
+
+
+def test_the_agent_of_parts_has_the_luck_of_the_presets():
+    preset = build(case("fixed-quantile", agent_parameters={"alpha": 0.3}), rng=5)[1]
+    parts_of_it = build(
+        case(
+            "agent",
+            agent_parameters={
+                "risk": {"name": "quantile", "alpha": 0.3},
+                "schedule": {"name": "fixed-level", "alpha": 0.3},
+            },
+        ),
+        rng=5,
+    )[1]
+    world = brmdp.World(brmdp.envs.TabularEnv(brmdp.envs.riverswim(6)), 0.9)
+    first, second = (brmdp.simulate(agent, world, 200, seed=1) for agent in (preset, parts_of_it))
+    assert np.array_equal(first.state, second.state)
+    assert np.array_equal(first.episode, second.episode)
+
+
+def test_former_names_of_agents_still_work(tmp_path):
+    path = sweep(
+        tmp_path, '[[environment]]\nname = "riverswim"\n[[agent]]\nname = "brmdp"\nalpha = 0.2\n'
+    )
+    with pytest.warns(FutureWarning, match="'brmdp' is now called 'fixed-quantile'"):
+        assert load_sweep(path).cases[0].agent == "fixed-quantile"
