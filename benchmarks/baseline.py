@@ -80,24 +80,22 @@ def _cases(scenario: Scenario, history: tuple[Moment, ...]) -> dict[str, Case]:
             np.random.default_rng(1),
         )
 
-    def plan(posterior, levels, method="exact", initial=None):
+    def plan(belief, levels, method="exact", initial=None):
         risk = brmdp.Quantile(levels, method=method)
-        return brmdp.plan(
-            posterior, scenario.rewards, scenario.discount, risk=risk, initial=initial
-        )
+        return brmdp.plan(belief, scenario.rewards, scenario.discount, risk=risk, initial=initial)
 
     def cold(method):
         return Case(
             run=lambda prepared: plan(*prepared, method=method),
-            prepare=lambda number: (history[number].posterior.copy(), history[number].levels),
+            prepare=lambda number: (history[number].belief.copy(), history[number].levels),
         )
 
-    solutions = [plan(moment.posterior, moment.levels) for moment in history]
+    solutions = [plan(moment.belief, moment.levels) for moment in history]
     fresh = brmdp.MonteCarlo(coefficient=scenario.coefficient, rng=np.random.default_rng(2))
     reused = brmdp.MonteCarlo(
         coefficient=scenario.coefficient, reuse=True, rng=np.random.default_rng(3)
     )
-    growing = history[0].posterior.copy()
+    growing = history[0].belief.copy()
 
     def observe(number: int):
         for transition in history[number].observed if number else ():
@@ -110,7 +108,7 @@ def _cases(scenario: Scenario, history: tuple[Moment, ...]) -> dict[str, Case]:
         "exact, warm": Case(
             run=lambda prepared: plan(*prepared),
             prepare=lambda number: (
-                history[number].posterior.copy(),
+                history[number].belief.copy(),
                 history[number].levels,
                 "exact",
                 solutions[max(number - 1, 0)],

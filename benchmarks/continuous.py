@@ -162,7 +162,7 @@ class _Episode:
         """Fresh draws and training states for the agent as it is."""
         agent, visited = followed
         rng = np.random.default_rng(20250)
-        states = agent.model.sample_states(fitting.iterations * fitting.states, rng)
+        states = agent.model.sample_states(fitting.iterations * fitting.states, rng=rng)
         states = states.reshape(fitting.iterations, fitting.states, 2)
         replayed = round(fitting.replay_share * fitting.states)
         states[:, :replayed] = rng.choice(visited, (fitting.iterations, replayed))

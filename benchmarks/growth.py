@@ -59,13 +59,13 @@ def run_dense(quick: bool) -> dict:
             1.0 + visit_counts(n_states * ACTIONS, rng),
             axis=1,
         )
-        posterior = brmdp.DirichletBelief(concentration.reshape(n_states, ACTIONS, n_states))
+        belief = brmdp.DirichletBelief(concentration.reshape(n_states, ACTIONS, n_states))
         rewards, levels = rng.random((n_states, ACTIONS)), random_levels(n_states, rng)
         for method in ("exact", "saddlepoint"):
             risk = brmdp.Quantile(levels, method=method)
 
-            def plan(posterior=posterior, rewards=rewards, risk=risk):
-                return brmdp.plan(posterior, rewards, 0.9, risk=risk)
+            def plan(belief=belief, rewards=rewards, risk=risk):
+                return brmdp.plan(belief, rewards, 0.9, risk=risk)
 
             seconds, iterations = median_time(plan, 3 if n_states <= 256 else 1), plan().iterations
             per_row = seconds / (n_states * ACTIONS)
@@ -141,13 +141,13 @@ def plan_sparse(n_states: int, graph: str) -> dict:
     shape, pointers = (n_rows, n_states), np.arange(0, n_rows * SUCCESSORS + 1, SUCCESSORS)
     columns = successors(n_states, graph, rng).ravel()
     counts = 0.5 + visit_counts(n_rows, rng)
-    posterior = brmdp.DirichletBelief(
+    belief = brmdp.DirichletBelief(
         sparse.csr_array((counts.ravel(), columns, pointers), shape=shape)
     )
     rewards = sparse.csr_array((rng.random(columns.size), columns, pointers), shape=shape)
     risk = brmdp.Quantile(random_levels(n_states, rng))
     begin = perf_counter()
-    solution = brmdp.plan(posterior, rewards, 0.95, risk=risk, tolerance=1e-6)
+    solution = brmdp.plan(belief, rewards, 0.95, risk=risk, tolerance=1e-6)
     seconds = perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on macOS
     return {
@@ -197,10 +197,10 @@ def run_chains(quick: bool) -> dict:
     for n_states in (100, 500, 2_000) if quick else (100, 500, 2_000, 10_000):
         for discount in (0.99, 0.999, 0.9999):
             concentration, rewards = chain(n_states)
-            posterior = brmdp.DirichletBelief(concentration)
+            belief = brmdp.DirichletBelief(concentration)
             begin = perf_counter()
             solution = brmdp.plan(
-                posterior,
+                belief,
                 rewards,
                 discount,
                 risk=brmdp.Quantile(0.1),

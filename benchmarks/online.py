@@ -116,7 +116,7 @@ PARTS = {
     "quantiles and their rows": ("_kernels/dirichlet.py",),
     "Newton's systems, sums, greedy actions": ("_kernels/linear.py",),
     "planner (Python)": ("planning/", "risk/"),
-    "posterior": ("posterior/", "pattern.py"),
+    "belief": ("beliefs/", "pattern.py"),
     "agent": ("agents/",),
     "environment": ("envs/",),
     "loop and regret": ("simulation/",),

@@ -62,11 +62,11 @@ def _cases(scenario: Scenario, before: Moment, now: Moment) -> tuple[dict[str, C
     quantecon, mdp = DiscreteDP(rewards, mean, discount), brmdp.TabularMDP(mean, rewards, discount)
     exact, neutral = brmdp.Quantile(now.levels), brmdp.Mean()
     previous = brmdp.plan(
-        before.posterior, scenario.rewards, discount, risk=brmdp.Quantile(before.levels)
+        before.belief, scenario.rewards, discount, risk=brmdp.Quantile(before.levels)
     )
 
     def plan(risk, initial=None):
-        return brmdp.plan(now.posterior, scenario.rewards, discount, risk=risk, initial=initial)
+        return brmdp.plan(now.belief, scenario.rewards, discount, risk=risk, initial=initial)
 
     optimum = quantecon.solve(method="policy_iteration").v
     answers = brmdp.solve(mdp).values, plan(neutral).values

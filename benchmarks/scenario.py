@@ -54,7 +54,7 @@ class Moment:
     """
 
     step: int
-    posterior: brmdp.DirichletBelief
+    belief: brmdp.DirichletBelief
     concentration: np.ndarray
     levels: np.ndarray
     observed: tuple[tuple[int, int, int], ...]
@@ -81,14 +81,14 @@ def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
     kernel = scenario.mdp.kernel()
     n_states, n_actions, _ = kernel.shape
     concentration = np.ones_like(kernel)
-    posterior = brmdp.DirichletBelief.uniform(n_states, n_actions)
+    belief = brmdp.DirichletBelief.uniform(n_states, n_actions)
     state, step, episode, solution, observed = 0, 0, 0, None, []
     while True:
         episode += 1
         levels = scenario.levels(concentration.sum(axis=2) - n_states, episode)
-        yield Moment(step, posterior.copy(), concentration.copy(), levels, tuple(observed))
+        yield Moment(step, belief.copy(), concentration.copy(), levels, tuple(observed))
         solution = brmdp.plan(
-            posterior,
+            belief,
             scenario.rewards,
             scenario.discount,
             risk=brmdp.Quantile(levels),
@@ -102,7 +102,7 @@ def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
             action = int(policy[state])
             successor = int(rng.choice(n_states, p=kernel[state, action]))
             observed.append((state, action, successor))
-            posterior.observe(state, action, successor)
+            belief.observe(state, action, successor)
             concentration[state, action, successor] += 1
             state, step = successor, step + 1
             if rng.random() >= scenario.discount:

@@ -47,10 +47,8 @@ def run(quick: bool) -> dict:
     }
 
 
-def _planning(
-    posterior: brmdp.DirichletBelief, rewards: np.ndarray, risk: brmdp.Quantile
-) -> Case:
-    return Case(lambda _: brmdp.plan(posterior, rewards, 0.95, risk=risk))
+def _planning(belief: brmdp.DirichletBelief, rewards: np.ndarray, risk: brmdp.Quantile) -> Case:
+    return Case(lambda _: brmdp.plan(belief, rewards, 0.95, risk=risk))
 
 
 def _grid(rounds: int) -> dict:
@@ -63,9 +61,9 @@ def _grid(rounds: int) -> dict:
     }
     rows, report = [], {}
     for name, counts in beliefs.items():
-        posterior = brmdp.DirichletBelief(counts)
+        belief = brmdp.DirichletBelief(counts)
         cases = {
-            method: _planning(posterior, rewards, brmdp.Quantile(0.1, method=method))
+            method: _planning(belief, rewards, brmdp.Quantile(0.1, method=method))
             for method in ("exact", "saddlepoint")
         }
         seconds = interleave(cases, rounds)

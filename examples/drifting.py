@@ -90,7 +90,7 @@ class DriftModel:
         """The current is everywhere."""
         return np.zeros(len(states), dtype=bool)
 
-    def sample_states(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample_states(self, n: int, *, rng: np.random.Generator) -> np.ndarray:
         """Uniform."""
         return rng.uniform(-1.0, 1.0, (n, 1))
 

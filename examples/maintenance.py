@@ -54,7 +54,7 @@ def records(days: int, rng: np.random.Generator) -> brmdp.DirichletBelief:
         np.broadcast_to(then == 0, (5, 5)),
     )
     possible = np.stack([wear, service, new], axis=1)
-    posterior = brmdp.DirichletBelief.uniform(5, 3, 0.5, possible=possible)
+    belief = brmdp.DirichletBelief.uniform(5, 3, 0.5, possible=possible)
     state = 0
     for _ in range(days):
         action = (
@@ -63,19 +63,19 @@ def records(days: int, rng: np.random.Generator) -> brmdp.DirichletBelief:
             else int(rng.choice(3, p=(0.7, 0.25, 0.05)))
         )
         following = int(rng.choice(5, p=kernel[state, action]))
-        posterior.observe(state, action, following)
+        belief.observe(state, action, following)
         state = following
-    return posterior
+    return belief
 
 
 def main() -> None:
     """Plan at three levels, certify, and compare with the truth."""
     rng = np.random.default_rng(7)
-    posterior = records(60, rng)
+    belief = records(60, rng)
     profit = rewards()
     print("Preparing the numerical kernels (compiled once per installation) ...", flush=True)
     started = time.perf_counter()
-    brmdp.plan(posterior, profit, DISCOUNT, risk=brmdp.Quantile(0.5))
+    brmdp.plan(belief, profit, DISCOUNT, risk=brmdp.Quantile(0.5))
     print(f"... ready after {time.perf_counter() - started:.1f} s\n")
 
     plans = {}
@@ -83,16 +83,16 @@ def main() -> None:
     for level in LEVELS:
         risk = brmdp.Quantile(level)
         started = time.perf_counter()
-        plans[level] = brmdp.plan(posterior, profit, DISCOUNT, risk=risk)
+        plans[level] = brmdp.plan(belief, profit, DISCOUNT, risk=risk)
         clock[level] = 1e3 * (time.perf_counter() - started)
 
-    print(f"{posterior}\n")
+    print(f"{belief}\n")
     print(
         "Policy and value at three quantile levels of the posterior (low: cautious, high: "
         "curious)\n"
     )
     print("  state   days seen  " + "".join(f"   level {level:<4}         " for level in LEVELS))
-    seen = posterior.counts().sum(axis=(1, 2))
+    seen = belief.counts().sum(axis=(1, 2))
     for s, name in enumerate(STATES):
         cells = "".join(
             f"   {ACTIONS[plan.policy[s]] + ('*' if plan.tied[s] else ''):<8} {plan.values[s]:9.4f}"
@@ -109,7 +109,7 @@ def main() -> None:
 
     print(f"\nHow far the cautious plan rests on the prior\n\n{plans[LEVELS[0]].prior}")
 
-    certificate = brmdp.certify(posterior, profit, DISCOUNT, confidence=0.9, rng=rng)
+    certificate = brmdp.certify(belief, profit, DISCOUNT, confidence=0.9, rng=rng)
     mdp = brmdp.TabularMDP(true_kernel(), profit, DISCOUNT)
     truth = brmdp.evaluate_in_mdp(mdp, certificate.policy)
     best = brmdp.solve(mdp)

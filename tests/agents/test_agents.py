@@ -154,7 +154,7 @@ class Noted:
         self.answers = []
 
     def ends(self, progress, rng):
-        self.answers.append(self.rule.ends(progress, rng))
+        self.answers.append(self.rule.ends(progress, rng=rng))
         return self.answers[-1]
 
 
@@ -387,7 +387,9 @@ def test_belief_levels_and_policy_are_frozen_within_a_pseudo_episode(name):
 
 def test_the_callers_belief_is_left_alone():
     belief = uniform(RIVER)
-    agent = agents.fixed_quantile(belief, RIVER.rewards, 0.9, alpha=0.2, restart=agents.EveryStep(), rng=0)
+    agent = agents.fixed_quantile(
+        belief, RIVER.rewards, 0.9, alpha=0.2, restart=agents.EveryStep(), rng=0
+    )
     agent.act(0)
     agent.observe(0, 1, 1)
     belief.observe(5, 1, 5)
@@ -1189,8 +1191,16 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
             "method must be 'exact', 'saddlepoint' or",
         ),
         (agents.aq_brmdp, {"delta": 5, "restart": "geometric"}, "restart must have a method ends"),
-        (agents.fixed_quantile, {"alpha": 0.0}, r"alpha must lie strictly between 0 and 1; got 0\.0"),
-        (agents.fixed_quantile, {"alpha": 1.2}, r"alpha must lie strictly between 0 and 1; got 1\.2"),
+        (
+            agents.fixed_quantile,
+            {"alpha": 0.0},
+            r"alpha must lie strictly between 0 and 1; got 0\.0",
+        ),
+        (
+            agents.fixed_quantile,
+            {"alpha": 1.2},
+            r"alpha must lie strictly between 0 and 1; got 1\.2",
+        ),
         (agents.fixed_quantile, {"alpha": [0.2, 0.3]}, "alpha must be a number"),
     ],
 )
@@ -1204,6 +1214,6 @@ def test_two_actions_may_be_told_as_booleans():
     agent.observe(0, True, 1)
     agent.observe(0, np.False_, 0)
     np.testing.assert_array_equal(agent.progress.visits[0], [1, 1])
-    posterior = uniform(RIVER)
-    posterior.observe([0, 0], np.array([True, False], dtype=object), [1, 0])
-    np.testing.assert_array_equal(posterior.counts()[0].sum(axis=1), [1, 1])
+    belief = uniform(RIVER)
+    belief.observe([0, 0], np.array([True, False], dtype=object), [1, 0])
+    np.testing.assert_array_equal(belief.counts()[0].sum(axis=1), [1, 1])

@@ -45,7 +45,9 @@ def agent_of(kind, restart=None):
             rng=3,
         )
     assert kind == "kept draws"
-    return agents.fixed_quantile(*given, alpha=0.3, method=brmdp.MonteCarlo(samples=9, reuse=True), **rest)
+    return agents.fixed_quantile(
+        *given, alpha=0.3, method=brmdp.MonteCarlo(samples=9, reuse=True), **rest
+    )
 
 
 KINDS = ("psrl", "quantile", "draws", "kept draws", "scenarios")

@@ -31,7 +31,7 @@ def lengths_of(rule, n, rng):
     now, lengths = progress(), []
     while len(lengths) < n:
         now.add(int(rng.integers(6)), int(rng.integers(2)))
-        if rule.ends(now, rng):
+        if rule.ends(now, rng=rng):
             lengths.append(now.steps_in_episode)
             now.begin_episode()
     assert now.steps == sum(lengths)
@@ -80,7 +80,7 @@ def test_no_continuation_ends_every_step():
 def test_geometric_lengths_use_one_number_per_step():
     rng, twin = np.random.default_rng(3), np.random.default_rng(3)
     rule, now = GeometricLength(0.7), progress()
-    answers = [rule.ends(now, rng) for _ in range(300)]
+    answers = [rule.ends(now, rng=rng) for _ in range(300)]
     assert answers == [twin.random() >= 0.7 for _ in range(300)]
     assert rng.bit_generator.state == twin.bit_generator.state
 
@@ -160,7 +160,7 @@ def test_deterministic_rules_draw_nothing():
     for rule in (EveryStep(), FixedLength(3), VisitDoubling()):
         for _ in range(10):
             now.add(0, 1)
-            rule.ends(now, rng)
+            rule.ends(now, rng=rng)
     assert rng.bit_generator.state == before
 
 
@@ -180,7 +180,7 @@ def test_visit_doubling_agrees_with_the_loop(seed, n_states, n_actions):
         now.add(*pair)
         visits[pair] += 1
         expected = online.some_visits_doubled(before, visits)
-        assert rule.ends(now, rng) == expected
+        assert rule.ends(now, rng=rng) == expected
         if expected:
             now.begin_episode()
             before = visits.copy()
@@ -191,7 +191,7 @@ def test_visit_doubling_of_one_pair():
     now, lengths = progress((1, 1)), []
     while len(lengths) < 8:
         now.add(0, 0)
-        if VisitDoubling().ends(now, np.random.default_rng(0)):
+        if VisitDoubling().ends(now, rng=np.random.default_rng(0)):
             lengths.append(now.steps_in_episode)
             now.begin_episode()
     assert lengths == [1, 1, 2, 4, 8, 16, 32, 64]

@@ -35,7 +35,7 @@ def plain(network):
 
 
 def test_the_first_network_has_the_sizes_and_spread_it_should():
-    network = initial_network((20, 64, 64, 4), np.random.default_rng(0))
+    network = initial_network((20, 64, 64, 4), rng=np.random.default_rng(0))
     assert [layer.weight.shape for layer in network] == [(20, 64), (64, 64), (64, 4)]
     assert all(layer.weight.dtype == jnp.float32 and not layer.bias.any() for layer in network)
     # the standard error of a variance is about its √(2/n)-th part
@@ -44,7 +44,7 @@ def test_the_first_network_has_the_sizes_and_spread_it_should():
 
 def test_network_and_gradient_against_hand_written_backpropagation():
     rng = np.random.default_rng(1)
-    network = initial_network((20, 64, 64, 4), rng)
+    network = initial_network((20, 64, 64, 4), rng=rng)
     network = jax.tree.map(
         lambda part: np.float32(np.asarray(part) + 0.1 * rng.normal(size=part.shape)), network
     )
@@ -86,7 +86,7 @@ SETTINGS = FittedQ(
     hidden=(8, 6), states=5, iterations=3, gradient_steps=4, draws=20, learning_rate=0.01
 )
 RNG = np.random.default_rng(4)
-NETWORK = initial_network((2, 8, 6, 2), RNG)
+NETWORK = initial_network((2, 8, 6, 2), rng=RNG)
 STATES = RNG.uniform(-1.0, 1.0, (3, 5, 1))
 CURRENT = RNG.normal(0.0, 0.2, 20)
 

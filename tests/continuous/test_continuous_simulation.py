@@ -133,9 +133,7 @@ def test_it_goes_on_from_where_the_agent_stands():
 def test_progress_is_told():
     told = []
     tiny = FittedQ(hidden=(4,), states=4, iterations=1, gradient_steps=1, first_rounds=1, draws=8)
-    learner = continuous.continuing_psrl(
-        LakeBelief(), LakeModel(), DISCOUNT, fitting=tiny, rng=1
-    )
+    learner = continuous.continuing_psrl(LakeBelief(), LakeModel(), DISCOUNT, fitting=tiny, rng=1)
     simulate_lake(learner, 110, seed=1, on_step=told.append)
     assert told == [100]
 

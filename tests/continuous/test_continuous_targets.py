@@ -91,7 +91,7 @@ def by_quadrature(value, states, parameters, pieces=1):
 
 def rough_network(seed=5):
     """As steep as a fitted one: its values range over about one, with kinks everywhere."""
-    network = initial_network((20, 64, 64, 4), np.random.default_rng(seed))
+    network = initial_network((20, 64, 64, 4), rng=np.random.default_rng(seed))
     return (*network[:-1], Layer(0.4 * network[-1].weight, network[-1].bias))
 
 
@@ -118,7 +118,7 @@ def test_the_model_tells_what_fitting_needs():
     assert MODEL.centres.shape == (15, 2)
     assert not MODEL.known(MODEL.centres).any()
     np.testing.assert_array_equal(MODEL.known(CENTRES), np.arange(16) == GOAL)
-    sampled = MODEL.sample_states(4000, np.random.default_rng(0))
+    sampled = MODEL.sample_states(4000, rng=np.random.default_rng(0))
     counts = np.bincount(cells(sampled), minlength=16)
     assert abs(counts - 250).max() < 4.5 * np.sqrt(250)
     assert MODEL.bounds(0.8) == pytest.approx((0.0, 1 / 0.36))

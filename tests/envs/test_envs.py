@@ -179,7 +179,7 @@ def test_the_inventorys_kernel_has_the_bits_of_a_dense_construction(seed):
             "capacity, max_order and demand together must give at most",
         ),
         (
-            lambda: theory.draw_mdp(0, 10**5, 2, 0.9),
+            lambda: theory.draw_mdp(10**5, 2, 0.9, rng=0),
             "n_states and n_actions must give at most",
         ),
     ],

@@ -546,20 +546,20 @@ def test_demand_is_reported_and_follows_its_distribution():
 
 def test_the_belief_learns_from_the_environment():
     env = made("inventory").unwrapped
-    posterior = brmdp.DisturbanceBelief(env.problem.outcomes)
-    np.testing.assert_array_equal(posterior.pattern.admissible, env.mdp.admissible)
+    belief = brmdp.DisturbanceBelief(env.problem.outcomes)
+    np.testing.assert_array_equal(belief.pattern.admissible, env.mdp.admissible)
     record = walk(env, 500, seed=2)
     for state, action, following, _, info in record:
         hidden = following == 0 and state + action < 5
         if hidden:
             with pytest.raises(brmdp.InvalidInputError, match="does not reveal the disturbance"):
-                posterior.observe(state, action, following)
-        posterior.observe(
+                belief.observe(state, action, following)
+        belief.observe(
             state, action, following, disturbance=info["disturbance"] if hidden else None
         )
     assert any(following == 0 and state + action < 5 for state, action, following, _, _ in record)
     np.testing.assert_array_equal(
-        posterior.counts(), np.bincount([i["disturbance"] for *_, i in record], minlength=6)
+        belief.counts(), np.bincount([i["disturbance"] for *_, i in record], minlength=6)
     )
 
 
@@ -581,14 +581,14 @@ def test_quantile_plans_converge_to_the_true_optimum(level, shortage_cost):
     problem = inventory(shortage_cost=shortage_cost)
     truth = brmdp.solve(problem.mdp)
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
-    posterior = brmdp.DisturbanceBelief(problem.outcomes)
+    belief = brmdp.DisturbanceBelief(problem.outcomes)
     rng = np.random.default_rng(12)
     gaps = []
     for observations in (0, 1_000, 1_000_000):
-        posterior.observe_disturbance(
+        belief.observe_disturbance(
             rng.choice(problem.demand.size, size=observations, p=problem.demand)
         )
-        plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(level))
+        plan = brmdp.plan(belief, rewards, problem.mdp.discount, risk=brmdp.Quantile(level))
         gaps.append(np.abs(plan.values - truth.values).max())
     assert gaps[0] > 10 > gaps[1]
     assert gaps[1] > 4 * gaps[2]

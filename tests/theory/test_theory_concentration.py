@@ -143,7 +143,7 @@ class Witness(theory.OptimismMeter):
 
 @cache
 def watched(delta=0.1, floor=0.2, steps=60):
-    truth = theory.draw_mdp(17, 3, 2, 0.7)
+    truth = theory.draw_mdp(3, 2, 0.7, rng=17)
     agent = agents.aq_brmdp(
         brmdp.DirichletBelief.uniform(3, 2), truth.rewards, 0.7, delta=delta, floor=floor, rng=2
     )
@@ -222,7 +222,7 @@ def test_the_lemma_is_true_in_every_run(delta):
     """G_k implies V* ≤ V_k; part ii always; and the bounds on the probability are in order."""
     for seed in range(6):
         for report in theory.replicate_optimism(
-            seed, 3, 2, 60, delta=delta, floor=0.3, discount=0.8
+            3, 2, 60, delta=delta, floor=0.3, discount=0.8, rng=seed
         ):
             assert report.optimistic or not report.event
             assert report.robust_optimistic
@@ -251,7 +251,7 @@ def frequency(k, runs, first_seed, **options):
     At the k-th plan of each run.
     """
     reports = [
-        theory.replicate_optimism(first_seed + run, 2, 2, k, discount=0.0, **options)[k - 1]
+        theory.replicate_optimism(2, 2, k, discount=0.0, rng=first_seed + run, **options)[k - 1]
         for run in range(runs)
     ]
     return (
@@ -282,7 +282,7 @@ def test_the_event_is_as_frequent_as_its_probability_in_real_runs(delta):
     The stated probability is exceeded.
     """
     last = [
-        theory.replicate_optimism(seed, 3, 2, 40, delta=delta, discount=0.8)[-1]
+        theory.replicate_optimism(3, 2, 40, delta=delta, discount=0.8, rng=seed)[-1]
         for seed in range(500)
     ]
     event = np.mean([report.event for report in last])
@@ -304,17 +304,17 @@ def decomposition_case(seed, gamma=0.7, n_states=4, n_actions=2):
     truth = brmdp.TabularMDP(
         random_kernel(rng, n_states, n_actions), rng.random((n_states, n_actions, n_states)), gamma
     )
-    posterior = brmdp.DirichletBelief(rng.uniform(0.5, 8.0, (n_states, n_actions, n_states)))
+    belief = brmdp.DirichletBelief(rng.uniform(0.5, 8.0, (n_states, n_actions, n_states)))
     policy = rng.integers(0, n_actions, n_states)
-    return truth, posterior, policy, rng.uniform(0.1, 0.9, (n_states, n_actions))
+    return truth, belief, policy, rng.uniform(0.1, 0.9, (n_states, n_actions))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_value_decompositions(seed):
     """Both sides, against series with values and quantiles from second implementations."""
-    truth, posterior, policy, alpha = decomposition_case(seed)
+    truth, belief, policy, alpha = decomposition_case(seed)
     kernel, rewards, gamma = truth.kernel(), np.array(truth.rewards), truth.discount
-    phi, s = posterior.concentration(), np.arange(4)
+    phi, s = belief.concentration(), np.arange(4)
     true_values = online.policy_values(kernel, rewards, gamma, policy)
 
     def discrepancy(levels):
@@ -325,9 +325,9 @@ def test_value_decompositions(seed):
     values, high = discrepancy(alpha)
     robust_values, low = discrepancy(np.full((4, 2), 0.15))
     cases = (
-        (theory.value_decomposition(truth, posterior, policy, alpha), values - true_values, high),
+        (theory.value_decomposition(truth, belief, policy, alpha), values - true_values, high),
         (
-            theory.robust_value_decomposition(truth, posterior, policy, alpha, 0.15),
+            theory.robust_value_decomposition(truth, belief, policy, alpha, 0.15),
             values - robust_values,
             high - low,
         ),
@@ -347,13 +347,13 @@ def test_value_decompositions(seed):
 def test_value_decomposition_with_rewards_of_pairs_is_the_papers():
     """For r(s,a) the discrepancy is γ times the paper's E."""
     rng = np.random.default_rng(9)
-    truth = theory.draw_mdp(rng, 3, 2, 0.8)
-    posterior, policy = brmdp.DirichletBelief(rng.uniform(1, 5, (3, 2, 3))), np.array([1, 0, 1])
-    found = theory.value_decomposition(truth, posterior, policy, 0.3)
+    truth = theory.draw_mdp(3, 2, 0.8, rng=rng)
+    belief, policy = brmdp.DirichletBelief(rng.uniform(1, 5, (3, 2, 3))), np.array([1, 0, 1])
+    found = theory.value_decomposition(truth, belief, policy, 0.3)
     values = brmdp.evaluate_under_belief(
-        posterior, truth.rewards, 0.8, policy, risk=brmdp.Quantile(0.3), tolerance=1e-11
+        belief, truth.rewards, 0.8, policy, risk=brmdp.Quantile(0.3), tolerance=1e-11
     ).values
-    phi, kernel, s = posterior.concentration(), truth.kernel(), np.arange(3)
+    phi, kernel, s = belief.concentration(), truth.kernel(), np.arange(3)
     error = brmdp.dirichlet.quantile(phi[s, policy], values, 0.3) - kernel[s, policy] @ values
     np.testing.assert_allclose(found.discrepancy, 0.8 * error, rtol=0, atol=1e-9)
 
@@ -364,11 +364,11 @@ def test_value_decompositions_by_simulation(robust):
 
     And in 2,000 of a plain loop.
     """
-    truth, posterior, policy, alpha = decomposition_case(4)
+    truth, belief, policy, alpha = decomposition_case(4)
     found = (
-        theory.robust_value_decomposition(truth, posterior, policy, alpha, 0.1)
+        theory.robust_value_decomposition(truth, belief, policy, alpha, 0.1)
         if robust
-        else theory.value_decomposition(truth, posterior, policy, alpha)
+        else theory.value_decomposition(truth, belief, policy, alpha)
     )
     arguments = found.difference, found.discrepancy, found.transitions, truth.discount
     rng = np.random.default_rng(8)
@@ -376,17 +376,17 @@ def test_value_decompositions_by_simulation(robust):
         plain = np.array(
             [theory_lemmas.simulated_pseudo_episode(*arguments, state, rng) for _ in range(2000)]
         ).T
-        for left, right in (theory.sample_decomposition(found, state, 40_000, rng), plain):
+        for left, right in (theory.sample_decomposition(found, state, 40_000, rng=rng), plain):
             for side, expected in ((left, found.left[state]), (right, found.right[state])):
                 assert abs(side.mean() - expected) < 4 * side.std() / np.sqrt(side.size)
 
 
 def test_decomposition_without_discount():
     """At γ = 0 a pseudo-episode has one step and both sides are the discrepancy itself."""
-    truth, posterior, policy, alpha = decomposition_case(5, gamma=0.0)
-    found = theory.value_decomposition(truth, posterior, policy, alpha)
+    truth, belief, policy, alpha = decomposition_case(5, gamma=0.0)
+    found = theory.value_decomposition(truth, belief, policy, alpha)
     np.testing.assert_allclose(found.left, found.discrepancy, atol=1e-12)
-    left, right = theory.sample_decomposition(found, 1, 7, 0)
+    left, right = theory.sample_decomposition(found, 1, 7, rng=0)
     np.testing.assert_allclose(left, np.full(7, found.left[1]))
     np.testing.assert_allclose(right, left, atol=1e-9)
 
@@ -398,7 +398,7 @@ def test_number_of_pseudo_episodes():
     """K_T − 1 is binomial: its mean to 4 standard errors, its law by a chi-square test."""
     steps, gamma, runs = 25, 0.8, 3000
     rng = np.random.default_rng(2)
-    counts = np.array([theory.count_episodes(rng, steps, gamma) for _ in range(runs)])
+    counts = np.array([theory.count_episodes(steps, gamma, rng=rng) for _ in range(runs)])
     law = stats.binom(steps - 1, 1 - gamma)
     assert theory.expected_episodes(steps, gamma) == pytest.approx(1 + law.mean(), rel=1e-14)
     assert abs(counts.mean() - theory.expected_episodes(steps, gamma)) < 4 * law.std() / np.sqrt(
@@ -410,15 +410,15 @@ def test_number_of_pseudo_episodes():
 
 
 def test_pseudo_episodes_at_the_ends():
-    assert theory.expected_episodes(1, 0.9) == theory.count_episodes(0, 1, 0.9) == 1
-    assert theory.expected_episodes(30, 0.0) == theory.count_episodes(0, 30, 0.0) == 30
+    assert theory.expected_episodes(1, 0.9) == theory.count_episodes(1, 0.9, rng=0) == 1
+    assert theory.expected_episodes(30, 0.0) == theory.count_episodes(30, 0.0, rng=0) == 30
 
 
 def test_agents_have_as_many_pseudo_episodes():
     """The episodes of simulated agents, 100 runs of 30 steps, to 4 standard errors."""
     counts = []
     for seed in range(100):
-        truth = theory.draw_mdp(seed, 2, 2, 0.75)
+        truth = theory.draw_mdp(2, 2, 0.75, rng=seed)
         agent = agents.continuing_psrl(
             brmdp.DirichletBelief.uniform(2, 2), truth.rewards, 0.75, rng=seed
         )
@@ -430,8 +430,8 @@ def test_agents_have_as_many_pseudo_episodes():
 
 # --- bad input ------------------------------------------------------------------------------------
 
-TRUTH, POSTERIOR, POLICY, LEVELS = decomposition_case(6)
-PLAN = brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(LEVELS))
+TRUTH, BELIEF, POLICY, LEVELS = decomposition_case(6)
+PLAN = brmdp.plan(BELIEF, TRUTH.rewards, 0.7, risk=brmdp.Quantile(LEVELS))
 SCHEDULE = agents.AdaptiveLevel(1.0)
 
 
@@ -446,7 +446,7 @@ SAMPLED = brmdp.Quantile(LEVELS, brmdp.MonteCarlo(rng=0))
 
 def check(
     truth=TRUTH,
-    belief=POSTERIOR,
+    belief=BELIEF,
     plan=PLAN,
     levels=LEVELS,
     schedule=SCHEDULE,
@@ -460,7 +460,7 @@ def check(
 
 def meter(truth=TRUTH, **options):
     return theory.OptimismMeter(
-        agents.aq_brmdp(POSTERIOR, TRUTH.rewards, 0.7, delta=1.0, rng=0, **options), truth
+        agents.aq_brmdp(BELIEF, TRUTH.rewards, 0.7, delta=1.0, rng=0, **options), truth
     )
 
 
@@ -515,11 +515,11 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: check(belief=None), "belief must be a brmdp belief"),
         (
             lambda: check(belief=brmdp.DirichletBelief.uniform(3, 2)),
-            r"posterior must be about the states and actions of truth, \(4, 2\); got \(3, 2\)",
+            r"belief must have the states and actions of truth, \(4, 2\); got \(3, 2\)",
         ),
         (
             lambda: check(truth=SMALLER),
-            "posterior must have the admissible actions of truth; they differ",
+            "belief must have the admissible actions of truth; they differ",
         ),
         (
             lambda: check(truth=OTHER_REWARDS),
@@ -531,7 +531,7 @@ def test_what_is_refused_below_is_accepted_when_right():
             "solution must be the plan under belief at levels",
         ),
         (
-            lambda: check(plan=brmdp.plan(POSTERIOR, TRUTH.rewards, 0.7, risk=SAMPLED)),
+            lambda: check(plan=brmdp.plan(BELIEF, TRUTH.rewards, 0.7, risk=SAMPLED)),
             "solution must be a converged plan with exact quantiles; got .*sampled",
         ),
         (
@@ -542,9 +542,7 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: check(plan=None), "solution must be a converged plan with exact quantiles"),
         (
             lambda: check(
-                plan=brmdp.plan(
-                    POSTERIOR, TRUTH.rewards, 0.7, risk=brmdp.Quantile(0.5, "saddlepoint")
-                )
+                plan=brmdp.plan(BELIEF, TRUTH.rewards, 0.7, risk=brmdp.Quantile(0.5, "saddlepoint"))
             ),
             "solution must be a converged plan with exact quantiles",
         ),
@@ -559,15 +557,15 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: check(levels=1.5), "levels must lie strictly between 0 and 1"),
         (
             lambda: check(schedule=agents.FixedLevel(0.5)),
-            r"the lemma is about the schedule brmdp\.agents\.AdaptiveLevel",
+            r"schedule must be a brmdp\.agents\.AdaptiveLevel, as in the lemma",
         ),
         (lambda: check(episode=0), "episode must be a positive integer; got 0"),
         (lambda: theory.OptimismMeter(None, TRUTH), r"agent must be a brmdp\.Agent"),
         (
             lambda: theory.OptimismMeter(
-                agents.fixed_quantile(POSTERIOR, TRUTH.rewards, 0.7, alpha=0.5), TRUTH
+                agents.fixed_quantile(BELIEF, TRUTH.rewards, 0.7, alpha=0.5), TRUTH
             ),
-            "the lemma is about the schedule",
+            "schedule must be a brmdp.agents.AdaptiveLevel",
         ),
         (lambda: meter(None), r"truth must be a brmdp\.TabularMDP; got NoneType"),
         (
@@ -583,15 +581,15 @@ def test_what_is_refused_below_is_accepted_when_right():
         (lambda: meter(method="saddlepoint"), "agent must plan with exact quantiles"),
         (lambda: meter(method=brmdp.MonteCarlo()), "agent must plan with exact quantiles"),
         (
-            lambda: theory.replicate_optimism(0, 2, 2, 0, delta=1.0),
+            lambda: theory.replicate_optimism(2, 2, 0, delta=1.0, rng=0),
             "steps must be a positive integer; got 0",
         ),
         (
-            lambda: theory.replicate_optimism(0, 2, 2, 5, delta=-1.0),
+            lambda: theory.replicate_optimism(2, 2, 5, delta=-1.0, rng=0),
             "delta must be a positive finite number",
         ),
         (
-            lambda: theory.value_decomposition(None, POSTERIOR, POLICY, 0.5),
+            lambda: theory.value_decomposition(None, BELIEF, POLICY, 0.5),
             r"truth must be a brmdp\.TabularMDP",
         ),
         (
@@ -599,38 +597,38 @@ def test_what_is_refused_below_is_accepted_when_right():
             "belief must be a brmdp belief",
         ),
         (
-            lambda: theory.value_decomposition(riverswim(3), POSTERIOR, [0, 0, 0], 0.5),
-            r"posterior must be about the states and actions of truth, \(3, 2\); got \(4, 2\)",
+            lambda: theory.value_decomposition(riverswim(3), BELIEF, [0, 0, 0], 0.5),
+            r"belief must have the states and actions of truth, \(3, 2\); got \(4, 2\)",
         ),
         (
-            lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0], 0.5),
+            lambda: theory.value_decomposition(TRUTH, BELIEF, [0], 0.5),
             "policy must hold one action per state",
         ),
         (
-            lambda: theory.value_decomposition(TRUTH, POSTERIOR, [0, 0, 0, 2], 0.5),
+            lambda: theory.value_decomposition(TRUTH, BELIEF, [0, 0, 0, 2], 0.5),
             "policy must lie in 0..1; got 2",
         ),
         (
-            lambda: theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.0),
+            lambda: theory.value_decomposition(TRUTH, BELIEF, POLICY, 0.0),
             "alpha must lie strictly between 0 and 1",
         ),
         (
-            lambda: theory.robust_value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5, 2.0),
+            lambda: theory.robust_value_decomposition(TRUTH, BELIEF, POLICY, 0.5, 2.0),
             "floor must lie strictly between 0 and 1",
         ),
         (
             lambda: theory.sample_decomposition(
-                theory.value_decomposition(TRUTH, POSTERIOR, POLICY, 0.5), 4, 10, 0
+                theory.value_decomposition(TRUTH, BELIEF, POLICY, 0.5), 4, 10, rng=0
             ),
             r"state must lie in 0\.\.3; got 4",
         ),
         (
-            lambda: theory.sample_decomposition(None, 0, 10, 0),
+            lambda: theory.sample_decomposition(None, 0, 10, rng=0),
             "decomposition must be a ValueDecomposition, .* got NoneType",
         ),
         (lambda: theory.expected_episodes(0, 0.9), "steps must be a positive integer; got 0"),
         (lambda: theory.expected_episodes(5, 1.0), r"discount must lie in \[0, 1\)"),
-        (lambda: theory.count_episodes(0, 5, -0.1), r"discount must lie in \[0, 1\)"),
+        (lambda: theory.count_episodes(5, -0.1, rng=0), r"discount must lie in \[0, 1\)"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -23,7 +23,7 @@ def test_worlds_are_draws_from_the_prior():
     rng = np.random.default_rng(1)
     for concentration in (0.3, 1.0, 4.0):
         entries = [
-            theory.draw_mdp(rng, 6, 4, 0.9, concentration=concentration)
+            theory.draw_mdp(6, 4, 0.9, concentration=concentration, rng=rng)
             .kernel()[..., 0]
             .ravel()
             for _ in range(50)
@@ -33,14 +33,14 @@ def test_worlds_are_draws_from_the_prior():
 
 
 def test_worlds_are_reproducible_and_their_rewards_known():
-    one, again, other = (theory.draw_mdp(seed, 3, 2, 0.8) for seed in (5, 5, 6))
+    one, again, other = (theory.draw_mdp(3, 2, 0.8, rng=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(one.kernel(), again.kernel())
     assert (one.kernel() != other.kernel()).any()
     assert one.rewards.shape == (3, 2)
     assert one.discount == 0.8
     rewards = np.linspace(0, 1, 18).reshape(3, 2, 3)
     np.testing.assert_array_equal(
-        theory.draw_mdp(5, 3, 2, 0.8, rewards=rewards).rewards, rewards
+        theory.draw_mdp(3, 2, 0.8, rewards=rewards, rng=5).rewards, rewards
     )
 
 
@@ -51,14 +51,16 @@ def test_worlds_are_reproducible_and_their_rewards_known():
     ("n_states", "n_actions", "confidence"), [(1, 2, 0.8), (3, 2, 0.9), (4, 3, 0.5)]
 )
 def test_levels_and_bounds_of_the_three_rules(n_states, n_actions, confidence):
-    report = theory.replicate_coverage(3, n_states, n_actions, confidence, samples=50, discount=0.6)
+    report = theory.replicate_coverage(
+        n_states, n_actions, confidence, samples=50, discount=0.6, rng=3
+    )
     alpha = 1 - confidence
     rules = (
         (report.certified, 1 - (1 - alpha) ** (1 / n_states)),
         (report.union_of_states, alpha / n_states),
         (report.union_of_pairs, alpha / (n_states * n_actions)),
     )
-    phi = report.posterior.concentration()
+    phi = report.belief.concentration()
     assert phi.sum() == pytest.approx(n_states**2 * n_actions + 200)
     rewards = np.repeat(np.array(report.world.rewards)[:, :, None], n_states, axis=2)
     for certificate, level in rules:
@@ -88,7 +90,7 @@ def test_the_certified_bound_is_below_the_quantile_value():
     """
     gaps = []
     for seed in range(12):
-        report = theory.replicate_coverage(seed, 4, 2, 0.9, samples=400)
+        report = theory.replicate_coverage(4, 2, 0.9, samples=400, rng=seed)
         assert (report.certified.values <= report.quantile.upper).all()
         assert report.certified.coverage_interval[1] >= 0.9
         gaps.append(report.gap_to_quantile.mean())
@@ -101,7 +103,7 @@ def test_coverage_is_no_more_than_stated_when_nothing_compounds():
     So coverage is 1 − α itself, up to O(γ).
     """
     samples = 20_000
-    report = theory.replicate_coverage(8, 3, 2, 0.9, discount=1e-3, samples=samples)
+    report = theory.replicate_coverage(3, 2, 0.9, discount=1e-3, samples=samples, rng=8)
     assert abs(report.certified.coverage - 0.9) < 1e-3 + 4 * np.sqrt(0.09 / samples)
     stated = (1 - 0.1 / 6) ** 3
     assert abs(report.union_of_pairs.coverage - stated) < 1e-3 + 4 * np.sqrt(
@@ -110,9 +112,11 @@ def test_coverage_is_no_more_than_stated_when_nothing_compounds():
 
 
 def test_coverage_agrees_with_an_independent_sampler():
-    report = theory.replicate_coverage(11, 3, 2, 0.7, discount=0.3, observations=20, samples=4000)
+    report = theory.replicate_coverage(
+        3, 2, 0.7, discount=0.3, observations=20, samples=4000, rng=11
+    )
     rng = np.random.default_rng(0)
-    kernels = planning.sample_kernels(report.posterior.concentration(), 4000, rng)
+    kernels = planning.sample_kernels(report.belief.concentration(), 4000, rng)
     rewards = np.repeat(np.array(report.world.rewards)[:, :, None], 3, axis=2)
     policy = report.certified.policy
     drawn = np.array([online.policy_values(kernel, rewards, 0.3, policy) for kernel in kernels])
@@ -125,7 +129,9 @@ def test_coverage_agrees_with_an_independent_sampler():
 
 
 def test_coverage_is_reproducible():
-    one, again, other = (theory.replicate_coverage(seed, 3, 2, samples=100) for seed in (4, 4, 5))
+    one, again, other = (
+        theory.replicate_coverage(3, 2, samples=100, rng=seed) for seed in (4, 4, 5)
+    )
     for get in (lambda r: r.certified.values, lambda r: r.quantile.values, lambda r: r.true_values):
         np.testing.assert_array_equal(get(one), get(again))
         assert (get(one) != get(other)).any()
@@ -140,7 +146,7 @@ def test_the_truth_is_covered_as_often_as_stated():
     """
     held = [
         theory.replicate_coverage(
-            seed, 2, 2, 0.8, discount=1e-3, observations=30, samples=1
+            2, 2, 0.8, discount=1e-3, observations=30, samples=1, rng=seed
         ).held_in_truth
         for seed in range(1500)
     ]
@@ -264,14 +270,14 @@ def test_bad_coverage_is_refused(options, message):
         ({"state": 4}, r"state must lie in 0\.\.3; got 4"),
         ({"samples": 0}, "samples must be a positive integer"),
         ({"confidence": 0}, "confidence must lie strictly between 0 and 1"),
-        ({"posterior": None}, "belief must be a brmdp belief"),
+        ({"belief": None}, "belief must be a brmdp belief"),
         ({"discount": -0.1}, "discount must lie in"),
     ],
 )
 def test_bad_exposure_is_refused(options, message):
     case = dense(1)
     call = {
-        "posterior": case.belief,
+        "belief": case.belief,
         "rewards": case.rewards,
         "discount": 0.8,
         "policy": [0] * 4,

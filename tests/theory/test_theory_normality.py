@@ -30,7 +30,9 @@ VARIANCE_ERROR = math.sqrt(2.0)
 
 
 def random_problem(seed, n_states=4, n_actions=2, discount=0.8):
-    return random_ergodic_mdp(np.random.default_rng(seed), n_states, n_actions, discount=discount)
+    return random_ergodic_mdp(
+        n_states, n_actions, discount=discount, rng=np.random.default_rng(seed)
+    )
 
 
 def chain(matrix, start=0, discount=0.9):
@@ -123,7 +125,7 @@ def test_transition_counts_follow_the_chain_exactly():
     runs = 4_000
     found = dict.fromkeys(wanted, 0)
     for _ in range(runs):
-        found[tuple(transition_counts(mdp, [0, 0, 0], 4, rng).ravel().tolist())] += 1
+        found[tuple(transition_counts(mdp, [0, 0, 0], 4, rng=rng).ravel().tolist())] += 1
     expected = [runs * wanted[key] for key in wanted]
     assert stats.chisquare([found[key] for key in wanted], expected).pvalue > 1e-3
 
@@ -133,7 +135,7 @@ def test_transition_counts_of_long_trajectories():
     rows = policy_matrix(problem.mdp, problem.policy)
     drawn = np.array(
         [
-            transition_counts(problem.mdp, problem.policy, 200, np.random.default_rng(i))
+            transition_counts(problem.mdp, problem.policy, 200, rng=np.random.default_rng(i))
             for i in range(400)
         ]
     )
@@ -149,7 +151,7 @@ def test_transition_counts_of_long_trajectories():
 def test_trajectories_begin_where_the_mdp_does():
     mdp = chain(np.roll(np.eye(3), 1, axis=1), start=[0.0, 0.25, 0.75])
     rng = np.random.default_rng(8)
-    first = sum(transition_counts(mdp, [0, 0, 0], 1, rng) for _ in range(400)).sum(axis=1)
+    first = sum(transition_counts(mdp, [0, 0, 0], 1, rng=rng) for _ in range(400)).sum(axis=1)
     assert first[0] == 0
     assert stats.binomtest(int(first[2]), 400, 0.75).pvalue > 1e-3
 
@@ -267,15 +269,17 @@ def test_one_step_adjustment_of_inadmissible_actions():
 def test_a_replication_is_the_nested_quantile_value(prior):
     mdp, policy = random_problem(21, n_states=2)
     levels = [0.9, 0.1, 0.4]
-    found = replicate_normality(mdp, policy, 60, levels, np.random.default_rng(7), prior)
+    found = replicate_normality(mdp, policy, 60, levels, prior=prior, rng=np.random.default_rng(7))
     phi = np.full((2, 2, 2), prior)
-    phi[np.arange(2), policy] += transition_counts(mdp, policy, 60, np.random.default_rng(7))
+    phi[np.arange(2), policy] += transition_counts(mdp, policy, 60, rng=np.random.default_rng(7))
     for level, deviation in zip(levels, found, strict=True):
         risk = oracle.two_state_risk(phi, level)
-        values = planning.evaluate_under_belief(risk, mdp.rewards, mdp.discount, policy, tolerance=1e-9)
+        values = planning.evaluate_under_belief(
+            risk, mdp.rewards, mdp.discount, policy, tolerance=1e-9
+        )
         wanted = math.sqrt(60) * (values - brmdp.evaluate_in_mdp(mdp, policy))
         np.testing.assert_allclose(deviation, wanted, atol=1e-7)
-    single = replicate_normality(mdp, policy, 60, 0.1, np.random.default_rng(7), prior)
+    single = replicate_normality(mdp, policy, 60, 0.1, prior=prior, rng=np.random.default_rng(7))
     assert single.shape == (2,)
     np.testing.assert_allclose(single, found[1], atol=1e-7)
 
@@ -292,8 +296,8 @@ def test_replications_follow_the_expansion_of_the_proof(seed):
         remainders = []
         for run in range(6):
             stream = (seed, steps, run)
-            got = replicate_normality(mdp, policy, steps, LEVELS, np.random.default_rng(stream))
-            counts = transition_counts(mdp, policy, steps, np.random.default_rng(stream))
+            got = replicate_normality(mdp, policy, steps, LEVELS, rng=np.random.default_rng(stream))
+            counts = transition_counts(mdp, policy, steps, rng=np.random.default_rng(stream))
             for level, deviation in zip(LEVELS, got, strict=True):
                 values, leading = oracle.expansion_of_the_proof(
                     kernel, mdp.rewards, mdp.discount, policy, level, counts
@@ -312,7 +316,7 @@ def test_adjustments_have_the_stated_mean():
     for run in range(60):
         phi = np.ones((3, 2, 3))
         phi[np.arange(3), policy] += transition_counts(
-            mdp, policy, steps, np.random.default_rng((4, run))
+            mdp, policy, steps, rng=np.random.default_rng((4, run))
         )
         found.append(
             one_step_adjustment(brmdp.DirichletBelief(phi), mdp, limit.values, 0.1)[
@@ -331,7 +335,7 @@ def test_replications_approach_the_limit():
     fits = {}
     for steps in (20, 5_000):
         drawn = [
-            replicate_normality(mdp, policy, steps, LEVELS, np.random.default_rng((5, run)))
+            replicate_normality(mdp, policy, steps, LEVELS, rng=np.random.default_rng((5, run)))
             for run in range(150)
         ]
         fits[steps] = normal_fit(drawn, limit.mean, limit.sd)
@@ -354,7 +358,7 @@ def test_the_limit_law_at_large_samples(seed):
     limit = asymptotic_normality(mdp, policy, LEVELS)
     drawn = np.array(
         [
-            replicate_normality(mdp, policy, 20_000, LEVELS, np.random.default_rng((seed, run)))
+            replicate_normality(mdp, policy, 20_000, LEVELS, rng=np.random.default_rng((seed, run)))
             for run in range(800)
         ]
     )
@@ -375,12 +379,12 @@ def test_the_limit_law_at_large_samples(seed):
 def test_random_problems_visit_every_state():
     rng = np.random.default_rng(1)
     for least in (0.02, 0.1):
-        problem = random_ergodic_mdp(rng, 5, 3, least)
+        problem = random_ergodic_mdp(5, 3, least, rng=rng)
         assert visit_frequencies(problem.mdp, problem.policy).min() >= least
         assert problem.mdp.rewards.shape == (5, 3, 5)
         assert ((problem.mdp.rewards >= 0) & (problem.mdp.rewards <= 1)).all()
-    twin = random_ergodic_mdp(np.random.default_rng(1), 5, 3, 0.02)
-    again = random_ergodic_mdp(np.random.default_rng(1), 5, 3, 0.02)
+    twin = random_ergodic_mdp(5, 3, 0.02, rng=np.random.default_rng(1))
+    again = random_ergodic_mdp(5, 3, 0.02, rng=np.random.default_rng(1))
     np.testing.assert_array_equal(twin.mdp.kernel(), again.mdp.kernel())
     np.testing.assert_array_equal(twin.policy, again.policy)
 
@@ -421,7 +425,7 @@ def test_bad_policies(policy):
     for call in (
         lambda: asymptotic_normality(mdp, policy, 0.1),
         lambda: visit_frequencies(mdp, policy),
-        lambda: replicate_normality(mdp, policy, 10, 0.1, np.random.default_rng(0)),
+        lambda: replicate_normality(mdp, policy, 10, 0.1, rng=np.random.default_rng(0)),
     ):
         with pytest.raises(InvalidInputError, match="policy"):
             call()
@@ -433,7 +437,7 @@ def test_bad_levels(alpha):
     with pytest.raises(InvalidInputError, match="alpha"):
         asymptotic_normality(mdp, policy, alpha)
     with pytest.raises(InvalidInputError, match="alphas"):
-        replicate_normality(mdp, policy, 10, alpha, np.random.default_rng(0))
+        replicate_normality(mdp, policy, 10, alpha, rng=np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="alpha"):
         one_step_adjustment(brmdp.DirichletBelief.uniform(4, 2), mdp, np.zeros(4), alpha)
 
@@ -443,7 +447,7 @@ def test_bad_steps(steps):
     mdp, policy = random_problem(0)
     limit = asymptotic_normality(mdp, policy, 0.1)
     for call in (
-        lambda: replicate_normality(mdp, policy, steps, 0.1, np.random.default_rng(0)),
+        lambda: replicate_normality(mdp, policy, steps, 0.1, rng=np.random.default_rng(0)),
         lambda: limit.expansion(steps),
         lambda: limit.adjustment(steps),
     ):
@@ -457,34 +461,40 @@ def test_other_bad_input():
     myopic = brmdp.TabularMDP(mdp.kernel(), mdp.rewards, 0.0)
     uniform = brmdp.DirichletBelief.uniform(4, 2)
 
-    def adjusted(posterior=uniform, mdp=mdp, values=(0, 0, 0, 0)):
-        return one_step_adjustment(posterior, mdp, values, 0.1)
+    def adjusted(belief=uniform, mdp=mdp, values=(0, 0, 0, 0)):
+        return one_step_adjustment(belief, mdp, values, 0.1)
 
     cases = {
         "mdp": lambda: asymptotic_normality(mdp.kernel(), policy, 0.1),
         "discount": lambda: asymptotic_normality(myopic, policy, 0.1),
-        "prior": lambda: replicate_normality(mdp, policy, 10, 0.1, np.random.default_rng(0), 0.0),
+        "prior": lambda: replicate_normality(
+            mdp, policy, 10, 0.1, prior=0.0, rng=np.random.default_rng(0)
+        ),
         "deviations": lambda: limit.one_step(np.zeros((3, 5))),
         "noise": lambda: limit.expansion(10, np.zeros(3)),
-        "n_states": lambda: random_ergodic_mdp(np.random.default_rng(0), 0, 2),
-        "least_visited must lie": lambda: random_ergodic_mdp(np.random.default_rng(0), 4, 2, 0.25),
+        "n_states": lambda: random_ergodic_mdp(0, 2, rng=np.random.default_rng(0)),
+        "least_visited must lie": lambda: random_ergodic_mdp(
+            4, 2, 0.25, rng=np.random.default_rng(0)
+        ),
         "samples must be finite": lambda: normal_fit([[1.0], [float("nan")]], 0.0, 1.0),
         "samples must hold": lambda: normal_fit([[1.0]], 0.0, 1.0),
         "sd": lambda: normal_fit(np.ones((5, 2)), 0.0, [1.0, 0.0]),
         "mean": lambda: normal_fit(np.ones((5, 2)), np.zeros(3), 1.0),
-        "posterior": lambda: visit_frequencies(np.eye(3), [0, 0, 0]),
+        "belief": lambda: visit_frequencies(np.eye(3), [0, 0, 0]),
         r"alpha must hold at least one level; got shape \(0,\)": lambda: asymptotic_normality(
             mdp, policy, []
         ),
-        "alphas must hold at least one level": lambda: replicate_normality(mdp, policy, 10, [], 0),
+        "alphas must hold at least one level": lambda: replicate_normality(
+            mdp, policy, 10, [], rng=0
+        ),
         r"values must hold one number per state, shape \(4,\); got \(2,\)": lambda: adjusted(
             values=[0, 0]
         ),
         "values must be finite; got nan": lambda: adjusted(values=[0, 0, float("nan"), 0]),
         r"mdp must be a brmdp\.TabularMDP; got DirichletBelief": lambda: adjusted(mdp=uniform),
-        "belief must be a brmdp belief": lambda: adjusted(posterior=None),
-        r"posterior must be about the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: (
-            adjusted(posterior=brmdp.DirichletBelief.uniform(3, 2))
+        "belief must be a brmdp belief": lambda: adjusted(belief=None),
+        r"belief must have the states and actions of mdp, \(4, 2\); got \(3, 2\)": lambda: adjusted(
+            belief=brmdp.DirichletBelief.uniform(3, 2)
         ),
     }
     for words, call in cases.items():
@@ -493,6 +503,6 @@ def test_other_bad_input():
 
 
 def test_an_impossible_demand_on_visits_ends(monkeypatch):
-    monkeypatch.setattr("brmdp.theory.normality.MOST_DRAWS", 5)
+    monkeypatch.setattr("brmdp.theory.normality.MAX_DRAWS", 5)
     with pytest.raises(InvalidInputError, match=r"least_visited=0\.2499 .* none of 5"):
-        random_ergodic_mdp(np.random.default_rng(0), 4, 2, 0.2499)
+        random_ergodic_mdp(4, 2, 0.2499, rng=np.random.default_rng(0))

@@ -30,7 +30,7 @@ def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
     And a posterior after ``observed`` transitions of every pair of the policy.
     """
     rng = np.random.default_rng(seed)
-    mdp, policy = random_ergodic_mdp(rng, n_states, n_actions, discount=discount)
+    mdp, policy = random_ergodic_mdp(n_states, n_actions, discount=discount, rng=rng)
     phi = oracle.collect(
         np.ones((n_states, n_actions, n_states)), mdp.kernel(), policy, [observed] * n_states, rng
     )
@@ -42,7 +42,7 @@ def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
 
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
 def test_cost_by_pair(alpha):
-    mdp, policy = random_ergodic_mdp(np.random.default_rng(1), 5, 2, discount=0.7)
+    mdp, policy = random_ergodic_mdp(5, 2, discount=0.7, rng=np.random.default_rng(1))
     counts = np.array([10.0, 200.0, 35.0, 1.0, 77.0])
     found = caution_cost(mdp, policy, alpha, 3, counts)
     wanted = oracle.contributions(mdp.kernel(), mdp.rewards, 0.7, policy, alpha, 3, counts)
@@ -53,7 +53,7 @@ def test_cost_by_pair(alpha):
 
 
 def test_cost_along_the_policy_is_the_mean_shift_of_theorem_1():
-    mdp, policy = random_ergodic_mdp(np.random.default_rng(2), 5, 2)
+    mdp, policy = random_ergodic_mdp(5, 2, rng=np.random.default_rng(2))
     steps = 12_345
     limit = asymptotic_normality(mdp, policy, 0.1)
     for state in range(5):
@@ -64,11 +64,11 @@ def test_cost_along_the_policy_is_the_mean_shift_of_theorem_1():
 @pytest.mark.parametrize("alpha", [0.05, 0.4])
 def test_exact_cost_approaches_the_first_order(alpha):
     """The relative error falls at least like n^{−1/2}: by 10 or more from n = 10² to 10⁴."""
-    mdp, policy = random_ergodic_mdp(np.random.default_rng(3), 4, 2, discount=0.8)
+    mdp, policy = random_ergodic_mdp(4, 2, discount=0.8, rng=np.random.default_rng(3))
     errors = []
     for strength in (1e2, 1e4):
-        posterior = brmdp.DirichletBelief.informative(mdp, strength)
-        exact = exact_caution_cost(posterior, mdp.rewards, 0.8, policy, alpha, tolerance=1e-10)
+        belief = brmdp.DirichletBelief.informative(mdp, strength)
+        exact = exact_caution_cost(belief, mdp.rewards, 0.8, policy, alpha, tolerance=1e-10)
         first = [
             caution_cost(mdp, policy, alpha, s, np.full(4, strength + 1)).total for s in range(4)
         ]
@@ -91,17 +91,17 @@ def test_unreachable_states_cost_nothing():
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("share", [0.9, 0.6, 0.35])
 def test_plan_against_brute_force(seed, share):
-    mdp, policy, posterior = known_problem(seed, observed=3, n_states=3, discount=0.6)
-    now = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, 1e9).now
+    mdp, policy, belief = known_problem(seed, observed=3, n_states=3, discount=0.6)
+    now = observations_needed(belief, mdp.rewards, 0.6, policy, 0.2, 1, 1e9).now
     epsilon = share * now.total
-    plan = observations_needed(posterior, mdp.rewards, 0.6, policy, 0.2, 1, epsilon)
+    plan = observations_needed(belief, mdp.rewards, 0.6, policy, 0.2, 1, epsilon)
     np.testing.assert_allclose(
-        now.counts, posterior.concentration()[np.arange(3), policy].sum(axis=1) + 1.0
+        now.counts, belief.concentration()[np.arange(3), policy].sum(axis=1) + 1.0
     )
-    wanted = oracle.contributions(posterior.mean(), mdp.rewards, 0.6, policy, 0.2, 1, now.counts)
+    wanted = oracle.contributions(belief.mean(), mdp.rewards, 0.6, policy, 0.2, 1, now.counts)
     np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-12)
     # along the policy: the smallest number of steps
-    frequencies = visit_frequencies(posterior, policy)
+    frequencies = visit_frequencies(belief, policy)
     assert plan.on_policy_steps == oracle.fewest_steps(
         now.coefficients, now.counts, frequencies, epsilon
     )
@@ -117,12 +117,12 @@ def test_plan_against_brute_force(seed, share):
 
 
 def test_pairs_known_well_are_left_alone():
-    mdp, policy, posterior = known_problem(5, observed=20)
-    phi = posterior.concentration()
+    mdp, policy, belief = known_problem(5, observed=20)
+    phi = belief.concentration()
     phi[1, policy[1]] *= 1e6
-    posterior = brmdp.DirichletBelief(phi)
-    now = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 1e9).now
-    plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.3 * now.total)
+    belief = brmdp.DirichletBelief(phi)
+    now = observations_needed(belief, mdp.rewards, 0.8, policy, 0.1, 0, 1e9).now
+    plan = observations_needed(belief, mdp.rewards, 0.8, policy, 0.1, 0, 0.3 * now.total)
     assert plan.cheapest[1] == 0
     assert (plan.cheapest[[0, 2, 3]] > 0).all()
     # where any are taken, one more is worth the same, up to rounding
@@ -132,9 +132,9 @@ def test_pairs_known_well_are_left_alone():
 
 
 def test_fewer_observations_for_a_larger_epsilon():
-    mdp, policy, posterior = known_problem(6, observed=10)
+    mdp, policy, belief = known_problem(6, observed=10)
     plans = [
-        observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 2, e)
+        observations_needed(belief, mdp.rewards, 0.8, policy, 0.1, 2, e)
         for e in (0.01, 0.05, 0.2, 50.0)
     ]
     assert [p.on_policy_steps for p in plans] == sorted(
@@ -146,8 +146,8 @@ def test_fewer_observations_for_a_larger_epsilon():
 
 
 def test_summary_names_pairs_and_numbers():
-    mdp, policy, posterior = known_problem(7, observed=10, n_states=8)
-    plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
+    mdp, policy, belief = known_problem(7, observed=10, n_states=8)
+    plan = observations_needed(belief, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
     text = str(plan)
     most = int(np.argmax(plan.cheapest))
     assert f"{plan.cheapest[most]} of (s={most}, a={policy[most]})" in text
@@ -164,8 +164,8 @@ def test_the_plan_tells_the_exact_cost_beside_the_first_order():
     """
     river, right = brmdp.envs.riverswim(6), np.ones(6, dtype=int)
     phi = 1.0 + np.random.default_rng(0).multinomial(100, river.kernel())
-    posterior = brmdp.DirichletBelief(phi)
-    plan = observations_needed(posterior, river.rewards, 0.9, right, 0.1, 0, 0.2)
+    belief = brmdp.DirichletBelief(phi)
+    plan = observations_needed(belief, river.rewards, 0.9, right, 0.1, 0, 0.2)
     rewards = planning.riverswim_rewards(6)
     mean = online.policy_values(phi / phi.sum(axis=2, keepdims=True), rewards, 0.9, right)
     risky, _ = theory_lemmas.nested_values(phi, rewards, 0.9, right, np.full((6, 2), 0.1))
@@ -173,7 +173,7 @@ def test_the_plan_tells_the_exact_cost_beside_the_first_order():
     assert str(plan).startswith(
         "Caution at level 0.1 costs 0.3657 at state 0 (0.4368 to first order); wanted: at most 0.2."
     )
-    between = observations_needed(posterior, river.rewards, 0.9, right, 0.1, 0, 0.4)
+    between = observations_needed(belief, river.rewards, 0.9, right, 0.1, 0, 0.4)
     assert between.cheapest_total > 0
     assert "That is reached already" in str(between)
 
@@ -183,16 +183,16 @@ def test_a_first_order_that_asks_for_too_little_says_so():
 
     Ε between the first order and the exact cost is no success.
     """
-    posterior = brmdp.DirichletBelief(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
+    belief = brmdp.DirichletBelief(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
     rewards = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     for alpha in (0.001, 0.01, 0.1, 0.3):
-        plan = observations_needed(posterior, rewards, 0.5, [0, 0], alpha, 0, 1e6)
+        plan = observations_needed(belief, rewards, 0.5, [0, 0], alpha, 0, 1e6)
         if plan.now.total < plan.exact_cost:
             break
     else:
         raise AssertionError("no level at which the first order is too low")
     epsilon = 0.5 * (plan.now.total + plan.exact_cost)
-    plan = observations_needed(posterior, rewards, 0.5, [0, 0], alpha, 0, epsilon)
+    plan = observations_needed(belief, rewards, 0.5, [0, 0], alpha, 0, epsilon)
     assert plan.cheapest_total == plan.on_policy_steps == 0
     assert "No further observations are needed." not in str(plan)
     assert "plan with a smaller epsilon" in str(plan)
@@ -200,9 +200,9 @@ def test_a_first_order_that_asks_for_too_little_says_so():
 
 @pytest.mark.parametrize("scale", [1e-6, 1e9])
 def test_plans_do_not_depend_on_the_unit_of_rewards(scale):
-    mdp, policy, posterior = known_problem(8, observed=10)
-    plan = observations_needed(posterior, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
-    other = observations_needed(posterior, scale * mdp.rewards, 0.8, policy, 0.1, 0, scale * 0.05)
+    mdp, policy, belief = known_problem(8, observed=10)
+    plan = observations_needed(belief, mdp.rewards, 0.8, policy, 0.1, 0, 0.05)
+    other = observations_needed(belief, scale * mdp.rewards, 0.8, policy, 0.1, 0, scale * 0.05)
     assert (other.on_policy_steps, other.cheapest_total) == (
         plan.on_policy_steps,
         plan.cheapest_total,
@@ -280,14 +280,14 @@ def test_transient_states_on_the_way_keep_their_cost():
     for restart, known in (((3e4, 1e4), True), ((3.0, 1.0), False)):
         phi, rewards = machine(restart=None)
         phi[5, 0, :2] = restart
-        posterior = brmdp.DirichletBelief(phi)
-        now = observations_needed(posterior, rewards, 0.9, [0] * 6, 0.1, 5, 1e9).now
+        belief = brmdp.DirichletBelief(phi)
+        now = observations_needed(belief, rewards, 0.9, [0] * 6, 0.1, 5, 1e9).now
         assert now.contributions[5] > 0.0
         epsilon = 0.2
-        plan = observations_needed(posterior, rewards, 0.9, [0] * 6, 0.1, 5, epsilon)
+        plan = observations_needed(belief, rewards, 0.9, [0] * 6, 0.1, 5, epsilon)
         assert plan.cheapest.sum() > 0
         if known:
-            shares = oracle.long_run_shares(posterior.mean()[:, 0], 5)
+            shares = oracle.long_run_shares(belief.mean()[:, 0], 5)
             assert shares[5] == shares[4] == 0.0
             assert plan.on_policy_steps == oracle.fewest_steps(
                 now.coefficients, now.counts, shares, epsilon
@@ -325,20 +325,20 @@ def stock(strength=1.0, seed=0, by_disturbance=False):
         ]
     )
     law = np.array([0.15, 0.4, 0.3, 0.15])
-    posterior = brmdp.DisturbanceBelief(outcomes, strength * law)
+    belief = brmdp.DisturbanceBelief(outcomes, strength * law)
     rng = np.random.default_rng(seed)
     rewards = rng.normal(size=(n, 2, demands if by_disturbance else n))
     table = rewards if by_disturbance else np.take_along_axis(rewards, outcomes, axis=2)
     policy = np.array([1, 1, 0, 0, 0])
     given = brmdp.DisturbanceRewards(rewards) if by_disturbance else rewards
-    return posterior, given, table, policy, outcomes, law
+    return belief, given, table, policy, outcomes, law
 
 
 @pytest.mark.parametrize("by_disturbance", [False, True])
 @pytest.mark.parametrize("state", [0, 4])
 def test_first_order_of_a_shared_disturbance(by_disturbance, state):
-    posterior, rewards, table, policy, outcomes, law = stock(40.0, 1, by_disturbance)
-    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, state, 0.05)
+    belief, rewards, table, policy, outcomes, law = stock(40.0, 1, by_disturbance)
+    plan = observations_needed(belief, rewards, 0.8, policy, 0.1, state, 0.05)
     wanted = oracle.shared_contributions(outcomes, law, table, 0.8, policy, 0.1, state, 41.0)
     np.testing.assert_allclose(plan.now.contributions, wanted, rtol=1e-10, atol=1e-14)
     constant = math.fsum(wanted) * math.sqrt(41.0)
@@ -356,8 +356,8 @@ def test_first_order_of_a_shared_disturbance(by_disturbance, state):
 def test_exact_cost_of_a_shared_disturbance_approaches_the_first_order():
     errors = []
     for strength in (1e2, 1e4):
-        posterior, rewards, _, policy, _, _ = stock(strength)
-        plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 2, 1e9)
+        belief, rewards, _, policy, _, _ = stock(strength)
+        plan = observations_needed(belief, rewards, 0.8, policy, 0.1, 2, 1e9)
         assert plan.cheapest_total == plan.on_policy_steps == 0
         errors.append(abs(plan.exact_cost / plan.now.total - 1.0))
     assert errors[1] < 0.01
@@ -365,12 +365,12 @@ def test_exact_cost_of_a_shared_disturbance_approaches_the_first_order():
 
 
 def test_observed_disturbances_bring_the_cost_to_epsilon():
-    posterior, rewards, _, policy, _, law = stock(1_000.0)
-    now = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e9)
+    belief, rewards, _, policy, _, law = stock(1_000.0)
+    now = observations_needed(belief, rewards, 0.8, policy, 0.1, 0, 1e9)
     epsilon = 0.3 * now.exact_cost
-    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, epsilon)
+    plan = observations_needed(belief, rewards, 0.8, policy, 0.1, 0, epsilon)
     for seed in range(3):
-        later = posterior.copy()
+        later = belief.copy()
         later.observe_disturbance(
             np.random.default_rng(seed).choice(4, size=plan.cheapest_total, p=law)
         )
@@ -379,32 +379,32 @@ def test_observed_disturbances_bring_the_cost_to_epsilon():
 
 
 def test_the_value_varies_less_than_the_nested_cost_says():
-    """By finite differences of the value in the law, and by draws from the posterior."""
-    posterior, _, table, policy, outcomes, law = stock(2_000.0)
+    """By finite differences of the value in the law, and by draws from the belief."""
+    belief, _, table, policy, outcomes, law = stock(2_000.0)
     gradient = oracle.value_gradient(outcomes, law, table, 0.8, policy, 0)
     sd = math.sqrt(law @ (gradient - law @ gradient) ** 2 / 2_001.0)
     draws = np.random.default_rng(5).dirichlet(2_000.0 * law, size=4_000)
     values = [oracle.shared_value(outcomes, p, table, 0.8, policy)[0] for p in draws]
     assert np.std(values) == pytest.approx(sd, rel=0.05)
     rewards = brmdp.DisturbanceRewards(table)
-    plan = observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e9)
+    plan = observations_needed(belief, rewards, 0.8, policy, 0.1, 0, 1e9)
     assert 1.2816 * sd < plan.now.total
 
 
 def test_a_disturbance_out_of_reach():
-    posterior, rewards, _, policy, _, _ = stock()
+    belief, rewards, _, policy, _, _ = stock()
     with pytest.raises(
         InvalidInputError, match=r"more than 1e\+15 observations would be needed of the disturbance"
     ):
-        observations_needed(posterior, rewards, 0.8, policy, 0.1, 0, 1e-12)
+        observations_needed(belief, rewards, 0.8, policy, 0.1, 0, 1e-12)
     with pytest.raises(InvalidInputError, match="state must lie"):
-        observations_needed(posterior, rewards, 0.8, policy, 0.1, 9, 0.1)
+        observations_needed(belief, rewards, 0.8, policy, 0.1, 9, 0.1)
 
 
 # --- the promise ----------------------------------------------------------------------------------
 
 
-def costs_after(posterior, mdp, policy, further, runs, seed):
+def costs_after(belief, mdp, policy, further, runs, seed):
     """Exact cost at state 0 after the observations were drawn from the true kernel.
 
     For several draws.
@@ -412,9 +412,7 @@ def costs_after(posterior, mdp, policy, further, runs, seed):
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(runs):
-        phi = oracle.collect(
-            posterior.concentration(), mdp.kernel(), policy, np.round(further), rng
-        )
+        phi = oracle.collect(belief.concentration(), mdp.kernel(), policy, np.round(further), rng)
         later = brmdp.DirichletBelief(phi)
         found.append(
             exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
@@ -425,11 +423,11 @@ def costs_after(posterior, mdp, policy, further, runs, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_collected_data_bring_the_cost_to_epsilon(seed):
     """With 1,000 observations of each pair to begin with, within 5 % of ε in every draw."""
-    mdp, policy, posterior = known_problem(20 + seed, observed=1_000, n_states=5, discount=0.9)
-    epsilon = 0.3 * exact_caution_cost(posterior, mdp.rewards, 0.9, policy, 0.1)[0]
-    plan = observations_needed(posterior, mdp.rewards, 0.9, policy, 0.1, 0, epsilon)
+    mdp, policy, belief = known_problem(20 + seed, observed=1_000, n_states=5, discount=0.9)
+    epsilon = 0.3 * exact_caution_cost(belief, mdp.rewards, 0.9, policy, 0.1)[0]
+    plan = observations_needed(belief, mdp.rewards, 0.9, policy, 0.1, 0, epsilon)
     for further in (plan.cheapest, plan.on_policy):
-        ratios = costs_after(posterior, mdp, policy, further, 5, seed) / epsilon
+        ratios = costs_after(belief, mdp, policy, further, 5, seed) / epsilon
         assert np.abs(ratios - 1).max() < 0.05
 
 
@@ -454,11 +452,11 @@ def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
     for run in range(10):
         rng = np.random.default_rng((4, run))
         phi = oracle.collect(np.ones(shape), mdp.kernel(), policy, [observed] * mdp.n_states, rng)
-        posterior = brmdp.DirichletBelief(phi)
-        epsilon = 0.2 * exact_caution_cost(posterior, mdp.rewards, mdp.discount, policy, 0.1)[0]
-        plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
+        belief = brmdp.DirichletBelief(phi)
+        epsilon = 0.2 * exact_caution_cost(belief, mdp.rewards, mdp.discount, policy, 0.1)[0]
+        plan = observations_needed(belief, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
         for further in (plan.cheapest, plan.on_policy):
-            ratios = costs_after(posterior, mdp, policy, further, 2, run) / epsilon
+            ratios = costs_after(belief, mdp, policy, further, 2, run) / epsilon
             assert lowest < ratios.min() <= ratios.max() < highest
 
 
@@ -476,7 +474,7 @@ def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
 def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowest, highest):
     """Along true trajectories.
 
-    RiverSwim falls short of it, since the posterior's visit frequencies are not the river's.
+    RiverSwim falls short of it, since the belief's visit frequencies are not the river's.
     """
     mdp = world()
     policy = brmdp.solve(mdp).policy
@@ -485,17 +483,17 @@ def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowes
         rng = np.random.default_rng((4, run))
         phi = np.ones((mdp.n_states, mdp.n_actions, mdp.n_states))
         phi = oracle.collect(phi, mdp.kernel(), policy, [observed] * mdp.n_states, rng)
-        posterior = brmdp.DirichletBelief(phi)
-        epsilon = 0.2 * exact_caution_cost(posterior, mdp.rewards, mdp.discount, policy, 0.1)[0]
-        plan = observations_needed(posterior, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
-        phi[states, policy] += transition_counts(mdp, policy, plan.on_policy_steps, rng)
+        belief = brmdp.DirichletBelief(phi)
+        epsilon = 0.2 * exact_caution_cost(belief, mdp.rewards, mdp.discount, policy, 0.1)[0]
+        plan = observations_needed(belief, mdp.rewards, mdp.discount, policy, 0.1, 0, epsilon)
+        phi[states, policy] += transition_counts(mdp, policy, plan.on_policy_steps, rng=rng)
         later = brmdp.DirichletBelief(phi)
         ratio = (
             exact_caution_cost(later, mdp.rewards, mdp.discount, policy, 0.1, tolerance=1e-7)[0]
             / epsilon
         )
         assert lowest < ratio < highest
-        expected = visit_frequencies(posterior, policy)[0] / visit_frequencies(mdp, policy)[0]
+        expected = visit_frequencies(belief, policy)[0] / visit_frequencies(mdp, policy)[0]
         assert (expected > 4.0) == (world is brmdp.envs.riverswim)
 
 
@@ -503,14 +501,14 @@ def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowes
 
 
 def test_bad_input():
-    mdp, policy, posterior = known_problem(0, observed=5)
+    mdp, policy, known = known_problem(0, observed=5)
     rewards = mdp.rewards
 
-    def needed(belief=posterior, policy=policy, alpha=0.1, state=0, epsilon=0.1, discount=0.8):
+    def needed(belief=known, policy=policy, alpha=0.1, state=0, epsilon=0.1, discount=0.8):
         return observations_needed(belief, rewards, discount, policy, alpha, state, epsilon)
 
     cases = {
-        "mdp must be": lambda: caution_cost(posterior, policy, 0.1, 0, np.ones(4)),
+        "mdp must be": lambda: caution_cost(known, policy, 0.1, 0, np.ones(4)),
         "counts must hold": lambda: caution_cost(mdp, policy, 0.1, 0, np.ones(3)),
         r"counts must be positive; got 0\.0 for the pair of state 2": lambda: caution_cost(
             mdp, policy, 0.1, 0, [1, 1, 0, 1]
@@ -518,7 +516,7 @@ def test_bad_input():
         "counts must be finite": lambda: caution_cost(mdp, policy, 0.1, 0, [1, 1, float("nan"), 1]),
         "state must lie": lambda: caution_cost(mdp, policy, 0.1, 4, np.ones(4)),
         "alpha must lie strictly": lambda: caution_cost(mdp, policy, 1.0, 0, np.ones(4)),
-        "posterior must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
+        "belief must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
         "ScenarioBelief": lambda: needed(belief=scenarios(1).belief),
         "alpha must lie below 1/2": lambda: needed(alpha=0.5),
         "alpha must lie strictly between": lambda: needed(alpha=0.0),

@@ -1,5 +1,7 @@
 """Agents that learn online: four parts, and the paper's methods as presets."""
 
+from typing import Any
+
 from brmdp.agents.agent import ActionReport, Agent, EpisodeReport
 from brmdp.agents.presets import aq_brmdp, continuing_psrl, fixed_quantile, posterior_mean
 from brmdp.agents.progress import Progress
@@ -30,3 +32,9 @@ __all__ = [
     "fixed_quantile",
     "posterior_mean",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)

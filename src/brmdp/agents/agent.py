@@ -304,8 +304,9 @@ class Agent(EpisodicAgent):
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         working.latest.observe(*transition)
         working.progress.add(transition[0], transition[1])
-        if not working.stale and self.restart.ends(working.progress, working.streams["restart"]):
-            working.stale = True
+        if not working.stale:
+            stream = working.streams["restart"]
+            working.stale = bool(self.restart.ends(working.progress, rng=stream))
 
     def _make_plan(
         self, belief: Any, record: Record, working: Working

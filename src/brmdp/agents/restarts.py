@@ -23,7 +23,7 @@ __all__ = ["EveryStep", "FixedLength", "GeometricLength", "RestartRule", "VisitD
 class RestartRule(Protocol):
     """Whether the pseudo-episode ends with the transition just observed."""
 
-    def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """True to plan again before the next action."""
         ...
 
@@ -45,7 +45,7 @@ class GeometricLength:
     def __post_init__(self) -> None:
         object.__setattr__(self, "continuation", as_discount(self.continuation, "continuation"))
 
-    def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """One uniform number per step."""
         return rng.random() >= self.continuation
 
@@ -54,7 +54,7 @@ class GeometricLength:
 class EveryStep:
     """Plan again after every transition: slow, and never out of date."""
 
-    def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """Always."""
         return True
 
@@ -74,7 +74,7 @@ class FixedLength:
     def __post_init__(self) -> None:
         object.__setattr__(self, "length", as_positive_int(self.length, "length"))
 
-    def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """After ``length`` steps."""
         return progress.steps_in_episode >= self.length
 
@@ -86,7 +86,7 @@ class VisitDoubling:
     (as in UCRL2).
     """
 
-    def ends(self, progress: Progress, rng: np.random.Generator) -> bool:
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """N(s,a) − N_k(s,a) ≥ max{N_k(s,a), 1} at the pair just visited.
 
         The others have not changed.

@@ -77,7 +77,9 @@ def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
             return getattr(optional(f"brmdp.continuous.{module}", "continuous"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)
 
 
 def __dir__() -> list[str]:

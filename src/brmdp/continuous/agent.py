@@ -226,7 +226,7 @@ class ContinuousAgent(EpisodicAgent):
         centres = _single(model.centres)
         _check_shapes(belief, model, centres, self.discount)
         n_features = jax.eval_shape(model.features, centres).shape[-1]
-        network = initial_network((n_features, *self.fitting.hidden, model.n_actions), first)
+        network = initial_network((n_features, *self.fitting.hidden, model.n_actions), rng=first)
         super().__init__(
             belief,
             risk=risk,
@@ -278,8 +278,9 @@ class ContinuousAgent(EpisodicAgent):
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         working.latest.observe(*transition)
         working.progress.add(0, transition[1])
-        if not working.stale and self.restart.ends(working.progress, working.streams["restart"]):
-            working.stale = True
+        if not working.stale:
+            stream = working.streams["restart"]
+            working.stale = bool(self.restart.ends(working.progress, rng=stream))
 
     def _renew(self, record: Record, working: Working) -> None:
         self._remember(record)
@@ -343,7 +344,7 @@ class ContinuousAgent(EpisodicAgent):
         Some of those visited in ``steps`` steps, and some from everywhere.
         """
         fitting = self.fitting
-        states = self.model.sample_states(fitting.iterations * fitting.states, rng)
+        states = self.model.sample_states(fitting.iterations * fitting.states, rng=rng)
         states = states.reshape(fitting.iterations, fitting.states, -1)
         visited = min(steps, len(self._visited))
         if visited:
@@ -394,7 +395,7 @@ class ContinuousAgent(EpisodicAgent):
         if not np.isfinite(found).all():
             raise ConvergenceError(
                 f"the targets became infinite or NaN in pseudo-episode {episode}: training "
-                "stopped. CurveStyle for infinite features or targets in the model, or lower "
+                "stopped. Look for infinite features or targets in the model, or lower "
                 f"learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
             )
         return found

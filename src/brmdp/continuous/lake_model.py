@@ -110,7 +110,7 @@ class LakeModel:
         found: NDArray[np.bool_] = cells(states) == GOAL
         return found
 
-    def sample_states(self, n: int, rng: np.random.Generator) -> FloatArray:
+    def sample_states(self, n: int, *, rng: np.random.Generator) -> FloatArray:
         """Uniform on [0, 4]²."""
         return rng.uniform(0.0, SIDE, (n, 2))
 

@@ -61,7 +61,7 @@ class ParametricModel(Protocol):
         """
         ...
 
-    def sample_states(self, n: int, rng: np.random.Generator) -> FloatArray:
+    def sample_states(self, n: int, *, rng: np.random.Generator) -> FloatArray:
         """(n, D) states spread over all of the model's, for training."""
         ...
 

@@ -22,7 +22,7 @@ class Layer(NamedTuple):
 Network = tuple[Layer, ...]
 
 
-def initial_network(sizes: tuple[int, ...], rng: np.random.Generator) -> Network:
+def initial_network(sizes: tuple[int, ...], *, rng: np.random.Generator) -> Network:
     """Weights of variance 2/inputs.
 
     Which keeps the size of rectified signals from layer to layer, and no biases.

@@ -1,5 +1,7 @@
 """The paper's theorems, propositions, lemmas and examples, computable."""
 
+from typing import Any
+
 from brmdp.theory.chains import visit_frequencies
 from brmdp.theory.concentration import (
     DeviationBounds,
@@ -113,3 +115,9 @@ __all__ = [
     "value_decomposition",
     "visit_frequencies",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)

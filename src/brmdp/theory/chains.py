@@ -1,32 +1,38 @@
-"""The Markov chain of a policy: its matrix, how often it visits each state, and its trajectories.
+"""The Markov chain of a policy: its matrix, its visit frequencies and its trajectories.
 
-A stationary policy turns a kernel into the matrix P_π(s, s') = P(s'|s, π(s)). Where every state can
-be reached from every other, the share of time spent in s converges almost surely to n̄_s > 0, the
-solution of n̄ P_π = n̄ with Σ n̄_s = 1, from any start: what Assumption 1 (i) of the paper asks
-for. A period does no harm: shares of time converge all the same.
+A stationary policy turns a kernel into the matrix P_π(s, s') = P(s'|s, π(s)). If every state can be
+reached from every other, the share of time spent in s converges almost surely to n̄_s > 0, the
+solution of n̄ P_π = n̄ with Σ n̄_s = 1, whatever the start. This is what Assumption 1 (i) of the
+paper asks for. Periodic chains are fine: shares of time converge for them too.
 
-The equation is solved by the elimination of Grassmann, Taksar and Heyman, which never subtracts, so
-that rare states are as accurate as common ones.
+The equation is solved by the elimination of Grassmann, Taksar and Heyman. It never subtracts, so
+rare states come out as accurately as common ones.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from brmdp._validation import FloatArray, IntArray, as_index, as_policy, as_positive_int
+from brmdp._validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_index,
+    as_policy,
+    as_positive_int,
+)
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import require_belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 
 __all__ = [
-    "listed",
+    "format_states",
     "long_run_frequencies",
     "policy_matrix",
     "policy_pairs",
@@ -36,15 +42,15 @@ __all__ = [
 ]
 
 
-def policy_pairs(belief: Belief, policy: Any) -> IntArray:
-    """The pair s·A + π(s) of every state; the policy is validated."""
+def policy_pairs(belief: Belief, policy: ArrayLike) -> IntArray:
+    """(S,) index s·A + π(s) of the pair that a valid policy uses in each state."""
     require_belief(belief)
     pattern = belief.pattern
     return np.arange(pattern.n_states) * pattern.n_actions + as_policy(policy, pattern.admissible)
 
 
-def policy_matrix(belief: Belief, policy: Any) -> FloatArray:
-    """P_π, (S, S), under a known kernel, or under the mean of a posterior."""
+def policy_matrix(belief: Belief, policy: ArrayLike) -> FloatArray:
+    """(S, S) matrix P_π under a known kernel, or under the mean kernel of a belief."""
     pairs = policy_pairs(belief, policy)
     pattern = belief.pattern
     matrix = np.zeros((pattern.n_states, pattern.n_states))
@@ -58,41 +64,51 @@ def policy_matrix(belief: Belief, policy: Any) -> FloatArray:
     return matrix
 
 
-def visit_frequencies(belief: Belief, policy: Any) -> FloatArray:
-    """Share of time n̄_s that a policy spends in each state in the long run, (S,).
+def visit_frequencies(belief: Belief, policy: ArrayLike) -> FloatArray:
+    """(S,) share of time n̄_s that a policy spends in each state in the long run.
 
     Parameters
     ----------
-    belief : TabularMDP or posterior
-        A known kernel, or a posterior, whose mean kernel is taken.
+    belief : TabularMDP or Belief
+        A known kernel, or a belief, of which the mean kernel is used.
     policy : (S,) integers
+        π.
 
     Raises
     ------
     InvalidInputError
-        If the chain is not ergodic: the message names its closed classes or its transient states.
+        If the chain is not ergodic. The message names its closed classes or its transient states.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import visit_frequencies
+    >>> mdp = brmdp.TabularMDP([[[0.5, 0.5]], [[1.0, 0.0]]], [[0.0], [1.0]], discount=0.9)
+    >>> visit_frequencies(mdp, [0, 0]).round(3).tolist()
+    [0.667, 0.333]
     """
     matrix = policy_matrix(belief, policy)
     _require_one_class(matrix)
     return _positive_frequencies(matrix)
 
 
-def long_run_frequencies(belief: Belief, policy: Any, start: int) -> FloatArray:
-    """Share of time that a policy spends in each state in the long run if it begins at ``start``, (S,).
+def long_run_frequencies(belief: Belief, policy: ArrayLike, start: int) -> FloatArray:
+    """(S,) share of time that a policy which begins at ``start`` spends in each state.
 
-    The chain need not be ergodic: states that are transient, or out of reach, have frequency 0. It must end in the same
-    closed class whatever happens on the way, or the shares would be left to chance.
+    The chain need not be ergodic: transient and unreachable states have frequency 0. But it must
+    reach the same closed class whatever happens on the way; otherwise the shares would be random.
 
     Parameters
     ----------
     belief, policy
         As in :func:`visit_frequencies`.
     start : int
+        First state.
 
     Raises
     ------
     InvalidInputError
-        If several closed classes can be reached from ``start``; the message names them.
+        If several closed classes can be reached from ``start``. The message names them.
     """
     matrix = policy_matrix(belief, policy)
     begin = as_index(start, len(matrix), "start")
@@ -108,24 +124,19 @@ def long_run_frequencies(belief: Belief, policy: Any, start: int) -> FloatArray:
     return frequencies
 
 
-def reachable_from(matrix: FloatArray, start: int) -> NDArray[np.bool_]:
-    """Whether each state can be reached from ``start``, which counts as reached,.
-
-    (S,) truth values.
-    """
+def reachable_from(matrix: FloatArray, start: int) -> BoolArray:
+    """(S,) whether each state can be reached from ``start``, which counts as reached itself."""
     reached = np.zeros(len(matrix), dtype=bool)
     reached[breadth_first_order(sparse.csr_array(matrix), start, return_predecessors=False)] = True
     return reached
 
 
 def transition_counts(
-    mdp: TabularMDP, policy: Any, steps: int, rng: np.random.Generator
+    mdp: TabularMDP, policy: ArrayLike, steps: int, *, rng: np.random.Generator
 ) -> IntArray:
-    """How often each transition s → s' occurs in one on-policy trajectory of ``steps`` steps,.
+    """(S, S) number of transitions s → s' in one on-policy trajectory of ``steps`` steps.
 
-    (S, S).
-
-    The trajectory begins where the MDP does (``mdp.start``). About 0.2 µs a step.
+    The trajectory begins where the MDP does (``mdp.start``). A step takes about 0.2 µs.
     """
     pairs = policy_pairs(mdp, policy)
     n = as_positive_int(steps, "steps")
@@ -154,21 +165,21 @@ def transition_counts(
 
 
 def _positive_frequencies(matrix: FloatArray) -> FloatArray:
-    """Of an irreducible chain."""
+    """Stationary distribution of an irreducible chain; raises if it underflows somewhere."""
     frequencies = _stationary(matrix)
     if not (frequencies > 0.0).all():
         raise InvalidInputError(
-            "policy visits some states so rarely that double precision cannot tell it from never"
+            "policy visits some states so rarely that their frequency is zero in double precision"
         )
     return frequencies
 
 
 def _stationary(matrix: FloatArray) -> FloatArray:
-    """Stationary distribution of an irreducible chain."""
+    """Stationary distribution of an irreducible chain, by the elimination described above."""
     flow = matrix.copy()
     n = len(flow)
     weights = np.ones(n)
-    # rarities beyond double precision are found by the caller
+    # the caller checks for underflow
     with np.errstate(all="ignore"):
         for k in range(n - 1, 0, -1):
             flow[:k, k] /= flow[k, :k].sum()
@@ -186,18 +197,19 @@ def _require_one_class(matrix: FloatArray) -> None:
     reasons = []
     if transient.size:
         reasons.append(
-            f"states {listed(transient)} are transient (visited finitely often, then never again)"
+            f"states {format_states(transient)} are transient (visited finitely often, then never "
+            "again)"
         )
     if len(closed) > 1:
         reasons.append(_several(closed))
     raise InvalidInputError(
-        "policy must make an ergodic chain, in which every state can be reached from every other; "
+        "policy must give an ergodic chain, in which every state can be reached from every other; "
         + "; ".join(reasons)
     )
 
 
 def _closed_classes(matrix: FloatArray) -> tuple[list[IntArray], IntArray]:
-    """The closed classes by their first states, and the transient states."""
+    """The closed classes, ordered by their first states, and the transient states."""
     count, label = connected_components(
         sparse.csr_array(matrix), directed=True, connection="strong"
     )
@@ -211,15 +223,15 @@ def _closed_classes(matrix: FloatArray) -> tuple[list[IntArray], IntArray]:
 
 
 def _several(closed: list[IntArray]) -> str:
-    classes = " and ".join(listed(states) for states in closed[:3]) + (
+    classes = " and ".join(format_states(states) for states in closed[:3]) + (
         " and more" if len(closed) > 3 else ""
     )
     return (
-        f"there are {len(closed)} closed classes, {classes}, and a trajectory sees only one of them"
+        f"there are {len(closed)} closed classes, {classes}, and a trajectory stays in one of them"
     )
 
 
-def listed(states: IntArray) -> str:
-    """States in words, the first of many."""
+def format_states(states: IntArray) -> str:
+    """The states in braces; only the first eight if there are more."""
     shown = ", ".join(str(int(s)) for s in states[:8])
     return "{" + shown + (", …}" if states.size > 8 else "}")

@@ -1,15 +1,15 @@
-"""How far a posterior quantile can be from the posterior mean.
+"""How far a posterior quantile can be from the posterior mean (Dirichlet quantile deviation lemma).
 
-(the lemma on Dirichlet quantile deviation).
-
-For P ~ Dir(φ) with total concentration φ₀ = Σφ, values w of range R (R = 1/(1 − γ) for values of
-rewards in [0, 1]; with r(s,a,s') inside, w = r + γV has that range too), and ε > 0,
+For P ~ Dir(φ) with total concentration φ₀ = Σφ, values w of range R and ε > 0,
 
     Pr( w·P − E[w·P] ≥ ε ) ≤ exp(−φ₀ε²/(2R²)),   and the same for the lower tail.
 
 So, for the α-quantile ρ of w·P,
 
     ρ − E[w·P] ≤ R √(2 ln(1/(1 − α))/φ₀),   E[w·P] − ρ ≤ R √(2 ln(1/α)/φ₀).
+
+For rewards in [0, 1] the values have range R = 1/(1 − γ), and so do the targets w = r + γV when the
+reward r(s,a,s') depends on the next state.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._validation import FloatArray, as_float_array, as_levels, as_positive_number, first_bad
 from brmdp.errors import InvalidInputError
@@ -30,9 +31,16 @@ class DeviationBounds(NamedTuple):
     Attributes
     ----------
     above : float or array
-        Of quantile − mean.
+        Bound on quantile − mean.
     below : float or array
-        Of mean − quantile.
+        Bound on mean − quantile.
+
+    Examples
+    --------
+    >>> from brmdp.theory import quantile_deviation_bounds
+    >>> above, below = quantile_deviation_bounds(50, 0.1, value_range=10)
+    >>> round(above, 3), round(below, 3)
+    (0.649, 3.035)
     """
 
     above: Any
@@ -40,25 +48,29 @@ class DeviationBounds(NamedTuple):
 
 
 def quantile_deviation_bounds(
-    total_concentration: Any, alpha: Any, *, value_range: float = 1.0
+    total_concentration: ArrayLike, alpha: ArrayLike, *, value_range: float = 1.0
 ) -> DeviationBounds:
-    """Bounds on the distance of the posterior α-quantile of w·P from its posterior mean.
-
-    Both sides.
+    """Two-sided bounds on the distance of the posterior α-quantile of w·P from its mean.
 
     Parameters
     ----------
-    total_concentration : array
-        φ₀, such as ``posterior.effective_sample_size()``.
-    alpha : array in (0, 1)
-        Levels; broadcast against ``total_concentration``.
+    total_concentration : float or array
+        φ₀, such as ``belief.effective_sample_size()``.
+    alpha : float or array in (0, 1)
+        Levels, broadcast against ``total_concentration``.
     value_range : float
         R = max w − min w, or a bound on it.
 
     Returns
     -------
     DeviationBounds
-        Plain numbers where both arguments are.
+        Floats if both arguments are numbers, arrays otherwise.
+
+    Examples
+    --------
+    >>> from brmdp.theory import quantile_deviation_bounds
+    >>> quantile_deviation_bounds([10, 1000], 0.1).below.round(3).tolist()
+    [0.679, 0.068]
     """
     total = _positive(total_concentration, "total_concentration")
     levels = as_levels(alpha)
@@ -76,23 +88,31 @@ def quantile_deviation_bounds(
 
 
 def dirichlet_tail_bound(
-    total_concentration: Any, deviation: Any, *, value_range: float = 1.0
+    total_concentration: ArrayLike, deviation: ArrayLike, *, value_range: float = 1.0
 ) -> Any:
-    """Bound exp(−φ₀ε²/(2R²)) on the probability that w·P exceeds its mean by ``deviation`` or more, or falls short of it.
+    """Bound exp(−φ₀ε²/(2R²)) on the probability that w·P is ε or more above its mean.
+
+    The same bound holds for the probability that it is ε or more below its mean.
 
     Parameters
     ----------
-    total_concentration : array
+    total_concentration : float or array
         φ₀.
-    deviation : array
-        ε > 0; broadcast against ``total_concentration``.
+    deviation : float or array
+        ε > 0, broadcast against ``total_concentration``.
     value_range : float
         R = max w − min w, or a bound on it.
 
     Returns
     -------
     float or array
-        A plain number where both arguments are.
+        A float if both arguments are numbers, an array otherwise.
+
+    Examples
+    --------
+    >>> from brmdp.theory import dirichlet_tail_bound
+    >>> round(dirichlet_tail_bound(50, 2.0, value_range=10), 3)
+    0.368
     """
     total, distance = (
         _positive(total_concentration, "total_concentration"),
@@ -109,11 +129,11 @@ def dirichlet_tail_bound(
 
 
 def _plain(numbers: FloatArray) -> Any:
-    """A single number as such."""
+    """A float for an array without axes, otherwise the array."""
     return numbers if np.ndim(numbers) else float(numbers)
 
 
-def _positive(value: Any, name: str) -> FloatArray:
+def _positive(value: ArrayLike, name: str) -> FloatArray:
     array = as_float_array(value, name)
     if (array <= 0.0).any():
         bad = first_bad(array <= 0.0)

@@ -1,28 +1,27 @@
-"""The paper's two illustrative examples, and its Propositions 2 and 3.
+"""The paper's two illustrative examples and its Propositions 2 and 3, ready to solve and simulate.
 
-As problems that can be solved and played.
-
-Both posteriors rest on two kernels, φ = μ δ_G + (1 − μ) δ_B; a safe action at s₀ pays c and stays.
+In both examples the belief rests on two kernels, φ = μ δ_G + (1 − μ) δ_B, and the safe action at s₀
+pays c and stays there.
 
 *Robustness* (Proposition 2). The risky action pays 0 and leads for good to g (reward 1) under P^G,
 to b (reward −L) under P^B. If γ(1 − L)/2 < c < γ(μ − (1 − μ)L), μ > 1/2 and α ≤ 1 − μ, the
-posterior-mean policy is risky and the α-quantile policy safe, and for (γ − c)/(1 − γ) < Λ ≤ (c +
+posterior-mean policy is risky and the α-quantile policy is safe, and for (γ − c)/(1 − γ) < Λ ≤ (c +
 γL)/(1 − γ) their posterior downside exposures are 1 − μ and 0. (The first condition implies the
 second: its interval is empty unless μ > 1/2.)
 
 *Probing* (Proposition 3). Exploring at s₀ pays 0 and leads to y_G under P^G and y_B under P^B, so
-it tells the kernel. There, exploiting pays 0 and leads for good to g (reward 1) under P^G and b
+it reveals the kernel. There, exploiting pays 0 and leads for good to g (reward 1) under P^G and b
 (reward 0) under P^B, while the safe action pays c and stays. If α ≤ 1 − μ and c < γ², an agent that
-plans at level α after every step stays at s₀ for ever, learns nothing, and under P^G has the regret
-R_T = T(γ² − c)/(1 − γ): a self-confirming trap. The adaptive schedule leaves it as soon as the
-level of the untried exploitation exceeds 1 − μ (:func:`adaptive_escape_episode`).
+plans at level α after every step stays at s₀ forever, learns nothing, and under P^G has regret R_T
+= T(γ² − c)/(1 − γ): a self-confirming trap. With the adaptive schedule the agent leaves it as soon
+as the level of the untried exploitation exceeds 1 − μ (:func:`adaptive_escape_episode`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,7 +68,7 @@ EXPLORE, EXPLOIT = 1, 2
 START = 0
 
 TURNING = 4
-"""From this k on ln(2k)/√k falls."""
+"""ln(2k)/√k falls from this k on."""
 
 ROBUSTNESS, PROBING = "robustness", "probing"
 PROPOSITION = {ROBUSTNESS: 2, PROBING: 3}
@@ -84,22 +83,31 @@ class Example:
     name : str
         "robustness" or "probing".
     good, bad : TabularMDP
-        P^G and P^B, with the names of states and actions.
-    posterior : ScenarioBelief
-        Weights (μ, 1 − μ).
+        P^G and P^B, with named states and actions.
+    belief : ScenarioBelief
+        The belief, with weights (μ, 1 − μ).
     good_probability, safe_reward : float
         μ and c.
     thresholds : (float, float) or None
-        For the robustness example the Λ of Proposition 2: above the first, at most the second.
+        For the robustness example, the range of Λ in Proposition 2: Λ must exceed the first number
+        and be at most the second.
     violations : tuple of str
-        Conditions of the proposition on the parameters that fail; empty unless built with
-        ``strict=False``.
+        Conditions of the proposition that the parameters violate; empty unless the example was
+        built with ``strict=False``.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import probing_example
+    >>> example = probing_example(0.7, safe_reward=0.5, discount=0.9)
+    >>> [int(example.best_policy(risk)[0]) for risk in (brmdp.Quantile(0.2), brmdp.Mean())]
+    [0, 1]
     """
 
     name: str
     good: TabularMDP
     bad: TabularMDP
-    posterior: ScenarioBelief
+    belief: ScenarioBelief
     good_probability: float
     safe_reward: float
     thresholds: tuple[float, float] | None
@@ -107,7 +115,7 @@ class Example:
 
     @property
     def rewards(self) -> FloatArray:
-        """Known rewards, (S, A)."""
+        """(S, A) known rewards."""
         rewards: FloatArray = self.good.rewards
         return rewards
 
@@ -118,17 +126,17 @@ class Example:
 
     @property
     def largest_value(self) -> float:
-        """max|r|/(1 − γ), to which accuracies are relative."""
+        """max|r|/(1 − γ), the scale of all accuracies."""
         return float(np.abs(self.rewards).max()) / (1.0 - self.discount)
 
     def best_policy(self, risk: RiskMeasure) -> IntArray:
-        """The optimal policy under the posterior, for any measure.
+        """The optimal policy under the belief for a risk measure.
 
-        The first action within RESOLUTION of the best.
+        It takes the first action whose value is within RESOLUTION of the best.
         """
         slack = RESOLUTION * self.largest_value
         q_values = solution_of(
-            self.posterior, self.rewards, self.discount, risk, tolerance=slack / 10.0
+            self.belief, self.rewards, self.discount, risk, tolerance=slack / 10.0
         ).q_values
         chosen: IntArray = (q_values >= q_values.max(axis=1, keepdims=True) - slack).argmax(axis=1)
         return chosen
@@ -153,14 +161,23 @@ def robustness_example(
     loss : float
         L > 0; b pays −L.
     discount : float in (0, 1)
+        γ.
     strict : bool
-        Refuse parameters for which Proposition 2 says nothing; otherwise they are listed in
-        ``violations``.
+        Whether to raise an error if the parameters violate a condition of Proposition 2. If False,
+        the violated conditions are listed in ``violations``.
 
     Raises
     ------
     InvalidInputError
         If a condition is violated; the message names it, with the numbers.
+
+    Examples
+    --------
+    >>> from brmdp.theory import robustness_example
+    >>> example = robustness_example(0.7, safe_reward=0.3, loss=0.5, discount=0.9)
+    >>> low, high = example.thresholds
+    >>> round(low, 6), round(high, 6)
+    (6.0, 7.5)
     """
     mu, c, gamma = _common_parameters(good_probability, safe_reward, discount)
     lost = as_positive_number(loss, "loss")
@@ -191,22 +208,28 @@ def robustness_example(
 def probing_example(
     good_probability: float, safe_reward: float, discount: float, *, strict: bool = True
 ) -> Example:
-    """The informative exploration example.
+    """The informative-exploration example: states (s0, y_G, y_B, g, b).
 
-    States (s0, y_G, y_B, g, b), actions safe, explore (at s0) and exploit (at y).
+    The actions are safe, explore (at s0) and exploit (at y_G and y_B).
 
     Parameters
     ----------
     good_probability, safe_reward, discount
         As in :func:`robustness_example`.
     strict : bool
-        Refuse parameters for which Proposition 3 says nothing; otherwise they are listed in
-        ``violations``.
+        Whether to raise an error if the parameters violate the condition of Proposition 3. If
+        False, the violated condition is listed in ``violations``.
 
     Raises
     ------
     InvalidInputError
-        If a condition is violated; the message names it, with the numbers.
+        If the condition is violated; the message names it, with the numbers.
+
+    Examples
+    --------
+    >>> from brmdp.theory import probing_example
+    >>> probing_example(0.7, safe_reward=0.5, discount=0.9).belief.weights.round(3).tolist()
+    [0.7, 0.3]
     """
     mu, c, gamma = _common_parameters(good_probability, safe_reward, discount)
     violations = _failing((c < gamma**2, f"c < γ² (c = {c:g}, γ² = {gamma**2:g})"))
@@ -232,13 +255,20 @@ class RobustnessCheck:
     alpha, threshold : float
         α and Λ.
     mean_policy, quantile_policy : (S,) integers
-        Optimal under the posterior mean, and for the α-quantile.
+        Optimal policies for the posterior mean and for the α-quantile.
     mean_exposure, quantile_exposure : Exposure
-        Their posterior downside exposures, exact.
+        Exact posterior downside exposures of these policies.
     stated_mean_exposure, stated_quantile_exposure : float
-        1 − μ and 0.
+        Exposures stated in the proposition: 1 − μ and 0.
     holds : bool
-        Whether the policies act and the exposures are as stated.
+        Whether the policies and their exposures are as stated.
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_robustness, robustness_example
+    >>> check = check_robustness(robustness_example(0.7, 0.3, 0.5, 0.9), alpha=0.2)
+    >>> check.holds, check.quantile_exposure.probability
+    (True, 0.0)
     """
 
     alpha: float
@@ -262,15 +292,26 @@ def check_robustness(
     example : Example
         From :func:`robustness_example`.
     alpha : float in (0, 1)
-        At most 1 − μ; equality is meant to be included, whatever the rounding of 1 − μ.
+        Level, at most 1 − μ. Equality is allowed however 1 − μ is rounded.
     threshold : float, optional
-        Λ; by default the largest that the proposition allows. Regrets are solutions of the planner
-        and reach a threshold up to :data:`~brmdp.theory.exposure.RESOLUTION`, so a Λ above one of
-        the two ends of the proposition's interval, but by less than twice that share of the largest
-        value, cannot be told from the end itself and is refused, whatever ``strict``.
+        Λ; by default the largest that the proposition allows. Regrets come from the planner and
+        are compared up to :data:`~brmdp.theory.exposure.RESOLUTION`. So a Λ that exceeds one end of
+        the proposition's interval by less than twice that share of the largest value cannot be
+        distinguished from that end. It raises an error whether or not ``strict`` is set.
     strict : bool
-        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the
-        statement is true anyway.
+        Whether to raise an error if a condition of the proposition is violated. If False, ``holds``
+        says whether the statement is true anyway.
+
+    Returns
+    -------
+    RobustnessCheck
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_robustness, robustness_example
+    >>> example = robustness_example(0.7, safe_reward=0.3, loss=0.5, discount=0.9)
+    >>> check_robustness(example, alpha=0.3).holds
+    True
     """
     _require_example(example, ROBUSTNESS)
     assert example.thresholds is not None
@@ -281,8 +322,8 @@ def check_robustness(
     for end in (low, high):
         if end < least <= end + resolved:
             raise InvalidInputError(
-                f"threshold must not lie within {resolved:.1g} above {end!r}, since regrets are "
-                f"resolved to no more; got {threshold!r}"
+                f"threshold must not exceed {end!r} by {resolved:.1g} or less, because regrets are "
+                f"not resolved more finely; got {threshold!r}"
             )
     violations = example.violations + _failing(
         _cautious(level, example),
@@ -294,7 +335,7 @@ def check_robustness(
     mean, quantile = example.best_policy(Mean()), example.best_policy(Quantile(level))
     mean_exposure, quantile_exposure = (
         downside_exposure(
-            example.posterior, example.rewards, example.discount, policy, least, state=START
+            example.belief, example.rewards, example.discount, policy, least, state=START
         )
         for policy in (mean, quantile)
     )
@@ -316,14 +357,22 @@ class ExampleRun:
     Attributes
     ----------
     state, action : (T,) integers
+        s_t and a_t.
     regret : (T,) array
-        V*(s_t) − V^{π_t}(s_t) in the true kernel.
+        V*(s_t) − V^{π_t}(s_t) under the true kernel.
     escape_step : int or None
-        First step t at which the agent left the safe action at s₀; None if it never did.
+        First step t at which the agent did not take the safe action at s₀; None if it always did.
     escape_episode : int or None
         The pseudo-episode k in which that happened.
     good_probability : float
-        Weight of P^G when the last plan was made.
+        Weight of P^G in the belief of the last plan.
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_trap, probing_example
+    >>> run = check_trap(probing_example(0.7, 0.5, 0.9), alpha=0.2, steps=20).run
+    >>> run.escape_step is None, len(run.regret)
+    (True, 20)
     """
 
     state: IntArray
@@ -335,30 +384,43 @@ class ExampleRun:
 
 
 def follow_example(
-    example: Example, agent: Agent, steps: int, *, truth: str = "good"
+    example: Example, agent: Agent, steps: int, *, truth: Literal["good", "bad"] = "good"
 ) -> ExampleRun:
-    """Let an agent act in an example, such as ``aq_brmdp(example.posterior, example.rewards.
-
-    Example.discount, delta=5.0)``.
+    """Let an agent act in an example.
 
     Parameters
     ----------
     example : Example
+        From :func:`robustness_example` or :func:`probing_example`.
     agent : Agent
-        Made for the example's posterior.
+        An agent that starts from the example's belief.
     steps : int
+        T.
     truth : {"good", "bad"}
         Which kernel is the true one.
+
+    Returns
+    -------
+    ExampleRun
+
+    Examples
+    --------
+    >>> from brmdp.agents import aq_brmdp
+    >>> from brmdp.theory import follow_example, probing_example
+    >>> example = probing_example(0.7, safe_reward=0.5, discount=0.9)
+    >>> agent = aq_brmdp(example.belief, example.rewards, 0.9, delta=1.0, rng=1)
+    >>> follow_example(example, agent, 50).escape_step is not None
+    True
     """
     if truth not in ("good", "bad"):
         raise InvalidInputError(f"truth must be 'good' or 'bad'; got {truth!r}")
     _require_example(example, ROBUSTNESS, PROBING)
     if not isinstance(agent, Agent) or not isinstance(agent.belief, ScenarioBelief):
         raise InvalidInputError(
-            f"agent must be a brmdp.Agent whose belief is the example's posterior; got {agent!r}"
+            f"agent must be a brmdp.Agent that starts from the example's belief; got {agent!r}"
         )
     world = World(TabularEnv(example.good if truth == "good" else example.bad), example.discount)
-    # the kernels are deterministic, so the seed decides nothing
+    # the kernels are deterministic, so the seed does not matter
     history = simulate(agent, world, steps, seed=0)
     assert history.true_regret is not None
     left = np.flatnonzero((history.state == START) & (history.action != SAFE))
@@ -379,14 +441,22 @@ class TrapCheck:
     Attributes
     ----------
     alpha : float
+        Level.
     run : ExampleRun
-        Under P^G, planning at level α after every step.
+        A run under P^G that plans at level α after every step.
     regret : float
         R_T, the sum of the run's regrets.
     stated_regret : float
         T(γ² − c)/(1 − γ).
     holds : bool
-        Whether the agent never moved, learnt nothing, and its regret is the stated one.
+        Whether the agent never moved, learnt nothing, and had the stated regret.
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_trap, probing_example
+    >>> check = check_trap(probing_example(0.7, 0.5, 0.9), alpha=0.2, steps=100)
+    >>> check.holds, round(check.regret, 6)
+    (True, 310.0)
     """
 
     alpha: float
@@ -399,19 +469,29 @@ class TrapCheck:
 def check_trap(
     example: Example, alpha: float, steps: int = 1000, *, strict: bool = True
 ) -> TrapCheck:
-    """Play the probing example at a fixed level and compare with Proposition 3.
+    """Simulate the probing example at a fixed level and compare with Proposition 3.
 
     Parameters
     ----------
     example : Example
         From :func:`probing_example`.
     alpha : float in (0, 1)
-        At most 1 − μ; equality is meant to be included, whatever the rounding of 1 − μ.
+        Level, at most 1 − μ. Equality is allowed however 1 − μ is rounded.
     steps : int
         T.
     strict : bool
-        Raise if a condition of the proposition is violated; otherwise ``holds`` tells whether the
-        statement is true anyway.
+        Whether to raise an error if a condition of the proposition is violated. If False, ``holds``
+        says whether the statement is true anyway.
+
+    Returns
+    -------
+    TrapCheck
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_trap, probing_example
+    >>> check_trap(probing_example(0.7, 0.5, 0.9), alpha=0.3, steps=50).holds
+    True
     """
     _require_example(example, PROBING)
     level = as_level(alpha)
@@ -421,29 +501,27 @@ def check_trap(
         _refuse(PROBING, violations)
     gamma = example.discount
     agent = fixed_quantile(
-        example.posterior, example.rewards, gamma, alpha=level, restart=EveryStep(), rng=0
+        example.belief, example.rewards, gamma, alpha=level, restart=EveryStep(), rng=0
     )
     run = follow_example(example, agent, horizon)
     regret = math.fsum(run.regret)
     stated = horizon * (gamma**2 - example.safe_reward) / (1.0 - gamma)
     still = bool((run.state == START).all() and (run.action == SAFE).all())
-    unmoved = run.good_probability == float(example.posterior.weights[0])
+    unmoved = run.good_probability == float(example.belief.weights[0])
     close = abs(regret - stated) <= RESOLUTION * horizon / (1.0 - gamma)
     return TrapCheck(level, run, regret, stated, holds=still and unmoved and close)
 
 
 def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
-    """The pseudo-episode k in which an agent with the adaptive schedule.
+    """The pseudo-episode k in which an agent with the adaptive schedule leaves the trap.
 
-    Planning after every step, leaves the trap.
-
-    Until then only (s₀, safe) has been visited, k − 1 times, so with n admissible pairs an untried
-    pair has the level max{1 − δ·ln(2k)/√k · n/(max{k − 1, 1} + n − 1), α̲}. The agent explores when
-    that exceeds 1 − μ at the exploitation, for then the quantile there is the value of g; k is the
-    first such number. ln(2k)/√k falls from k = 4 on and the visits never do, so beyond it k is
-    found by bisection. There is one for every μ above the tolerance
-    :data:`~brmdp.risk.ATOM_TOLERANCE` of quantiles at atoms; below, no level is high enough for the
-    planner to see P^G.
+    The agent plans after every step. Until it leaves, only (s₀, safe) has been visited, k − 1
+    times, so with n admissible pairs an untried pair has the level max{1 − δ·ln(2k)/√k · n/(max{k −
+    1, 1} + n − 1), α̲}. The agent explores once this level exceeds 1 − μ at the exploitation, where
+    the quantile is then the value of g; k is the first such number. From k = 4 on, ln(2k)/√k falls
+    and the visits grow, so there k is found by bisection. It exists for every μ above the tolerance
+    :data:`~brmdp.risk.ATOM_TOLERANCE` of quantiles at atoms; for smaller μ no level is high enough
+    for the planner to see P^G.
 
     Parameters
     ----------
@@ -456,6 +534,13 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
     ------
     InvalidInputError
         If μ is so small that the agent never leaves.
+
+    Examples
+    --------
+    >>> from brmdp.agents import AdaptiveLevel
+    >>> from brmdp.theory import adaptive_escape_episode, probing_example
+    >>> adaptive_escape_episode(probing_example(0.7, 0.5, 0.9), AdaptiveLevel(5, 0.2))
+    36
     """
     _require_example(example, PROBING)
     _refuse(PROBING, example.violations)
@@ -466,12 +551,13 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
     if needed >= BELOW_ONE:
         raise InvalidInputError(
             f"good_probability must exceed {ATOM_TOLERANCE:g}, the tolerance of quantiles at "
-            f"atoms, for the trap to be left; got {example.good_probability!r}"
+            "atoms; otherwise the agent never leaves the trap; got "
+            f"{example.good_probability!r}"
         )
 
     def explores(k: int) -> bool:
         mean_visits = (max(k - 1, 1) + pairs - 1) / pairs
-        # the small factors first: δ may be near the largest float
+        # small factors first, because δ may be close to the largest float
         return (
             max(1.0 - math.log(2 * k) / math.sqrt(k) / mean_visits * schedule.delta, schedule.floor)
             > needed
@@ -492,7 +578,7 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
 def _common_parameters(
     good_probability: Any, safe_reward: Any, discount: Any
 ) -> tuple[float, float, float]:
-    """μ, c and γ, within the definition of both examples."""
+    """Checked values of μ, c and γ."""
     mu = as_level(good_probability, "good_probability")
     gamma = as_discount(discount)
     c = as_number(safe_reward, "safe_reward", "a number strictly between 0 and discount")
@@ -512,7 +598,7 @@ def _example(
     thresholds: tuple[float, float] | None,
     violations: tuple[str, ...],
 ) -> Example:
-    """Both kernels on the actions that lead somewhere."""
+    """The example with two kernels; an action is admissible where its row is not zero."""
     mu, c, gamma = parameters
     states, actions = names
     good, bad = (
@@ -527,12 +613,12 @@ def _example(
         )
         for kernel in kernels
     )
-    posterior = ScenarioBelief([good, bad], [mu, 1.0 - mu])
-    return Example(name, good, bad, posterior, mu, c, thresholds, violations)
+    belief = ScenarioBelief([good, bad], [mu, 1.0 - mu])
+    return Example(name, good, bad, belief, mu, c, thresholds, violations)
 
 
 def _cautious(level: float, example: Example) -> tuple[bool, str]:
-    """The condition α ≤ 1 − μ, with the tolerance of the quantile at atoms."""
+    """Whether α ≤ 1 − μ, up to the tolerance of quantiles at atoms, and the condition in words."""
     rest = 1.0 - example.good_probability
     return level <= rest + ATOM_TOLERANCE, f"α ≤ 1 − μ (α = {level:g}, 1 − μ = {rest:g})"
 

@@ -1,12 +1,12 @@
-"""Posterior downside exposure (the paper's Definition of the same name).
+"""Posterior downside exposure (the paper's definition of the same name).
 
 A policy π has (β, Λ)-posterior downside exposure at a state s₀ if its regret reaches Λ with
 posterior probability β or more:
 
     φ( V*_P(s₀) − V^π_P(s₀) ≥ Λ ) ≥ β.
 
-For finitely many kernels the probability is a sum of weights; otherwise it is the share of
-posterior draws, with an interval.
+For a belief in finitely many kernels this probability is a sum of weights. For other beliefs it is
+estimated by the share of posterior draws, with a confidence interval.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_index,
     as_level,
     as_policy,
@@ -38,8 +40,11 @@ from brmdp.risk.base import FixedKernel, RiskOperator
 __all__ = ["RESOLUTION", "Exposure", "downside_exposure"]
 
 RESOLUTION = 1e-9
-"""A regret that falls short of the threshold by less than this share of the largest possible value reaches it: the paper's
-propositions speak of thresholds that are attained, and rounding must not decide."""
+"""Rounding allowed when a regret is compared with a threshold.
+
+It is relative to the largest possible value. The paper's propositions speak of thresholds that are
+attained exactly, so rounding must not decide whether a regret reaches one.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +56,23 @@ class Exposure:
     threshold : float
         Λ.
     probability : float
-        Of the regret being at least Λ.
+        Posterior probability that the regret is at least Λ.
     interval : (float, float)
-        Clopper-Pearson interval of the stated confidence; (probability, probability) if exact.
+        Clopper–Pearson interval at the requested confidence; (probability, probability) if exact.
     exact : bool
-        Whether all kernels of the posterior were looked at.
+        Whether every kernel of the belief was evaluated.
     regret : (K,) array
-        V*_P(s₀) − V^π_P(s₀) in every kernel looked at.
+        V*_P(s₀) − V^π_P(s₀) in each kernel evaluated.
     weights : (K,) array
-        Their probabilities, summing to one.
+        Probabilities of these kernels; they sum to one.
+
+    Examples
+    --------
+    >>> from brmdp.theory import check_robustness, robustness_example
+    >>> example = robustness_example(0.7, safe_reward=0.3, loss=0.5, discount=0.9)
+    >>> exposure = check_robustness(example, alpha=0.2).mean_exposure
+    >>> round(exposure.probability, 6), exposure.exact
+    (0.3, True)
     """
 
     threshold: float
@@ -71,45 +84,61 @@ class Exposure:
 
 
 def downside_exposure(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     threshold: float,
     *,
     state: int = 0,
     samples: int = 1000,
     confidence: float = 0.95,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> Exposure:
     """Posterior probability that the regret of ``policy`` at ``state`` is at least ``threshold``.
 
     Parameters
     ----------
-    posterior, rewards, discount, policy
-        As in :func:`brmdp.evaluate_under_belief`. Exact for a ScenarioBelief or a TabularMDP, sampled
-        otherwise.
+    belief, rewards, discount, policy
+        As in :func:`brmdp.evaluate_under_belief`. The result is exact for a ScenarioBelief or a
+        TabularMDP and sampled for other beliefs.
     threshold : float
         Λ > 0.
     state : int
         s₀.
     samples : int
-        Posterior draws, where they are needed.
+        Number of posterior draws, where they are needed.
     confidence : float in (0, 1)
-        Of the interval.
-    rng : numpy.random.Generator or seed
+        Confidence of the interval.
+    rng : numpy.random.Generator or seed, optional
+        Source of the posterior draws.
+
+    Returns
+    -------
+    Exposure
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import downside_exposure
+    >>> river = brmdp.envs.riverswim(3)
+    >>> belief = brmdp.DirichletBelief.uniform(3, 2)
+    >>> found = downside_exposure(belief, river.rewards, 0.9, [1, 1, 1], 0.5, samples=20, rng=1)
+    >>> low, high = found.interval
+    >>> low <= found.probability <= high
+    True
     """
-    require_belief(posterior)
+    require_belief(belief)
     least = as_positive_number(threshold, "threshold")
-    start = as_index(state, posterior.pattern.n_states, "state")
-    chosen = as_policy(policy, posterior.pattern.admissible)
+    start = as_index(state, belief.pattern.n_states, "state")
+    chosen = as_policy(policy, belief.pattern.admissible)
     draws, sure = as_positive_int(samples, "samples"), as_level(confidence, "confidence")
-    kernels, weights = _kernels(posterior, draws, as_rng(rng))
-    exact = isinstance(posterior, ScenarioBelief | TabularMDP)
-    problem = Problem.of(posterior, rewards, discount)
+    kernels, weights = _kernels(belief, draws, as_rng(rng))
+    exact = isinstance(belief, ScenarioBelief | TabularMDP)
+    problem = Problem.of(belief, rewards, discount)
     slack = RESOLUTION * (problem.largest or 1.0)
     problem = Problem(problem.pattern, problem.rewards, problem.discount, slack / 4.0)
-    regret = np.array([_regret(problem, posterior, entries, chosen)[start] for entries in kernels])
+    regret = np.array([_regret(problem, belief, entries, chosen)[start] for entries in kernels])
     reached = regret >= least - slack
     probability = min(math.fsum(weights[reached]), 1.0)
     interval = (
@@ -119,7 +148,7 @@ def downside_exposure(
 
 
 class _OneKernel:
-    """A risk measure that believes in one kernel, given by its entries on the belief's pattern."""
+    """A risk measure that plans for one kernel, given by its entries on the belief's pattern."""
 
     def __init__(self, entries: FloatArray) -> None:
         self.entries = entries
@@ -129,15 +158,15 @@ class _OneKernel:
 
 
 def _kernels(
-    posterior: Belief, samples: int, rng: np.random.Generator
+    belief: Belief, samples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Kernels (K, transitions) that stand for the posterior, and their weights (K,)."""
-    if isinstance(posterior, ScenarioBelief):
-        entries, weights = scenarios_of(posterior)
+    """Kernels (K, transitions) that represent the belief, and their weights (K,)."""
+    if isinstance(belief, ScenarioBelief):
+        entries, weights = scenarios_of(belief)
         alive = weights > 0.0
         return entries[alive], weights[alive]
-    count = 1 if isinstance(posterior, TabularMDP) else samples
-    return draws_of(posterior, count, rng), np.full(count, 1.0 / count)
+    count = 1 if isinstance(belief, TabularMDP) else samples
+    return draws_of(belief, count, rng), np.full(count, 1.0 / count)
 
 
 def _regret(problem: Problem, belief: Belief, entries: FloatArray, policy: IntArray) -> FloatArray:

@@ -1,20 +1,20 @@
 """Asymptotic normality of the quantile value of a policy (Theorem 1 of the paper).
 
-After N transitions along one trajectory of π, with Dirichlet posteriors φ and w(s') = r(s,π(s),s')
-+ γV^π(s'),
+After N transitions along one trajectory of π, with a Dirichlet belief φ and w(s') = r(s,π(s),s') +
+γV^π(s'),
 
     √N (I − γP_π)(V^π_{φ,α} − V^π)  ⇒  N(γλ_π, diag((γσ_π)²)),
     γσ_π(s) = √(Var[w(s')] / n̄_s),    λ_π = z_α σ_π,
 
-where n̄ are the visit frequencies of :mod:`brmdp.theory.chains` and z_α the standard normal
-quantile. Where the reward does not depend on s', Var[w] = γ² Var[V^π(s')] and this is the paper's
-σ_π. So the level α moves the mean and leaves the covariance alone; α = ½ is neutral. With R = (I −
+where n̄ are the visit frequencies of :mod:`brmdp.theory.chains` and z_α is the standard normal
+quantile. If the reward does not depend on s', Var[w] = γ² Var[V^π(s')] and this is the paper's σ_π.
+So the level α shifts the mean and leaves the covariance unchanged; α = ½ is neutral. With R = (I −
 γP_π)⁻¹ the expansion of the value itself is
 
-    V^π_{φ,α} = V^π + R (γλ_π + γσ_π Z)/√N + o_p(N^{−1/2}),    Z ~ N(0, I),
+    V^π_{φ,α} = V^π + R (γλ_π + γσ_π Z)/√N + o_p(N^{−1/2}),    Z ~ N(0, I).
 
-whose mean shift Rγλ_π/√N is at most γ|z_α| max σ_π / ((1 − γ)√N) in any state. One backup is moved
-by ρ^α_φ(w·P) − w·P^c, with mean γλ_π/√N to first order: γ times the paper's one-step adjustment
+Its mean shift Rγλ_π/√N is at most γ|z_α| max σ_π / ((1 − γ)√N) in every state. One backup changes
+by ρ^α_φ(w·P) − w·P^c, whose mean is γλ_π/√N to first order: γ times the paper's one-step adjustment
 b^α.
 """
 
@@ -24,11 +24,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import kolmogi, ndtr, ndtri
 
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_discount,
     as_float_array,
     as_level,
@@ -48,7 +50,7 @@ from brmdp.planning import backup, evaluate_in_mdp
 from brmdp.planning.planner import solution_of
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import policy_matrix, policy_pairs, transition_counts, visit_frequencies
-from brmdp.theory.checks import as_state_values, require_about
+from brmdp.theory.checks import as_state_values, require_belief_about
 
 __all__ = [
     "ErgodicProblem",
@@ -64,10 +66,10 @@ __all__ = [
 ]
 
 ACCURACY = 1e-10
-"""Of values, relative to max|r|/(1 − γ): far below the N^{−1/2} that is looked at."""
+"""Accuracy of values relative to max|r|/(1 − γ), far below the N^{−1/2} under study."""
 
-MOST_DRAWS = 10_000
-"""Random kernels tried before a demand on their visit frequencies is given up."""
+MAX_DRAWS = 10_000
+"""Number of random kernels to try before giving up on ``least_visited``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,9 @@ class NormalityLimit:
     Attributes
     ----------
     alpha : (…) array
-        One level, or several of any shape.
+        The levels, of any shape.
     discount : float
+        γ.
     values : (S,) array
         V^π.
     visit_frequencies : (S,) array
@@ -86,14 +89,22 @@ class NormalityLimit:
     system : (S, S) array
         I − γP_π.
     one_step_sd : (S,) array
-        γσ_π: standard deviation of the limit of √N (I − γP_π)(V_{φ,α} − V), whose entries are
+        γσ_π, the standard deviation of the limit of √N (I − γP_π)(V_{φ,α} − V), whose entries are
         independent.
     one_step_mean : (…, S) array
-        γλ_π: its mean at each level.
+        γλ_π, the mean of the same limit at each level.
     mean, covariance : (…, S) and (S, S) arrays
-        Of the limit of √N (V_{φ,α} − V).
+        Mean and covariance of the limit of √N (V_{φ,α} − V).
     mean_bound : (…) array
-        γ|z_α| max σ_π/(1 − γ), at least max|mean|.
+        γ|z_α| max σ_π/(1 − γ), an upper bound on max|mean|.
+
+    Examples
+    --------
+    >>> from brmdp.theory import asymptotic_normality, random_ergodic_mdp
+    >>> mdp, policy = random_ergodic_mdp(3, 2, rng=1)
+    >>> limit = asymptotic_normality(mdp, policy, [0.1, 0.5])
+    >>> bool((limit.mean[0] < 0).all()), bool((limit.mean[1] == 0).all())
+    (True, True)
     """
 
     alpha: FloatArray
@@ -109,24 +120,24 @@ class NormalityLimit:
 
     @property
     def sigma(self) -> FloatArray:
-        """The paper's σ_π, (S,)."""
+        """(S,) the paper's σ_π."""
         sigma: FloatArray = self.one_step_sd / self.discount
         return sigma
 
     @property
     def lambda_(self) -> FloatArray:
-        """The paper's λ_π = z_α σ_π, (…, S)."""
+        """(…, S) the paper's λ_π = z_α σ_π."""
         shift: FloatArray = self.one_step_mean / self.discount
         return shift
 
     @property
     def sd(self) -> FloatArray:
-        """Standard deviation of the limit of √N (V_{φ,α} − V) at each state, (S,)."""
+        """(S,) standard deviation of the limit of √N (V_{φ,α} − V) at each state."""
         sd: FloatArray = np.sqrt(np.diag(self.covariance))
         return sd
 
-    def one_step(self, deviations: Any) -> FloatArray:
-        """(I − γP_π) times each of the vectors ``deviations`` (…, S)."""
+    def one_step(self, deviations: ArrayLike) -> FloatArray:
+        """(…, S) product of I − γP_π with each of the vectors ``deviations`` (…, S)."""
         vectors = as_float_array(deviations, "deviations")
         if vectors.ndim == 0 or vectors.shape[-1] != self.values.size:
             raise InvalidInputError(
@@ -135,17 +146,15 @@ class NormalityLimit:
         moved: FloatArray = vectors @ self.system.T
         return moved
 
-    def expansion(self, steps: int, noise: Any = None) -> FloatArray:
-        """Leading terms of V_{φ,α} after ``steps`` transitions, (…, S).
-
-        Their mean, or their value at a normal vector.
+    def expansion(self, steps: int, noise: ArrayLike | None = None) -> FloatArray:
+        """(…, S) leading terms of V_{φ,α} after ``steps`` transitions.
 
         Parameters
         ----------
         steps : int
             N.
         noise : (S,) array, optional
-            Z; zero by default.
+            Z. By default zero, which gives the mean of the leading terms.
         """
         root = np.sqrt(as_positive_int(steps, "steps"))
         normal = np.zeros(self.values.size) if noise is None else as_float_array(noise, "noise")
@@ -160,16 +169,31 @@ class NormalityLimit:
         return leading
 
     def adjustment(self, steps: int) -> FloatArray:
-        """Mean γλ_π/√N, to first order.
+        """(…, S) first-order mean γλ_π/√N of what the quantile adds to one backup.
 
-        Of what the quantile adds to one backup after N = ``steps`` transitions, (…, S).
+        N = ``steps`` is the number of transitions.
         """
         mean: FloatArray = self.one_step_mean / np.sqrt(as_positive_int(steps, "steps"))
         return mean
 
 
 class ErgodicProblem(NamedTuple):
-    """An MDP and a policy whose chain visits every state often."""
+    """An MDP and a policy whose chain visits every state often.
+
+    Attributes
+    ----------
+    mdp : TabularMDP
+        The MDP.
+    policy : (S,) integers
+        The policy.
+
+    Examples
+    --------
+    >>> from brmdp.theory import random_ergodic_mdp
+    >>> problem = random_ergodic_mdp(3, 2, rng=1)
+    >>> problem.policy.shape
+    (3,)
+    """
 
     mdp: TabularMDP
     policy: IntArray
@@ -177,19 +201,31 @@ class ErgodicProblem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NormalFit:
-    """How far a sample is from the normal law that it should follow; arrays of one shape.
+    """How far samples are from the normal laws that they should follow.
+
+    All arrays have the shape of one replication.
 
     Attributes
     ----------
     bias, bias_error : arrays
-        Sample mean minus the law's mean, and its standard error.
+        Sample mean minus the mean of the law, and its standard error.
     variance_ratio, variance_ratio_error : arrays
-        Sample variance over the law's, and its standard error for a normal sample.
+        Sample variance divided by the variance of the law, and its standard error for a normal
+        sample.
     distance : array
-        Kolmogorov–Smirnov: the largest difference of the two distribution functions.
+        Kolmogorov–Smirnov distance: the largest difference between the two distribution functions.
     critical_distance : float
-        What a sample of this size from the law itself exceeds with probability 0.05.
+        Distance that a sample of this size from the law itself exceeds with probability 0.05.
     replications : int
+        Sample size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from brmdp.theory import normal_fit
+    >>> fit = normal_fit(np.random.default_rng(4).normal(size=500), mean=0.0, sd=1.0)
+    >>> bool(fit.distance < fit.critical_distance)
+    True
     """
 
     bias: FloatArray
@@ -201,7 +237,7 @@ class NormalFit:
     replications: int
 
 
-def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityLimit:
+def asymptotic_normality(mdp: TabularMDP, policy: ArrayLike, alpha: ArrayLike) -> NormalityLimit:
     """The limit law of the quantile value of ``policy`` around its true value (Theorem 1).
 
     Parameters
@@ -209,12 +245,20 @@ def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityL
     mdp : TabularMDP
         The true kernel, with a discount in (0, 1).
     policy : (S,) integers
-        Its chain must be ergodic, else an error says why it is not.
+        π. Its chain must be ergodic; if it is not, the error says why.
     alpha : float or array in (0, 1)
+        Levels, of any shape.
 
     Returns
     -------
     NormalityLimit
+
+    Examples
+    --------
+    >>> from brmdp.theory import asymptotic_normality, random_ergodic_mdp
+    >>> mdp, policy = random_ergodic_mdp(3, 2, rng=1)
+    >>> asymptotic_normality(mdp, policy, 0.5).expansion(100).round(2).tolist()
+    [5.0, 4.86, 4.49]
     """
     values = evaluate_in_mdp(mdp, policy)
     if mdp.discount == 0.0:
@@ -240,16 +284,16 @@ def asymptotic_normality(mdp: TabularMDP, policy: Any, alpha: Any) -> NormalityL
     )
 
 
-def target_deviations(mdp: TabularMDP, policy: Any, values: FloatArray) -> FloatArray:
-    """Standard deviation of w(s') = r(s,π(s),s') + γV(s') over s' ~ P(·|s,π(s)), (S,)."""
+def target_deviations(mdp: TabularMDP, policy: ArrayLike, values: FloatArray) -> FloatArray:
+    """(S,) standard deviation of w(s') = r(s,π(s),s') + γV(s') over s' ~ P(·|s,π(s))."""
     targets = mdp.transition_rewards + mdp.discount * values[mdp.pattern.next_states]
     return row_deviations(mdp, policy, targets)
 
 
-def row_deviations(belief: Belief, policy: Any, entries: FloatArray) -> FloatArray:
-    """Standard deviation over the mean row of every.
+def row_deviations(belief: Belief, policy: ArrayLike, entries: FloatArray) -> FloatArray:
+    """(S,) standard deviation of ``entries`` over the mean row of each pair (s, π(s)).
 
-    (s, π(s)) of a number per possible transition, (S,).
+    ``entries`` holds one number per possible transition.
     """
     pattern = belief.pattern
     pairs = policy_pairs(belief, policy)
@@ -263,29 +307,36 @@ def row_deviations(belief: Belief, policy: Any, entries: FloatArray) -> FloatArr
 
 
 def one_step_adjustment(
-    posterior: Belief, mdp: TabularMDP, values: Any, alpha: float
+    belief: Belief, mdp: TabularMDP, values: ArrayLike, alpha: float
 ) -> FloatArray:
-    """What planning against the quantile adds to one backup.
+    """(S, A) amount ρ^α_φ(w·P) − w·P^c, with w = r + γV, that the quantile adds to one backup.
 
-    Ρ^α_φ(w·P) − w·P^c with w = r + γV, (S, A).
-
-    Where the reward does not depend on s' this is γ b^α_φ(s,a)(V) of the paper. Negative for a
-    penalty, positive for a bonus; −inf for inadmissible actions.
+    If the reward does not depend on s', this is γ b^α_φ(s,a)(V) of the paper. Penalties are
+    negative, bonuses positive; inadmissible actions get −inf.
 
     Parameters
     ----------
-    posterior : posterior
+    belief : Belief
         φ, on the same states and admissible actions as ``mdp``.
     mdp : TabularMDP
         The true kernel P^c, rewards and discount.
     values : (S,) array
         V.
     alpha : float in (0, 1)
+        Level.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import one_step_adjustment
+    >>> mdp, belief = brmdp.envs.riverswim(3), brmdp.DirichletBelief.uniform(3, 2)
+    >>> one_step_adjustment(belief, mdp, [0.0, 0.0, 1.0], 0.1).shape
+    (3, 2)
     """
-    require_about(posterior, mdp, "mdp")
+    require_belief_about(belief, mdp, "mdp")
     risk = Quantile(as_level(alpha))
     problem = (mdp.rewards, mdp.discount, as_state_values(values, mdp.n_states, "values"))
-    risky = backup(posterior, *problem, risk=risk).q_values
+    risky = backup(belief, *problem, risk=risk).q_values
     true = backup(mdp, *problem, risk=Mean()).q_values
     added = np.full(mdp.admissible.shape, -np.inf)
     np.subtract(risky, true, out=added, where=mdp.admissible)
@@ -293,26 +344,37 @@ def one_step_adjustment(
 
 
 def random_ergodic_mdp(
-    rng: np.random.Generator,
     n_states: int,
     n_actions: int,
     least_visited: float = 0.02,
     *,
     discount: float = 0.9,
+    rng: Seed = None,
 ) -> ErgodicProblem:
-    """A random MDP and policy whose rarest state is visited at least ``least_visited`` of the time.
+    """Draw an MDP and a policy that spends at least ``least_visited`` of its time in every state.
 
-    Kernel rows are uniform on the simplex, rewards r(s,a,s') uniform on [0, 1], the policy uniform
-    over actions; kernels are drawn until one visits every state often enough.
+    Kernel rows are uniform on the simplex, rewards r(s,a,s') are uniform on [0, 1], and the policy
+    is uniform over the actions. Kernels are drawn until one visits every state often enough.
 
     Parameters
     ----------
-    rng : numpy.random.Generator or seed
     n_states, n_actions : int
+        S and A.
     least_visited : float in [0, 1/S)
+        Smallest visit frequency allowed.
     discount : float in [0, 1)
+        γ.
+    rng : numpy.random.Generator or seed, optional
+        Source of the MDP and of the policy.
+
+    Examples
+    --------
+    >>> from brmdp.theory import random_ergodic_mdp, visit_frequencies
+    >>> mdp, policy = random_ergodic_mdp(4, 2, 0.05, rng=1)
+    >>> bool(visit_frequencies(mdp, policy).min() >= 0.05)
+    True
     """
-    rng = as_rng(rng)
+    stream = as_rng(rng)
     n_states, n_actions = (
         as_positive_int(n_states, "n_states"),
         as_positive_int(n_actions, "n_actions"),
@@ -323,48 +385,58 @@ def random_ergodic_mdp(
         raise InvalidInputError(
             f"least_visited must lie in [0, 1/{n_states}); got {least_visited!r}"
         )
-    rewards = rng.random((n_states, n_actions, n_states))
-    policy = rng.integers(n_actions, size=n_states)
-    for _ in range(MOST_DRAWS):
-        kernel = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+    rewards = stream.random((n_states, n_actions, n_states))
+    policy = stream.integers(n_actions, size=n_states)
+    for _ in range(MAX_DRAWS):
+        kernel = stream.dirichlet(np.ones(n_states), (n_states, n_actions))
         mdp = TabularMDP(kernel, rewards, discount)
         if visit_frequencies(mdp, policy).min() >= least:
             return ErgodicProblem(mdp, policy)
     raise InvalidInputError(
-        f"least_visited={least:g} was met by none of {MOST_DRAWS} random kernels of {n_states} "
-        "states; lower it"
+        f"least_visited={least:g} is too high: none of {MAX_DRAWS} random kernels with {n_states} "
+        "states visits every state that often"
     )
 
 
 def replicate_normality(
     mdp: TabularMDP,
-    policy: Any,
+    policy: ArrayLike,
     steps: int,
-    alphas: Any,
-    rng: np.random.Generator,
+    alphas: ArrayLike,
+    *,
     prior: float = 1.0,
+    rng: Seed = None,
 ) -> FloatArray:
-    """√N (V_{φ,α} − V) after one on-policy trajectory of N = ``steps`` transitions.
+    """√N (V_{φ,α} − V) at each level and state, after one on-policy trajectory of N transitions.
 
-    At each level and state.
-
-    The posterior begins as Dir(prior, …, prior) over all S successors; quantiles are exact.
+    The belief starts from Dir(prior, …, prior) over all S successors. Quantiles are exact.
 
     Parameters
     ----------
     mdp : TabularMDP
-        The true kernel; its rewards must be given for all successors, (S, A), (S, A, S) or sparse.
+        The true kernel. Its rewards must be given for all successors: (S, A), (S, A, S) or sparse.
     policy : (S,) integers
+        π.
     steps : int
+        N.
     alphas : float or array in (0, 1)
-    rng : numpy.random.Generator or seed
-        For the trajectory.
+        Levels, of any shape.
     prior : float
+        Concentration of every successor before the data.
+    rng : numpy.random.Generator or seed, optional
+        Source of the trajectory.
 
     Returns
     -------
     (…, S) array
-        The levels' shape, then states.
+        The shape of the levels, then the states.
+
+    Examples
+    --------
+    >>> from brmdp.theory import random_ergodic_mdp, replicate_normality
+    >>> mdp, policy = random_ergodic_mdp(3, 2, rng=1)
+    >>> replicate_normality(mdp, policy, 100, [0.1, 0.5], rng=2).shape
+    (2, 3)
     """
     values = evaluate_in_mdp(mdp, policy)
     chosen = as_policy(policy, mdp.admissible)
@@ -373,17 +445,17 @@ def replicate_normality(
         (mdp.n_states, mdp.n_actions, mdp.n_states), as_positive_number(prior, "prior")
     )
     concentration[np.arange(mdp.n_states), chosen] += transition_counts(
-        mdp, chosen, steps, as_rng(rng)
+        mdp, chosen, steps, rng=as_rng(rng)
     )
-    posterior = DirichletBelief(concentration)
-    rewards = posterior.gather_rewards(mdp.rewards)
+    belief = DirichletBelief(concentration)
+    rewards = belief.gather_rewards(mdp.rewards)
     scale = float(np.abs(rewards).max()) / (1.0 - mdp.discount) or 1.0
     found = np.empty((levels.size, mdp.n_states))
     nearest: Any = None
-    # neighbouring levels have neighbouring values
+    # in order of level, so that each solution is a good start for the next
     for position in np.argsort(levels, axis=None):
         nearest = solution_of(
-            posterior,
+            belief,
             rewards,
             mdp.discount,
             Quantile(levels.flat[position]),
@@ -397,17 +469,24 @@ def replicate_normality(
     return deviations
 
 
-def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
-    """Compare independent samples.
-
-    (R, …) with the normal laws N(mean, sd²), each entry with its own.
+def normal_fit(samples: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> NormalFit:
+    """Compare R independent replications with the normal laws N(mean, sd²), entry by entry.
 
     Parameters
     ----------
     samples : (R, …) array
-        At least two replications, for example of :func:`replicate_normality`.
+        At least two replications, for example from :func:`replicate_normality`.
     mean, sd : arrays
-        That broadcast to one replication's shape; sd above zero.
+        Parameters of the laws; they must broadcast to the shape of one replication. ``sd`` must be
+        positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from brmdp.theory import normal_fit
+    >>> samples = np.random.default_rng(1).normal([0.0, 5.0], 2.0, size=(400, 2))
+    >>> normal_fit(samples, [0.0, 5.0], 2.0).variance_ratio.shape
+    (2,)
     """
     values = as_float_array(samples, "samples")
     if values.ndim == 0 or values.shape[0] < 2:
@@ -419,7 +498,8 @@ def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
     if not (scale > 0.0).all():
         where = first_bad(scale <= 0.0)
         raise InvalidInputError(
-            f"sd must be positive, else the law is a point; got {scale[where]} at index {where}"
+            f"sd must be positive, otherwise the law is a point mass; got {scale[where]} at index "
+            f"{where}"
         )
     below = ndtr((np.sort(values, axis=0) - centre) / scale)
     ranks = np.arange(1, replications + 1).reshape(-1, *[1] * len(shape)) / replications
@@ -438,14 +518,15 @@ def normal_fit(samples: Any, mean: Any, sd: Any) -> NormalFit:
     )
 
 
-def _some_levels(value: Any, name: str) -> FloatArray:
+def _some_levels(value: ArrayLike, name: str) -> FloatArray:
+    """At least one level."""
     levels = as_levels(value, name)
     if levels.size == 0:
         raise InvalidInputError(f"{name} must hold at least one level; got shape {levels.shape}")
     return levels
 
 
-def _broadcast(value: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+def _broadcast(value: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
     array = as_float_array(value, name)
     try:
         return np.broadcast_to(array, shape)

@@ -1,18 +1,18 @@
-"""The dual-benchmark optimism lemma, as something a run can record.
+"""The dual-benchmark optimism lemma, checked plan by plan during a run.
 
-At the start of pseudo-episode k the agent believes φ_k, sets the levels α_k and finds V_k =
-V*_{φ_k,α_k}. With w = r + γV_k, the optimistic event is
+At the start of pseudo-episode k the agent has the belief φ_k, sets the levels α_k and computes V_k
+= V*_{φ_k,α_k}. With w = r + γV_k, the optimistic event is
 
-    G_k = { P^c_{s,a}·w ≤ ρ^{α_k(s,a)}_{φ_k(s,a)}(w·P) for all (s,a) };
+    G_k = { P^c_{s,a}·w ≤ ρ^{α_k(s,a)}_{φ_k(s,a)}(w·P) for all (s,a) }.
 
-on it V* ≤ V_k. If the true kernel P^c was drawn from the prior,
+On this event V* ≤ V_k. If the true kernel P^c was drawn from the prior and n = SA is the number of
+admissible pairs,
 
-    Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i; n = SA, the number of
-    admissible pairs),
+    Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i).
 
-and with independent rows Pr(G_k | history) is Π α_k(s,a), or more where some w is constant. The
-last bound, the stated one, is below zero for small k, and says nothing then. Part ii, V*_{φ_k,α̲} ≤
-V_k, always holds.
+With independent rows Pr(G_k | history) equals Π α_k(s,a), or more if some w is constant. The last
+bound, the one stated in the lemma, is negative for small k and says nothing then. Part ii,
+V*_{φ_k,α̲} ≤ V_k, always holds.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._streams import independent_streams
-from brmdp._validation import FloatArray, as_levels, as_positive_int, as_positive_number
+from brmdp._validation import FloatArray, Seed, as_levels, as_positive_int, as_positive_number
 from brmdp.agents import AdaptiveLevel, Agent, aq_brmdp
 from brmdp.beliefs import DirichletBelief
 from brmdp.beliefs.base import Belief
@@ -37,7 +38,7 @@ from brmdp.planning.solution import CONVERGED
 from brmdp.risk import Mean, Quantile
 from brmdp.risk.base import levels_by_pair
 from brmdp.simulation import Diagnostics, World, simulate
-from brmdp.theory.checks import as_state_values, require_about, require_mdp
+from brmdp.theory.checks import as_state_values, require_belief_about, require_mdp
 from brmdp.theory.worlds import draw_mdp
 
 __all__ = [
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 LARGEST_SCALE = 1e100
-"""Of δ·n, so that no number on the way overflows."""
+"""Largest δ·n accepted, so that no intermediate number overflows."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,24 @@ class OptimismReport:
     episode : int
         k.
     event : bool
-        Whether G_k holds in the true kernel.
+        Whether G_k occurs for the true kernel.
     optimistic : bool
-        Whether V* ≤ V_k at all states (part i).
+        Whether V* ≤ V_k in all states (part i).
     robust_optimistic : bool
-        Whether V*_{φ_k,α̲} ≤ V_k at all states (part ii).
+        Whether V*_{φ_k,α̲} ≤ V_k in all states (part ii).
     stated_probability : float
         1 − δ·n·ln(2k)/√k; negative where the lemma says nothing.
     union_probability : float
-        1 − Σ (1 − α_k(s,a)), from which the stated one follows.
+        1 − Σ (1 − α_k(s,a)), the bound from which the stated one follows.
     event_probability : float or None
-        Π α_k(s,a), the probability of G_k itself; None for a posterior whose rows are dependent.
+        Π α_k(s,a), the probability of G_k itself; None for a belief with dependent rows.
+
+    Examples
+    --------
+    >>> from brmdp.theory import replicate_optimism
+    >>> report = replicate_optimism(2, 2, 5, delta=0.1, rng=1)[0]
+    >>> report.episode, report.event_probability >= report.union_probability
+    (1, True)
     """
 
     episode: int
@@ -85,9 +93,9 @@ class OptimismReport:
 
 
 def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
-    """1 − δ·n·ln(2k)/√k, the stated posterior probability of optimism.
+    """The lemma's lower bound 1 − δ·n·ln(2k)/√k on the posterior probability of optimism.
 
-    Negative where it says nothing.
+    It is negative where the lemma says nothing.
 
     Parameters
     ----------
@@ -97,23 +105,36 @@ def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
         δ > 0.
     episode : int
         k ≥ 1.
+
+    Examples
+    --------
+    >>> from brmdp.theory import optimism_probability
+    >>> round(optimism_probability(10, delta=0.01, episode=100), 3)
+    0.947
     """
     n, k = as_positive_int(n_pairs, "n_pairs"), as_positive_int(episode, "episode")
     return 1.0 - as_positive_number(delta, "delta") * n * math.log(2 * k) / math.sqrt(k)
 
 
 def first_informative_episode(n_pairs: int, delta: float, *, for_good: bool = True) -> int:
-    """The first pseudo-episode k at which the stated probability is positive.
+    """The first pseudo-episode k for which :func:`optimism_probability` is positive.
 
-    ln(2k)/√k rises up to k = 4 and falls from there, so for small δ·n the statement may say
-    something at k = 1, then nothing for a while.
+    ln(2k)/√k rises until k = 4 and falls from there. So for small δ·n the bound may be positive at
+    k = 1 and then negative for a while.
 
     Parameters
     ----------
     n_pairs, delta
         As in :func:`optimism_probability`.
     for_good : bool
-        The first k from which on it stays positive (default), or the first at all.
+        True for the first k from which the bound stays positive, False for the first k at which it
+        is positive.
+
+    Examples
+    --------
+    >>> from brmdp.theory import first_informative_episode
+    >>> first_informative_episode(10, delta=0.1)
+    7
     """
     scale = as_positive_int(n_pairs, "n_pairs") * as_positive_number(delta, "delta")
     if scale > LARGEST_SCALE:
@@ -139,13 +160,13 @@ def check_optimism(
     truth: TabularMDP,
     belief: Belief,
     solution: Solution,
-    levels: Any,
+    levels: ArrayLike,
     *,
     schedule: AdaptiveLevel,
     episode: int,
-    optimum: FloatArray | None = None,
+    optimum: ArrayLike | None = None,
 ) -> OptimismReport:
-    """Compare one plan with the truth.
+    """Check the lemma for one plan, given the true MDP.
 
     Parameters
     ----------
@@ -154,8 +175,8 @@ def check_optimism(
     belief : Belief
         φ_k, on the truth's states and admissible actions.
     solution : Solution
-        The plan under ``belief`` at ``levels`` with exact quantiles and the truth's rewards and
-        discount: its values are V_k.
+        The plan under ``belief`` at ``levels``, with exact quantiles and the truth's rewards and
+        discount. Its values are V_k.
     levels : (S, A) array
         α_k.
     schedule : AdaptiveLevel
@@ -167,11 +188,25 @@ def check_optimism(
 
     Notes
     -----
-    Inequalities hold up to what the solutions may be off: a tie by rounding is no failure. A plan
-    that is not the one described (other levels, rewards or discount, sampled quantiles) is known by
-    an exact backup of its values, which does not give them back.
+    Inequalities are checked up to the error bounds of the solutions, so rounding does not count as
+    a failure. A plan other than the one described (other levels, rewards or discount, or sampled
+    quantiles) raises an error: an exact backup does not reproduce its values.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import check_optimism, draw_mdp
+    >>> truth, schedule = draw_mdp(3, 2, 0.8, rng=1), brmdp.agents.AdaptiveLevel(0.1)
+    >>> belief = brmdp.DirichletBelief.uniform(3, 2)
+    >>> agent = brmdp.Agent(belief, truth.rewards, 0.8, risk=brmdp.Quantile(0.5),
+    ...                     schedule=schedule, restart=brmdp.agents.EveryStep(), rng=1)
+    >>> action, report = agent.act(0), agent.report
+    >>> found = check_optimism(truth, belief, report.solution, report.levels,
+    ...                        schedule=schedule, episode=1)
+    >>> found.robust_optimistic
+    True
     """
-    require_about(belief, truth, "truth")
+    require_belief_about(belief, truth, "truth")
     _require_adaptive(schedule)
     if not isinstance(solution, Solution) or solution.status != CONVERGED:
         raise InvalidInputError(
@@ -208,29 +243,30 @@ def check_optimism(
 
 
 class OptimismMeter:
-    """Watches an agent with the adaptive schedule and checks the lemma at every plan.
+    """Watches an agent with the adaptive schedule and checks the lemma for each of its plans.
 
-    Any run can record this: pass :meth:`begin_episode` to :func:`brmdp.simulate`. It changes
-    nothing of what happens.
+    Pass :meth:`begin_episode` to :func:`brmdp.simulate` as ``on_episode``. The meter does not
+    affect the run.
 
     Parameters
     ----------
     agent : Agent
-        With an :class:`~brmdp.agents.AdaptiveLevel` schedule and exact quantiles.
+        An agent with an :class:`~brmdp.agents.AdaptiveLevel` schedule and exact quantiles.
     truth : TabularMDP
-        With the states, admissible actions, rewards and discount that the agent plans for.
+        The true MDP, with the states, admissible actions, rewards and discount that the agent plans
+        for.
 
     Attributes
     ----------
     reports : list of OptimismReport
-        One per plan. A plan that was made before the agent was saved and loaded is left out: a file
-        does not hold it.
+        One report per plan. A plan made before the agent was saved and loaded has no report,
+        because files do not store it.
 
     Examples
     --------
     >>> import brmdp
     >>> from brmdp.theory import OptimismMeter, draw_mdp
-    >>> truth = draw_mdp(1, 3, 2, 0.8)
+    >>> truth = draw_mdp(3, 2, 0.8, rng=1)
     >>> prior = brmdp.DirichletBelief.uniform(3, 2)
     >>> agent = brmdp.agents.aq_brmdp(prior, truth.rewards, 0.8, delta=0.1, rng=2)
     >>> meter = OptimismMeter(agent, truth)
@@ -255,10 +291,11 @@ class OptimismMeter:
         self._optimum = solve(truth).values
 
     def begin_episode(self, t: int) -> None:
-        """Check the plan that step ``t`` follows."""
+        """Check the plan that the agent follows from step ``t``."""
         report = self.agent.report
         if report.solution is None:
             return
+        assert report.levels is not None  # the measure is a quantile
         self.reports.append(
             check_optimism(
                 self.truth,
@@ -273,7 +310,6 @@ class OptimismMeter:
 
 
 def replicate_optimism(
-    rng: Any,
     n_states: int,
     n_actions: int,
     steps: int,
@@ -282,27 +318,42 @@ def replicate_optimism(
     floor: float = 0.2,
     discount: float = 0.9,
     concentration: float = 1.0,
-    rewards: Any = None,
+    rewards: ArrayLike | None = None,
+    rng: Seed = None,
 ) -> list[OptimismReport]:
-    """One run of AQ-BRMDP in a world drawn from its prior, with the lemma checked at every plan.
+    """Run AQ-BRMDP in a world drawn from its prior and check the lemma at every plan.
 
     Parameters
     ----------
-    rng : numpy.random.Generator or seed
     n_states, n_actions, discount, concentration, rewards
         As in :func:`draw_mdp`.
     steps : int
+        Number of steps.
     delta, floor : float
         δ and α̲ of the schedule.
+    rng : numpy.random.Generator or seed, optional
+        Source of the world, the environment and the agent.
 
     Returns
     -------
     list of OptimismReport
-        One per pseudo-episode.
+        One report per pseudo-episode.
+
+    Examples
+    --------
+    >>> from brmdp.theory import replicate_optimism
+    >>> reports = replicate_optimism(2, 2, 20, delta=0.1, rng=1)
+    >>> all(report.robust_optimistic for report in reports)
+    True
     """
     world_stream, environment, agent_stream = independent_streams(rng, 3)
     truth = draw_mdp(
-        world_stream, n_states, n_actions, discount, concentration=concentration, rewards=rewards
+        n_states,
+        n_actions,
+        discount,
+        concentration=concentration,
+        rewards=rewards,
+        rng=world_stream,
     )
     belief = DirichletBelief.uniform(n_states, n_actions, concentration)
     agent = aq_brmdp(
@@ -321,22 +372,22 @@ def replicate_optimism(
 def _require_fixed_point(
     solution: Solution, belief: Belief, problem: tuple[Any, float], levels: FloatArray
 ) -> None:
-    """Refuse a solution that is not the plan under the belief at the levels."""
+    """Raise unless the solution is the plan under the belief at the levels."""
     exact = backup(belief, *problem, solution.values, risk=Quantile(levels)).q_values
     admissible = belief.pattern.admissible
     apart = float(np.abs(exact - solution.q_values)[admissible].max())
-    # q is a backup of the iterate before the last, which is nearer than the error bound; rounding
-    # is relative
+    # q_values come from the iterate before the last, which lies within the error bound; rounding is
+    # relative
     if not apart <= 2.0 * solution.error_bound + 1e-12 * float(np.abs(exact[admissible]).max()):
         raise InvalidInputError(
             "solution must be the plan under belief at levels, with exact quantiles and the "
-            "rewards and discount of truth; an exact backup of its values differs from it by "
+            "rewards and discount of truth; an exact backup of its values is off by "
             f"{apart:.3g}"
         )
 
 
 def _require_truth_of(agent: Agent, truth: Any) -> None:
-    """Refuse a truth that is not what the agent plans for."""
+    """Raise unless the truth has the sizes, rewards and discount that the agent plans for."""
     require_mdp(truth, "truth")
     admissible = agent.belief.pattern.admissible
     if truth.admissible.shape != admissible.shape:
@@ -361,6 +412,6 @@ def _require_truth_of(agent: Agent, truth: Any) -> None:
 def _require_adaptive(schedule: Any) -> AdaptiveLevel:
     if not isinstance(schedule, AdaptiveLevel):
         raise InvalidInputError(
-            f"the lemma is about the schedule brmdp.agents.AdaptiveLevel; got {schedule!r}"
+            f"schedule must be a brmdp.agents.AdaptiveLevel, as in the lemma; got {schedule!r}"
         )
     return schedule

@@ -1,31 +1,33 @@
-"""Bayesian regret bounds of AQ-BRMDP with their explicit constants.
-
-(the paper's theorem thm:regret).
+"""Bayesian regret bounds of AQ-BRMDP with explicit constants (the paper's theorem thm:regret).
 
 For kernels drawn from the prior Dir(1, …, 1), rewards r(s,a) in [0, 1] and T steps, let q = 1 − γ,
 
-    u = max{e, T/q²},  ℓ = ln u + ln ln u,  m = ⌈(ℓ + 2)/q⌉,  T̄ = T + m,  M = 2(S + 1)(T̄ + SA)√T̄
-    / (SA δ ln 2).
+    u = max{e, T/q²},  ℓ = ln u + ln ln u,  m = ⌈(ℓ + 2)/q⌉,  T̄ = T + m,
+    M = 2(S + 1)(T̄ + SA)√T̄ / (SA δ ln 2).
 
-Pseudo-episodes longer than m hardly occur. Then BR(T), the regret against V*, is at most the sum of
+Pseudo-episodes longer than m hardly ever occur. BR(T), the regret against V*, is at most the sum of
 
     robustness floor         γm/q · √(16 SA T̄ ln 1/(1 − α̲))
-    upper deviation at the floor α̲ optimistic schedule      γm/q · √(16 SA (T̄ + S²A)(ln(1 +
-    SA·M/(T̄ + S²A)) + 2))           levels α_k close to one posterior concentration  γm/q · √(16 SA
-    T̄ ln(2SA T³ m))                                    truth against posterior mean doubled counts
-    γ/q · SA m² ⌈log₂ m⌉                                              episodes that double a count
-    concentration failures   π²/(6q) long episodes            4γ/q · (ℓ + 4)² lost optimism
-    2δSA √T ln(2T)/q²                                                 episodes without optimism
+    optimistic schedule      γm/q · √(16 SA (T̄ + S²A)(ln(1 + SA·M/(T̄ + S²A)) + 2))
+    posterior concentration  γm/q · √(16 SA T̄ ln(2SA T³ m))
+    doubled counts           γ/q · SA m² ⌈log₂ m⌉
+    concentration failures   π²/(6q)
+    long episodes            4γ/q · (ℓ + 4)²
+    lost optimism            2δSA √T ln(2T)/q²
 
-and BR-R(T), against the robust benchmark V*_{φ,α̲}, at most: the first two, "robust deviation" γm/q
-· √(16 SA T̄ ln 1/α̲), and twice the other terms but the last, which is absent (optimism over the
-robust benchmark is certain).
+The first three bound the upper deviation at the floor α̲, that of levels α_k close to one, and the
+deviation of the truth from the posterior mean. "Doubled counts" are episodes that double a count,
+"lost optimism" are episodes without optimism.
+
+BR-R(T), the regret against the robust benchmark V*_{φ,α̲}, is at most the sum of the first two
+terms, a term "robust deviation" γm/q · √(16 SA T̄ ln 1/α̲), and twice the others except the last.
+The last is absent because optimism over the robust benchmark is certain.
 
 If the reward depends on the next state, the targets w = r + γV range over 1/q instead of γ/q, and
-the factor γ is left out.
+the factor γ is dropped.
 
 No regret exceeds T/q, so a bound above that says nothing. The paper's orders, Õ(√(SAT)), hold from
-T ≥ S²A, and their constant term is dominated from T ≥ SA·max{S, 1/q²}.
+T ≥ S²A, and √T dominates their constant term from T ≥ SA·max{S, 1/q²}.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._validation import (
     as_discount,
@@ -56,11 +59,13 @@ __all__ = [
     "robust_regret_bound",
 ]
 
+Benchmark: TypeAlias = Literal["true", "robust"]
+
 LARGEST_HORIZON = 10**30
-"""Horizons beyond are never."""
+"""Largest horizon accepted; longer ones count as never."""
 
 LARGEST_DELTA = 1e100
-"""So that no bound overflows."""
+"""Largest δ accepted, so that no bound overflows."""
 
 IRREGULAR = 16
 """Up to this horizon the bound may grow faster than T, so horizons are tried one by one."""
@@ -72,23 +77,32 @@ class RegretBound:
 
     Attributes
     ----------
-    benchmark : str
+    benchmark : {"true", "robust"}
         "true" for BR(T), "robust" for BR-R(T).
     steps : int
         T.
     terms : mapping of str to float
-        The summands by name, in the order of the module's docstring.
+        The terms by name, in the order given in the docstring of the module.
     total : float
-        Their sum.
+        Sum of the terms.
     trivial : float
         T/(1 − γ), which no regret exceeds.
     order_horizon : int
-        S²A, from which the paper's orders hold.
+        S²A, the horizon from which the paper's orders hold.
     dominant_horizon : float
-        SA·max{S, (1 − γ)⁻²}, from which √T dominates them.
+        SA·max{S, (1 − γ)⁻²}, the horizon from which √T dominates them.
+
+    Examples
+    --------
+    >>> from brmdp.theory import balanced_delta, regret_bound
+    >>> bound = regret_bound(5, 2, 0.9, 10**12, balanced_delta(5, 2), floor=0.2)
+    >>> max(bound.terms, key=bound.terms.get)
+    'posterior concentration'
+    >>> bound.informative, bound.value == bound.total
+    (True, True)
     """
 
-    benchmark: str
+    benchmark: Benchmark
     steps: int
     terms: Mapping[str, float]
     total: float
@@ -103,7 +117,7 @@ class RegretBound:
 
     @property
     def value(self) -> float:
-        """The smaller of total and trivial bound."""
+        """The smaller of the total and the trivial bound."""
         return min(self.total, self.trivial)
 
     def __str__(self) -> str:
@@ -122,7 +136,7 @@ def regret_bound(
     delta: float,
     floor: float,
     *,
-    rewards: Any = None,
+    rewards: ArrayLike | None = None,
 ) -> RegretBound:
     """Bound on BR(T), the Bayesian regret of AQ-BRMDP against the true optimum.
 
@@ -131,6 +145,7 @@ def regret_bound(
     n_states, n_actions : int
         S and A.
     discount : float in [0, 1)
+        γ.
     steps : int
         T.
     delta : float
@@ -138,8 +153,14 @@ def regret_bound(
     floor : float in (0, 1)
         α̲.
     rewards : (S, A) or (S, A, S) array, optional
-        Checked to lie in [0, 1]; if they depend on the next state, the bound allows for it. None
-        stands for the paper's r(s,a).
+        Rewards, which must lie in [0, 1]. If they depend on the next state, the bound accounts for
+        it. None stands for the paper's r(s,a).
+
+    Examples
+    --------
+    >>> from brmdp.theory import regret_bound
+    >>> regret_bound(5, 2, 0.9, 4500, delta=0.3, floor=0.2).informative
+    False
     """
     return _bound(_Setting.of(n_states, n_actions, discount, delta, floor, rewards, "true"), steps)
 
@@ -152,11 +173,20 @@ def robust_regret_bound(
     delta: float,
     floor: float,
     *,
-    rewards: Any = None,
+    rewards: ArrayLike | None = None,
 ) -> RegretBound:
     """Bound on BR-R(T), the Bayesian regret of AQ-BRMDP against the robust optimum.
 
-    Arguments as in :func:`regret_bound`.
+    Parameters
+    ----------
+    n_states, n_actions, discount, steps, delta, floor, rewards
+        As in :func:`regret_bound`.
+
+    Examples
+    --------
+    >>> from brmdp.theory import robust_regret_bound
+    >>> "lost optimism" in robust_regret_bound(5, 2, 0.9, 4500, delta=0.3, floor=0.2).terms
+    False
     """
     return _bound(
         _Setting.of(n_states, n_actions, discount, delta, floor, rewards, "robust"), steps
@@ -164,7 +194,19 @@ def robust_regret_bound(
 
 
 def balanced_delta(n_states: int, n_actions: int) -> float:
-    """δ = 1/√(SA): the price of early robustness grows like the other terms, √(SAT)."""
+    """δ = 1/√(SA), with which the cost of early robustness grows like the other terms, √(SAT).
+
+    Parameters
+    ----------
+    n_states, n_actions : int
+        S and A.
+
+    Examples
+    --------
+    >>> from brmdp.theory import balanced_delta
+    >>> balanced_delta(8, 2)
+    0.25
+    """
     return 1.0 / math.sqrt(
         as_positive_int(n_states, "n_states") * as_positive_int(n_actions, "n_actions")
     )
@@ -177,22 +219,29 @@ def first_informative_horizon(
     delta: float,
     floor: float,
     *,
-    benchmark: str = "true",
-    rewards: Any = None,
+    benchmark: Benchmark = "true",
+    rewards: ArrayLike | None = None,
 ) -> int | None:
-    """The smallest T at which the bound is below T/(1 − γ), or None if there is none up to 10³⁰.
+    """The smallest T for which the bound is below T/(1 − γ), or None if there is none up to 10³⁰.
 
     Parameters
     ----------
     n_states, n_actions, discount, delta, floor, rewards
         As in :func:`regret_bound`.
     benchmark : {"true", "robust"}
+        Which bound: :func:`regret_bound` or :func:`robust_regret_bound`.
 
     Notes
     -----
-    As long as m stays the same, total/T falls with T (beyond the first few steps), so the last T
-    with a given m is the most informative one; and among these, it falls with m as long as ⌈log₂ m⌉
-    stays the same. The jumps in between are why one bisection over T would not do.
+    While m is constant, total/T falls with T (beyond the first few steps), so the last T with a
+    given m is the most informative one. Among these, total/T falls with m while ⌈log₂ m⌉ is
+    constant. Because of the jumps in between, a single bisection over T is not enough.
+
+    Examples
+    --------
+    >>> from brmdp.theory import balanced_delta, first_informative_horizon
+    >>> first_informative_horizon(5, 2, 0.9, balanced_delta(5, 2), floor=0.2)
+    2372742822
     """
     setting = _Setting.of(n_states, n_actions, discount, delta, floor, rewards, benchmark)
 
@@ -223,7 +272,10 @@ def first_informative_horizon(
 
 @dataclass(frozen=True)
 class _Setting:
-    """Everything but the horizon; ``factor`` is γ, or 1 if rewards depend on the next state."""
+    """All parameters except the horizon.
+
+    ``factor`` is γ, or 1 if the rewards depend on the next state.
+    """
 
     states: int
     pairs: int
@@ -241,10 +293,10 @@ class _Setting:
         discount: float,
         delta: float,
         floor: float,
-        rewards: Any,
-        benchmark: str,
+        rewards: ArrayLike | None,
+        benchmark: Benchmark,
     ) -> _Setting:
-        if benchmark not in ("true", "robust"):
+        if benchmark not in get_args(Benchmark):
             raise InvalidInputError(f"benchmark must be 'true' or 'robust'; got {benchmark!r}")
         states, actions = (
             as_positive_int(n_states, "n_states"),
@@ -270,8 +322,8 @@ class _Setting:
         )
 
 
-def _depends_on_next_state(rewards: Any, n_states: int, n_actions: int) -> bool:
-    """Check rewards; whether r(s,a,s') differs between next states."""
+def _depends_on_next_state(rewards: ArrayLike | None, n_states: int, n_actions: int) -> bool:
+    """Check the rewards and say whether r(s,a,s') differs between next states."""
     if rewards is None:
         return False
     array = as_float_array(rewards, "rewards")
@@ -310,7 +362,7 @@ def _trivial(setting: _Setting, steps: int) -> float:
 
 
 def _usual_length(setting: _Setting, steps: int) -> tuple[float, int]:
-    """Return ℓ = ln u + ln ln u and m, the length that pseudo-episodes hardly exceed."""
+    """ℓ = ln u + ln ln u, and m, the length that pseudo-episodes hardly ever exceed."""
     left = 1.0 - setting.discount
     log_u = max(1.0, math.log(steps) - 2.0 * math.log(left))
     logs = log_u + math.log(log_u)
@@ -318,12 +370,12 @@ def _usual_length(setting: _Setting, steps: int) -> tuple[float, int]:
 
 
 def _terms(setting: _Setting, steps: int) -> dict[str, float]:
-    """The summands of the bound."""
+    """The terms of the bound by name."""
     pairs, left = setting.pairs, 1.0 - setting.discount
     logs, length = _usual_length(setting, steps)
     extended = steps + length
     with_prior = extended + setting.states * pairs
-    # of SA·M/(T̄ + S²A), which may overflow itself
+    # logarithm of SA·M/(T̄ + S²A), which may itself overflow
     log_spread = math.log(
         2.0 * (setting.states + 1) * (extended + pairs) * math.sqrt(extended) / with_prior
     )
@@ -359,10 +411,7 @@ def _terms(setting: _Setting, steps: int) -> dict[str, float]:
 
 
 def _first(true: Callable[[int], bool], low: int, high: int) -> int:
-    """Smallest number in.
-
-    (low, high] with a property that holds at ``high`` and, once it holds, goes on.
-    """
+    """Smallest number in (low, high] with a property that holds from there up to ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if true(middle) else (middle, high)

@@ -1,42 +1,44 @@
-"""How much data until caution is cheap: the practical reading of Theorem 1.
+"""How much data makes caution cheap: the practical reading of Theorem 1.
 
-Planning at a level α < ½ gives away V^π_mean(s₀) − V^π_{φ,α}(s₀) at the state s₀: the value of π
-under the posterior mean less its quantile value. With n_s observations of the pair (s, π(s)), to
-first order (the mean shift of Theorem 1),
+Planning at a level α < ½ costs V^π_mean(s₀) − V^π_{φ,α}(s₀) at the state s₀: the value of π under
+the posterior mean minus its quantile value. With n_s observations of the pair (s, π(s)), to first
+order (the mean shift of Theorem 1),
 
     cost(n) = Σ_s c_s/√n_s,    c_s = −z_α d_s √Var[w(s')],    d = e_{s₀}(I − γP_π)⁻¹,
 
 with w(s') = r(s,π(s),s') + γV^π(s') and d_s the discounted visits of s from s₀. So the pair (s,
-π(s)) costs c_s/√n_s: much where it matters (d_s), where its successors differ (Var w) and where it
-was seen rarely. The standard deviation of w·P under Dir(φ(s,a)) is √(Var[w]/(φ₀ + 1)) exactly, φ₀ =
-Σ φ(s,a,s'); so a posterior counts as n_s = φ₀ + 1 observations, prior included.
+π(s)) contributes c_s/√n_s: much if it is visited often (d_s), if its successors differ (Var w) or
+if it has rarely been observed. Under Dir(φ(s,a)) the standard deviation of w·P is exactly
+√(Var[w]/(φ₀ + 1)) with φ₀ = Σ φ(s,a,s'), so a belief counts as n_s = φ₀ + 1 observations, prior
+included.
 
-Further observations x_s ≥ 0 with cost(n + x) ≤ ε:
+There are two ways to choose further observations x_s ≥ 0 with cost(n + x) ≤ ε:
 
-- along the policy, x_s = N n̄_s with its visit frequencies n̄: the smallest N;
-- at least total Σ x_s, if every pair can be sampled at will: n_s + x_s = max(n_s, θ c_s^{2/3}),
-  from the conditions of Karush, Kuhn and Tucker (at the optimum one more observation is worth the
-  same, c_s/2n_s^{3/2}, wherever any is taken). Pairs join in the order of n_s/c_s^{2/3}, which
-  gives θ in closed form.
+- Following the policy, x_s = N n̄_s with its visit frequencies n̄ and the smallest N that works.
+- If every pair can be sampled at will, the smallest total Σ x_s. It has n_s + x_s = max(n_s, θ
+  c_s^{2/3}) by the Karush–Kuhn–Tucker conditions: at the optimum one more observation is worth the
+  same, c_s/2n_s^{3/2}, for every pair that is sampled. Pairs join in the order of n_s/c_s^{2/3},
+  which gives θ in closed form.
 
 States that the policy leaves for good, or never reaches, have n̄_s = 0: following it teaches
-nothing about them. Out of reach of s₀ they cost nothing (d_s = 0). What transient states on the way
-from s₀ cost stays, so following the policy will do if that is below ε.
+nothing about them. States that cannot be reached from s₀ cost nothing (d_s = 0). The cost of
+transient states on the way from s₀ remains, so following the policy is enough only if that part is
+below ε.
 
 **One disturbance for all pairs** (:class:`~brmdp.DisturbanceBelief`: s' = f(s, a, D), D ~ p, p ~
 Dir(φ)). The nested quantile looks at one row at a time, and every row is a function of the same p.
 So the standard deviation of a backup is that of w_s·p, √(Var[w_s(D)]/(φ₀ + 1)) with w_s(d) =
 r(s,π(s),d) + γV^π(f(s,π(s),d)), all rows have the same n = φ₀ + 1, and to first order
 
-    cost(n) = C/√n,    C = −z_α Σ_s d_s √Var[w_s(D)]:
+    cost(n) = C/√n,    C = −z_α Σ_s d_s √Var[w_s(D)].
 
-each observed disturbance counts for all pairs, wherever it was observed, and (C/ε)² of them in all
-will do. That rows depend on one another does not enter: the nested value adds their caution up as
-if they erred together. The value itself varies less: with g(d) = Σ_s d_s w_s(d), the gradient of
-V^π(s₀) in p up to a constant, its posterior standard deviation is √(Var[g(D)]/n) to first order, at
-most C/(−z_α √n).
+Each observed disturbance counts for all pairs, wherever it was observed, and (C/ε)² of them in
+total are enough. The dependence between rows does not matter here: the nested value adds up their
+caution as if they all erred together. The value itself varies less. With g(d) = Σ_s d_s w_s(d), the
+gradient of V^π(s₀) in p up to a constant, its posterior standard deviation is √(Var[g(D)]/n) to
+first order, at most C/(−z_α √n).
 
-All plans take the posterior mean as it is now: they are forecasts, the better the more is known.
+All plans start from the current posterior mean. They are forecasts, and improve as data come in.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from brmdp._validation import (
@@ -68,7 +71,7 @@ from brmdp.planning import evaluate_in_mdp
 from brmdp.planning.planner import solution_of
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import (
-    listed,
+    format_states,
     long_run_frequencies,
     policy_matrix,
     policy_pairs,
@@ -85,30 +88,40 @@ __all__ = [
 ]
 
 LARGEST_PLAN = 10**15
-"""More observations than this are not a plan."""
+"""A plan that needs more observations than this is refused."""
 
 SHOWN = 5
-"""Pairs named in a summary."""
+"""Number of pairs named in a summary."""
 
 
 @dataclass(frozen=True, eq=False)
 class CautionCost:
-    """What caution at level α costs at a state to first order, and which pairs it comes from.
+    """First-order cost of caution at level α in one state, and the contribution of each pair.
 
     Attributes
     ----------
     alpha : float
+        Level.
     state : int
         s₀.
     policy : (S,) integers
+        π.
     counts : (S,) array
-        n_s, observations of (s, π(s)).
+        n_s, the number of observations of (s, π(s)).
     coefficients : (S,) array
         c_s.
     contributions : (S,) array
-        c_s/√n_s, negative where α > ½ makes it a bonus.
+        c_s/√n_s. Negative for α > ½, where the level gives a bonus instead of a cost.
     total : float
-        Their sum.
+        Sum of the contributions.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import caution_cost
+    >>> cost = caution_cost(brmdp.envs.riverswim(4), [1, 1, 1, 1], 0.1, 0, [100, 100, 100, 100])
+    >>> cost.ranking.tolist()
+    [3, 2, 1, 0]
     """
 
     alpha: float
@@ -132,24 +145,35 @@ class SampleSizePlan:
     Attributes
     ----------
     epsilon : float
+        ε.
     now : CautionCost
-        The cost today to first order, by pair, from which the plan is made.
+        First-order cost now, by pair. The plan is based on it.
     exact_cost : float
-        The cost today without approximation (:func:`exact_caution_cost`): how far the first order
-        is off.
+        Cost now without approximation (:func:`exact_caution_cost`). The difference from
+        ``now.total`` shows how good the first order is.
     on_policy_steps : int or None
-        Steps to follow the policy from the state on; None where they would not do (see
+        Number of steps to follow the policy from the state on; None if that does not help (see
         ``obstacle``).
     on_policy : (S,) array or None
-        Observations of each (s, π(s)) expected from them; of a shared disturbance their number
-        alone, (1,).
+        Expected number of observations of each (s, π(s)) in these steps; for a shared disturbance
+        a single number, shape (1,).
     cheapest : (S,) integers
-        The allocation of least total, of each (s, π(s)); of a shared disturbance the observations
-        of it, wherever, (1,).
+        Allocation with the smallest total, as observations of each (s, π(s)); for a shared
+        disturbance the number of observations of it, in any pairs, shape (1,).
     obstacle : str or None
-        Why following the policy is no way to collect the data.
+        Why following the policy does not collect the data.
     shared : bool
         Whether one disturbance drives all pairs.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import observations_needed
+    >>> river = brmdp.envs.riverswim(3)
+    >>> belief = brmdp.DirichletBelief(1.0 + 100.0 * river.kernel())
+    >>> plan = observations_needed(belief, river.rewards, 0.9, [1, 1, 1], 0.1, 0, epsilon=0.2)
+    >>> plan.cheapest_total == sum(plan.cheapest.tolist())
+    True
     """
 
     epsilon: float
@@ -163,7 +187,7 @@ class SampleSizePlan:
 
     @property
     def cheapest_total(self) -> int:
-        """Σ of the cheapest allocation."""
+        """Total number of observations of the cheapest allocation."""
         return int(self.cheapest.sum())
 
     def __str__(self) -> str:
@@ -175,12 +199,12 @@ class SampleSizePlan:
         reached = self.exact_cost <= self.epsilon
         if self.cheapest_total == 0:
             coarse = (
-                "The first order, too coarse here, asks for no further observations: plan with a "
-                "smaller epsilon."
+                "The first order is too coarse here and asks for no further observations: plan "
+                "with a smaller epsilon."
             )
             return text + ("No further observations are needed." if reached else coarse)
         if reached:
-            text += "That is reached already; the first order, too coarse here, asks for more.\n"
+            text += "That is reached already; the first order is too coarse and asks for more.\n"
         leading = [int(s) for s in now.ranking[:SHOWN] if now.contributions[s] > 0.0]
         shares = ", ".join(
             f"(s={s}, a={now.policy[s]}) {100 * now.contributions[s] / now.total:.0f} %"
@@ -209,19 +233,32 @@ class SampleSizePlan:
 
 
 def caution_cost(
-    mdp: TabularMDP, policy: Any, alpha: float, state: int, counts: Any
+    mdp: TabularMDP, policy: ArrayLike, alpha: float, state: int, counts: ArrayLike
 ) -> CautionCost:
-    """First-order cost at ``state`` of evaluating ``policy`` at level α after the given observations.
+    """First-order cost at ``state`` of evaluating ``policy`` at level α, given observation counts.
 
     Parameters
     ----------
     mdp : TabularMDP
-        The true kernel, or a posterior mean.
+        The true kernel, or the mean kernel of a belief.
     policy : (S,) integers
+        π.
     alpha : float in (0, 1)
+        Level.
     state : int
+        s₀.
     counts : (S,) array
-        Observations of each (s, π(s)), above zero; for a Dirichlet posterior Σ φ(s,π(s),·) + 1.
+        Number of observations of each (s, π(s)), all positive; for a Dirichlet belief Σ φ(s,π(s),·)
+        + 1.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import caution_cost
+    >>> river, right = brmdp.envs.riverswim(4), [1, 1, 1, 1]
+    >>> few, many = (caution_cost(river, right, 0.1, 0, [n] * 4).total for n in (100, 400))
+    >>> round(few / many, 6)
+    2.0
     """
     values = evaluate_in_mdp(mdp, policy)
     level = as_level(alpha)
@@ -249,10 +286,10 @@ def caution_cost(
 
 
 def _visits(matrix: FloatArray, discount: float, start: int) -> FloatArray:
-    """Discounted visits of every state from ``start`` on."""
+    """(S,) discounted visits of each state, starting at ``start``."""
     system = np.eye(len(matrix)) - discount * matrix
     visits = np.linalg.solve(system.T, np.eye(len(matrix))[start])
-    # rounding may leave states that are out of reach some visits, even negative ones
+    # rounding may give unreachable states some visits, even a negative number
     return np.where(reachable_from(matrix, start), np.maximum(visits, 0.0), 0.0)
 
 
@@ -278,21 +315,35 @@ def _cost_by_pair(
 
 
 def exact_caution_cost(
-    posterior: Belief,
+    belief: Belief,
     rewards: Any,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     alpha: float,
     *,
     tolerance: float | None = None,
 ) -> FloatArray:
-    """V^π_mean − V^π_{φ,α} at every state, (S,), without approximation.
+    """(S,) cost V^π_mean − V^π_{φ,α} of caution in every state, without approximation.
 
-    Arguments as in :func:`brmdp.evaluate_under_belief`.
+    Parameters
+    ----------
+    belief, rewards, discount, policy, tolerance
+        As in :func:`brmdp.evaluate_under_belief`.
+    alpha : float in (0, 1)
+        Level.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import exact_caution_cost
+    >>> river, belief = brmdp.envs.riverswim(3), brmdp.DirichletBelief.uniform(3, 2)
+    >>> cost = exact_caution_cost(belief, river.rewards, 0.9, [1, 1, 1], 0.1)
+    >>> bool((cost > 0).all())
+    True
     """
     mean, risky = (
         solution_of(
-            posterior,
+            belief,
             rewards,
             discount,
             risk,
@@ -307,27 +358,29 @@ def exact_caution_cost(
 
 
 def observations_needed(
-    posterior: DirichletBelief | DisturbanceBelief,
+    belief: DirichletBelief | DisturbanceBelief,
     rewards: Any,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     alpha: float,
     state: int,
     epsilon: float,
 ) -> SampleSizePlan:
-    """Further observations until caution at level α costs at most ``epsilon`` at ``state``.
+    """Plan further observations until caution at level α costs at most ``epsilon`` at ``state``.
 
     Parameters
     ----------
-    posterior : DirichletBelief or DisturbanceBelief
-        What is known now. Of a shared disturbance, every step of any policy brings one observation,
-        if it is seen (a lost sale may hide the demand).
+    belief : DirichletBelief or DisturbanceBelief
+        What is known now. With a shared disturbance, every step of any policy gives one
+        observation, provided the disturbance is seen (a lost sale may hide the demand).
     rewards, discount, policy
         As in :func:`brmdp.evaluate_under_belief`.
     alpha : float in (0, ½)
-        Above ½ there is no caution to pay for.
+        Level. At ½ and above there is no caution to pay for.
     state : int
+        s₀.
     epsilon : float
+        ε, the cost to reach.
 
     Returns
     -------
@@ -335,24 +388,35 @@ def observations_needed(
 
     Notes
     -----
-    The forecast is as good as the posterior mean it starts from: plan again as data come in. With n
-    observations of every pair to begin with, and the counts of the plan (either one) drawn from the
-    true kernel, the exact cost ended within 15, 7 and 2 % of ε in random MDPs of five states for n
-    = 50, 500 and 5,000, and within 46, 28 and 8 % in RiverSwim-6. A uniform prior over many
-    impossible successors makes the plan ask for too much: in FrozenLake the cost ended at 0.41 to
-    0.66, 0.63 to 0.83 and 0.89 to 0.96 of ε.
+    The forecast is as good as the posterior mean it starts from, so plan again as data come in.
+    Starting with n observations of every pair, and with the planned counts (either plan) drawn from
+    the true kernel, the final exact cost was within 15, 7 and 2 % of ε in random MDPs with five
+    states for n = 50, 500 and 5,000, and within 46, 28 and 8 % in RiverSwim-6. A uniform prior over
+    many impossible successors makes the plan ask for too much: in FrozenLake the final cost was
+    0.41 to 0.66, 0.63 to 0.83 and 0.89 to 0.96 of ε.
 
-    The steps along the policy forecast visits too. Where the optimal policy was really followed,
-    from the first state on, the cost ended at 0.55 to 0.60, 0.67 to 0.73 and 0.90 to 0.93 of ε in
-    FrozenLake, but at 1.8 to 3.3, 1.25 to 1.61 and 1.05 to 1.18 of ε in RiverSwim-6: there the
-    posterior mean, which still believes in leaps along the river, expects far more visits of the
-    left states than going right pays them (of the first state 220 to 450 times as many for n = 50,
-    five times for n = 5,000). So the promise is not kept where the visit frequencies are not known.
+    The plan to follow the policy forecasts the visits, too. When the optimal policy was really
+    followed from the first state on, the final cost was 0.55 to 0.60, 0.67 to 0.73 and 0.90 to 0.93
+    of ε in FrozenLake, but 1.8 to 3.3, 1.25 to 1.61 and 1.05 to 1.18 of ε in RiverSwim-6. There the
+    posterior mean still gives leaps along the river some probability and expects far more visits to
+    the left states than going right makes (for the first state 220 to 450 times as many for n = 50,
+    five times for n = 5,000). So this plan misses its target where the visit frequencies are poorly
+    known.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.theory import observations_needed
+    >>> river = brmdp.envs.riverswim(3)
+    >>> belief = brmdp.DirichletBelief(1.0 + 100.0 * river.kernel())
+    >>> plan = observations_needed(belief, river.rewards, 0.9, [1, 1, 1], 0.1, 0, epsilon=10.0)
+    >>> plan.cheapest_total, plan.on_policy_steps
+    (0, 0)
     """
-    if not isinstance(posterior, DirichletBelief | DisturbanceBelief):
+    if not isinstance(belief, DirichletBelief | DisturbanceBelief):
         raise InvalidInputError(
-            "posterior must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
-            f"{type(posterior).__name__}"
+            "belief must be a brmdp.DirichletBelief or brmdp.DisturbanceBelief; got "
+            f"{type(belief).__name__}"
         )
     level = as_level(alpha)
     if level >= 0.5:
@@ -360,66 +424,66 @@ def observations_needed(
             f"alpha must lie below 1/2, where the quantile is cautious; got {alpha!r}"
         )
     target = as_positive_number(epsilon, "epsilon")
-    if isinstance(posterior, DisturbanceBelief):
-        return _of_shared(posterior, rewards, discount, policy, level, state, target)
-    pattern = posterior.pattern
+    if isinstance(belief, DisturbanceBelief):
+        return _plan_for_disturbance(belief, rewards, discount, policy, level, state, target)
+    pattern = belief.pattern
     mean = TabularMDP(
-        posterior.mean("csr"),
-        posterior.gather_rewards(rewards),
+        belief.mean("csr"),
+        belief.gather_rewards(rewards),
         as_discount(discount),
         admissible=pattern.admissible,
     )
-    seen = posterior.effective_sample_size().reshape(-1)[policy_pairs(posterior, policy)] + 1.0
+    seen = belief.effective_sample_size().reshape(-1)[policy_pairs(belief, policy)] + 1.0
     now = caution_cost(mean, policy, level, state, seen)
-    exact = _exact_at(posterior, mean.transition_rewards, mean.discount, policy, now)
+    exact = _exact_at(belief, mean.transition_rewards, mean.discount, policy, now)
     cheapest = _cheapest(now, target)
     if now.total <= target:
         return SampleSizePlan(target, now, exact, 0, np.zeros(seen.size), cheapest, None)
     try:
         frequencies = long_run_frequencies(mean, policy, now.state)
-        steps = _along(now, frequencies, target)
+        steps = _steps_along_policy(now, frequencies, target)
     except InvalidInputError as reason:
         return SampleSizePlan(target, now, exact, None, None, cheapest, str(reason))
     return SampleSizePlan(target, now, exact, steps, steps * frequencies, cheapest, None)
 
 
-def _along(now: CautionCost, frequencies: FloatArray, target: float) -> int:
-    """Fewest steps along the policy, of which a share of ``frequencies`` falls to each state."""
+def _steps_along_policy(now: CautionCost, frequencies: FloatArray, target: float) -> int:
+    """Fewest steps along the policy, with visits in proportion to ``frequencies``."""
     left = np.flatnonzero((frequencies == 0.0) & (now.contributions > 0.0))
     stays = float(now.contributions[left].sum())
     if stays >= target:
         raise InvalidInputError(
-            f"states {listed(left)} are transient (visited finitely often, then never again), and "
-            f"what they cost, {stays:.4g}, is not below epsilon"
+            f"states {format_states(left)} are transient (visited finitely often, then never "
+            f"again), and their cost, {stays:.4g}, is not below epsilon"
         )
     return _least(lambda n: _cost(now, now.counts + n * frequencies) <= target, "along the policy")
 
 
-def _of_shared(
-    posterior: DisturbanceBelief,
+def _plan_for_disturbance(
+    belief: DisturbanceBelief,
     rewards: Any,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     level: float,
     state: int,
     target: float,
 ) -> SampleSizePlan:
-    """The plan where all pairs share one disturbance."""
-    entries, gamma = posterior.gather_rewards(rewards), as_discount(discount)
-    chosen = as_policy(policy, posterior.pattern.admissible)
-    start = as_index(state, posterior.n_states, "state")
-    matrix = policy_matrix(posterior, chosen)
-    pairs = policy_pairs(posterior, chosen)
-    expected = posterior.pattern.take(posterior.mean_entries() * entries, pairs).reshape(
-        -1, posterior.n_disturbances
+    """The plan if all pairs share one disturbance."""
+    entries, gamma = belief.gather_rewards(rewards), as_discount(discount)
+    chosen = as_policy(policy, belief.pattern.admissible)
+    start = as_index(state, belief.n_states, "state")
+    matrix = policy_matrix(belief, chosen)
+    pairs = policy_pairs(belief, chosen)
+    expected = belief.pattern.take(belief.mean_entries() * entries, pairs).reshape(
+        -1, belief.n_disturbances
     )
     values = np.linalg.solve(np.eye(len(matrix)) - gamma * matrix, expected.sum(axis=1))
     deviations = row_deviations(
-        posterior, chosen, entries + gamma * values[posterior.pattern.next_states]
+        belief, chosen, entries + gamma * values[belief.pattern.next_states]
     )
-    seen = np.full(posterior.n_states, posterior.effective_sample_size() + 1.0)
+    seen = np.full(belief.n_states, belief.effective_sample_size() + 1.0)
     now = _cost_by_pair(level, start, chosen, seen, _visits(matrix, gamma, start), deviations)
-    exact = _exact_at(posterior, entries, gamma, chosen, now)
+    exact = _exact_at(belief, entries, gamma, chosen, now)
     needed = (float(now.coefficients.sum()) / target) ** 2 if now.total > target else 0.0
     if not needed <= LARGEST_PLAN:
         raise _too_many("of the disturbance")
@@ -437,9 +501,9 @@ def _of_shared(
 
 
 def _exact_at(
-    posterior: Belief, entries: FloatArray, discount: float, policy: Any, now: CautionCost
+    belief: Belief, entries: FloatArray, discount: float, policy: ArrayLike, now: CautionCost
 ) -> float:
-    return float(exact_caution_cost(posterior, entries, discount, policy, now.alpha)[now.state])
+    return float(exact_caution_cost(belief, entries, discount, policy, now.alpha)[now.state])
 
 
 def _cost(cost: CautionCost, counts: FloatArray) -> float:
@@ -453,8 +517,8 @@ def _cheapest(now: CautionCost, epsilon: float) -> IntArray:
     costly = np.flatnonzero(now.coefficients > 0.0)
     seen, weights = now.counts[costly], now.coefficients[costly] ** (2.0 / 3.0)
     order = np.argsort(seen / weights)
-    # with the first k pairs sampled up to n = θ c^{2/3} and the others left: Σ_{first k} c^{2/3}/√θ
-    # + Σ_{others} c/√n = ε
+    # if the first k pairs are sampled up to n = θ c^{2/3} and the others are left alone:
+    # Σ_{first k} c^{2/3}/√θ + Σ_{others} c/√n = ε
     left = now.contributions[costly][order]
     spare = epsilon - (left.sum() - np.cumsum(left))
     root = np.where(
@@ -472,7 +536,7 @@ def _cheapest(now: CautionCost, epsilon: float) -> IntArray:
 
 
 def _least(enough: Callable[[int], bool], where: str) -> int:
-    """Smallest n ≥ 0 that is enough, for a condition that stays true once it is."""
+    """Smallest n ≥ 0 that is enough, for a condition that remains true once it holds."""
     high = 1
     while not enough(high):
         high *= 2

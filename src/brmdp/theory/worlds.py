@@ -1,16 +1,17 @@
-"""Worlds drawn from the prior, over which everything Bayesian is an average.
+"""Worlds drawn from the prior: every Bayesian statement is an average over them.
 
-Statements about posterior probability (coverage, optimism, Bayesian regret) hold for a true kernel
-drawn from the prior from which the agent starts, rows independent and Dir(φ₀, …, φ₀), not for one
-fixed world.
+Statements about posterior probability (coverage, optimism, Bayesian regret) hold when the true
+kernel is a draw from the prior that the agent starts from, with independent rows Dir(φ₀, …, φ₀).
+They do not hold for one fixed world.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from numpy.typing import ArrayLike
 
 from brmdp._validation import (
     FloatArray,
+    Seed,
     as_float_array,
     as_positive_int,
     as_rng,
@@ -25,27 +26,39 @@ __all__ = ["draw_mdp"]
 
 
 def draw_mdp(
-    rng: Any,
     n_states: int,
     n_actions: int,
     discount: float,
     *,
     concentration: float = 1.0,
-    rewards: Any = None,
+    rewards: ArrayLike | None = None,
+    rng: Seed = None,
 ) -> TabularMDP:
-    """A world whose kernel is a draw from the prior ``DirichletBelief.uniform(n_states.
-
-    N_actions, concentration)``.
+    """Draw an MDP from the prior ``DirichletBelief.uniform(n_states, n_actions, concentration)``.
 
     Parameters
     ----------
-    rng : numpy.random.Generator or seed
     n_states, n_actions : int
+        S and A.
     discount : float in [0, 1)
+        γ.
     concentration : float
-        φ₀ of every successor.
+        φ₀, the concentration of every successor.
     rewards : (S, A) or (S, A, S) array in [0, 1], optional
-        Known rewards; by default r(s,a) uniform on [0, 1].
+        Known rewards. By default r(s,a) is drawn uniformly from [0, 1].
+    rng : numpy.random.Generator or seed, optional
+        Source of the kernel and of the rewards.
+
+    Returns
+    -------
+    TabularMDP
+
+    Examples
+    --------
+    >>> from brmdp.theory import draw_mdp
+    >>> world = draw_mdp(3, 2, 0.9, rng=1)
+    >>> world.n_states, world.n_actions, world.discount
+    (3, 2, 0.9)
     """
     stream = as_rng(rng)
     n_states, n_actions = (
@@ -58,7 +71,7 @@ def draw_mdp(
     return TabularMDP(kernel, known, discount)
 
 
-def _in_unit_interval(rewards: Any) -> FloatArray:
+def _in_unit_interval(rewards: ArrayLike) -> FloatArray:
     array = as_float_array(rewards, "rewards")
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():

@@ -17,8 +17,8 @@ ICE, HOLE, GOAL_STATE = CENTRES[0], CENTRES[5], CENTRES[GOAL]
 PRIOR = {"slip": (0.5, 2.0, 1.5), "mobility": (0.7, 3.0), "spread": (1.5, 0.3)}
 
 
-def content(posterior):
-    return b"".join(posterior.arrays()[name].tobytes() for name in ("slip", "mobility", "spread"))
+def content(belief):
+    return b"".join(belief.arrays()[name].tobytes() for name in ("slip", "mobility", "spread"))
 
 
 def walk(steps, seed):
@@ -33,28 +33,28 @@ def walk(steps, seed):
 
 
 def learnt(steps=60, seed=0, **prior):
-    posterior = LakeBelief(**prior)
+    belief = LakeBelief(**prior)
     for transition in walk(steps, seed):
-        posterior.observe(*transition)
-    return posterior
+        belief.observe(*transition)
+    return belief
 
 
 def test_the_default_is_the_papers_prior():
-    posterior = LakeBelief()
-    np.testing.assert_array_equal(posterior.slip, [1, 1, 1])
-    np.testing.assert_array_equal(posterior.mobility, [1, 1])
-    np.testing.assert_array_equal(posterior.spread, [2, 0.25])
-    mean = posterior.mean()
+    belief = LakeBelief()
+    np.testing.assert_array_equal(belief.slip, [1, 1, 1])
+    np.testing.assert_array_equal(belief.mobility, [1, 1])
+    np.testing.assert_array_equal(belief.spread, [2, 0.25])
+    mean = belief.mean()
     np.testing.assert_allclose(mean.slip, [1 / 3] * 3)
     assert (mean.mobility, mean.spread) == (0.5, 0.5)
     assert mean.mobility.shape == mean.spread.shape == ()
 
 
 def test_counts_and_largest_length():
-    posterior = LakeBelief()
+    belief = LakeBelief()
     modes, mobiles, lengths, resets = [], [], [], 0
     for state, action, following, info in walk(400, seed=3):
-        assert posterior.observe(state, action, following, info) is None
+        assert belief.observe(state, action, following, info) is None
         modes += [] if info["mode"] is None else [info["mode"]]
         mobiles += [] if info["mobile"] is None else [info["mobile"]]
         lengths += [] if info["length"] is None else [info["length"]]
@@ -62,24 +62,24 @@ def test_counts_and_largest_length():
     assert resets > 0
     assert len(modes) + len(mobiles) + resets == 400
     assert len(lengths) == len(modes) + sum(mobiles)
-    np.testing.assert_array_equal(posterior.slip, 1 + np.bincount(modes, minlength=3))
+    np.testing.assert_array_equal(belief.slip, 1 + np.bincount(modes, minlength=3))
     np.testing.assert_array_equal(
-        posterior.mobility, [1 + sum(mobiles), 1 + len(mobiles) - sum(mobiles)]
+        belief.mobility, [1 + sum(mobiles), 1 + len(mobiles) - sum(mobiles)]
     )
-    np.testing.assert_array_equal(posterior.spread, [2 + len(lengths), max(lengths) - 0.75])
+    np.testing.assert_array_equal(belief.spread, [2 + len(lengths), max(lengths) - 0.75])
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 60])
 def test_updates_are_bayes_rule(steps):
     transitions = list(walk(steps, seed=5))
-    posterior = LakeBelief(**PRIOR)
+    belief = LakeBelief(**PRIOR)
     for transition in transitions:
-        posterior.observe(*transition)
+        belief.observe(*transition)
     infos = [info for *_, info in transitions]
     modes = np.bincount([i["mode"] for i in infos if i["mode"] is not None], minlength=3)
     mobiles = [i["mobile"] for i in infos if i["mobile"] is not None]
     lengths = np.array([i["length"] - 0.75 for i in infos if i["length"] is not None])
-    mean = posterior.mean()
+    mean = belief.mean()
 
     # mobility: midpoints in the logit, where the density is smooth down to both ends
     logit = (np.arange(-4000, 4000) + 0.5) / 100
@@ -88,7 +88,7 @@ def test_updates_are_bayes_rule(steps):
     weights = oracle.weights_by_bayes(
         prior, sum(np.log(p if m else rest) for m in mobiles) + np.zeros(p.shape)
     )
-    law = stats.beta(*posterior.mobility)
+    law = stats.beta(*belief.mobility)
     assert weights @ p == pytest.approx(float(mean.mobility), rel=1e-6)
     assert weights @ (p - weights @ p) ** 2 == pytest.approx(law.var(), rel=1e-5)
 
@@ -103,10 +103,10 @@ def test_updates_are_bayes_rule(steps):
     weights = oracle.weights_by_bayes(prior, np.tensordot(modes, np.log(slip), 1))
     found = (weights * slip).sum(axis=(1, 2))
     np.testing.assert_allclose(found, mean.slip, rtol=1e-6)
-    total = posterior.slip.sum()
+    total = belief.slip.sum()
     second = (weights * slip[0] * slip[1]).sum()
     assert second == pytest.approx(
-        posterior.slip[0] * posterior.slip[1] / (total * (total + 1)), rel=1e-6
+        belief.slip[0] * belief.slip[1] / (total * (total + 1)), rel=1e-6
     )
 
     # spread: the density on a fine grid of log θ; the likelihood of U is 1/θ above the largest
@@ -118,7 +118,7 @@ def test_updates_are_bayes_rule(steps):
         theta.shape
     )
     weights = oracle.weights_by_bayes(prior, log_likelihood)
-    shape, least = posterior.spread
+    shape, least = belief.spread
     assert weights @ theta == pytest.approx(float(mean.spread), rel=1e-3)
     for t in (1.0001, 1.01, 1.3, 4.0):
         cut = least * t
@@ -126,21 +126,21 @@ def test_updates_are_bayes_rule(steps):
 
 
 def test_goal_transitions_teach_nothing():
-    posterior = learnt()
-    before = content(posterior)
-    posterior.observe(GOAL_STATE, 2, ICE, {"mode": None, "mobile": None, "length": None})
-    assert content(posterior) == before
+    belief = learnt()
+    before = content(belief)
+    belief.observe(GOAL_STATE, 2, ICE, {"mode": None, "mobile": None, "length": None})
+    assert content(belief) == before
 
 
 def test_an_immobile_step_teaches_only_mobility():
-    posterior = LakeBelief()
-    posterior.observe(HOLE, 0, HOLE, {"mode": None, "mobile": 0, "length": None})
-    np.testing.assert_array_equal(posterior.mobility, [1, 2])
-    np.testing.assert_array_equal(posterior.slip, [1, 1, 1])
-    np.testing.assert_array_equal(posterior.spread, [2, 0.25])
-    posterior.observe(HOLE, 0, HOLE, {"mode": None, "mobile": 1, "length": 1.2})
-    np.testing.assert_array_equal(posterior.mobility, [2, 2])
-    np.testing.assert_allclose(posterior.spread, [3, 0.45])
+    belief = LakeBelief()
+    belief.observe(HOLE, 0, HOLE, {"mode": None, "mobile": 0, "length": None})
+    np.testing.assert_array_equal(belief.mobility, [1, 2])
+    np.testing.assert_array_equal(belief.slip, [1, 1, 1])
+    np.testing.assert_array_equal(belief.spread, [2, 0.25])
+    belief.observe(HOLE, 0, HOLE, {"mode": None, "mobile": 1, "length": 1.2})
+    np.testing.assert_array_equal(belief.mobility, [2, 2])
+    np.testing.assert_allclose(belief.spread, [3, 0.45])
 
 
 def test_the_posterior_finds_the_truth():
@@ -157,28 +157,28 @@ def test_the_posterior_finds_the_truth():
 
 @pytest.mark.parametrize("make", [lambda: LakeBelief(**PRIOR), learnt], ids=["prior", "learnt"])
 def test_draws_follow_the_posterior(make):
-    posterior, n = make(), 20_000
-    draws = posterior.sample(n, rng=np.random.default_rng(1))
+    belief, n = make(), 20_000
+    draws = belief.sample(n, rng=np.random.default_rng(1))
     assert isinstance(draws, LakeParameters)
     assert [part.shape for part in draws] == [(n, 3), (n,), (n,)]
     np.testing.assert_allclose(draws.slip.sum(axis=1), 1.0, atol=1e-14)
-    total = posterior.slip.sum()
+    total = belief.slip.sum()
     for k in range(3):
         assert (
             stats.kstest(
-                draws.slip[:, k], stats.beta(posterior.slip[k], total - posterior.slip[k]).cdf
+                draws.slip[:, k], stats.beta(belief.slip[k], total - belief.slip[k]).cdf
             ).pvalue
             > 1e-3
         )
-    covariance = -posterior.slip[0] * posterior.slip[1] / (total**2 * (total + 1))
-    products = (draws.slip[:, 0] - posterior.slip[0] / total) * (
-        draws.slip[:, 1] - posterior.slip[1] / total
+    covariance = -belief.slip[0] * belief.slip[1] / (total**2 * (total + 1))
+    products = (draws.slip[:, 0] - belief.slip[0] / total) * (
+        draws.slip[:, 1] - belief.slip[1] / total
     )
     assert products.mean() == pytest.approx(covariance, abs=4 * products.std() / np.sqrt(n))
-    assert stats.kstest(draws.mobility, stats.beta(*posterior.mobility).cdf).pvalue > 1e-3
-    shape, scale = posterior.spread
+    assert stats.kstest(draws.mobility, stats.beta(*belief.mobility).cdf).pvalue > 1e-3
+    shape, scale = belief.spread
     assert stats.kstest(draws.spread, stats.pareto(shape, scale=scale).cdf).pvalue > 1e-3
-    mean = posterior.mean()
+    mean = belief.mean()
     assert draws.mobility.mean() == pytest.approx(
         float(mean.mobility), abs=4 * draws.mobility.std() / np.sqrt(n)
     )
@@ -194,15 +194,15 @@ def test_draws_follow_the_posterior(make):
 
 
 def test_the_mean_of_the_spread_is_that_of_its_draws():
-    posterior = LakeBelief(spread=(6.0, 0.4))
-    draws = posterior.sample(50_000, rng=2).spread
+    belief = LakeBelief(spread=(6.0, 0.4))
+    draws = belief.sample(50_000, rng=2).spread
     assert draws.mean() == pytest.approx(0.48, abs=4 * draws.std() / np.sqrt(50_000))
-    assert posterior.mean().spread == pytest.approx(0.48)
+    assert belief.mean().spread == pytest.approx(0.48)
 
 
 def test_draws_depend_on_the_stream_alone():
-    posterior = learnt()
-    one, two, other = (posterior.sample(5, rng=np.random.default_rng(seed)) for seed in (3, 3, 4))
+    belief = learnt()
+    one, two, other = (belief.sample(5, rng=np.random.default_rng(seed)) for seed in (3, 3, 4))
     for a, b, c in zip(one, two, other, strict=True):
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()
@@ -234,23 +234,23 @@ def test_the_prior_given_is_not_changed():
 
 
 def test_files_are_lossless_and_learning_goes_on(tmp_path):
-    posterior = learnt(**PRIOR)
+    belief = learnt(**PRIOR)
     path = tmp_path / "belief.npz"
-    posterior.save(path)
+    belief.save(path)
     loaded = LakeBelief.load(path)
-    assert content(loaded) == content(posterior)
+    assert content(loaded) == content(belief)
     for transition in walk(30, seed=9):
-        posterior.observe(*transition)
+        belief.observe(*transition)
         loaded.observe(*transition)
-    assert content(loaded) == content(posterior)
+    assert content(loaded) == content(belief)
     with np.load(path, allow_pickle=False) as archive:
         assert {archive[name].dtype.kind for name in archive.files} <= {"f", "U"}
 
 
 def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "belief.npz"
-    posterior = learnt()
-    posterior.save(path)
+    belief = learnt()
+    belief.save(path)
     whole = path.read_bytes()
     for length in range(0, len(whole), 37):
         path.write_bytes(whole[:length])
@@ -262,7 +262,7 @@ def test_damaged_files_are_refused(tmp_path):
         damaged[position] ^= 0xFF
         path.write_bytes(damaged)
         try:
-            assert content(LakeBelief.load(path)) == content(posterior)
+            assert content(LakeBelief.load(path)) == content(belief)
         except brmdp.CorruptFileError:
             refused += 1
     assert refused > 0.7 * len(whole) / 5
@@ -291,9 +291,9 @@ def test_files_of_another_kind_are_refused(tmp_path):
 
 
 def test_repr():
-    posterior = LakeBelief()
-    posterior.observe(ICE, 0, ICE, {"mode": 1, "mobile": None, "length": 1.25})
-    assert repr(posterior) == (
+    belief = LakeBelief()
+    belief.observe(ICE, 0, ICE, {"mode": 1, "mobile": None, "length": 1.25})
+    assert repr(belief) == (
         "LakeBelief(slip ~ Dir(1, 2, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.5))"
     )
 
@@ -369,23 +369,23 @@ def primitives(mode=None, mobile=None, length=None):
     ],
 )
 def test_primitives_must_fit_the_cell(state, told, culprit):
-    posterior = learnt()
-    before = content(posterior)
+    belief = learnt()
+    before = content(belief)
     with pytest.raises(brmdp.InvalidInputError, match=culprit):
-        posterior.observe(state, 0, ICE, told)
-    assert content(posterior) == before
+        belief.observe(state, 0, ICE, told)
+    assert content(belief) == before
 
 
 def test_every_hole_is_a_hole():
     for cell in range(16):
-        posterior = LakeBelief()
+        belief = LakeBelief()
         told = primitives(None, 0, None)
         if cell in HOLES:
-            posterior.observe(CENTRES[cell], 0, CENTRES[cell], told)
-            assert posterior.mobility[1] == 2
+            belief.observe(CENTRES[cell], 0, CENTRES[cell], told)
+            assert belief.mobility[1] == 2
         else:
             with pytest.raises(brmdp.InvalidInputError, match="mobile"):
-                posterior.observe(CENTRES[cell], 0, CENTRES[cell], told)
+                belief.observe(CENTRES[cell], 0, CENTRES[cell], told)
 
 
 @pytest.mark.parametrize(
@@ -401,11 +401,11 @@ def test_every_hole_is_a_hole():
     ],
 )
 def test_bad_transitions_change_nothing(transition, culprit):
-    posterior = learnt()
-    before = content(posterior)
+    belief = learnt()
+    before = content(belief)
     with pytest.raises(brmdp.InvalidInputError, match=culprit):
-        posterior.observe(*transition, primitives(0, None, 1.0))
-    assert content(posterior) == before
+        belief.observe(*transition, primitives(0, None, 1.0))
+    assert content(belief) == before
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.0, None])
