@@ -1,24 +1,24 @@
-"""The two illustrative examples.
+"""The paper's two illustrative examples.
 
-Propositions 2 and 3 for random parameters, and what agents do in the trap.
-
-*robustness*, *trap*: parameters drawn from those for which the proposition speaks; half of the
-levels stand at the atom 1 − μ. One condition is then broken, by a level just above 1 − μ, where
-both statements must fail. *exposure*: the posterior downside exposure of both policies against its
-threshold. *probing*: an agent in the second example.
+*robustness* and *trap* check Propositions 2 and 3 for parameters drawn at random within their
+conditions; half of the levels equal 1 − μ, the largest that is allowed. Then one condition is
+broken: at a level just above 1 − μ both statements must fail. *exposure* computes the posterior
+downside exposure of both policies of the first example for many thresholds. *probing* lets an agent
+act in the second example.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from brmdp._validation import as_positive_int
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_positive_int
 from brmdp.agents import AdaptiveLevel, EveryStep, aq_brmdp, fixed_quantile
-from brmdp.runs.program import REQUIRED, Columns, Program
-from brmdp.runs.spec import Computation, Experiment, require_known
+from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, column
+from brmdp.runs.spec import require_known
 from brmdp.theory import (
     adaptive_escape_episode,
     check_robustness,
@@ -30,14 +30,46 @@ from brmdp.theory import (
 )
 from brmdp.theory.examples import RISKY, SAFE
 
-__all__ = ["EXPERIMENT", "PROGRAMS"]
+__all__ = [
+    "EXPERIMENT",
+    "EXPOSURE",
+    "PROBING",
+    "ROBUSTNESS",
+    "TRAP",
+    "ExposureColumns",
+    "ProbingColumns",
+    "RobustnessColumns",
+    "TrapColumns",
+]
 
 ABOVE_THE_ATOM = 1e-6
-"""How far the level that breaks a condition lies above 1 − μ."""
+"""Distance above 1 − μ of the level that breaks the condition."""
 
 
-def _robustness(seed: np.random.SeedSequence, *, problems: int) -> Columns:
-    """Proposition 2 for random parameters within its conditions."""
+# --- Proposition 2 --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RobustnessColumns(Columns):
+    """One row per parameter set of the first example."""
+
+    good_probability: FloatArray = column("μ, the probability of the good kernel")
+    safe_reward: FloatArray = column("c, the reward of the safe action")
+    loss: FloatArray = column("L, the loss per step in state b")
+    discount: FloatArray = column("discount factor γ")
+    alpha: FloatArray = column("level α of the quantile policy")
+    threshold: FloatArray = column("threshold Λ of the downside exposure")
+    mean_risky: BoolArray = column("whether the posterior-mean policy takes the risky action")
+    quantile_safe: BoolArray = column("whether the quantile policy takes the safe action")
+    mean_exposure: FloatArray = column("downside exposure of the posterior-mean policy")
+    quantile_exposure: FloatArray = column("downside exposure of the quantile policy")
+    risky_above_the_atom: BoolArray = column(
+        "whether the quantile policy takes the risky action at a level just above 1 − μ"
+    )
+
+
+def _robustness(seed: np.random.SeedSequence, *, problems: int) -> RobustnessColumns:
+    """Check Proposition 2 for random parameters within its conditions."""
 
     def check(rng: np.random.Generator) -> dict[str, Any]:
         mu, gamma = rng.uniform(0.55, 0.95), rng.uniform(0.5, 0.99)
@@ -64,16 +96,40 @@ def _robustness(seed: np.random.SeedSequence, *, problems: int) -> Columns:
             "risky_above_the_atom": curious.quantile_policy[0] == RISKY,
         }
 
-    return _each(check, seed, problems)
+    return RobustnessColumns.of_rows(_repeated(check, seed, problems))
+
+
+ROBUSTNESS = Program(_robustness, RobustnessColumns, {"problems": 50})
+
+
+# --- Proposition 3 --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TrapColumns(Columns):
+    """One row per parameter set of the second example."""
+
+    good_probability: FloatArray = column("μ, the probability of the good kernel")
+    safe_reward: FloatArray = column("c, the reward of the safe action")
+    discount: FloatArray = column("discount factor γ")
+    alpha: FloatArray = column("fixed level α of the agent")
+    regret: FloatArray = column("regret R_T of the agent")
+    stated_regret: FloatArray = column("T(γ² − c)/(1 − γ), the regret that Proposition 3 states")
+    left_start: BoolArray = column("whether the agent ever left s₀")
+    learnt: BoolArray = column("whether its belief changed")
+    explores_above_the_atom: BoolArray = column(
+        "whether the agent explores at once at a level just above 1 − μ"
+    )
+    stated_escape: IntArray = column(
+        "pseudo-episode in which the adaptive agent should explore, as computed beforehand"
+    )
+    escape: IntArray = column("pseudo-episode in which it explored; 0 if it did not")
 
 
 def _trap(
     seed: np.random.SeedSequence, *, problems: int, steps: int, delta: float, floor: float
-) -> Columns:
-    """Proposition 3 for random parameters within its conditions.
-
-    And when the adaptive schedule leaves the same trap.
-    """
+) -> TrapColumns:
+    """Check Proposition 3 for random parameters, and when the adaptive agent leaves the trap."""
     schedule = AdaptiveLevel(delta, floor)
 
     def check(rng: np.random.Generator) -> dict[str, Any]:
@@ -83,7 +139,7 @@ def _trap(
         curious = check_trap(example, 1.0 - mu + ABOVE_THE_ATOM, 1, strict=False)
         predicted = adaptive_escape_episode(example, schedule)
         agent = aq_brmdp(
-            example.posterior,
+            example.belief,
             example.rewards,
             gamma,
             delta=delta,
@@ -100,13 +156,42 @@ def _trap(
             "regret": found.regret,
             "stated_regret": found.stated_regret,
             "left_start": found.run.escape_step is not None,
-            "learnt": found.run.good_probability != example.posterior.weights[0],
+            "learnt": found.run.good_probability != example.belief.weights[0],
             "explores_above_the_atom": curious.run.escape_step == 0,
             "stated_escape": predicted,
             "escape": 0 if escaped is None else escaped,
         }
 
-    return _each(check, seed, problems)
+    return TrapColumns.of_rows(_repeated(check, seed, problems))
+
+
+TRAP = Program(_trap, TrapColumns, {"problems": 10, "steps": 100, "delta": 5.0, "floor": 0.2})
+
+
+def _cautious_level(rng: np.random.Generator, good_probability: float) -> float:
+    """A level of at most 1 − μ, and 1 − μ itself half of the time."""
+    rest = 1.0 - good_probability
+    return float(rest if rng.random() < 0.5 else rng.uniform(0.05, 1.0) * rest)
+
+
+def _repeated(
+    check: Callable[[np.random.Generator], dict[str, Any]], seed: np.random.SeedSequence, times: int
+) -> list[dict[str, Any]]:
+    """Rows of several checks, one after the other on the same generator."""
+    rng = np.random.default_rng(seed)
+    return [check(rng) for _ in range(as_positive_int(times, "problems"))]
+
+
+# --- exposures ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ExposureColumns(Columns):
+    """One row per threshold."""
+
+    threshold: FloatArray = column("threshold Λ on the regret")
+    mean_exposure: FloatArray = column("downside exposure of the posterior-mean policy")
+    quantile_exposure: FloatArray = column("downside exposure of the quantile policy")
 
 
 def _exposure(
@@ -118,15 +203,12 @@ def _exposure(
     discount: float,
     alpha: float,
     points: int,
-) -> Columns:
-    """Posterior downside exposures of both policies of the first example.
-
-    On a grid of thresholds.
-    """
+) -> ExposureColumns:
+    """Downside exposures of both policies of the first example on a grid of thresholds."""
     example = robustness_example(good_probability, safe_reward, loss, discount)
     assert example.thresholds is not None
     count = as_positive_int(points, "points")
-    # the ends of the proposition's interval among them: there the exposures jump
+    # include the ends of the proposition's interval, where the exposures jump
     thresholds = np.sort(
         [*np.linspace(0.0, 1.2 * example.thresholds[1], count + 1)[1:], *example.thresholds]
     )
@@ -134,17 +216,39 @@ def _exposure(
     curves = [
         [
             downside_exposure(
-                example.posterior, example.rewards, example.discount, policy, float(threshold)
+                example.belief, example.rewards, example.discount, policy, float(threshold)
             ).probability
             for threshold in thresholds
         ]
         for policy in (check.mean_policy, check.quantile_policy)
     ]
-    return {
-        "threshold": thresholds,
-        "mean_exposure": np.array(curves[0]),
-        "quantile_exposure": np.array(curves[1]),
-    }
+    return ExposureColumns(thresholds, np.array(curves[0]), np.array(curves[1]))
+
+
+EXPOSURE = Program(
+    _exposure,
+    ExposureColumns,
+    {
+        "good_probability": REQUIRED,
+        "safe_reward": REQUIRED,
+        "loss": REQUIRED,
+        "discount": REQUIRED,
+        "alpha": REQUIRED,
+        "points": 60,
+    },
+)
+
+
+# --- agents in the second example -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ProbingColumns(Columns):
+    """One row per step of a run."""
+
+    state: IntArray = column("state, in the order s₀, y_G, y_B, g, b")
+    action: IntArray = column("action: 0 safe, 1 explore, 2 exploit")
+    regret: FloatArray = column("V*(s_t) − V^{π_t}(s_t) under the true kernel")
 
 
 def _probing(
@@ -157,16 +261,16 @@ def _probing(
     alpha: float | None,
     delta: float,
     floor: float,
-    restart: str,
-    truth: str,
-) -> Columns:
-    """One run in the second example, at the level ``alpha`` or, where there is none.
+    restart: Literal["geometric", "every-step"],
+    truth: Literal["good", "bad"],
+) -> ProbingColumns:
+    """One run in the second example, at a fixed level, or with the adaptive schedule if it is None.
 
-    With the adaptive schedule.
+    ``restart`` says how long an agent keeps its plan: "geometric" or "every-step".
     """
     require_known(restart, ("geometric", "every-step"), "restart")
     example = probing_example(good_probability, safe_reward, discount)
-    parts = (example.posterior, example.rewards, example.discount)
+    parts = (example.belief, example.rewards, example.discount)
     rule = EveryStep() if restart == "every-step" else None
     agent = (
         aq_brmdp(*parts, delta=delta, floor=floor, restart=rule, rng=seed)
@@ -174,78 +278,46 @@ def _probing(
         else fixed_quantile(*parts, alpha=alpha, restart=rule, rng=seed)
     )
     run = follow_example(example, agent, steps, truth=truth)
-    return {"state": run.state, "action": run.action, "regret": run.regret}
+    return ProbingColumns(run.state, run.action, run.regret)
 
 
-def _cautious_level(rng: np.random.Generator, good_probability: float) -> float:
-    """At most 1 − μ, and that itself in half of the cases."""
-    rest = 1.0 - good_probability
-    return float(rest if rng.random() < 0.5 else rng.uniform(0.05, 1.0) * rest)
+PROBING = Program(
+    _probing,
+    ProbingColumns,
+    {
+        "good_probability": REQUIRED,
+        "safe_reward": REQUIRED,
+        "discount": REQUIRED,
+        "steps": 300,
+        "alpha": None,
+        "delta": 5.0,
+        "floor": 0.2,
+        "restart": "geometric",
+        "truth": "good",
+    },
+)
 
 
-def _each(
-    check: Callable[[np.random.Generator], dict[str, Any]], seed: np.random.SeedSequence, times: int
-) -> Columns:
-    """What repeated checks found, as columns."""
-    rng = np.random.default_rng(seed)
-    rows = [check(rng) for _ in range(as_positive_int(times, "problems"))]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-PROGRAMS: dict[str, Program] = {
-    "robustness-example": Program(_robustness, {"problems": 50}),
-    "trap-example": Program(_trap, {"problems": 10, "steps": 100, "delta": 5.0, "floor": 0.2}),
-    "exposure-example": Program(
-        _exposure,
-        {
-            "good_probability": REQUIRED,
-            "safe_reward": REQUIRED,
-            "loss": REQUIRED,
-            "discount": REQUIRED,
-            "alpha": REQUIRED,
-            "points": 60,
-        },
-    ),
-    "probing-example": Program(
-        _probing,
-        {
-            "good_probability": REQUIRED,
-            "safe_reward": REQUIRED,
-            "discount": REQUIRED,
-            "steps": 300,
-            "alpha": None,
-            "delta": 5.0,
-            "floor": 0.2,
-            "restart": "geometric",
-            "truth": "good",
-        },
-    ),
-}
-"""By name."""
+# --- the experiment -------------------------------------------------------------------------------
 
 _FIRST = {"good_probability": 0.7, "safe_reward": 0.3, "loss": 0.5, "discount": 0.9, "alpha": 0.2}
 _SECOND = {"good_probability": 0.7, "safe_reward": 0.5, "discount": 0.9}
 
 
 def _agent(name: str, **parameters: Any) -> Computation:
-    # the world is deterministic, so only the lengths of pseudo-episodes are left to chance
+    # the world is deterministic, so runs differ only in the lengths of their pseudo-episodes
     most = 1 if parameters.get("restart") == "every-step" else 0
-    return Computation(name, "probing-example", {**_SECOND, **parameters}, max_runs=most)
+    return Computation(name, f"{__name__}:PROBING", {**_SECOND, **parameters}, max_runs=most)
 
 
 EXPERIMENT = Experiment(
     "examples",
     "Illustrative examples",
     (
-        Computation("robustness", "robustness-example", max_runs=5),
-        Computation("trap", "trap-example", max_runs=5),
-        Computation("exposure", "exposure-example", _FIRST, max_runs=1),
-        Computation(
-            "brmdp-0.2",
-            "probing-example",
-            {**_SECOND, "alpha": 0.2, "restart": "every-step"},
-            max_runs=1,
-        ),
+        Computation("robustness", f"{__name__}:ROBUSTNESS", max_runs=5),
+        Computation("trap", f"{__name__}:TRAP", max_runs=5),
+        Computation("exposure", f"{__name__}:EXPOSURE", _FIRST, max_runs=1),
+        _agent("brmdp-0.2", alpha=0.2, restart="every-step"),
         _agent("aq-brmdp-delta-5"),
         _agent("aq-brmdp-delta-10", delta=10.0),
         _agent("aq-brmdp-delta-15", delta=15.0),

@@ -1,11 +1,12 @@
-"""The report of ``examples``.
+"""Pictures of ``examples``: both worlds, the exposures of Proposition 2, and escapes from the trap.
 
-Both worlds, the exposures of Proposition 2, and the trap of Proposition 3 with ways out of it.
+The trap is that of Proposition 3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
-from brmdp.report.content import Content
+from brmdp.mdp import TabularMDP
+from brmdp.report.drawing import RADIUS, SMALL, arrow, canvas
 from brmdp.report.estimates import estimate
 from brmdp.report.style import (
     BLACK,
@@ -27,20 +29,17 @@ from brmdp.report.style import (
     styles_of,
 )
 from brmdp.runs import Experiment, Replications
-from brmdp.runs.programs import parameters_of
-from brmdp.studies.examples.analysis import (
-    agents_of,
-    escape_steps,
-    examples_claims,
-    examples_summary,
-    examples_table,
-)
-from brmdp.report.drawing import RADIUS, SMALL, arrow, canvas
+from brmdp.runs.program import parameters_of
+from brmdp.studies.examples.analysis import Probing, agents_of, escape_steps
+from brmdp.studies.examples.experiment import ExposureColumns
 from brmdp.theory import Example, probing_example, robustness_example
+from brmdp.theory.examples import START
 
-__all__ = ["example_schematic", "exposure_figure", "regret_figure", "reporter"]
+__all__ = ["draw"]
 
-POSITIONS = {
+Point: TypeAlias = tuple[float, float]
+
+POSITIONS: dict[str, dict[str, Point]] = {
     "robustness": {"s0": (0.0, 0.0), "g": (2.6, 0.9), "b": (2.6, -0.9)},
     "probing": {
         "s0": (0.0, 0.0),
@@ -50,119 +49,125 @@ POSITIONS = {
         "b": (4.8, -0.9),
     },
 }
-"""Of the states."""
+"""Where each example's states are drawn."""
 
-AGENTS = {
+TITLES = {
+    "robustness": "Robustness example: the risky action leads to g or to b, for good",
+    "probing": "Probing example: exploring costs one reward and reveals the true kernel",
+}
+
+STYLES = {
     "brmdp-0.2": CurveStyle("", VERMILION, (0, (5, 2)), "s", 1.8),
     "every-step": CurveStyle("", GREEN, (0, (1, 1.4)), "v", 1.8),
 }
-"""Looks of agents that have none elsewhere."""
+"""Styles of agents that have none in other figures."""
 
-_GOOD = {"color": BLUE, "linestyle": "-"}
-_BAD = {"color": VERMILION, "linestyle": (0, (4, 2))}
-_BOTH = {"color": BLACK, "linestyle": "-"}
+SPREAD = 0.6
+"""Height over which the marks of a row are spread; rows are 1 apart."""
+
+GOLDEN = 0.618
+"""Multiples of it, modulo 1, lie evenly and without order."""
+
+_GOOD: dict[str, Any] = {"color": BLUE, "linestyle": "-"}
+_BAD: dict[str, Any] = {"color": VERMILION, "linestyle": (0, (4, 2))}
+_BOTH: dict[str, Any] = {"color": BLACK, "linestyle": "-"}
+_FAINT = {"alpha": 0.35}
 
 
-def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Content:
-    """What is said of ``examples``."""
+def draw(experiment: Experiment, records: Mapping[str, Replications[Any]]) -> dict[str, Figure]:
+    """Both worlds as schematics, exposures against the threshold, and regrets in the trap."""
     figures = {}
     if "exposure" in records:
         shown = records["exposure"]
-        figures["examples-schematic-robustness"] = example_schematic(_first_example(shown))
-        figures["examples-exposure"] = exposure_figure(shown)
+        figures["examples-schematic-robustness"] = _schematic(_first_example(shown))
+        figures["examples-exposure"] = _exposures(shown)
     good = {
         name: found
         for name, found in agents_of(records).items()
         if parameters_of(found.case)["truth"] == "good"
     }
     if good:
-        figures["examples-schematic-probing"] = example_schematic(
-            _second_example(next(iter(good.values())))
-        )
-        figures["examples-regret"] = regret_figure(good)
-    return Content(
-        summary=examples_summary(experiment, records),
-        table=examples_table(records),
-        claims=examples_claims(experiment, records),
-        figures=figures,
-    )
+        example = _second_example(next(iter(good.values())))
+        figures["examples-schematic-probing"] = _schematic(example)
+        figures["examples-regret"] = _trap(example, good)
+    return figures
 
 
-def _first_example(found: Replications) -> Example:
+def _first_example(found: Replications[Any]) -> Example:
     names = ("good_probability", "safe_reward", "loss", "discount")
     return robustness_example(*(found.case.parameters[name] for name in names))
 
 
-def _second_example(found: Replications) -> Example:
-    return probing_example(
-        *(found.case.parameters[name] for name in ("good_probability", "safe_reward", "discount"))
-    )
+def _second_example(found: Replications[Any]) -> Example:
+    names = ("good_probability", "safe_reward", "discount")
+    return probing_example(*(found.case.parameters[name] for name in names))
 
 
-def example_schematic(example: Example) -> Figure:
-    """States, actions and rewards; where the two kernels differ, both arrows.
+# --- schematics -----------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    example : Example
-        From :func:`brmdp.theory.robustness_example` or :func:`brmdp.theory.probing_example`.
-    """
+
+def _schematic(example: Example) -> Figure:
+    """States, actions and rewards; both arrows where the two kernels differ."""
     names = example.good.state_names
     assert names is not None
     positions = [POSITIONS[example.name][name] for name in names]
     width = max(x for x, _ in positions)
+    mu = example.good_probability
+    key: dict[str, dict[str, Any]] = {
+        f"if the good kernel $P^G$ is true (believed with probability μ = {mu:g})": _GOOD,
+        f"if the bad kernel $P^B$ is true (believed with probability 1 − μ = {1.0 - mu:g})": _BAD,
+        "in either case": _BOTH,
+    }
     with styled():
-        figure, axes = canvas(COLUMN, 3.0)
+        figure, axes = canvas(COLUMN, 3.7)
         for name, position in zip(names, positions, strict=True):
-            axes.add_patch(
-                Circle(
-                    position,
-                    RADIUS,
-                    facecolor="#eef3f7",
-                    edgecolor="black",
-                    linewidth=0.9,
-                    zorder=3,
-                )
-            )
-            axes.text(
-                *position, name.replace("0", "₀"), ha="center", va="center", fontsize=9, zorder=4
-            )
+            _draw_state(axes, name, position)
         for s, action in np.argwhere(example.good.admissible).tolist():
-            _draw_action(axes, example, positions, s, action)
+            if _draw_action(axes, example, positions, s, action):
+                key["pale: impossible, since this state is only reached under the other kernel"] = {
+                    "color": BLACK,
+                    "linestyle": "-",
+                    **_FAINT,
+                }
         axes.set_xlim(-1.0, width + 1.0)
         axes.set_ylim(-1.95, 1.95)
-        mu = example.good_probability
-        figure.legend(
-            [Line2D([], [], linewidth=1.2, **style) for style in (_GOOD, _BAD, _BOTH)],
-            [f"under P^G (μ = {mu:g})", f"under P^B (1 − μ = {1.0 - mu:g})", "under both"],
+        figure.suptitle(TITLES[example.name], fontsize=9.5)
+        legend = figure.legend(
+            [Line2D([], [], linewidth=1.2, **style) for style in key.values()],
+            list(key),
             loc="outside lower center",
-            ncols=3,
-            columnspacing=1.2,
             handlelength=2.4,
         )
+        for text in legend.get_texts():
+            text.set_parse_math(True)
     return figure
 
 
-def _draw_action(
-    axes: Axes, example: Example, positions: list[tuple[float, float]], s: int, action: int
-) -> None:
-    """The moves of one pair and its label."""
+def _draw_state(axes: Axes, name: str, position: Point) -> None:
+    axes.add_patch(
+        Circle(position, RADIUS, facecolor="#eef3f7", edgecolor="black", linewidth=0.9, zorder=3)
+    )
+    letter, _, index = name.replace("s0", "s_0").partition("_")
+    axes.text(
+        *position,
+        f"${letter}_{index}$" if index else f"${letter}$",
+        parse_math=True,
+        ha="center",
+        va="center",
+        fontsize=10,
+        zorder=4,
+    )
+
+
+def _draw_action(axes: Axes, example: Example, positions: list[Point], s: int, action: int) -> bool:
+    """Draw the moves of one pair and its label; returns whether a move is impossible and pale."""
     x, y = positions[s]
     side = 1.0 if y >= 0.0 else -1.0
     good, bad = (int(kernel.kernel()[s, action].argmax()) for kernel in (example.good, example.bad))
-    names = example.good.action_names
-    assert names is not None
-    alone = example.good.admissible[s].sum() == 1
-    label = f"pays {float(example.rewards[s, action]):g}"
-    label = label if alone else f"{names[action]}, {label}"
+    label = _label_of(example, s, action)
     if good == bad == s:
-        arrow(
-            axes,
-            (x - 0.13, y + 0.9 * RADIUS * side),
-            (x + 0.13, y + 0.9 * RADIUS * side),
-            -2.6 * side,
-            _BOTH,
-        )
+        begin, end = ((x + shift, y + 0.9 * RADIUS * side) for shift in (-0.13, 0.13))
+        arrow(axes, begin, end, -2.6 * side, _BOTH)
         axes.text(
             x,
             y + 0.72 * side,
@@ -171,116 +176,212 @@ def _draw_action(
             va="bottom" if side > 0 else "top",
             fontsize=SMALL + 1,
         )
-        return
-    for target, style in ((good, _GOOD), (bad, _BAD)):
-        begin, end = np.array(positions[s]), np.array(positions[target])
-        step = (end - begin) / np.hypot(*(end - begin))
-        arrow(axes, tuple(begin + RADIUS * step), tuple(end - RADIUS * step), 0.0, style)
+        return False
+    pale = False
+    for target, style, kernel in ((good, _GOOD, example.good), (bad, _BAD, example.bad)):
+        faint = s not in _reachable(kernel)
+        pale |= faint
+        begin_at, end_at = np.array(positions[s]), np.array(positions[target])
+        step = (end_at - begin_at) / np.hypot(*(end_at - begin_at))
+        arrow(
+            axes,
+            tuple(begin_at + RADIUS * step),
+            tuple(end_at - RADIUS * step),
+            0.0,
+            {**style, **_FAINT} if faint else style,
+        )
     if y == 0.0:
         # between the two arrows, where they are apart
         axes.text(x + 0.95, y, label, ha="left", va="center", fontsize=SMALL + 1)
     else:
-        end_x = positions[good][0]
         axes.text(
-            0.5 * (x + end_x),
+            0.5 * (x + positions[good][0]),
             y + 0.1 * side,
             label,
             ha="center",
             va="bottom" if side > 0 else "top",
             fontsize=SMALL + 1,
         )
+    return pale
 
 
-def exposure_figure(found: Replications) -> Figure:
+def _label_of(example: Example, s: int, action: int) -> str:
+    """What an action is called and pays; where there is no choice, what the state pays for ever."""
+    names = example.good.action_names
+    assert names is not None
+    paid = f"pays {float(example.rewards[s, action]):g}".replace("-", "−")
+    alone = example.good.admissible[s].sum() == 1
+    return f"{paid} for ever" if alone else f"{names[action]}: {paid}"
+
+
+def _reachable(mdp: TabularMDP) -> set[int]:
+    """States that can be reached from the first one."""
+    leads = ((mdp.kernel() > 0.0) & np.asarray(mdp.admissible)[:, :, None]).any(axis=1)
+    found, waiting = {START}, [START]
+    while waiting:
+        new = set(np.flatnonzero(leads[waiting.pop()]).tolist()) - found
+        found |= new
+        waiting += sorted(new)
+    return found
+
+
+# --- exposures ------------------------------------------------------------------------------------
+
+
+def _exposures(found: Replications[ExposureColumns]) -> Figure:
     """Posterior downside exposure of both policies of the first example against the threshold."""
     threshold, mean, quantile = (
-        found.columns[name][0] for name in ("threshold", "mean_exposure", "quantile_exposure")
+        column[0]
+        for column in (
+            found.columns.threshold,
+            found.columns.mean_exposure,
+            found.columns.quantile_exposure,
+        )
     )
     example = _first_example(found)
     assert example.thresholds is not None
-    alpha = found.case.parameters["alpha"]
+    alpha, mu = found.case.parameters["alpha"], example.good_probability
     with styled():
-        figure = new_figure(COLUMN, 2.9)
+        figure = new_figure(COLUMN, 3.3)
         axes = figure.add_subplot()
-        axes.axvspan(*example.thresholds, facecolor="#e8e8e8", label="thresholds of Proposition 2")
+        axes.axvspan(
+            *example.thresholds,
+            facecolor="#e4e4e4",
+            label="thresholds Λ of Proposition 2: exposures 1 − μ and 0",
+        )
         axes.step(
             threshold,
             mean,
             color=VERMILION,
             linestyle=(0, (5, 2)),
             linewidth=1.8,
-            label="posterior-mean policy",
+            label="posterior-mean policy (risky)",
         )
         axes.step(
-            threshold, quantile, color=BLUE, linewidth=1.8, label=f"{alpha:g}-quantile policy"
+            threshold,
+            quantile,
+            color=BLUE,
+            linewidth=1.8,
+            label=f"{alpha:g}-quantile policy (safe)",
         )
-        axes.axhline(
-            1.0 - example.good_probability, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.4))
-        )
-        axes.text(0.1, 1.015 - example.good_probability, "1 − μ", fontsize=8, va="bottom")
-        axes.set_xlim(0.0, float(threshold[-1]))
+        left = float(threshold[0])
+        for height, text in (
+            (mu, f"safe: misses g with probability μ = {mu:g}"),
+            (1.0 - mu, f"risky: ends in b with probability 1 − μ = {1.0 - mu:g}"),
+        ):
+            axes.text(left + 0.15, height + 0.015, text, fontsize=8, va="bottom")
+        axes.set_xlim(left, float(threshold[-1]))
         axes.set_ylim(-0.02, 1.02)
-        axes.set_xlabel("threshold Λ on the regret")
-        axes.set_ylabel("posterior probability")
-        axes.set_title("Posterior downside exposure at s₀")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        axes.set_xlabel("threshold Λ on the regret (discounted value)")
+        axes.set_ylabel("posterior probability\nof a regret of at least Λ")
+        axes.set_title(
+            "Robustness example: only the risky policy risks a regret above "
+            f"{example.thresholds[0]:.3g}"
+        )
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=1)
     return figure
 
 
-def regret_figure(records: Mapping[str, Replications]) -> Figure:
-    """Cumulative regret in the trap, and when agents leave it."""
-    styles = styles_of(records) | AGENTS
+# --- the trap -------------------------------------------------------------------------------------
+
+
+def _trap(example: Example, records: Mapping[str, Probing]) -> Figure:
+    """Cumulative regret in the trap, and when each run leaves it."""
+    styles = styles_of(records) | STYLES
+    steps = max(found.columns.regret.shape[1] for found in records.values())
+    mu, c, gamma = example.good_probability, example.safe_reward, example.discount
     with styled():
-        figure = new_figure(COLUMN, 5.4)
-        upper, lower = figure.subplots(2)
-        for name, found in records.items():
-            _draw_regret(upper, found, styles[name])
-            _draw_escapes(lower, found, styles[name])
-        steps = max(found.columns["regret"].shape[1] for found in records.values())
-        upper.set_title("Cumulative regret under the good kernel")
-        upper.set_ylabel("regret (discounted value)")
+        figure = new_figure(COLUMN, 5.6)
+        upper, lower = figure.subplots(2, sharex=True)
+        for row, (name, found) in enumerate(records.items()):
+            _draw_regret(upper, row / len(records), found, styles[name])
+            _draw_escapes(lower, row, found, styles[name])
+        upper.plot(
+            [0, steps],
+            [0.0, steps * (gamma**2 - c) / (1.0 - gamma)],
+            color=BLACK,
+            linewidth=0.7,
+        )
+        upper.text(
+            0.03,
+            0.95,
+            "thin line: regret T(γ² − c)/(1 − γ)\nof staying for ever (Proposition 3)",
+            transform=upper.transAxes,
+            va="top",
+            fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+        )
+        upper.set_title("Regret grows as long as the agent stays at s₀")
+        upper.set_ylabel("cumulative regret\n(discounted value)")
         upper.set_ylim(bottom=0.0)
-        lower.set_title("Share of runs that have left the safe action")
-        lower.set_ylabel("share of runs")
-        lower.set_ylim(-0.03, 1.03)
-        for axes in (upper, lower):
-            axes.set_xlim(0, steps)
-            axes.set_xlabel("time step")
-        figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        lower.set_title("When the agent leaves s₀ (one mark per run)")
+        lower.set_yticks(range(len(records)), [_label(found) for found in records.values()])
+        lower.set_ylim(len(records) - 0.4, -0.6)
+        lower.set_xlim(0, steps)
+        lower.set_xlabel("time step")
+        figure.legend(
+            *upper.get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=2,
+            title=f"Probing example, good kernel true (μ = {mu:g}, c = {c:g}, γ = {gamma:g})\n"
+            "means of all runs with 95 % intervals",
+        )
     return figure
 
 
-def _draw_regret(axes: Axes, found: Replications, style: CurveStyle) -> None:
-    band = estimate(np.cumsum(found.columns["regret"], axis=1))
+def _draw_regret(axes: Axes, shift: float, found: Probing, style: CurveStyle) -> None:
+    """Mean and 95 % band; markers of different agents stand at different steps."""
+    band = estimate(np.cumsum(found.columns.regret, axis=1))
     step = np.arange(1, band.mean.size + 1)
+    every = max(1, step.size // 6)
     axes.plot(
         step,
         band.mean,
         color=style.colour,
         linestyle=style.line,
         linewidth=style.width,
+        marker=style.marker,
+        markersize=4.0,
+        markevery=(int(shift * every), every),
         label=_label(found),
     )
     if band.has_interval:
         axes.fill_between(step, band.low, band.high, facecolor=(style.colour, 0.15), linewidth=0.0)
 
 
-def _draw_escapes(axes: Axes, found: Replications, style: CurveStyle) -> None:
-    horizon = found.columns["state"].shape[1]
-    share = (escape_steps(found)[:, None] <= np.arange(horizon)).mean(axis=0)
-    axes.step(
-        np.arange(horizon),
-        share,
-        where="post",
+def _draw_escapes(axes: Axes, row: int, found: Probing, style: CurveStyle) -> None:
+    """A mark for each run at the step at which it left, and a word on those that never did."""
+    horizon = found.columns.state.shape[1]
+    left = np.sort(escape_steps(found))
+    left = left[left < horizon]
+    # spread over the height of the row, so that marks of equal steps do not hide one another
+    heights = row + SPREAD * ((np.arange(left.size) * GOLDEN + 0.5) % 1.0 - 0.5)
+    axes.plot(
+        left,
+        heights,
         color=style.colour,
-        linestyle=style.line,
-        linewidth=style.width,
+        linestyle="",
+        marker=style.marker,
+        markersize=4.0,
+        markerfacecolor="none",
     )
+    if left.size < found.run.size:
+        stayed = found.run.size - left.size
+        axes.text(
+            0.98,
+            row,
+            "never leaves" if left.size == 0 else f"{stayed} of {found.run.size} never leave",
+            transform=axes.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            fontsize=8,
+            color=style.colour,
+        )
 
 
-def _label(found: Replications) -> str:
+def _label(found: Probing) -> str:
     parameters = parameters_of(found.case)
     if parameters["alpha"] is not None:
-        return f"fixed level {parameters['alpha']:g}: T(γ² − c)/(1 − γ)"
-    every = ", plans every step" if parameters["restart"] == "every-step" else ""
-    return f"adaptive, δ = {parameters['delta']:g}{every}"
+        return f"fixed level {parameters['alpha']:g}"
+    every = ",\nnew plan every step" if parameters["restart"] == "every-step" else ""
+    return f"adaptive level, δ = {parameters['delta']:g}{every}"
