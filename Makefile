@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
+.PHONY: install quickstart test test-quick test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -22,6 +22,10 @@ quickstart: install
 
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+# what can be run at every save: under a minute on two idle cores
+test-quick: install
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not long" --ignore=tests/runs/test_cluster.py
 
 test-slow: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
