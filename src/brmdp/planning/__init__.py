@@ -1,4 +1,4 @@
-"""Planning: one solver for every belief and measure, and the guarantees that follow."""
+"""Planning: one solver for every belief and risk measure, and the guarantees it gives."""
 
 from brmdp.planning.guarantees import (
     Certificate,

@@ -1,13 +1,13 @@
 """The Bellman operator of a bound risk measure, and Newton's linear system for it.
 
 (TV)(s) = max_a q(s,a; r + γV). Linearised at V with the greedy policy π and the risk-adjusted rows
-p̂ of its pairs, Newton's step d solves (I − γP̂_π) d = TV − V (policy iteration when the measure is
-linear).
+p̂ of its pairs, Newton's step d solves (I − γP̂_π) d = TV − V. For a linear measure this is policy
+iteration.
 
-That step moves the border between two actions by about one state, so a long chain needs as many as
-it has states. The *wide* step linearises all actions, not only the greedy ones, and solves the
-ordinary decision problem that results, whose backups cost a sum of products: policy iteration
-again, with Gauss–Seidel sweeps in between that carry news along the chain.
+Such a step moves the border between two actions by about one state, so a long chain needs as many
+steps as it has states. The *wide* step linearises all actions, not only the greedy ones, and solves
+the ordinary decision problem that results, whose backups are mere sums of products. It does so by
+policy iteration, with Gauss–Seidel sweeps in between that carry information along the chain.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from brmdp.risk.base import RiskOperator
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
 
 DENSE_STATES = 600
-"""Up to this many states Newton's system is solved by dense elimination.
+"""Up to this many states, Newton's system is solved by dense elimination.
 
-Beyond it iteratively or in a band.
+Larger systems are solved iteratively or in a band.
 """
 
 BAND_ENTRIES = 25_000_000
@@ -40,20 +40,17 @@ SETTLING_ROUNDS = 30
 """Rounds of plain policy iteration at the start of a small linear problem."""
 
 WIDE_ROUNDS = 200
-"""Policies tried in a wide step, each after at most WIDE_SWEEPS Gauss–Seidel sweeps up and down."""
+"""Policies tried in a wide step, each after at most WIDE_SWEEPS Gauss–Seidel sweeps each way."""
 
 WIDE_SWEEPS = 50
 
 FLOOR = 16.0 * np.finfo(np.float64).eps
-"""Residuals below FLOOR × max|V| are rounding: iterating further cannot help."""
+"""Residuals below FLOOR × max|V| are rounding: further iterations cannot help."""
 
 
 @dataclass(slots=True)
 class Sweep:
-    """One application of the operator at V.
-
-    Targets, q, the greedy policy and its pairs, TV, and the residual.
-    """
+    """One application of the operator at V: targets, q, greedy policy and pairs, TV, residual."""
 
     values: FloatArray
     targets: FloatArray
@@ -71,7 +68,7 @@ class Sweep:
 
 
 class Bellman:
-    """T for all admissible actions, or T^π when ``policy`` is given."""
+    """T for all admissible actions, or T^π if ``policy`` is given."""
 
     def __init__(
         self,
@@ -89,17 +86,17 @@ class Bellman:
         self._krylov_failed = False
 
     def pairs_of(self, policy: IntArray) -> IntArray:
-        """The pairs a policy uses."""
+        """The pairs that a policy uses."""
         return np.arange(self.pattern.n_states) * self.pattern.n_actions + policy
 
     def targets(self, values: FloatArray) -> FloatArray:
-        """W = r + γV(s') on the possible transitions."""
+        """Targets w = r + γV(s') on the possible transitions."""
         out = np.empty(self.rewards.size)
         linear.targets_into(self.rewards, self.pattern.next_states, self.discount, values, out)
         return out
 
     def backup(self, targets: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
-        """Q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
+        """Values q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
         q = np.empty((self.pattern.n_states, self.pattern.n_actions))
         q.fill(-np.inf)
         error = self.risk.evaluate(targets, pairs, q.reshape(-1))
@@ -116,11 +113,8 @@ class Bellman:
         residual, size = linear.greedy(q, values, policy, chosen, best)
         return Sweep(values, targets, q, policy, chosen, best, residual, size, error)
 
-    def settle(self, values: FloatArray, most: int) -> tuple[FloatArray, int]:
-        """Policy iteration in one go, where the measure is linear and the problem small.
-
-        (V, rounds).
-        """
+    def settle(self, values: FloatArray, max_rounds: int) -> tuple[FloatArray, int]:
+        """Compiled policy iteration if the measure is linear and the problem small: (V, rounds)."""
         fixed = self.risk.fixed_entries()
         pattern = self.pattern
         if fixed is None or pattern.n_states > DENSE_STATES:
@@ -134,16 +128,13 @@ class Bellman:
             self.discount,
             pattern.n_actions,
             values,
-            min(most, SETTLING_ROUNDS),
+            min(max_rounds, SETTLING_ROUNDS),
             FLOOR,
         )
         return settled
 
     def newton(self, sweep: Sweep, *, precise: bool = False) -> FloatArray:
-        """V + d with (I − γP̂_π) d = TV − V.
-
-        Exactly for small problems, to a small residual for large ones.
-        """
+        """V + d with (I − γP̂_π) d = TV − V; exact if small, with a small residual if large."""
         pattern = self.pattern
         fixed = self.risk.fixed_entries()
         dense = pattern.n_states <= DENSE_STATES
@@ -168,7 +159,7 @@ class Bellman:
     def wide_newton(self, sweep: Sweep) -> FloatArray:
         """Optimal values of the problem linearised at V in all actions.
 
-        Newton's step where there is one per state.
+        With only one action per state this is Newton's step.
         """
         pattern = self.pattern
         if self.pairs.size == pattern.n_states:
@@ -194,9 +185,9 @@ class Bellman:
     def _policy_values(
         self, pairs: IntArray, rows: FloatArray, values: FloatArray, best: FloatArray
     ) -> FloatArray:
-        """Values of one policy in a linear problem.
+        """Values of one policy in a linear problem: Newton's step from ``values``.
 
-        ``values`` and Newton's step from there, ``best`` being their backup.
+        ``best`` is their backup.
         """
         pattern = self.pattern
         if pattern.n_states > DENSE_STATES:
@@ -226,7 +217,7 @@ class Bellman:
         return step
 
     def _iterative(self, kernel: sparse.csr_array, gap: FloatArray) -> tuple[FloatArray, bool]:
-        """BiCGSTAB, then sweeps; whether the remaining error is small."""
+        """BiCGSTAB, then sweeps; returns the step and whether its error is small."""
         n = gap.size
         system = LinearOperator(
             (n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64
@@ -238,8 +229,8 @@ class Bellman:
         step = np.asarray(step) * scale
         if not np.isfinite(step).all():
             step = gap.copy()
-        # Sweeps damp what is left in the maximum norm, and are a safety net if the Krylov method
-        # broke down.
+        # Sweeps damp the remaining error in the maximum norm, and are a safety net if the Krylov
+        # method broke down.
         for _ in range(200):
             following: FloatArray = gap + self.discount * (kernel @ step)
             change = float(np.abs(following - step).max())
@@ -252,9 +243,10 @@ class Bellman:
 def solve_in_band(
     kernel: sparse.csr_array, discount: float, right: FloatArray
 ) -> FloatArray | None:
-    """(I − γ kernel)⁻¹ right by elimination within the band left once neighbours are numbered alike; None if it is too wide.
+    """(I − γ kernel)⁻¹ right by banded elimination, or None if the band is too wide.
 
-    Krylov methods carry news one state per iteration, so they fail on long chains; there the band is narrow.
+    States are renumbered so that neighbours come close to each other. Krylov methods carry
+    information one state per iteration, so they fail on long chains; there the band is narrow.
     """
     n = right.size
     order = reverse_cuthill_mckee(kernel)
@@ -273,6 +265,6 @@ def solve_in_band(
         step[order] = solve_banded(
             (below, above), band, right[order], overwrite_ab=True, check_finite=False
         )
-    except np.linalg.LinAlgError:  # only if the rows are no probabilities
+    except np.linalg.LinAlgError:  # only if the rows are not probabilities
         return None
     return step if np.isfinite(step).all() else None

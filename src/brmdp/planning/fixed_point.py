@@ -1,26 +1,30 @@
-"""The one solver: value iteration, and Newton with value iteration as its safety net.
+"""The solver: value iteration, and Newton's method with value iteration as its safety net.
 
 T is a γ-contraction in the maximum norm (monotone, and T(V + c) = TV + γc), so with residual =
 max|TV − V|
 
     max|TV − V*| ≤ γ·residual/(1 − γ),
 
-whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``); the
-quantile is neither convex nor concave in V, so a step is accepted only if it lowers the residual at
-least to γ times the previous one, otherwise a value-iteration step is taken, which always does. On
-a long chain that test rejects steps of progress: the policy improves, and the residual does not
-fall before news has come all the way. So once PATIENCE steps did not halve the residual, steps
-become wide (see ``bellman``) and up to EXCURSION of them are taken in a row without descent; then
-the lowest residual seen must be at most γ times the one before, or the excursion is undone, value
-iteration goes on from where it began, and the next one waits twice as long. So the residual falls
-by γ at every step but for excursions whose number is logarithmic: it cannot cycle. Between sweeps
-over all actions Newton iterates on the rows of the greedy policy alone, once that policy has
-settled: they cost a fraction 1/A of a sweep, and only a full sweep can certify. Where the measure
-is linear and the problem small, Newton is policy iteration, done in one compiled call before the
+whatever produced V. Value iteration sets V ← TV. Newton sets V ← V + d (see ``bellman``). The
+quantile is neither convex nor concave in V, so a Newton step is accepted only if it lowers the
+residual to at most γ times the previous one; otherwise a value-iteration step is taken, which
+always does.
+
+On a long chain that test rejects steps that make progress: the policy improves, but the residual
+does not fall until information has travelled the whole chain. So once PATIENCE steps have failed to
+halve the residual, steps become wide (see ``bellman``), and up to EXCURSION of them are taken in a
+row without descent. The lowest residual seen must then be at most γ times the one before; if it is
+not, the excursion is undone, value iteration continues from where it began, and the next excursion
+waits twice as long. So the residual falls by γ at every step except in excursions, whose number is
+logarithmic: the iteration cannot cycle.
+
+Between sweeps over all actions, once the greedy policy has settled, Newton iterates on the rows of
+that policy alone: they cost a fraction 1/A of a sweep, and only a full sweep can certify. For a
+linear measure and a small problem Newton is policy iteration, done in one compiled call before the
 sweep that certifies it.
 
 Rounding and quadrature perturb T by at most η, which every bound includes. So no bound falls below
-η/(1 − γ): see :class:`Accuracy` for what is asked by default.
+η/(1 − γ); :class:`Accuracy` says what is required by default.
 """
 
 from __future__ import annotations
@@ -40,53 +44,47 @@ __all__ = ["METHODS", "RELATIVE", "Accuracy", "FixedPoint", "iterate", "settle_t
 METHODS = ("newton", "value-iteration")
 
 PATIENCE = 10
-"""Steps that do not halve the residual before all actions are linearised."""
+"""Steps that may fail to halve the residual before all actions are linearised."""
 
 EXCURSION = 6
 """Wide steps in a row that need not lower the residual."""
 
 RELATIVE = 1e-8
-"""The error bound asked for by default, relative to max|V|."""
+"""The error bound required by default, relative to max|V|."""
 
 COARSEST = 1e-3
-"""The same where arithmetic cannot resolve more: beyond it a plan has failed."""
+"""The coarsest default if arithmetic cannot resolve more; beyond it, a plan has failed."""
 
 TINY = 1e-280
-"""No smaller error bound is asked for by default.
-
-Below it, products of rounding errors underflow to zero.
-"""
+"""The smallest default error bound; below it, products of rounding errors underflow to zero."""
 
 FINE = 1e-6
-"""Ties are settled where the tolerance is at most FINE × max|V|.
-
-A coarser one asks for a quick answer.
-"""
+"""Ties are settled if the tolerance is at most FINE × max|V|; a coarser one wants speed."""
 
 SETTLING_STEPS = 6
 
 UNSTATED = 1e-11
-"""How far the values of an approximate measure, which states no error.
+"""How far values of an approximate measure, which reports no error, may depend on its start.
 
-May depend on where its roots were sought from, relative to max|V|.
+This is relative to max|V|.
 """
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Which error bound is enough.
+    """The error bound that is good enough.
 
-    An absolute one is met or the solver has failed. By default it is RELATIVE × max|V|, or four
-    times what arithmetic resolves, (η + rounding)/(1 − γ), where that is more. What arithmetic
-    resolves counts only up to COARSEST × max|V|, or RELATIVE × the largest reward of the actions
-    taken, for values that cancel.
+    An absolute bound is met, or the solver has failed. The default is RELATIVE × max|V|, or four
+    times what arithmetic resolves, (η + rounding)/(1 − γ), if that is more. What arithmetic
+    resolves counts only up to COARSEST × max|V|, or, for values that cancel, up to RELATIVE × the
+    largest reward of the actions taken.
     """
 
     absolute: float | None
     relative: float = RELATIVE
 
     def enough(self, bellman: Bellman, sweep: Sweep) -> float:
-        """The error bound to be met at this sweep."""
+        """The error bound required at this sweep."""
         if self.absolute is not None:
             return self.absolute
         largest = float(np.abs(sweep.best).max())
@@ -99,12 +97,12 @@ class Accuracy:
 
 
 def tie_width(bellman: Bellman, sweep: Sweep) -> float:
-    """Differences of q up to this are not resolved: 2η + 2γ × min(η, FLOOR × max|V|)/(1 − γ).
+    """The largest difference of q that is not resolved: 2η + 2γ × min(η, FLOOR × max|V|)/(1 − γ).
 
     Two equal actions may be computed with errors of η each, and rounding leaves V itself uncertain
-    by the second term: along any path of the iteration the same operator is computed, so no more of
-    η is part of that. The width is at most twice what any error bound is, so a difference that a
-    bound resolves is never a tie. An approximate measure states no η.
+    by the second term. Every path of the iteration computes the same operator, so η contributes
+    nothing more to that uncertainty. The width is at most twice any error bound, so a difference
+    that a bound resolves is never a tie. An approximate measure reports no η.
     """
     largest = float(np.abs(sweep.best).max())
     approximate = bellman.risk.basis == APPROXIMATE
@@ -114,10 +112,7 @@ def tie_width(bellman: Bellman, sweep: Sweep) -> float:
 
 @dataclass(slots=True)
 class FixedPoint:
-    """The last full sweep, how many sweeps were made, the error bound asked for.
-
-    And whether it was met.
-    """
+    """The last full sweep, the number of sweeps, the required error bound, and whether it holds."""
 
     sweep: Sweep
     sweeps: int
@@ -133,12 +128,10 @@ def iterate(
     max_iterations: int,
     policy_pairs: IntArray | None = None,
 ) -> FixedPoint:
-    """Iterate from ``initial`` until the error bound is small enough.
+    """Iterate from ``initial`` until the error bound is small enough, at most ``max_iterations``.
 
-    Or give up after ``max_iterations``.
-
-    With ``policy_pairs``, the pairs of a good policy, Newton first refines ``initial`` on them
-    alone.
+    If ``policy_pairs``, the pairs of a good policy, are given, Newton first refines ``initial`` on
+    these alone.
     """
     discount = bellman.discount
     values = initial
@@ -173,7 +166,7 @@ def iterate(
             waiting -= 1
         elif method == "newton":
             values = bellman.newton(now)
-            # refining pays once the policy has settled
+            # refining pays off once the policy has settled
             if known is not None and not is_linear and np.array_equal(known, now.pairs):
                 values, spent = _refine(
                     bellman, values, now.pairs, accuracy, max_iterations - sweeps - 1
@@ -193,14 +186,14 @@ def iterate(
         sweeps += 1
 
 
-def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
+def _excursion(bellman: Bellman, begin: Sweep, max_sweeps: int) -> tuple[Sweep, int]:
     """Wide steps until the residual is at most γ times that of ``begin``.
 
-    The sweep with the lowest one, and sweeps made.
+    Returns the sweep with the lowest residual and the number of sweeps.
     """
     now = lowest = begin
     spent = 0
-    while spent < min(most, EXCURSION):
+    while spent < min(max_sweeps, EXCURSION):
         spent += 1
         now = bellman.sweep(bellman.wide_newton(now), bellman.pairs)
         if now.residual < lowest.residual:
@@ -211,10 +204,10 @@ def _excursion(bellman: Bellman, begin: Sweep, most: int) -> tuple[Sweep, int]:
 
 
 def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> FixedPoint:
-    """Newton down to rounding, where the error bound leaves open whether actions are tied.
+    """Apply Newton down to rounding if the error bound leaves open whether actions are tied.
 
-    Then the ties do not depend on the path that led here: what different paths leave is far below
-    the width of a tie, unless a difference happens to be just that.
+    The ties then do not depend on the path that led here: differences between paths are far below
+    the width of a tie, unless a difference happens to be exactly that.
     """
     now = kept = found.sweep
     sweeps, discount = found.sweeps, bellman.discount
@@ -227,8 +220,8 @@ def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> Fix
         ):
             break
         values = bellman.newton(now, precise=True)
-        # The step itself tells how far V is off. The residual does not: it may be that of a single
-        # state which is drawn to and fro between two that are worth the same, up to rounding.
+        # The step itself tells how far V is off. The residual does not: it may come from a single
+        # state that is pulled back and forth between two states of equal value, up to rounding.
         if float(np.abs(values - now.values).max()) <= 0.25 * FLOOR * now.size / (1.0 - discount):
             break
         now = bellman.sweep(values, bellman.pairs)
@@ -241,11 +234,14 @@ def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> Fix
 def _refine(
     bellman: Bellman, values: FloatArray, pairs: IntArray, accuracy: Accuracy, max_sweeps: int
 ) -> tuple[FloatArray, int]:
-    """Newton on T^π for the policy of ``pairs`` until its next residual should be small enough; (V, sweeps)."""
+    """Newton on T^π for the policy of ``pairs`` until the next residual should be small enough.
+
+    Returns V and the number of sweeps.
+    """
     last = np.inf
     for spent in range(max_sweeps):
         now = bellman.sweep(values, pairs)
-        # the residual on the policy's rows is brought down to where Newton's next step suffices
+        # bring the residual on the policy's rows down to where Newton's next step suffices
         enough = accuracy.enough(bellman, now) * (1.0 - bellman.discount)
         if not now.residual <= bellman.discount * last:
             return now.best, spent + 1

@@ -1,19 +1,19 @@
-"""Guarantees a practitioner can quote.
+"""Guarantees that a practitioner can quote.
 
 Proposition 1 of the paper: with independent rows and ᾱ = 1 − (1 − α)^{1/S}, the nested value of a
-fixed policy at level ᾱ is a lower bound of its true value at all states at once, with posterior
+fixed policy at level ᾱ is a lower bound on its true value in all states at once, with posterior
 probability at least 1 − α:
 
     Pr( V^π_P(s) ≥ V^π_{φ,ᾱ}(s) for all s ) ≥ 1 − α.
 
-The proof needs each of S events to hold, each with probability at least 1 − ᾱ; independence
-multiplies them. Where rows are dependent (scenarios, a shared disturbance) the union bound takes
-its place, with level α/S.
+The proof needs S events to hold together, each of probability at least 1 − ᾱ; independence
+multiplies these probabilities. If rows are dependent (scenarios, a shared disturbance), the union
+bound takes its place, with level α/S.
 
 The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested
-value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What
-remains is the belief's word (its concentrations, the independence of its rows), and the coverage
-check holds it to that: too few draws within the bounds are an error.
+value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What is
+left to trust is what the belief claims, its concentrations and the independence of its rows. The
+coverage check tests these claims: it is an error if too few draws respect the bounds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import bdtr, betaincinv
 
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_discount,
     as_level,
     as_policy,
@@ -39,9 +41,11 @@ from brmdp._validation import (
 )
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import draws_of, require_belief, rewards_of
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_about_prior
+from brmdp.planning.text import call_like, extent, wrapped
 from brmdp.risk.measures import Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, order_statistic_rank
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
@@ -56,47 +60,62 @@ __all__ = [
 ]
 
 LARGE = 2_000
-"""Beyond this many states the coverage check is skipped unless asked for.
-
-Every draw needs a policy evaluation.
-"""
+"""Beyond this many states the coverage check is off by default: it evaluates a policy per draw."""
 
 CONTRADICTION = 1e-6
-"""A certificate is contradicted if as few draws within its bounds have a smaller probability, were the confidence right."""
+"""Probability below which the check contradicts a certificate.
+
+It is the probability of so few draws within the bounds if the confidence were right.
+"""
 
 PROGRESS_SECONDS = 5.0
-"""A long check says how far it is, at most this often."""
+"""A long check logs its progress at most this often."""
 
 logger = logging.getLogger("brmdp")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
-    """A policy with lower bounds on its value that hold jointly with the stated posterior probability.
+    """A policy, and lower bounds on its true value that hold together with a stated probability.
+
+    Printing a certificate says in words what it promises.
 
     Attributes
     ----------
     confidence : float
-        1 − α, the posterior probability with which all bounds hold at once.
+        1 − α: with at least this posterior probability, all bounds hold at once.
     level : float
-        The quantile level planned at: ᾱ = 1 − (1 − α)^{1/S}, or α/S where rows are dependent.
+        The quantile level used for planning: ᾱ = 1 − (1 − α)^{1/S}, or α/S if rows are dependent.
     rule : str
         "independent rows (Proposition 1)" or "union bound (dependent rows)".
     values : (S,) array
-        Certified lower bounds on the policy's true value, solver error subtracted.
+        Certified lower bounds on the policy's true value; the solver's error is subtracted.
     policy : (S,) integers
-        The policy that maximises them, up to ``policy_gap``.
+        The policy that maximises the bounds, up to ``policy_gap``.
     policy_gap : float
-        No policy's bound at this level exceeds ``values`` by more, at any state.
+        No policy's bound at this level exceeds ``values`` by more than this in any state.
     coverage : float or None
-        Share of posterior draws in which all bounds held (None: not checked).
+        Share of posterior draws in which all bounds held; None if not checked.
     coverage_interval : (float, float) or None
-        Its 95 % Clopper-Pearson interval.
+        95 % Clopper–Pearson interval of the coverage.
     coverage_samples : int
-        Number of draws.
+        Number of draws in the check.
     prior : PriorReliance or None
-        How far the policy rests on the prior instead of data; the confidence is that of the posterior, prior included. None
-        for beliefs that do not tell the two apart.
+        How far the policy rests on the prior instead of data; the confidence includes the prior.
+        None for beliefs that do not separate the two.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
+    >>> certificate = brmdp.certify(belief, [[1.0], [0.0]], 0.5, confidence=0.9, rng=0)
+    >>> print(certificate)
+    With posterior probability at least 0.9, the true value of this policy is at least the certified
+    value in every state at once.
+    Certified values of the 2 states: 1.752, 0.2208.
+    They are quantile values at level 0.05132, by the rule: independent rows (Proposition 1).
+    Check: in 1000 posterior draws, all bounds held in 93.2 % (95 % interval 91.5 to 94.7 %).
     """
 
     confidence: float
@@ -111,41 +130,68 @@ class Certificate:
     prior: PriorReliance | None = None
 
     def __str__(self) -> str:
-        text = (
-            f"With posterior probability at least {self.confidence:.3g}, the policy's true value "
-            f"is at least the certified one at every state\n(quantile level {self.level:.4g}, "
-            f"{self.rule})."
-        )
+        parts = [
+            f"With posterior probability at least {self.confidence:.3g}, the true value of this "
+            "policy is at least the certified value in every state at once.",
+            f"Certified values of the {self.values.size} states: {extent(self.values)}.",
+            f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
+        ]
         if self.coverage is not None and self.coverage_interval is not None:
             low, high = self.coverage_interval
-            text += (
-                f"\nIn {self.coverage_samples} posterior draws all bounds held in "
+            parts.append(
+                f"Check: in {self.coverage_samples} posterior draws, all bounds held in "
                 f"{100 * self.coverage:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f} "
                 "%)."
             )
         if self.prior is not None and self.prior.outweighs:
-            text += f"\nThe posterior rests heavily on the prior. {self.prior}"
+            parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
         elif self.prior is not None and self.prior.never_observed.size:
-            text += f"\n{self.prior.unseen()}; there only the prior speaks."
-        return text
+            parts.append(f"{self.prior.unseen()}; there, only the prior supports the bounds.")
+        return "\n".join(map(wrapped, parts))
+
+    def __repr__(self) -> str:
+        parts = [
+            f"confidence={self.confidence:.3g}",
+            f"level={self.level:.4g}",
+            f"rule={self.rule!r}",
+            f"{self.values.size} states",
+            f"values {extent(self.values)}",
+            f"policy_gap={self.policy_gap:.2g}",
+        ]
+        if self.coverage is not None:
+            parts.append(f"coverage={self.coverage:.4g} of {self.coverage_samples} draws")
+        if self.prior is not None and self.prior.outweighs:
+            parts.append("rests on the prior")
+        return call_like("Certificate", parts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PosteriorQuantileValue:
-    """Monte Carlo estimate of the posterior α-quantile of a policy's value (the paper's eq.
+    """Monte Carlo estimate of the posterior α-quantile of a policy's value.
 
-    App-posterior-lb-estimator).
+    This is the paper's eq. app-posterior-lb-estimator.
 
     Attributes
     ----------
     alpha : float
+        Level of the quantile.
     values : (S,) array
         Order statistic ⌈αM⌉ of the M sampled values, state by state.
     lower, upper : (S,) arrays
-        Distribution-free interval of at least ``confidence`` for each state, from order statistics
-        (−inf or inf where M is too small to bound that side).
+        Distribution-free interval for each state, from order statistics; −inf or inf if M is too
+        small to bound that side.
     confidence : float
+        Confidence of each interval, at least.
     samples : int
+        Number M of posterior draws.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> found = brmdp.posterior_quantile_value(belief, [[0.0], [1.0]], 0.5, [0, 0], rng=0)
+    >>> found.samples, bool((found.lower <= found.values).all())
+    (147, True)
     """
 
     alpha: float
@@ -155,11 +201,40 @@ class PosteriorQuantileValue:
     confidence: float
     samples: int
 
+    def __str__(self) -> str:
+        parts = (
+            f"Posterior {self.alpha:.3g}-quantile of the policy's value, estimated from "
+            f"{self.samples} draws, in {self.values.size} states: {extent(self.values)}.",
+            f"Lower ends of the {100 * self.confidence:.3g} % intervals: {extent(self.lower)}.",
+            f"Upper ends: {extent(self.upper)}.",
+        )
+        return "\n".join(map(wrapped, parts))
+
+    def __repr__(self) -> str:
+        return call_like(
+            "PosteriorQuantileValue",
+            (
+                f"alpha={self.alpha:.4g}",
+                f"{self.values.size} states",
+                f"values {extent(self.values)}",
+                f"confidence={self.confidence:.4g}",
+                f"samples={self.samples}",
+            ),
+        )
+
 
 def certified_level(alpha: float, n_states: int, *, independent: bool = True) -> float:
-    """The level that gives joint confidence 1 − α over ``n_states`` states.
+    """The quantile level that gives joint confidence 1 − α over S = ``n_states`` states.
 
-    Ᾱ = 1 − (1 − α)^{1/S}, or α/S if dependent.
+    It is 1 − (1 − α)^{1/S} for independent rows, and α/S for dependent ones.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> round(brmdp.certified_level(0.1, 6), 6)
+    0.017407
+    >>> round(brmdp.certified_level(0.1, 6, independent=False), 6)
+    0.016667
     """
     level = as_level(alpha)
     n = as_positive_int(n_states, "n_states")
@@ -168,33 +243,35 @@ def certified_level(alpha: float, n_states: int, *, independent: bool = True) ->
 
 def certify(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     confidence: float = 0.9,
     *,
     tolerance: float | None = None,
     coverage_samples: int | None = None,
-    rng: Any = None,
-    start: Any = None,
+    start: ArrayLike | None = None,
+    rng: Seed = None,
 ) -> Certificate:
-    """The policy with the best certified lower bounds, and the bounds (Proposition 1).
+    """The policy with the best certified lower bounds on its value, and these bounds.
+
+    The guarantee is that of Proposition 1 of the paper.
 
     Parameters
     ----------
-    posterior, rewards, discount
+    belief, rewards, discount
         As in :func:`brmdp.plan`.
     confidence : float in (0, 1)
-        Posterior probability with which all bounds shall hold at once.
+        Posterior probability with which all bounds hold at once, at least.
     tolerance : float, optional
-        Solver accuracy, as in :func:`brmdp.plan`; what it leaves is subtracted from the bounds.
+        Accuracy of the solver, as in :func:`brmdp.plan`; its error is subtracted from the bounds.
     coverage_samples : int, optional
-        Posterior draws for the check (default 1,000, or none beyond 2,000 states; 0 switches it
-        off).
-    rng : numpy.random.Generator or seed
-        For the check.
+        Number of posterior draws for the check. By default 1,000, or none beyond 2,000 states; 0
+        switches the check off.
     start : int or (S,) probabilities, optional
-        Where the policy will begin, to judge how far it rests on the prior; see
+        Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the check.
 
     Returns
     -------
@@ -203,21 +280,32 @@ def certify(
     Raises
     ------
     InvalidInputError
-        Also if the belief has no exact quantiles: values nested from draws are estimates, not
-        bounds.
+        If an argument is invalid, or the belief has no exact quantiles: values nested from draws
+        are estimates, not bounds.
     ContradictionError
-        If the check contradicts the certificate: so few draws within the bounds have a probability
-        below 1e-6.
+        If the check contradicts the certificate: were it right, so few draws within the bounds
+        would have a probability below 1e-6.
 
     Warns
     -----
     PriorWarning
-        If the prior outweighs the data in what the policy does, by the rule in
+        If the prior outweighs the data along the policy, by the rule in
         :mod:`brmdp.planning.prior`.
 
     Notes
     -----
-    What takes long is logged (logger "brmdp", level INFO).
+    Long computations log their progress (logger "brmdp", level INFO).
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
+    >>> certificate = brmdp.certify(belief, [[1.0], [0.0]], 0.5, confidence=0.9, rng=0)
+    >>> certificate.values.round(3)
+    array([1.752, 0.221])
+    >>> certificate.coverage > 0.9
+    True
     """
     found = certificate_of(
         belief,
@@ -226,8 +314,8 @@ def certify(
         confidence,
         tolerance=tolerance,
         coverage_samples=coverage_samples,
-        rng=rng,
         start=start,
+        rng=rng,
     )
     warn_about_prior(found.prior, "certificate", 2)
     return found
@@ -235,13 +323,13 @@ def certify(
 
 def certificate_of(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     confidence: float,
     *,
     coverage_samples: int | None = None,
-    rng: Any = None,
-    start: Any = None,
+    start: ArrayLike | None = None,
+    rng: Seed = None,
     **settings: Any,
 ) -> Certificate:
     """:func:`certify` without the warning, for computations that make many certificates."""
@@ -250,8 +338,8 @@ def certificate_of(
         raise InvalidInputError(
             f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
             "offers only draws, and values nested from draws are estimates, not bounds. Give it "
-            "concentration_entries and concentration_offsets if its rows are Dirichlet, make a "
-            "ScenarioBelief, or ask posterior_quantile_value for the sampled value of a policy"
+            "concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
+            "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
@@ -259,7 +347,7 @@ def certificate_of(
     independent = getattr(belief, "rows_independent", None)
     if not isinstance(independent, bool | np.bool_):
         raise InvalidInputError(
-            f"belief must say rows_independent = True or False; {type(belief).__name__} says "
+            f"belief must have rows_independent = True or False; {type(belief).__name__} has "
             f"{independent!r}"
         )
     level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
@@ -284,8 +372,8 @@ def certificate_of(
             as_positive_int(samples, "coverage_samples"),
             as_rng(rng),
         )
-        # a draw that meets the bound exactly must not fail by rounding; a state of huge value must
-        # not excuse the others
+        # A draw that meets the bound exactly must not fail by rounding, and a state of huge value
+        # must not excuse the others.
         size = np.abs(values)
         slack = 1e-12 * size + 64.0 * np.finfo(np.float64).eps * float(size.max())
         held = int((drawn >= values - slack).all(axis=1).sum())
@@ -294,9 +382,9 @@ def certificate_of(
         if bdtr(held, samples, level_wanted) < CONTRADICTION:
             raise ContradictionError(
                 f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior "
-                f"draws, and held in {held} of {samples}: the draws of the "
-                f"{type(belief).__name__} do not follow the law that its quantiles are taken "
-                f"from, or its rows are not what it says (rows_independent = {bool(independent)})"
+                f"draws, but held only in {held} of {samples}: the draws of the "
+                f"{type(belief).__name__} do not follow the law behind its quantiles, or "
+                f"rows_independent = {bool(independent)} is wrong"
             )
     return Certificate(
         confidence=level_wanted,
@@ -314,30 +402,44 @@ def certificate_of(
 
 def posterior_quantile_value(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     alpha: float = 0.1,
     *,
     samples: int = 147,
     confidence: float = 0.95,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> PosteriorQuantileValue:
-    """The posterior α-quantile of a policy's value at every state, by the paper's estimator.
+    """The posterior α-quantile of a policy's value in every state, by the paper's estimator.
 
-    Draws ``samples`` kernels, evaluates the policy exactly in each, and takes the order statistic
-    ⌈αM⌉.
+    It draws M = ``samples`` kernels, evaluates the policy exactly in each, and takes the order
+    statistic ⌈αM⌉.
 
     Parameters
     ----------
-    posterior, rewards, discount, policy
+    belief, rewards, discount, policy
         As in :func:`brmdp.evaluate_under_belief`.
     alpha : float in (0, 1)
+        Level of the quantile.
     samples : int
-        M (the paper: 147).
+        Number M of kernels; the paper uses 147.
     confidence : float in (0, 1)
-        Of the Monte Carlo interval.
-    rng : numpy.random.Generator or seed
+        Confidence of the Monte Carlo interval.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    PosteriorQuantileValue
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief([[[90, 10]], [[20, 80]]])
+    >>> found = brmdp.posterior_quantile_value(belief, [[1.0], [0.0]], 0.5, [0, 0], rng=0)
+    >>> found.values.shape
+    (2,)
     """
     require_belief(belief)
     level = as_level(alpha)
@@ -360,7 +462,7 @@ def posterior_quantile_value(
 
 def sampled_policy_values(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     policy: IntArray,
     n: int,
@@ -368,13 +470,14 @@ def sampled_policy_values(
 ) -> FloatArray:
     """V^π in ``n`` posterior draws, (n, S).
 
-    (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s').
+    V^π = (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s').
     """
     pattern = belief.pattern
     n_states = pattern.n_states
     if n_states > 10 * LARGE:
         raise InvalidInputError(
-            f"sampling policy values solves dense systems; {n_states} states are too many"
+            f"policy values can be sampled for at most {10 * LARGE:,} states, since that solves "
+            f"dense systems; got {n_states:,}"
         )
     if n * n_states > LARGEST_SAMPLE:
         raise InvalidInputError(
@@ -421,7 +524,7 @@ def sampled_policy_values(
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a probability from the number of successes in independent trials."""
+    """Exact confidence interval of a probability, from the successes in independent trials."""
     tail = (1.0 - confidence) / 2.0
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
     high = (

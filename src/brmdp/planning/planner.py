@@ -1,7 +1,4 @@
-"""Plans and evaluations.
-
-From a belief (or a known MDP), rewards, a discount and a risk measure to a :class:`Solution`.
-"""
+"""Plans and evaluations, for a belief or a known MDP."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import math
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._kernels import linear
 from brmdp._validation import (
@@ -26,6 +24,7 @@ from brmdp._validation import (
 )
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import require_belief, rewards_of
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
@@ -57,23 +56,33 @@ __all__ = [
     "solve",
 ]
 
+Method: TypeAlias = Literal["newton", "value-iteration"]
+"""Methods of the solver."""
+
 LARGEST_VALUE = 1e140
+"""Largest |value| accepted."""
 
 ANY = object()
-"""No policy is given: the best is looked for."""
+"""Marks that no policy is given and the best one is wanted."""
 
 COARSE = 1e-4
-"""Accuracy, relative to max|r|/(1 − γ).
-
-To which a cheaper approximation is solved to start from.
-"""
+"""Accuracy of a cheaper approximation to start from, relative to max|r|/(1 − γ)."""
 
 COARSE_SWEEPS = 60
 """Most sweeps of a cheaper approximation."""
 
 
 class Backup(NamedTuple):
-    """One application of a risk measure: values and risk-adjusted rows of every pair."""
+    """One application of a risk measure: values and risk-adjusted rows of every pair.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> found = brmdp.backup(belief, [[0.0], [0.0]], 0.5, [0.0, 1.0], risk=brmdp.Mean())
+    >>> found.q_values.ravel(), found.kernel[0, 0]
+    (array([0.25, 0.25]), array([0.5, 0.5]))
+    """
 
     q_values: FloatArray
     """(S, A); −inf for inadmissible actions."""
@@ -83,53 +92,77 @@ class Backup(NamedTuple):
 
 def plan(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     *,
     risk: RiskMeasure,
     tolerance: float | None = None,
-    initial: Any = None,
-    method: str = "newton",
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
-    start: Any = None,
+    start: ArrayLike | None = None,
 ) -> Solution:
     """Solve the Bayesian-risk Bellman optimality equation V(s) = max_a ρ[ r(s,a,s') + γV(s') ].
 
     Parameters
     ----------
-    posterior : DirichletBelief, DisturbanceBelief, ScenarioBelief or TabularMDP
+    belief : DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP or a custom belief
         What is believed about the kernel. It is not changed.
-    rewards : (S, A), (S, A, S), sparse (S·A, S), or a TabularMDP's ``.rewards``
-        Known rewards; r(s,a,s') sits inside the risk measure.
+    rewards : (S, A) or (S, A, S) array, sparse (S·A, S), or DisturbanceRewards
+        Known rewards, such as the ``rewards`` of a TabularMDP. Rewards r(s,a,s') are inside the
+        risk measure.
     discount : float in [0, 1)
-    risk : Quantile, CVaR, Mean, PosteriorSample
+        Discount factor γ.
+    risk : Quantile, CVaR, Mean, PosteriorSample or a custom measure
         The risk measure ρ.
     tolerance : float, optional
-        Largest ``error_bound`` accepted, in units of the rewards; if arithmetic cannot resolve it,
-        that is an error. By default 1e-8 × max|V|, or four times what arithmetic resolves, (η +
-        16ε·max|V|)/(1 − γ), where that is more; a default above 1e-3 × max|V| (or 1e-8 × the
-        rewards of the actions taken, for values that cancel) is an error too.
+        Largest ``error_bound`` accepted, in units of the rewards; it is an error if arithmetic
+        cannot resolve it. By default 1e-8 × max|V|, or four times what arithmetic resolves, (η +
+        16ε·max|V|)/(1 − γ), if that is more. It is also an error if this default exceeds 1e-3 ×
+        max|V| (or, for values that cancel, 1e-8 × the rewards of the actions taken).
     initial : Solution or (S,) array, optional
-        Warm start.
+        Values to start from (warm start).
     method : {"newton", "value-iteration"}
+        Method of the solver; both meet the same tolerance.
     max_iterations : int
         Most sweeps.
     raise_on_failure : bool
-        Raise :class:`ConvergenceError` (which carries the last iterate) instead of returning it.
+        If the solver fails, raise :class:`ConvergenceError`, which carries the last iterate. If
+        False, return that iterate.
     start : int or (S,) probabilities, optional
-        Where the policy will begin, to judge how far it rests on the prior; see
+        Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.
 
     Returns
     -------
     Solution
 
+    Raises
+    ------
+    ConvergenceError
+        If the tolerance cannot be met.
+
     Warns
     -----
     PriorWarning
-        If the prior outweighs the data in what the policy does, by the rule in
+        If the prior outweighs the data along the policy, by the rule in
         :mod:`brmdp.planning.prior`.
+
+    Examples
+    --------
+    A hundred observations of RiverSwim's action "right" in every state, and a cautious plan:
+
+    >>> import numpy as np
+    >>> import brmdp
+    >>> world = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2, possible=world)
+    >>> rng = np.random.default_rng(0)
+    >>> for state in range(6):
+    ...     belief.observe(state, 1, rng.choice(6, size=100, p=world.kernel()[state, 1]))
+    >>> plan = brmdp.plan(belief, world.rewards, 0.9, risk=brmdp.Quantile(0.1))
+    >>> plan.policy
+    array([1, 1, 1, 1, 1, 1])
     """
     check_start(belief, start)
     settings: dict[str, Any] = {
@@ -151,26 +184,45 @@ def plan(
 
 def evaluate_under_belief(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
-    policy: Any,
+    policy: ArrayLike,
     *,
     risk: RiskMeasure,
     tolerance: float | None = None,
-    initial: Any = None,
-    method: str = "newton",
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
     all_actions: bool = True,
-    start: Any = None,
+    start: ArrayLike | None = None,
 ) -> Solution:
-    """The Bayesian-risk value of a fixed policy, the fixed point of T^π.
+    """The Bayesian-risk value of a fixed policy, which is the fixed point of T^π.
 
-    Arguments as in :func:`plan`.
+    Parameters
+    ----------
+    belief, rewards, discount
+        As in :func:`plan`.
+    policy : (S,) integers
+        Action of each state.
+    risk, tolerance, initial, method, max_iterations, raise_on_failure, start
+        As in :func:`plan`.
+    all_actions : bool
+        Also back up the actions that the policy does not take. Those whose ``q_values`` exceed V(s)
+        would improve on it. If False, which is faster, their ``q_values`` are −inf.
 
-    ``q_values`` are the backups of all actions at that value, so actions above V(s) would improve
-    on the policy; with ``all_actions=False``, which is faster, only those of the policy's actions
-    (−inf for the others).
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
+    >>> stay = brmdp.evaluate_under_belief(belief, rewards, 0.5, [0, 0], risk=brmdp.Quantile(0.1))
+    >>> stay.values.round(4)
+    array([0.0116, 1.0116])
     """
     check_start(belief, start)
     settings: dict[str, Any] = {
@@ -187,19 +239,19 @@ def evaluate_under_belief(
 
 def solution_of(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     risk: RiskMeasure,
     *,
     policy: Any = ANY,
-    initial: Any = None,
+    initial: Solution | ArrayLike | None = None,
     raise_on_failure: bool = True,
     all_actions: bool = True,
     **settings: Any,
 ) -> Solution:
-    """A plan, or the value of ``policy``, without a look at what it owes to the prior.
+    """A plan, or the value of ``policy``, without checking how far it rests on the prior.
 
-    For computations that make many.
+    For computations that make many plans.
     """
     problem = Problem.of(belief, rewards, discount, **settings)
     return problem.solve(
@@ -216,12 +268,29 @@ def solve(
     mdp: TabularMDP,
     *,
     tolerance: float | None = None,
-    initial: Any = None,
-    method: str = "newton",
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
 ) -> Solution:
-    """Risk-neutral optimum of a known MDP, by the same solver; arguments as in :func:`plan`."""
+    """The risk-neutral optimum of a known MDP, by the solver of :func:`plan`.
+
+    Parameters
+    ----------
+    mdp : TabularMDP
+    tolerance, initial, method, max_iterations, raise_on_failure
+        As in :func:`plan`.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> brmdp.solve(brmdp.envs.riverswim(6)).policy
+    array([1, 1, 1, 1, 1, 1])
+    """
     _require_mdp(mdp)
     problem = Problem(
         mdp.pattern, mdp.transition_rewards, mdp.discount, tolerance, method, max_iterations
@@ -229,11 +298,28 @@ def solve(
     return problem.solve(mdp, Mean(), problem.start(initial), raise_on_failure=raise_on_failure)
 
 
-def evaluate_in_mdp(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -> FloatArray:
-    """Exact value of a policy in a known MDP, (S,): one linear system.
+def evaluate_in_mdp(mdp: TabularMDP, policy: ArrayLike, *, tolerance: float = 1e-10) -> FloatArray:
+    """Exact value of a policy in a known MDP: the solution of one linear system.
 
-    A large one is solved iteratively, to an error of ``tolerance`` × max|V|, or what arithmetic
-    resolves if that is more.
+    Parameters
+    ----------
+    mdp : TabularMDP
+    policy : (S,) integers
+        Action of each state.
+    tolerance : float
+        Large systems are solved iteratively, to an error of ``tolerance`` × max|V|, or to what
+        arithmetic resolves if that is more.
+
+    Returns
+    -------
+    (S,) array
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.TabularMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[1.0], [0.0]], 0.5)
+    >>> brmdp.evaluate_in_mdp(world, [0, 0]).round(6)
+    array([1.333333, 0.      ])
     """
     _require_mdp(mdp)
     values: FloatArray = evaluate_all_in_mdp(
@@ -242,15 +328,25 @@ def evaluate_in_mdp(mdp: TabularMDP, policy: Any, *, tolerance: float = 1e-10) -
     return values
 
 
-def evaluate_all_in_mdp(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e-10) -> FloatArray:
-    """Exact values of many policies (n, S) in a known MDP, (n, S); see :func:`evaluate`."""
+def evaluate_all_in_mdp(
+    mdp: TabularMDP, policies: ArrayLike, *, tolerance: float = 1e-10
+) -> FloatArray:
+    """Exact values (n, S) of many policies (n, S) in a known MDP; see :func:`evaluate_in_mdp`.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.envs.riverswim(6)
+    >>> brmdp.evaluate_all_in_mdp(world, [[0] * 6, [1] * 6]).shape
+    (2, 6)
+    """
     _require_mdp(mdp)
     chosen = as_policies(policies, mdp.admissible)
     accuracy = as_positive_number(tolerance, "tolerance")
     if mdp.n_states <= DENSE_STATES:
         pairs = chosen + np.arange(mdp.n_states) * mdp.n_actions
         pattern = mdp.pattern
-        # BLAS goes to several threads only from about here on
+        # BLAS uses several threads only from about this size on
         with one_blas_thread if mdp.n_states >= MANY_STATES and len(chosen) > 1 else nullcontext():
             values: FloatArray = linear.policy_values(
                 pairs,
@@ -268,13 +364,35 @@ def evaluate_all_in_mdp(mdp: TabularMDP, policies: Any, *, tolerance: float = 1e
 
 
 def backup(
-    belief: Belief, rewards: Any, discount: float, values: Any, *, risk: RiskMeasure
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    values: Solution | ArrayLike,
+    *,
+    risk: RiskMeasure,
 ) -> Backup:
-    """Apply a risk measure once.
-
-    Q(s,a) and the risk-adjusted row of every pair at next-state values ``values``.
+    """Apply a risk measure once: q(s,a) and the risk-adjusted row of every pair.
 
     The rows are the gradient of q: q(s,a; V + dV) ≈ q(s,a; V) + γ kernel[s,a]·dV.
+
+    Parameters
+    ----------
+    belief, rewards, discount, risk
+        As in :func:`plan`.
+    values : Solution or (S,) array
+        Values V of the next states.
+
+    Returns
+    -------
+    Backup
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> found = brmdp.backup(belief, [[0.0], [0.0]], 0.5, [0.0, 1.0], risk=brmdp.Quantile(0.1))
+    >>> found.q_values.ravel().round(6), found.kernel[0, 0].round(6)
+    (array([0.05, 0.05]), array([0.9, 0.1]))
     """
     problem = Problem.of(belief, rewards, discount)
     pattern = belief.pattern
@@ -289,9 +407,9 @@ def backup(
 
 
 def _with_prior(
-    solution: Solution, belief: Belief, discount: float, start: Any, what: str
+    solution: Solution, belief: Belief, discount: float, start: ArrayLike | None, what: str
 ) -> Solution:
-    """The solution with its field ``prior``, and a warning if the prior outweighs the data."""
+    """Add the field ``prior`` to a solution, and warn if the prior outweighs the data."""
     found = reliance(belief, solution.policy, discount, start)
     warn_about_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
@@ -303,11 +421,29 @@ def _require_mdp(mdp: Any) -> None:
 
 
 class Problem:
-    """Rewards, discount and accuracy, validated once.
+    """Rewards, discount and accuracy, checked once, to be solved for any belief on one pattern.
 
-    To be solved for any belief on the same pattern.
+    Parameters
+    ----------
+    pattern : TransitionPattern
+        Possible transitions.
+    rewards : (transitions,) array
+        One reward per possible transition; :meth:`of` takes the other forms.
+    discount : float in [0, 1)
+    tolerance, method, max_iterations
+        As in :func:`plan`.
+    relative : float
+        The default tolerance, relative to max|V|.
 
-    ``rewards`` are flat, one per possible transition.
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.planning import Problem
+    >>> world = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2, possible=world)
+    >>> problem = Problem.of(belief, world.rewards, 0.9)
+    >>> problem.solve(belief, brmdp.Mean()).status
+    'converged'
     """
 
     def __init__(
@@ -316,7 +452,7 @@ class Problem:
         rewards: FloatArray,
         discount: float,
         tolerance: float | None = None,
-        method: str = "newton",
+        method: Method = "newton",
         max_iterations: int = 10_000,
         relative: float = RELATIVE,
     ) -> None:
@@ -338,14 +474,14 @@ class Problem:
 
     @classmethod
     def of(
-        cls, belief: Belief, rewards: Any, discount: float, *settings: Any, **named: Any
+        cls, belief: Belief, rewards: Rewards, discount: float, *settings: Any, **named: Any
     ) -> Problem:
-        """Rewards in any form that the belief can gather."""
+        """The problem with rewards in any form that the belief accepts."""
         require_belief(belief)
         return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings, **named)
 
-    def start(self, initial: Any) -> FloatArray | None:
-        """A warm start, checked."""
+    def start(self, initial: Solution | ArrayLike | None) -> FloatArray | None:
+        """Check the values of a warm start."""
         n = self.pattern.n_states
         if initial is None:
             return None
@@ -374,11 +510,11 @@ class Problem:
         raise_on_failure: bool = True,
         all_actions: bool = True,
     ) -> Solution:
-        """Run the solver and certify the result."""
+        """Run the solver and bound the error of the result."""
         bound = bind_risk(risk, belief)
-        # without rewards the values are zero, and a start elsewhere would only shrink towards it
+        # without rewards all values are zero, and any other start would only shrink towards it
         cold = initial is None or self.largest == 0.0
-        # a copy: those of a solution are read-only, for which kernels would be compiled once more
+        # Copy: the values of a solution are read-only, and numba would compile again for those.
         values = np.zeros(self.pattern.n_states) if cold else np.array(initial)
         bellman = self.bellman(bound, policy)
         pairs: IntArray | None = None
@@ -402,10 +538,7 @@ class Problem:
         return solution
 
     def approximations(self, bound: RiskOperator, cold: bool) -> list[RiskOperator]:
-        """Cheaper and cheaper measures to start from.
-
-        A linear one only where nothing better is known.
-        """
+        """Ever cheaper measures to start from; a linear one only if there are no values yet."""
         found: list[RiskOperator] = []
         cheaper = bound.approximation() if self.method == "newton" else None
         while cheaper is not None and (cold or cheaper.fixed_entries() is None):
@@ -416,7 +549,7 @@ class Problem:
     def describe(
         self, bellman: Bellman, found: FixedPoint, policy: IntArray | None, all_actions: bool
     ) -> Solution:
-        """Certificates, ties and the risk-adjusted kernel."""
+        """Make the solution: error bounds, ties and the risk-adjusted kernel."""
         gamma = self.discount
         last = found.sweep
         q = last.q
@@ -438,9 +571,9 @@ class Problem:
         if basis == APPROXIMATE:
             bound = gap = np.inf
         if found.converged and basis != EXACT:
-            # the word for what the values are is the word for the plan
+            # the status of such a plan is the basis of its values
             status = basis
-        # the bound measure is a snapshot, so the rows can wait until somebody asks
+        # the bound measure is a snapshot, so its rows can be computed when they are needed
         rows = partial(bellman.risk.rows, last.targets, q.reshape(-1), pairs)
         arrays = (last.best, q, chosen, tied)
         for array in arrays:
@@ -460,7 +593,7 @@ class Problem:
         )
 
     def advice(self, found: FixedPoint) -> str:
-        """Why it failed and what to do."""
+        """Say why the solver failed and what to do."""
         last = found.sweep
         asked = "tolerance" if self.tolerance is not None else "default tolerance"
         text = (
@@ -478,8 +611,8 @@ class Problem:
             text
             + (
                 "arithmetic cannot resolve more (numerical error of a backup "
-                f"{last.numerical_error:.3g}); loosen tolerance: an argument of plans and agents, "
-                "a key of [[agent]] in a sweep"
+                f"{last.numerical_error:.3g}); loosen tolerance, an argument of plans and agents "
+                "and a key of [[agent]] in a sweep"
             )
             + (
                 ", or leave it out: the default follows the scale of the problem"

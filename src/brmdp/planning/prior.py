@@ -1,34 +1,35 @@
 """How far a policy rests on the prior instead of data.
 
 A Dirichlet prior over many successors is worth many observations: Dir(1, …, 1) over 90 states
-outweighs the first 90 observations of *every* pair, and says that a machine may jump from any wear
-to any other. A plan, or a certificate, for such a posterior is right about that posterior and may
-be useless in the world.
+outweighs the first 90 observations of *every* pair, and says that a machine may jump from any state
+of wear to any other. A plan or certificate for such a belief is right about the belief and may
+still be useless in the world.
 
 **The rule.** Follow the policy under the posterior mean kernel from a start distribution, and let
-d(s) = (1 − γ) Σ_t γ^t Pr(s_t = s) be the share of discounted time spent in s. At a pair the prior's
-share is m/(m + n), with m its weight in observations and n the number of observations; it is zero
-where only one successor is possible, so that the row is known. The prior *outweighs the data*
-(:attr:`PriorReliance.outweighs`) if
+d(s) = (1 − γ) Σ_t γ^t Pr(s_t = s) be the share of discounted time spent in s. At a pair, the
+prior's share is m/(m + n), where m is its weight in observations and n the number of observations;
+it is zero if only one successor is possible, for then the row is known. The prior *outweighs the
+data* (:attr:`PriorReliance.outweighs`) if
 
 - the policy spends more than :data:`MAX_OUTWEIGHED_TIME` of its time in pairs with m > n, or
-- the mean of the prior's share over that time is more than :data:`MAX_PRIOR_SHARE`.
+- the prior's share, averaged over that time, is more than :data:`MAX_PRIOR_SHARE`.
 
-The rule looks at the pairs that the policy uses. That it avoids an action of which only the prior
-speaks is often just the caution that was asked for, and no reason to warn.
+The rule only looks at the pairs that the policy uses. A policy that avoids an action about which
+there are no data is often just as cautious as it should be, and no reason for a warning.
 
-The rule counts time, not money. A pair never observed that the policy meets rarely stays below it,
-however much hangs on that pair: look at :attr:`PriorReliance.never_observed` where rare states are
-costly. A certificate names the number of such pairs.
+The rule counts time, not money. A pair that was never observed and is rarely met does not trigger
+it, however much depends on that pair. If rare states are costly, look at
+:attr:`PriorReliance.never_observed`; a certificate states the number of such pairs.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
@@ -39,6 +40,7 @@ from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import solve_in_band
+from brmdp.planning.text import call_like, percent, wrapped
 from brmdp.risk.threads import one_blas_thread
 
 __all__ = [
@@ -52,10 +54,10 @@ __all__ = [
 ]
 
 MAX_OUTWEIGHED_TIME = 0.05
-"""Share of its time that a policy may spend in pairs where the prior outweighs the data."""
+"""Share of its time that a policy may spend where the prior outweighs the data."""
 
 MAX_PRIOR_SHARE = 0.25
-"""Mean share of the prior that passes without a warning."""
+"""Largest mean share of the prior that passes without a warning."""
 
 _SMALL = 200
 _ACCURACY = 5e-3
@@ -63,39 +65,54 @@ _CHEAP_SWEEPS = 200
 _MAX_SWEEPS = 2000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PriorReliance:
     """How far a policy rests on the prior instead of data; see :func:`prior_reliance`.
 
-    *Time* is discounted: (1 − γ) Σ_t γ^t Pr(s_t = s), under the posterior mean kernel.
+    *Time* is discounted: (1 − γ) Σ_t γ^t Pr(s_t = s), under the posterior mean kernel. Printing the
+    object describes it in words.
 
     Attributes
     ----------
     share : float
-        Mean share of the prior in the pairs that the policy uses, over its time.
+        Share of the prior in the pairs that the policy uses, averaged over its time.
     outweighed : float
         Share of its time in pairs where the prior outweighs the data.
     never_observed : (k,) integers
-        States in which the policy takes an action that was never observed there (and whose outcome
-        is not known anyway).
+        States where the policy takes an action that was never observed there, unless only one
+        outcome is possible.
     never_observed_visits : float
         Share of its time in these states.
     observations : int
-        Observations of the pairs that the policy uses (one of a shared disturbance counts in every
-        pair).
+        Number of observations of the pairs that the policy uses. An observation of a shared
+        disturbance counts for every pair.
     start : str
-        Where time begins: "given", "observed states" (the distribution of the states that data come
-        from) or "uniform".
+        Where time begins: "given", "observed states" (the distribution of the states that the data
+        come from) or "uniform".
     accuracy : float
-        The shares of time are within this of the truth (beyond 200 states they are computed
-        iteratively).
+        Bound on the error of the shares of time, which are computed iteratively beyond 200 states.
     n_states : int
         Number of states, and so of pairs that the policy uses.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2, possible=world)
+    >>> belief.observe([0, 1, 2, 3, 4] * 20, 1, [1, 2, 3, 4, 5] * 20)
+    >>> found = brmdp.prior_reliance(belief, policy=[1, 1, 1, 1, 1, 1], discount=0.9)
+    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    The policy spends 47.1 % of its discounted time in state-action pairs where the prior outweighs
+    the data; the prior's mean share is 53.9 %.
+    Never observed: 1 of its 6 pairs, in which it spends 47.1 % of its time (start: observed
+    states).
+    >>> found.never_observed
+    array([5])
     """
 
     share: float
     outweighed: float
-    never_observed: IntArray = field(repr=False)
+    never_observed: IntArray
     never_observed_visits: float
     observations: int
     start: str
@@ -104,63 +121,88 @@ class PriorReliance:
 
     @property
     def outweighs(self) -> bool:
-        """Whether the prior outweighs the data by the rule in :mod:`brmdp.planning.prior`.
+        """Whether the prior outweighs the data, or may do so within the accuracy of the shares.
 
-        Or may, as far as is known.
+        The rule is that of :mod:`brmdp.planning.prior`.
         """
         doubt = self.accuracy if self.accuracy > _ACCURACY else 0.0
         return self.outweighed + doubt > MAX_OUTWEIGHED_TIME or self.share + doubt > MAX_PRIOR_SHARE
 
     def __str__(self) -> str:
-        text = (
-            f"The policy spends {_percent(self.outweighed)} of its discounted time in pairs where "
-            "the prior outweighs the data; the prior's mean share is "
-            f"{_percent(self.share)}.\n{self.unseen()} (start: {self.start})."
+        first = (
+            f"The policy spends {percent(self.outweighed)} of its discounted time in state-action "
+            "pairs where the prior outweighs the data; the prior's mean share is "
+            f"{percent(self.share)}."
         )
+        second = f"{self.unseen()} (start: {self.start})."
         if self.accuracy > _ACCURACY:
-            text += f" These shares are only known to within {_percent(self.accuracy)}."
+            second += f" These shares are known only to within {percent(self.accuracy)}."
         if self.observations == 0 and self.share > 0.0:
-            text += (
-                " None of its pairs was observed; data already inside a concentration count as "
-                "prior: pass them to observe."
+            second += (
+                " None of its pairs was observed. Data already included in a concentration count "
+                "as prior: pass them to observe instead."
             )
-        return text
+        return f"{wrapped(first)}\n{wrapped(second)}"
+
+    def __repr__(self) -> str:
+        return call_like(
+            "PriorReliance",
+            (
+                f"share={self.share:.3g}",
+                f"outweighed={self.outweighed:.3g}",
+                f"never_observed={self.never_observed.size} of {self.n_states} states",
+                f"never_observed_visits={self.never_observed_visits:.3g}",
+                f"observations={self.observations}",
+                f"start={self.start!r}",
+                f"accuracy={self.accuracy:.2g}",
+            ),
+        )
 
     def unseen(self) -> str:
-        """The pairs never observed, in words."""
+        """The pairs that were never observed, in words."""
         return (
-            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, where it "
-            f"spends {_percent(self.never_observed_visits)} of its time"
+            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, in which it "
+            f"spends {percent(self.never_observed_visits)} of its time"
         )
 
 
 def prior_reliance(
-    belief: Belief, policy: Any, discount: float, *, start: Any = None
+    belief: Belief, policy: ArrayLike, discount: float, *, start: ArrayLike | None = None
 ) -> PriorReliance | None:
-    """How far a policy rests on the prior; None for beliefs that do not tell prior and data apart.
+    """How far a policy rests on the prior instead of data.
 
     Parameters
     ----------
-    posterior : DirichletBelief, DisturbanceBelief, or a belief of one's own with
-    ``evidence(pairs)``
-        Data are what was given to ``observe``; what a concentration already contains counts as
-        prior. Scenarios and known kernels have no such prior: None.
+    belief : DirichletBelief, DisturbanceBelief, or a custom belief with ``evidence(pairs)``
+        Data are what was passed to ``observe``; what a concentration already contains counts as
+        prior.
     policy : (S,) integers
+        Action of each state.
     discount : float in [0, 1)
     start : int or (S,) probabilities, optional
-        Where the policy begins; by default in the states that the data come from, in proportion
-        (anywhere, if there are none or the belief does not know).
+        Where the policy begins. By default the states that the data come from, in proportion, or
+        all states alike if there are no data or the belief does not record them.
 
     Returns
     -------
     PriorReliance or None
+        None if the belief does not separate prior and data, as for scenarios and known kernels.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> belief.observe([0, 1] * 50, 0, [1, 0] * 50)
+    >>> found = brmdp.prior_reliance(belief, [0, 0], discount=0.9)
+    >>> found.outweighs, round(found.share, 3)
+    (False, 0.038)
     """
     require_belief(belief)
     chosen = as_policy(policy, belief.pattern.admissible)
     return reliance(belief, chosen, as_discount(discount), start)
 
 
-def check_start(belief: Belief, start: Any) -> None:
+def check_start(belief: Belief, start: ArrayLike | None) -> None:
     """Refuse a bad start before a long solve, not after it."""
     require_belief(belief)
     if start is not None:
@@ -168,21 +210,21 @@ def check_start(belief: Belief, start: Any) -> None:
 
 
 def warn_about_prior(found: PriorReliance | None, what: str, depth: int) -> None:
-    """Warn if the prior outweighs the data; ``depth`` frames up is who asked."""
+    """Warn the caller ``depth`` frames up if the prior outweighs the data."""
     if found is not None and found.outweighs:
         warnings.warn(
             f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior "
-            "that rules out what is impossible (DirichletBelief: possible=…). The field prior "
-            "has these figures",
+            "that rules out what is impossible (DirichletBelief: possible=…). The prior field of "
+            "the result holds these figures",
             PriorWarning,
             stacklevel=depth + 1,
         )
 
 
 def reliance(
-    belief: Belief, policy: IntArray, discount: float, start: Any = None
+    belief: Belief, policy: IntArray, discount: float, start: ArrayLike | None = None
 ) -> PriorReliance | None:
-    """:func:`prior_reliance` of arguments already checked."""
+    """:func:`prior_reliance` for arguments that have been checked."""
     pattern = belief.pattern
     n = pattern.n_states
     begin: FloatArray | None = None
@@ -213,10 +255,10 @@ def reliance(
         origin = "observed states" if total > 0.0 else "uniform"
         begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
     if n <= _SMALL:
-        time, accuracy = _time(belief, pairs, discount, begin)
+        time, accuracy = _discounted_time(belief, pairs, discount, begin)
     else:
         with one_blas_thread:
-            time, accuracy = _time(belief, pairs, discount, begin)
+            time, accuracy = _discounted_time(belief, pairs, discount, begin)
     unseen = doubtful & (data == 0)
     return PriorReliance(
         share=float(time @ shares),
@@ -231,7 +273,7 @@ def reliance(
 
 
 def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
-    """Which of the pairs have a single next state."""
+    """Which of the pairs have only one possible next state."""
     single = pattern.widths[pairs] == 1
     if pattern.is_simple:
         return single
@@ -240,13 +282,10 @@ def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
     return np.minimum.reduceat(next_states, begins) == np.maximum.reduceat(next_states, begins)
 
 
-def _time(
+def _discounted_time(
     belief: Belief, pairs: IntArray, discount: float, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``.
-
-    And the accuracy of sums of its entries.
-    """
+    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of its sums."""
     pattern = belief.pattern
     n = pattern.n_states
     widths = pattern.widths[pairs]
@@ -270,14 +309,14 @@ def _time(
         near, _ = bicgstab(operator, arriving, x0=start, rtol=1e-3, atol=0.0, maxiter=100)
         time = near if np.isfinite(near).all() else start
     for sweep in range(_MAX_SWEEPS):
-        # (I − γPᵀ)⁻¹ has the 1-norm 1/(1 − γ), and every sweep shrinks the error by γ
+        # (I − γPᵀ)⁻¹ has 1-norm 1/(1 − γ), and every sweep shrinks the error by γ
         following = arriving + discount * (back @ time)
         error = discount * float(np.abs(following - time).sum()) / (1.0 - discount)
         time = following
         if error <= _ACCURACY:
             break
         if sweep == _CHEAP_SWEEPS:
-            # a long chain, as a rule
+            # most likely a long chain
             direct = solve_in_band(back, discount, arriving)
             time = time if direct is None else direct
     return time, max(error, 1e-9)
@@ -287,14 +326,14 @@ def _checked_evidence(found: Any, belief: Belief) -> tuple[FloatArray, FloatArra
     name, n = type(belief).__name__, belief.pattern.n_states
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise InvalidInputError(
-            f"{name}.evidence must give two arrays, of prior and of data; got "
+            f"{name}.evidence must return two arrays, for prior and data; got "
             f"{type(found).__name__}"
         )
     prior, data = (_checked(weights, n, belief, "evidence") for weights in found)
     if (prior + data <= 0.0).any():
         where = int(np.argmax(prior + data <= 0.0))
         raise InvalidInputError(
-            f"{name}.evidence must not be zero in both arrays; it is for the pair of state {where}"
+            f"{name}.evidence must not be zero in both arrays, but is for the pair of state {where}"
         )
     return prior, data
 
@@ -304,14 +343,10 @@ def _checked(numbers: Any, n: int, belief: Belief, method: str) -> FloatArray:
     array = as_float_array(numbers, source)
     if array.shape != (n,):
         raise InvalidInputError(
-            f"{source} must give one number per state, ({n},); got shape {array.shape}"
+            f"{source} must return one number per state, ({n},); got shape {array.shape}"
         )
     if (array < 0.0).any():
         raise InvalidInputError(
             f"{source} must not be negative; got {array.min()} for state {int(array.argmin())}"
         )
     return array
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"

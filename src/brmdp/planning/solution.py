@@ -1,10 +1,10 @@
-"""What a plan returns: values, a policy, and how far they can be from the truth."""
+"""The result of a plan: values, a policy, and bounds on their errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.prior import PriorReliance
+from brmdp.planning.text import call_like, extent
 from brmdp.risk.base import APPROXIMATE, SAMPLED
 
 __all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "Solution"]
@@ -21,61 +22,71 @@ __all__ = ["APPROXIMATE", "CONVERGED", "NOT_CONVERGED", "SAMPLED", "STATUSES", "
 CONVERGED = "converged"
 NOT_CONVERGED = "not converged"
 STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED, SAMPLED)
-"""Statuses of a plan. What is made of draws or approximations never says "converged"."""
+"""Statuses of a plan; one made from draws or approximations is never "converged"."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Result of :func:`brmdp.plan`, :func:`brmdp.evaluate_under_belief` or :func:`brmdp.solve`.
 
-    With residual = max|TV − V| at the last iterate V and η the largest numerical error of a backup:
+    Below, V is the last iterate, TV its backup, and η the largest numerical error of a backup.
 
     Attributes
     ----------
     values : (S,) array
-        TV.
+        Values TV of the states.
     q_values : (S, A) array
         Backup of every action at V; −inf for inadmissible actions.
     policy : (S,) integers
-        The lowest-index action among those tied with the best (for an evaluation: the policy
-        evaluated).
+        The lowest-index action among those tied with the best. For an evaluation, the policy that
+        was evaluated.
     tied : (S,) booleans
         States in which several actions are within ``tie_width`` of the best.
     residual : float
+        max|TV − V|.
     error_bound : float
-        Bounds max|values − V*| by (γ·residual + η)/(1 − γ). V* is the fixed point of the measure
-        that was solved: where ``basis`` is "exact", the one asked for; where it is "sampled", that
-        of the draws, and how far these are from the belief the bound does *not* say; infinite where
-        it is "approximate".
+        Bound on max|values − V*|: (γ·residual + η)/(1 − γ). V* is the fixed point of the measure
+        that was solved. If ``basis`` is "exact", that is the requested one. If it is "sampled", V*
+        belongs to the draws, and the bound does *not* say how far these are from the belief. If it
+        is "approximate", the bound is infinite.
     policy_gap : float
-        Bounds max(V* − V^policy), the loss of following ``policy``, by (2γ·residual + 2η + ξ)/(1 −
-        γ), where ξ is what a tied action gives away; of the same problem as ``error_bound``. For an
-        evaluation it is zero by definition of the task.
+        Bound on max(V* − V^policy), the loss of following ``policy``: (2γ·residual + 2η + ξ)/(1 −
+        γ), where ξ is what a tied action gives away. It refers to the same problem as
+        ``error_bound``. For an evaluation it is zero by definition.
     iterations : int
-        Sweeps of the measure itself (for large problems, sweeps over the policy's rows only count
-        like any other).
+        Number of sweeps of the measure itself; for large problems, a sweep over the policy's rows
+        alone counts like any other.
     status : str
-        "converged": the error bound holds for the problem asked for. "sampled": solved, but for
-        draws from the belief (Monte Carlo, one posterior draw, a belief that offers nothing but
-        draws). "approximate": solved, without a bound (saddlepoint). "not converged".
+        "converged": the error bound holds for the requested problem. "sampled": solved, but for
+        draws from the belief (Monte Carlo, one posterior draw, or a belief that offers nothing but
+        draws). "approximate": solved, without a bound (saddlepoint). "not converged": not solved.
     basis : str
-        What the values are made of, converged or not: "exact", "sampled" or "approximate".
+        What the values are computed from, converged or not: "exact", "sampled" or "approximate".
     tolerance : float
-        The error bound asked for; by default 1e-8 × max|values|, or four times what arithmetic
-        resolves where that is more (see :func:`brmdp.plan`).
+        The requested error bound; by default 1e-8 × max|values|, or four times what arithmetic
+        resolves if that is more (see :func:`brmdp.plan`).
     tie_width : float
-        Differences of q-values up to this are not resolved: 2η + 32ε·max|values|/(1 − γ), with ε =
-        2.2e-16. It depends on the scale of the problem and on the measure, not on ``tolerance`` nor
-        on how the values were reached. For tolerances of at most 1e-6 × max|values|, the values are
-        then refined down to rounding wherever the error bound leaves a tie open, so a warm start, a
-        cold one and either method give the same ties. Only a difference that equals the width up to
-        rounding of the values (in trials, a median of 0.0005 of it) can fall on either side. A tied
-        action gives away at most the width per step.
+        Differences between q-values up to this size are not resolved: 2η + 32ε·max|values|/(1 − γ)
+        with ε = 2.2e-16. It depends on the scale of the problem and on the measure, not on
+        ``tolerance`` or on the way to the values. For tolerances of at most 1e-6 × max|values|, the
+        values are then refined down to rounding wherever the error bound leaves a tie open, so warm
+        starts, cold starts and both methods give the same ties. Only a difference that equals the
+        width up to rounding of the values (in trials, a median of 0.0005 of it) can go either way.
+        A tied action gives away at most this width per step.
     prior : PriorReliance or None
-        How far the policy rests on the prior instead of data, for plans made by :func:`brmdp.plan`
-        and :func:`brmdp.evaluate_under_belief`. None for beliefs that do not tell the two apart, and for
-        the plans of agents, which are made too often to look (:func:`brmdp.prior_reliance` looks at
-        any policy).
+        How far the policy rests on the prior instead of data, for results of :func:`brmdp.plan` and
+        :func:`brmdp.evaluate_under_belief`. None for beliefs that do not separate the two, and for
+        the plans of agents, which are too frequent to check; :func:`brmdp.prior_reliance` checks
+        any policy.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> best = brmdp.solve(brmdp.envs.riverswim(6))
+    >>> best.policy
+    array([1, 1, 1, 1, 1, 1])
+    >>> best.status, bool(best.error_bound < 1e-6)
+    ('converged', True)
     """
 
     values: FloatArray
@@ -90,8 +101,8 @@ class Solution:
     basis: str
     tolerance: float
     tie_width: float
-    _pattern: TransitionPattern = field(repr=False)
-    _rows: Callable[[], FloatArray] = field(repr=False)
+    _pattern: TransitionPattern
+    _rows: Callable[[], FloatArray]
     prior: PriorReliance | None = None
 
     def tied_actions(self) -> NDArray[np.bool_]:
@@ -100,11 +111,11 @@ class Solution:
         mask: NDArray[np.bool_] = self.q_values >= best - self.tie_width
         return mask
 
-    def kernel(self, format: str = "dense") -> Any:
+    def kernel(self, format: Literal["dense", "csr"] = "dense") -> Any:
         """The risk-adjusted kernel of the policy, P̂(s'|s, policy(s)): "dense" (S, S) or "csr".
 
-        The values solve the ordinary evaluation equation of this kernel up to second order: it
-        shows which transitions the plan is worried about, or hoping for.
+        The values solve the ordinary evaluation equation for this kernel up to second order, so it
+        shows which transitions the plan fears or hopes for.
         """
         if format not in ("dense", "csr"):
             raise InvalidInputError(f"format must be 'dense' or 'csr'; got {format!r}")
@@ -117,11 +128,17 @@ class Solution:
         return matrix if format == "csr" else matrix.toarray()
 
     def __repr__(self) -> str:
-        return (
-            f"Solution(status={self.status!r}, {self.values.size} states, "
-            f"iterations={self.iterations}, residual={self.residual:.2g}, "
-            f"error_bound={self.error_bound:.2g}, "
-            f"policy_gap={self.policy_gap:.2g}{' (both of the sampled problem)' if self.basis == SAMPLED else ''}, "
-            f"tied={int(self.tied.sum())} "
-            f"states{', rests on the prior' if self.prior and self.prior.outweighs else ''})"
-        )
+        note = " (both of the sampled problem)" if self.basis == SAMPLED else ""
+        parts = [
+            f"status={self.status!r}",
+            f"{self.values.size} states",
+            f"values {extent(self.values)}",
+            f"iterations={self.iterations}",
+            f"residual={self.residual:.2g}",
+            f"error_bound={self.error_bound:.2g}",
+            f"policy_gap={self.policy_gap:.2g}{note}",
+            f"tied={int(self.tied.sum())} states",
+        ]
+        if self.prior is not None and self.prior.outweighs:
+            parts.append("rests on the prior")
+        return call_like("Solution", parts)

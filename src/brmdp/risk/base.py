@@ -1,9 +1,9 @@
-"""The one interface between beliefs and planners: a value and a risk-adjusted row.
+"""The interface between beliefs and planners: values and risk-adjusted rows.
 
-A risk measure, bound to a belief, turns next-state targets w = r + γV into a value q(s,a) for each
-pair and a probability row p̂(·|s,a) with q(w + dw) ≈ q(w) + p̂·dw. Planners know nothing else.
-Every measure is monotone and translation invariant in w, so the Bellman operator built from it is a
-γ-contraction (the saddlepoint approximation is not; it says so).
+A risk measure bound to a belief turns next-state targets w = r + γV into a value q(s,a) for each
+pair and a probability row p̂(·|s,a) with q(w + dw) ≈ q(w) + p̂·dw. Planners need nothing else. Every
+measure is monotone and translation invariant in w, so its Bellman operator is a γ-contraction. The
+saddlepoint approximation is the exception, and plans made with it are marked as approximate.
 """
 
 from __future__ import annotations
@@ -34,85 +34,110 @@ EXACT, SAMPLED, APPROXIMATE = "exact", "sampled", "approximate"
 BASES = (EXACT, SAMPLED, APPROXIMATE)
 """What the values of a bound measure are.
 
-Those of the belief itself, up to the reported error; those of draws from it, which tell how far a
-solution is from the solution *for these draws*; or estimates without a bound.
+"exact": those of the belief itself, up to the reported error. "sampled": those of draws from it, so
+an error bound holds for the problem *of these draws*. "approximate": estimates without a bound.
 """
 
 
 def rounding(pattern: TransitionPattern, targets_size: float) -> float:
     """Bound on the rounding error of Σ p w for targets of at most this size.
 
-    Half an epsilon for each of the n terms of the sum, as much for the sum by which p was divided,
-    and a few more.
+    It allows half an epsilon for each of the n terms, as much again for the sum that p was divided
+    by, and a few more.
     """
     return (pattern.widest + 8) * float(np.finfo(np.float64).eps) * targets_size
 
 
 class RiskOperator(Protocol):
-    """A risk measure applied to one belief, frozen for the length of a solve."""
+    """A risk measure applied to one belief, frozen for the duration of a solve.
+
+    Unless :attr:`basis` is "approximate", its values must be monotone in the targets and translate
+    with them, q(w + c) = q(w) + c: error bounds and certificates rest on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> operator = brmdp.Quantile(0.1).bind(belief)
+    >>> operator.basis
+    'exact'
+    >>> values = np.empty(2)
+    >>> error = operator.evaluate(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 1]), values)
+    >>> values.round(6)
+    array([0.1, 0.1])
+    """
 
     basis: str
     """What the values are, one of :data:`BASES`: "exact", "sampled" or "approximate"."""
 
     def fixed_entries(self) -> FloatArray | None:
-        """The rows of all pairs, where they do not depend on the targets (a linear measure).
-
-        Else None.
-        """
+        """The rows of all pairs if the measure is linear, so they are always the same; or None."""
         ...
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Write q into out[pairs], and nowhere else.
-
-        Return a bound on the numerical error of each.
-        """
+        """Write q into out[pairs], and nowhere else; return a bound on the error of each value."""
         ...
 
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
     ) -> FloatArray:
-        """Risk-adjusted rows of ``pairs``, one after another.
+        """Risk-adjusted rows of ``pairs``, one after another, where ``evaluate`` wrote ``values``.
 
-        ``values`` is what ``evaluate`` wrote.
-
-        Each is a probability vector over the pair's possible transitions. With ``precise=False`` an
-        estimate good enough for Newton's method will do.
+        Each row is a probability vector over the pair's possible transitions. With
+        ``precise=False``, an estimate good enough for Newton's method will do.
         """
         ...
 
     def approximation(self) -> RiskOperator | None:
-        """A much cheaper measure with nearly the same values, to start from.
-
-        None if there is none.
-        """
+        """A much cheaper measure with nearly the same values to start from, or None."""
         ...
 
 
 class RiskMeasure(Protocol):
-    """A way to turn doubt about the kernel into a single value; see :meth:`bind`.
+    """A rule that turns uncertainty about the kernel into a single value per pair.
 
-    A measure with a level has ``at_level(alpha)``, which gives the same measure at another one. A
-    measure that remembers something from plan to plan (a random stream, draws) has ``memory()``,
-    named arrays, and ``restore(memory)``; an agent goes back to them when a plan fails or is
-    interrupted. Where ``memory()`` is costly, ``checkpoint()`` may give a function that goes back,
-    or None; it must work more than once.
+    Custom measures only need :meth:`bind`. A measure with a level may also have
+    ``at_level(alpha)``, which returns the same measure at another level. A measure that remembers
+    something from plan to plan, such as a random stream or draws, has ``memory()``, which returns
+    named arrays, and ``restore(memory)``; agents use these to go back when a plan fails or is
+    interrupted. If ``memory()`` is costly, ``checkpoint()`` may return a function that goes back,
+    as often as it is called, or None.
+
+    Examples
+    --------
+    A custom measure: the expectation under the mean kernel, mixed with 1 % of a uniform one.
+
+
+    >>> import numpy as np
+    >>> import brmdp
+    >>> from brmdp.risk.base import FixedKernel
+    >>> class Blurred:
+    ...     def bind(self, belief):
+    ...         pattern = belief.pattern
+    ...         even = np.repeat(1.0 / pattern.widths, pattern.widths)
+    ...         return FixedKernel(pattern, 0.99 * belief.mean_entries() + 0.01 * even)
+    >>> belief = brmdp.DirichletBelief.informative([[[0.9, 0.1]], [[0.0, 1.0]]], 10.0)
+    >>> plan = brmdp.plan(belief, [[1.0], [0.0]], 0.9, risk=Blurred())
+    >>> plan.status
+    'converged'
     """
 
     def bind(self, belief: Belief) -> RiskOperator:
-        """Apply to a belief, taking a snapshot of what it needs."""
+        """Apply the measure to a belief, taking a snapshot of what it needs."""
         ...
 
 
 class FixedKernel:
-    """The expectation under one kernel: the posterior mean, a posterior draw, or a known kernel."""
+    """The expectation under one kernel: the posterior mean, a posterior draw or a known kernel."""
 
     def __init__(
         self, pattern: TransitionPattern, probabilities: FloatArray, basis: str = EXACT
     ) -> None:
         if probabilities.shape != (pattern.n_transitions,):
             raise InvalidInputError(
-                f"probabilities must be one per possible transition, ({pattern.n_transitions},); "
-                f"got {probabilities.shape}"
+                f"probabilities must hold one number per possible transition, "
+                f"({pattern.n_transitions},); got {probabilities.shape}"
             )
         self.pattern = pattern
         self.probabilities = probabilities
@@ -138,14 +163,14 @@ class FixedKernel:
         return self.probabilities
 
     def approximation(self) -> RiskOperator | None:
-        """Nothing is cheaper."""
+        """None: nothing is cheaper."""
         return None
 
 
 def levels_by_pair(
     levels: FloatArray, pattern: TransitionPattern, name: str = "alpha"
 ) -> FloatArray:
-    """A scalar or (S, A) array of levels as one level per pair."""
+    """Spread a single level or an (S, A) array of levels over the pairs."""
     shape = (pattern.n_states, pattern.n_actions)
     if levels.ndim and levels.shape != shape:
         raise InvalidInputError(

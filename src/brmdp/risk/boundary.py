@@ -1,10 +1,10 @@
-"""Where risk measures of one's own meet the solver.
+"""Checks of custom risk measures.
 
 Compiled loops read the rows of a measure without looking, and every error bound rests on two
-properties of its values, monotony and q(w + c) = q(w) + c. The library's measures keep them by
-construction. Any other is wrapped in :class:`CheckedRisk`, which checks every array that it returns
-and, before a plan is certified, the rows of all pairs and the two properties at the plan's own
-targets.
+properties of its values: monotonicity and q(w + c) = q(w) + c. The library's measures have them by
+construction. Any other measure is wrapped in :class:`CheckedRisk`, which checks every array it
+returns and, before a plan is certified, checks the rows of all pairs and both properties at the
+plan's own targets.
 """
 
 from __future__ import annotations
@@ -23,38 +23,37 @@ from brmdp.risk.base import APPROXIMATE, BASES, RiskMeasure, RiskOperator
 __all__ = ["ROW_TOLERANCE", "CheckedRisk", "bind_risk", "require_risk"]
 
 ROW_TOLERANCE = 1e-6
-"""Rows of a measure of one's own may be negative by 1e-6 and sum to one up to 1e-6.
+"""How negative the rows of a custom measure may be, and how far their sums may be from one.
 
-They only steer the solver, whose error bound rests on the values. Rows that serve as values too
-(``fixed_entries``) must be so to 1e-8.
+They only steer the solver, whose error bound rests on the values. Rows that also serve as values
+(``fixed_entries``) must be accurate to 1e-8.
 """
 
 PROBE_TOLERANCE = 1e-9
-"""Monotony and q(w + c) = q(w) + c must hold at the probes up to the reported errors and 1e-9 of max|w|."""
+"""Slack of both properties at the probes, relative to max|w|, on top of the reported errors."""
 
 _METHODS = ("evaluate", "rows", "fixed_entries", "approximation")
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _FEW = 16
-"""Successors that are probed one by one.
+"""Up to this many successors are probed one by one.
 
-Then no measure linear in the targets passes that has a negative weight.
+A measure that is linear in the targets then cannot pass with a negative weight.
 """
 
 
 def require_risk(risk: Any) -> None:
-    """Refuse what is no risk measure."""
+    """Raise an error unless this is a risk measure."""
     if isinstance(risk, type) or not hasattr(risk, "bind"):
         raise InvalidInputError(
-            f"risk must be a brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
+            f"risk must be brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
         )
 
 
 def bind_risk(risk: RiskMeasure, belief: Belief) -> RiskOperator:
     """Apply a risk measure to a belief.
 
-    If it, its method or what it binds to is not the library's, it is checked from then on.
-
-    A subclass is not the library's.
+    If the measure, its method or the result of its ``bind`` is not of one of the library's classes
+    (a subclass is not), it is checked from then on.
     """
     require_risk(risk)
     bound = risk.bind(belief)
@@ -67,16 +66,18 @@ def bind_risk(risk: RiskMeasure, belief: Belief) -> RiskOperator:
 
 
 class CheckedRisk:
-    """A bound measure of one's own, with every array it returns checked.
+    """A bound custom measure whose every returned array is checked.
 
     Parameters
     ----------
     inner : RiskOperator
-        What its ``bind`` returned.
+        Result of the measure's ``bind``.
     pattern : TransitionPattern
-        Of the belief.
+        Possible transitions of the belief.
     name : str
-        Of the measure, for messages.
+        Name of the measure in error messages.
+    depth : int
+        Number of ``approximation()`` calls that led here.
     """
 
     def __init__(self, inner: Any, pattern: TransitionPattern, name: str, depth: int = 0) -> None:
@@ -95,11 +96,11 @@ class CheckedRisk:
         own = getattr(inner, "pattern", pattern)
         if isinstance(own, TransitionPattern) and not own.same_as(pattern):
             raise RiskMeasureError(
-                f"{name}.bind must return a measure of the belief's own transitions; it has others"
+                f"{name}.bind must return a measure on the transitions of the belief; it has others"
             )
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise RiskMeasureError(
-                f"approximation() of {name} must come to an end, with None; it did not in {depth} "
+                f"approximation() of {name} must return None in the end; it did not in {depth} "
                 "steps"
             )
         self.basis: str = inner.basis
@@ -109,22 +110,22 @@ class CheckedRisk:
         self._depth = depth
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """The measure's values, finite and of ``pairs`` only, and a bound on their error."""
-        # copies, so that nothing the measure does to its arguments reaches the solver
+        """The measure's values, finite and for ``pairs`` only, and a bound on their error."""
+        # copies, so the measure cannot change the solver's arrays
         own = np.full(out.size, np.nan)
         error = self._inner.evaluate(targets.copy(), pairs.copy(), own)
         values = own[pairs]
         if not np.isfinite(values).all():
             bad = int(pairs[np.argmax(~np.isfinite(values))])
             raise RiskMeasureError(
-                f"{self._name}.evaluate must write a finite value for every pair asked for; "
+                f"{self._name}.evaluate must write a finite value for every requested pair; "
                 f"got {own[bad]} at {self._where(bad)}"
             )
         own[pairs] = np.nan
         if not np.isnan(own).all():
             bad = int(np.argmax(~np.isnan(own)))
             raise RiskMeasureError(
-                f"{self._name}.evaluate must write only the pairs asked for; it wrote "
+                f"{self._name}.evaluate must write only the requested pairs; it wrote "
                 f"{self._where(bad)}"
             )
         if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating):
@@ -133,7 +134,7 @@ class CheckedRisk:
             )
         if not 0.0 <= float(error) < math.inf:
             raise RiskMeasureError(
-                f"{self._name}.evaluate must return a finite error bound, not negative; got "
+                f"{self._name}.evaluate must return a finite, non-negative error bound; got "
                 f"{float(error)!r}"
             )
         out[pairs] = values
@@ -142,15 +143,15 @@ class CheckedRisk:
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
     ) -> FloatArray:
-        """The measure's rows.
+        """The measure's rows: finite and of the right length.
 
-        Of the right length, finite and, unless it is only approximate, probability vectors.
+        Unless the measure is approximate, they must be probability vectors.
         """
         found = self._inner.rows(targets.copy(), values.copy(), pairs.copy(), precise=precise)
         return self._checked_rows(found, pairs, "rows", ROW_TOLERANCE)
 
     def fixed_entries(self) -> FloatArray | None:
-        """The measure's fixed rows, if it has any: probability vectors."""
+        """The measure's fixed rows, if it has any; they must be probability vectors."""
         found = self._inner.fixed_entries()
         return (
             None
@@ -159,7 +160,7 @@ class CheckedRisk:
         )
 
     def approximation(self) -> RiskOperator | None:
-        """The measure's own, checked too."""
+        """The measure's own approximation, checked as well."""
         found = self._inner.approximation()
         return (
             None
@@ -168,14 +169,15 @@ class CheckedRisk:
         )
 
     def require_contraction(self, targets: FloatArray) -> None:
-        """Look for evidence, at ``targets``, against what an error bound rests on.
+        """Test at ``targets`` the assumptions behind the error bound; raise an error if one fails.
 
-        The rows of all pairs must be probability vectors, a constant added to all targets must be
-        added to all values, and where some targets rise, no value may fall, nor rise by more.
-        Raised are, by a thousandth of the range of all targets and by the whole of it, the lowest
-        of every pair, the highest, and each of its successors (if there are more than 16: halves of
-        them such that any two are told apart). A measure that passes may still break the properties
-        elsewhere; one that fails has no contraction, and its plan no bound.
+        The rows of all pairs must be probability vectors. Raising all targets by a constant must
+        raise all values by it. Raising some targets by a constant must not lower any value, nor
+        raise it by more than the constant. The targets raised are the lowest of every pair, the
+        highest, and each successor in turn (with more than 16 successors: halves of them, chosen to
+        separate any two); each is raised by a thousandth of the range of all targets, and by the
+        whole range. A measure that passes may still break the assumptions elsewhere. One that fails
+        is not a contraction, and its plan has no error bound.
         """
         if self.basis == APPROXIMATE:
             return
@@ -231,7 +233,7 @@ class CheckedRisk:
             )
         if found.shape != (int(widths.sum()),):
             raise RiskMeasureError(
-                f"{source} must hold one number per possible transition of the pairs asked for, "
+                f"{source} must hold one number per possible transition of the requested pairs, "
                 f"({int(widths.sum())},); got shape {found.shape}"
             )
         rows = np.ascontiguousarray(found, dtype=np.float64)

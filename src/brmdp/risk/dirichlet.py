@@ -1,6 +1,6 @@
-"""Exact quantile and CVaR, and the saddlepoint quantile, of Dirichlet rows.
+"""Exact quantile, exact CVaR and saddlepoint quantile of Dirichlet rows.
 
-(see ``brmdp._kernels.dirichlet``).
+The numerical method is described in ``brmdp/_kernels/dirichlet.py``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["DirichletMeasure", "DirichletRows", "has_dirichlet_rows"]
 
 
 class DirichletRows(Belief, Protocol):
-    """A belief in which every single row is a Dirichlet vector."""
+    """A belief in which every row, taken alone, is a Dirichlet vector."""
 
     @property
     def concentration_entries(self) -> FloatArray:
-        """Concentrations, pair after pair or shared."""
+        """Concentrations, pair after pair, or shared by all pairs."""
         ...
 
     @property
@@ -39,7 +39,7 @@ def has_dirichlet_rows(belief: object) -> TypeGuard[DirichletRows]:
 
 
 class DirichletMeasure:
-    """A kernel-backed measure of Dirichlet rows, on a snapshot of the concentrations."""
+    """A measure of Dirichlet rows on a snapshot of the concentrations."""
 
     def __init__(self, belief: DirichletRows, measure: int, levels: FloatArray) -> None:
         entries, offsets = dirichlet_rows_of(belief)
@@ -56,7 +56,7 @@ class DirichletMeasure:
         self._sharpness = 1e-10
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Values of ``pairs`` and the largest bound on a numerical error."""
+        """Write the values of ``pairs``; return the largest bound on their numerical errors."""
 
         def run(chunk: IntArray, _: int) -> float:
             error: float = dirichlet.evaluate_pairs(

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from brmdp._kernels import dirichlet
-from brmdp._streams import stream_from_state, stream_state, stream_checkpoint
-from brmdp._validation import FloatArray, as_levels, as_rng
+from brmdp._streams import stream_checkpoint, stream_from_state, stream_state
+from brmdp._validation import FloatArray, Seed, as_levels, as_rng
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import draws_of, has_known_kernel, mean_of, require_belief, scenarios_of
 from brmdp.beliefs.scenarios import ScenarioBelief
@@ -32,21 +32,32 @@ __all__ = [
 ]
 
 DRAWS = 2048
-"""Joint draws from which quantiles and CVaR are taken where a belief offers nothing but draws; for levels outside [0.01, 0.99]
-more, so that at least 20 are expected in the smaller tail. One and the same stream, of seed :data:`DRAW_SEED`, begins anew at
-every plan, so that a plan can be repeated; for other draws use ``Quantile(alpha, method=MonteCarlo(…, rng=…))``."""
+"""Joint draws that quantiles and CVaR are computed from if a belief offers nothing but draws.
+
+Levels outside [0.01, 0.99] take more, so that at least 20 draws are expected in the smaller tail.
+Every plan starts the same random stream again, with seed :data:`DRAW_SEED`, so plans are
+repeatable. For other draws use ``Quantile(alpha, method=MonteCarlo(…, rng=…))``.
+"""
 
 DRAW_SEED = 2048
 
 QuantileMethod: TypeAlias = Literal["exact", "saddlepoint"] | MonteCarlo
-"""Ways to take the quantile."""
+"""Ways to compute a quantile."""
 
 
 class Mean:
-    """The posterior mean kernel: risk-neutral planning on what is believed on average."""
+    """The expectation under the posterior mean kernel: risk-neutral planning.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=brmdp.Mean()).values.round(6)
+    array([4.5, 5.5])
+    """
 
     def bind(self, belief: Belief) -> RiskOperator:
-        """Apply to a belief."""
+        """Apply the measure to a belief."""
         require_belief(belief)
         return FixedKernel(belief.pattern, mean_of(belief).copy())
 
@@ -55,17 +66,24 @@ class Mean:
 
 
 class PosteriorSample:
-    """One kernel drawn from the posterior for each plan, as in posterior sampling (PSRL).
+    """The expectation under one posterior draw per plan, as in posterior sampling (PSRL).
 
-    The plan is that of the drawn kernel, and says so: its status is "sampled".
+    The plan is optimal for the drawn kernel, and its status says so: "sampled".
 
     Parameters
     ----------
-    rng : numpy.random.Generator or seed
-        Every plan takes a new draw from it.
+    rng : numpy.random.Generator or seed, optional
+        Random stream that every plan takes a new draw from.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=brmdp.PosteriorSample(rng=0)).status
+    'sampled'
     """
 
-    def __init__(self, *, rng: Any = None) -> None:
+    def __init__(self, *, rng: Seed = None) -> None:
         self.rng: np.random.Generator = as_rng(rng)
 
     def bind(self, belief: Belief) -> RiskOperator:
@@ -74,15 +92,15 @@ class PosteriorSample:
         return FixedKernel(belief.pattern, draws_of(belief, 1, self.rng)[0], SAMPLED)
 
     def memory(self) -> dict[str, NDArray[Any]]:
-        """Where its random stream stands."""
+        """State of the random stream, as a named array."""
         return {"stream": stream_state(self.rng)}
 
     def restore(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Continue from a state that :meth:`memory` returned."""
         self.rng = stream_from_state(memory["stream"])
 
     def checkpoint(self) -> Callable[[], None]:
-        """A function that undoes what follows."""
+        """A function that resets the random stream to its current state."""
         return stream_checkpoint(self.rng)
 
     def __repr__(self) -> str:
@@ -90,22 +108,35 @@ class PosteriorSample:
 
 
 class Quantile:
-    """Posterior α-quantile of w·P: low levels are cautious, high levels curious.
+    """Posterior α-quantile of w·P: low levels are cautious, high levels explore.
 
     Parameters
     ----------
     alpha : float or (S, A) array in (0, 1)
-        Level, for all pairs or for each.
+        One level for all pairs, or one for each.
     method : {"exact", "saddlepoint"} or MonteCarlo
         "exact": the quantile itself, to a relative error of 1e-9 in the tail probability.
-        "saddlepoint": a fast approximation, not a risk measure; plans are marked *approximate* and
-        carry no certificate. A :class:`MonteCarlo`: the paper's order statistic of posterior draws.
+        "saddlepoint": a fast approximation, which is not a risk measure; plans are marked
+        *approximate* and have no error bound. A :class:`MonteCarlo`: the paper's order statistic of
+        posterior draws.
 
     Notes
     -----
-    Left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is attained by one of them, with the
-    tolerance :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. A belief of one's own that offers
-    nothing but draws is planned from :data:`DRAWS` of them: status "sampled".
+    This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios, one of them attains it, with
+    the tolerance :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. For a custom belief that offers
+    nothing but draws, the quantile is computed from :data:`DRAWS` of them, and the plan's status is
+    "sampled".
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> for alpha in (0.1, 0.5, 0.9):
+    ...     plan = brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=brmdp.Quantile(alpha))
+    ...     print(alpha, plan.values.round(6))
+    0.1 [0.9 1.9]
+    0.5 [4.5 5.5]
+    0.9 [8.1 9.1]
     """
 
     def __init__(self, alpha: ArrayLike, method: QuantileMethod = "exact") -> None:
@@ -119,25 +150,25 @@ class Quantile:
             )
         self.method: QuantileMethod = method
 
-    def at_level(self, alpha: Any) -> Quantile:
-        """The same measure at another level, or levels."""
+    def at_level(self, alpha: ArrayLike) -> Quantile:
+        """The same measure at another level or levels."""
         return Quantile(alpha, self.method)
 
     def memory(self) -> dict[str, NDArray[Any]]:
-        """What the method remembers from plan to plan."""
+        """What the method remembers from plan to plan, as named arrays."""
         return self.method.memory() if isinstance(self.method, MonteCarlo) else {}
 
     def restore(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Continue from a state that :meth:`memory` returned."""
         if isinstance(self.method, MonteCarlo):
             self.method.restore(memory)
 
     def checkpoint(self) -> Callable[[], None] | None:
-        """A function that undoes what follows, if the method remembers anything."""
+        """A function that resets the method to its current state; None if it has no memory."""
         return self.method.checkpoint() if isinstance(self.method, MonteCarlo) else None
 
     def bind(self, belief: Belief) -> RiskOperator:
-        """Apply to a belief."""
+        """Apply the measure to a belief."""
         require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
         if isinstance(self.method, MonteCarlo):
@@ -157,26 +188,33 @@ class Quantile:
 
 
 class CVaR:
-    """Lower-tail conditional value at risk E[w·P | w·P ≤ q_α].
+    """Lower-tail conditional value at risk E[w·P | w·P ≤ q_α], the mean of the worst α.
 
-    The mean of the worst α of the posterior.
+    It is exact, not sampled, except for a custom belief that offers nothing but draws (see
+    :class:`Quantile`).
 
     Parameters
     ----------
     alpha : float or (S, A) array in (0, 1]
-        Level; 1 is the posterior mean. Exact, not sampled, except for a belief of one's own that
-        offers nothing but draws (see :class:`Quantile`).
+        One level for all pairs, or one for each; 1 gives the posterior mean.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=brmdp.CVaR(0.2)).values.round(6)
+    array([0.9, 1.9])
     """
 
-    def __init__(self, alpha: Any) -> None:
+    def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = np.array(as_levels(alpha, one_allowed=True))
 
-    def at_level(self, alpha: Any) -> CVaR:
-        """The same measure at another level, or levels."""
+    def at_level(self, alpha: ArrayLike) -> CVaR:
+        """The same measure at another level or levels."""
         return CVaR(alpha)
 
     def bind(self, belief: Belief) -> RiskOperator:
-        """Apply to a belief."""
+        """Apply the measure to a belief."""
         require_belief(belief)
         levels = levels_by_pair(self.alpha, belief.pattern)
         if has_dirichlet_rows(belief):
@@ -189,14 +227,16 @@ class CVaR:
 
 
 def has_exact_quantiles(belief: Belief) -> bool:
-    """Whether quantiles of the belief are computed, not estimated from draws."""
-    return isinstance(belief, ScenarioBelief) or has_dirichlet_rows(belief) or has_known_kernel(belief)
+    """Whether quantiles of the belief are computed exactly, not estimated from draws."""
+    return (
+        isinstance(belief, ScenarioBelief) or has_dirichlet_rows(belief) or has_known_kernel(belief)
+    )
 
 
 def _without_dirichlet_rows(
     belief: Belief, levels: FloatArray, *, lower_tail: bool
 ) -> RiskOperator:
-    """Quantile or lower-tail mean over scenarios, of a known kernel, or over draws."""
+    """Quantile or lower-tail mean of scenarios, of a known kernel, or of draws."""
     pattern = belief.pattern
     if isinstance(belief, ScenarioBelief):
         return ScenarioMeasure(pattern, *scenarios_of(belief), levels, lower_tail=lower_tail)
@@ -207,10 +247,10 @@ def _without_dirichlet_rows(
     n = max(DRAWS, math.ceil(20.0 / least))
     if n * pattern.n_transitions > LARGEST_SAMPLE:
         raise InvalidInputError(
-            f"alpha={least:.3g} of a {type(belief).__name__} needs {n} draws of "
-            f"{pattern.n_transitions} transitions, more than {LARGEST_SAMPLE} numbers; use "
-            "Quantile(alpha, method=brmdp.MonteCarlo(…)), or give the belief concentration_entries "
-            "and concentration_offsets (Dirichlet rows)"
+            f"alpha={least:.3g} is too small for a {type(belief).__name__}, which offers only "
+            f"draws: {n:,} draws of {pattern.n_transitions:,} transitions are more than "
+            f"{LARGEST_SAMPLE:,} numbers. Use Quantile(alpha, method=brmdp.MonteCarlo(…)), or give "
+            "the belief concentration_entries and concentration_offsets if its rows are Dirichlet"
         )
     draws = draws_of(belief, n, np.random.default_rng(DRAW_SEED))
     return ScenarioMeasure(

@@ -1,16 +1,14 @@
-"""The paper's Monte Carlo quantile.
+"""The paper's Monte Carlo quantile: the order statistic ⌈nα⌉ of n posterior draws.
 
-Fixed posterior draws, order statistic ⌈nα⌉, more draws for levels in the tails.
-
-The budget of a pair is min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} (the paper's eq. app-nsa). Draws are
-fixed during a solve, so the operator is deterministic, and the error bound of a plan is a bound
-*for the sampled problem*: the plan's status is "sampled".
+A pair gets min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} draws (the paper's eq. app-nsa), so levels in the
+tails get more. Draws are fixed during a solve, so the operator is deterministic, and the error
+bound of a plan holds *for the sampled problem*: the plan's status is "sampled".
 
 **Reused draws.** With G ~ Gamma(φ) unnormalised, adding an independent Gamma(Δ) when φ grows by Δ
-gives an exact draw of the new posterior, so a plan after a few observations redraws only the rows
-that changed, and of these only what was added. Each draw is exactly distributed *if the data were
-collected independently of the draws*; online the visits were chosen by looking at these very draws,
-which biases them (a winner's curse). Keep the number of draws large, and measure.
+gives an exact draw of the new posterior. So a plan after a few observations redraws only the rows
+that changed, and in these only what was added. Each draw has exactly the right distribution *if the
+data were collected independently of the draws*. Online, the visits were chosen by looking at these
+very draws, which biases them (a winner's curse). Keep the number of draws large, and measure.
 """
 
 from __future__ import annotations
@@ -20,13 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from brmdp._streams import stream_from_state, stream_state, stream_checkpoint
+from brmdp._streams import stream_checkpoint, stream_from_state, stream_state
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_float_array,
     as_levels,
     as_positive_int,
@@ -44,30 +43,31 @@ from brmdp.risk.base import SAMPLED, RiskOperator, rounding
 __all__ = ["MonteCarlo", "SampledQuantile", "order_statistic_rank"]
 
 RANK_TOLERANCE = 1e-9
-"""⌈nα⌉ is taken of nα − 1e-9.
-
-So that a level such as 0.07 with n = 100 has rank 7 although 100·0.07 > 7 in binary.
-"""
+"""Slack of the rank, ⌈nα − 1e-9⌉: α = 0.07 has rank 7 of 100 although 100·0.07 > 7 in binary."""
 
 LARGEST_LOG = 40.0
-"""No logarithm of a gamma of a concentration that is allowed is above.
-
-E⁴⁰ is a hundred thousand times the largest.
-"""
+"""No log gamma of an allowed concentration is larger: e⁴⁰ is 100,000 times the largest."""
 
 
-def order_statistic_rank(n: Any, alpha: Any) -> Any:
-    """The paper's rank ⌈nα⌉, 1-based, at least 1."""
+def order_statistic_rank(n: ArrayLike, alpha: ArrayLike) -> Any:
+    """The paper's rank ⌈nα⌉, counted from 1 and at least 1.
+
+    Examples
+    --------
+    >>> from brmdp.risk import order_statistic_rank
+    >>> int(order_statistic_rank(147, 0.1))
+    15
+    """
     return np.maximum(np.ceil(np.asarray(n) * np.asarray(alpha) - RANK_TOLERANCE), 1).astype(
         np.int64
     )
 
 
 LARGEST_SAMPLE = 250_000_000
-"""Most numbers (2 GB) that a sample of kernels may hold."""
+"""Most numbers (2 GB) in a sample of kernels."""
 
 MAX_DRAWS = 10_000_000
-"""Draws of a row: more than any plan can use."""
+"""Most draws of a row; no plan can use more."""
 
 
 def _as_draws(value: Any, name: str) -> int:
@@ -78,22 +78,30 @@ def _as_draws(value: Any, name: str) -> int:
 
 
 class MonteCarlo:
-    """How to estimate quantiles by posterior draws.
+    """Quantiles estimated from posterior draws, for the ``method`` of :class:`Quantile`.
 
     Parameters
     ----------
     coefficient : float
-        c in the budget rule (the paper: 150, 200, 250).
+        c in the budget rule; the paper uses 150, 200 and 250.
     cap : int
-        Most draws per pair (the paper: 2,048).
+        Most draws per pair; the paper uses 2,048.
     samples : int, optional
         A fixed number of draws for every pair, instead of the budget rule.
     reuse : bool
         Keep ``cap`` (or ``samples``) unnormalised draws per row between plans and update them with
-        new data (Dirichlet posteriors only). The object then remembers; use one per posterior.
-        Memory: ``cap`` numbers per possible transition.
-    rng : numpy.random.Generator or seed
-        Source of the draws; every plan takes fresh ones from it unless ``reuse``.
+        new data. This needs a :class:`brmdp.DirichletBelief` and takes ``cap`` numbers of memory
+        per possible transition. The object then has a memory: use one per belief.
+    rng : numpy.random.Generator or seed, optional
+        Source of the draws. Every plan takes new ones from it, unless ``reuse``.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> risk = brmdp.Quantile(0.1, method=brmdp.MonteCarlo(samples=500, rng=0))
+    >>> brmdp.plan(belief, [[0.0], [1.0]], 0.9, risk=risk).status
+    'sampled'
     """
 
     def __init__(
@@ -103,7 +111,7 @@ class MonteCarlo:
         cap: int = 2048,
         samples: int | None = None,
         reuse: bool = False,
-        rng: Any = None,
+        rng: Seed = None,
     ) -> None:
         self.coefficient = as_positive_number(coefficient, "coefficient")
         self.cap = _as_draws(cap, "cap")
@@ -122,21 +130,22 @@ class MonteCarlo:
         return f"MonteCarlo({size}{', reuse=True' if self.reuse else ''})"
 
     def memory(self) -> dict[str, NDArray[Any]]:
-        """Where the random stream stands, and the draws kept."""
+        """State of the random stream, and the draws kept, as named arrays."""
         kept = self._remembered if self._kept is None else (self._kept.phi, self._kept.logs)
         return {"stream": stream_state(self.rng)} | (
             {} if kept is None else {"phi": kept[0], "logs": kept[1]}
         )
 
     def restore(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Continue from a state that :meth:`memory` returned."""
         self.rng = stream_from_state(memory["stream"])
         self._remembered = self._kept = None
         if "phi" in memory or "logs" in memory:
             phi, logs = as_float_array(memory["phi"], "phi"), as_float_array(memory["logs"], "logs")
             if phi.ndim != 1 or logs.shape != (self.samples or self.cap, phi.size):
                 raise InvalidInputError(
-                    f"phi and logs must be the draws of one row each; got {phi.shape}, {logs.shape}"
+                    f"phi and logs must have the shapes (n,) and ({self.samples or self.cap}, n); "
+                    f"got {phi.shape} and {logs.shape}"
                 )
             if (phi < SMALLEST).any() or (phi > 2.0 * LARGEST).any() or (logs > LARGEST_LOG).any():
                 raise InvalidInputError(
@@ -146,7 +155,7 @@ class MonteCarlo:
             self._remembered = (phi, logs)
 
     def checkpoint(self) -> Callable[[], None]:
-        """A function that undoes what follows."""
+        """A function that resets the stream and the draws to their current state."""
         stream_back, kept, remembered = stream_checkpoint(self.rng), self._kept, self._remembered
 
         def back() -> None:
@@ -155,13 +164,13 @@ class MonteCarlo:
 
         return back
 
-    def budget(self, alpha: Any) -> Any:
+    def budget(self, alpha: ArrayLike) -> Any:
         """Number of draws at each level."""
         levels = as_levels(alpha)
         if self.samples is not None:
             return np.full(levels.shape, self.samples, dtype=np.int64)
         score = ndtri(levels)
-        # in logarithms: the density vanishes long before the level does
+        # in logarithms: the density underflows long before the level does
         log_ratio = np.log(levels) + np.log1p(-levels) + score * score + np.log(2.0 * np.pi)
         wanted = np.ceil(
             self.coefficient * np.exp(np.minimum(log_ratio, 700.0 - np.log(self.coefficient)))
@@ -170,14 +179,14 @@ class MonteCarlo:
         return np.clip(wanted, 1, self.cap).astype(np.int64)
 
     def bind(self, belief: Belief, levels: FloatArray) -> SampledQuantile:
-        """Draw for every pair and fix the draws."""
+        """Draw for every pair and keep the draws fixed."""
         pattern = belief.pattern
         budgets = self.budget(levels)
         used = np.full(budgets.shape, self.samples or self.cap) if self.reuse else budgets
         numbers = float((used[pattern.pairs] * pattern.row_widths.astype(np.float64)).sum())
         if numbers > LARGEST_SAMPLE:
             raise InvalidInputError(
-                "samples (or cap) must be such that draws × transitions are at most "
+                f"samples (or cap) is too large: draws × transitions must be at most "
                 f"{LARGEST_SAMPLE:,}; got {numbers:,.0f} from up to "
                 f"{int(used[pattern.pairs].max()):,} draws of {pattern.n_transitions:,} transitions"
             )
@@ -188,8 +197,8 @@ class MonteCarlo:
                 )
             if self._remembered is not None and self._remembered[0].size != pattern.n_transitions:
                 raise InvalidInputError(
-                    f"the draws restored belong to {self._remembered[0].size} transitions, the "
-                    f"belief has {pattern.n_transitions}"
+                    f"the restored draws belong to {self._remembered[0].size} transitions, but "
+                    f"the belief has {pattern.n_transitions}"
                 )
             kept = (
                 self._kept
@@ -201,7 +210,7 @@ class MonteCarlo:
                 kept = _KeptDraws.of(
                     pattern, phi, log_gammas(phi, self.samples or self.cap, self.rng)
                 )
-            kept = kept.following(belief, self.rng)
+            kept = kept.updated(belief, self.rng)
             self._kept, self._remembered = kept, None
             draws = [kept.rows[p][: budgets[p]] for p in pattern.pairs.tolist()]
         else:
@@ -216,16 +225,16 @@ class MonteCarlo:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _KeptDraws:
-    """Unnormalised gammas of every row, in logarithms, and the concentrations they belong to.
-
-    Never changed in place.
+    """Logarithms of the unnormalised gammas of every row, and their concentrations; immutable.
 
     Attributes
     ----------
     pattern : TransitionPattern
+        Possible transitions.
     phi : (transitions,) array
+        Concentrations that the draws belong to.
     blocks, rows : dict
-        By pair, (draws, successors): the logarithms, and the normalised draws.
+        The logarithms, and the normalised draws, of each pair: (draws, successors).
     """
 
     pattern: TransitionPattern
@@ -235,7 +244,7 @@ class _KeptDraws:
 
     @classmethod
     def of(cls, pattern: TransitionPattern, phi: FloatArray, logs: FloatArray) -> _KeptDraws:
-        """From the logarithms of all rows, (draws, transitions)."""
+        """Split the logarithms of all rows, (draws, transitions), by pair."""
         indptr = pattern.indptr
         blocks = {p: np.array(logs[:, indptr[p] : indptr[p + 1]]) for p in pattern.pairs.tolist()}
         return cls(pattern, phi, blocks, {p: _normalised(block) for p, block in blocks.items()})
@@ -246,13 +255,13 @@ class _KeptDraws:
         return np.concatenate([self.blocks[p] for p in self.pattern.pairs.tolist()], axis=1)
 
     def can_follow(self, belief: DirichletBelief) -> bool:
-        """Whether the belief is a later state of the one drawn from."""
+        """Whether the belief can be a later state of the one that was drawn from."""
         return self.pattern.same_as(belief.pattern) and bool(
             (belief.concentration_entries >= self.phi).all()
         )
 
-    def following(self, belief: DirichletBelief, rng: np.random.Generator) -> _KeptDraws:
-        """With Gamma(Δφ) added where the concentrations grew, and those rows normalised again."""
+    def updated(self, belief: DirichletBelief, rng: np.random.Generator) -> _KeptDraws:
+        """Add Gamma(Δφ) where the concentrations grew, and normalise those rows again."""
         grown = np.flatnonzero(belief.concentration_entries > self.phi)
         if grown.size == 0:
             return self
@@ -286,7 +295,7 @@ class SampledQuantile:
         self.ranks = {p: int(order_statistic_rank(d.shape[0], levels[p])) for p, d in draws.items()}
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Empirical quantiles; exact for the sampled problem up to rounding."""
+        """Empirical quantiles, exact for the sampled problem up to rounding."""
         indptr = self.pattern.indptr
         for p in pairs.tolist():
             sampled = self.draws[p] @ targets[indptr[p] : indptr[p + 1]]
@@ -298,7 +307,7 @@ class SampledQuantile:
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
     ) -> FloatArray:
-        """The attaining draws."""
+        """The draws that attain the quantiles."""
         indptr = self.pattern.indptr
         chosen = []
         for p in pairs.tolist():
@@ -313,5 +322,5 @@ class SampledQuantile:
         return None
 
     def approximation(self) -> RiskOperator | None:
-        """Nothing is cheaper for the sampled problem."""
+        """None: nothing is cheaper for the sampled problem."""
         return None

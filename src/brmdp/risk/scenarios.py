@@ -1,7 +1,4 @@
-"""Quantile and lower-tail mean over finitely many weighted kernels.
-
-The scenarios of a belief, or draws from one.
-"""
+"""Quantile and lower-tail mean over finitely many weighted kernels: scenarios, or draws."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 ATOM_TOLERANCE = 1e-12
 """The left quantile is the least value whose cumulative weight reaches α − 1e-12.
 
-A level that equals a cumulative weight, such as α = 1 − μ, is thus reached by it whatever the
-rounding of 1 − μ, as the paper's propositions require.
+So a cumulative weight reaches a level equal to it, such as α = 1 − μ, however 1 − μ is rounded, as
+the paper's propositions require.
 """
 
 
@@ -28,14 +25,17 @@ class ScenarioMeasure:
     Parameters
     ----------
     pattern : TransitionPattern
+        Possible transitions.
     entries : (K, transitions) array
         The kernels.
     weights : (K,) array
+        Probabilities of the kernels.
     levels : (pairs,) array
+        Level of every pair.
     lower_tail : bool
-        The mean of the lower tail instead of the quantile.
+        Take the mean of the lower tail instead of the quantile.
     basis : str
-        Whether the kernels are the belief ("exact") or draws from it ("sampled").
+        "exact" if the kernels are the belief itself, "sampled" if they are draws from it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ScenarioMeasure:
         self._weights = weights.copy()
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Values of ``pairs`` and their rounding error."""
+        """Write the values of ``pairs``; return a bound on their rounding errors."""
         linear.scenario_measure(
             pairs,
             self.pattern.indptr,
@@ -93,5 +93,5 @@ class ScenarioMeasure:
         return None
 
     def approximation(self) -> RiskOperator | None:
-        """Nothing is cheaper."""
+        """None: nothing is cheaper."""
         return None

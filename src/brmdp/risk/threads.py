@@ -1,8 +1,7 @@
-"""Rows are independent.
+"""Threads for large backups, and one thread for linear algebra.
 
-Large backups are split over threads, with the same result for any number of them.
-
-Linear algebra on many small systems is the opposite case: there BLAS gets one thread, see
+Rows are independent, so large backups are split over threads, with the same result for any number
+of them. Many small linear systems are the opposite case: there BLAS gets one thread, see
 :data:`one_blas_thread`.
 """
 
@@ -27,27 +26,26 @@ from brmdp.errors import InvalidInputError
 __all__ = ["MANY_STATES", "for_chunks", "one_blas_thread", "one_thread", "thread_count"]
 
 MANY_STATES = 64
-"""Systems of fewer states are solved in one thread anyway."""
+"""BLAS solves systems of fewer states in one thread anyway."""
 
-# Below this many possible transitions a second thread costs more than it saves.
 WORTH_SPLITTING = 20_000
+"""Below this many possible transitions, a second thread costs more than it saves."""
 
-
-# More threads than any machine has processors are a mistake, and take long to start.
 MAX_THREADS = 1024
+"""More threads than any machine has processors: asking for more is a mistake."""
 
 _limited_to_one: ContextVar[bool] = ContextVar("_limited_to_one", default=False)
 
 
 def thread_count() -> int:
-    """Threads used by large backups.
+    """Number of threads for large backups.
 
-    BRMDP_NUM_THREADS, or the processors available to this process.
+    This is BRMDP_NUM_THREADS, or else the number of processors available to this process.
 
     Raises
     ------
     InvalidInputError
-        If BRMDP_NUM_THREADS is no integer from 1 to 1024.
+        If BRMDP_NUM_THREADS is not an integer from 1 to 1024.
     """
     if _limited_to_one.get():
         return 1
@@ -62,7 +60,7 @@ def thread_count() -> int:
     threads = int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else 0
     if not 1 <= threads <= MAX_THREADS:
         raise InvalidInputError(
-            f"BRMDP_NUM_THREADS must be an integer from 1 to {MAX_THREADS}, or not be set; it is "
+            f"BRMDP_NUM_THREADS must be an integer from 1 to {MAX_THREADS}, or unset; got "
             f"{wanted[:40]!r}"
         )
     return threads
@@ -70,7 +68,7 @@ def thread_count() -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Backups in here, in this thread, are not split, whatever the environment says."""
+    """Keep the backups of this thread from being split, whatever the environment says."""
     token = _limited_to_one.set(True)
     try:
         yield
@@ -84,9 +82,9 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]) -> list[float]:
-    """Call run(chunk of pairs, position of the chunk's first pair) for all of ``pairs``.
+    """Call ``run(chunk, position of its first pair)`` on chunks of ``pairs``.
 
-    In threads if worth while.
+    The chunks go to several threads if that saves time.
     """
     threads = thread_count() if work >= WORTH_SPLITTING else 1
     if threads == 1:
@@ -97,10 +95,10 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
 
 
 class _OneBlasThread:
-    """While anybody in this process is inside, one thread for linear algebra.
+    """A context in which linear algebra uses one thread, for the whole process.
 
-    With several, the last bits of a dense solve may depend on their number from about a hundred
-    states on; and where processors are busy, threads waiting for each other cost more than the
+    With several threads, the last bits of a dense solve may depend on their number from about a
+    hundred states on; and on busy processors, threads waiting for each other cost more than the
     solve.
     """
 
