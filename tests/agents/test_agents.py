@@ -850,7 +850,7 @@ def test_explanations_are_plain_data():
 def test_explanations_plan_first():
     agent = agents.fixed_quantile(uniform(RIVER), RIVER.rewards, 0.9, alpha=0.2, rng=0)
     assert agent.episode == 0
-    with pytest.raises(brmdp.InvalidInputError, match="report is there once the agent has planned"):
+    with pytest.raises(brmdp.InvalidInputError, match="the agent has not planned yet"):
         _ = agent.report
     assert agent.levels is None
     assert [report.visits for report in agent.explain(0)] == [0, 0]
@@ -1090,7 +1090,7 @@ def test_a_belief_without_copy_is_refused_by_name():
             raise AssertionError
 
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"belief must have copy, .*; NoCopy does not"
+        brmdp.InvalidInputError, match=r"belief must have all members .*; NoCopy lacks copy, "
     ):
         risk_agent(NoCopy(), RIVER.rewards, 0.9, brmdp.Mean())
 
@@ -1112,12 +1112,24 @@ def test_an_array_with_one_entry_is_no_state(bad):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"risk": brmdp.Quantile}, "risk must be a brmdp risk measure"),
-        ({"risk": 0.2}, r"risk must be a brmdp risk measure .*got 0\.2"),
-        ({"restart": agents.EveryStep}, r"restart must have a method ends\(progress, rng\)"),
-        ({"restart": 10}, r"restart must have a method ends\(progress, rng\); got 10"),
-        ({"schedule": 0.3}, r"schedule must have a method levels\(progress\); got 0\.3"),
-        ({"schedule": agents.AdaptiveLevel}, r"schedule must have a method levels\(progress\)"),
+        ({"risk": brmdp.Quantile}, "risk must be a risk measure"),
+        ({"risk": 0.2}, r"risk must be a risk measure .*got 0\.2"),
+        (
+            {"restart": agents.EveryStep},
+            r"restart must be an object with a method ends\(progress, \*, rng\)",
+        ),
+        (
+            {"restart": 10},
+            r"restart must be an object with a method ends\(progress, \*, rng\); got 10",
+        ),
+        (
+            {"schedule": 0.3},
+            r"schedule must be an object with a method levels\(progress\); got 0\.3",
+        ),
+        (
+            {"schedule": agents.AdaptiveLevel},
+            r"schedule must be an object with a method levels\(progress\)",
+        ),
         (
             {"schedule": agents.FixedLevel(0.2), "risk": brmdp.Mean()},
             r"risk must have a level .*got Mean\(\)",
@@ -1141,7 +1153,7 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
     parts = {"risk": brmdp.Mean(), "restart": agents.EveryStep()}
     with pytest.raises(
         brmdp.InvalidInputError,
-        match="belief must be a brmdp posterior that can observe; got TabularMDP",
+        match="belief must be a brmdp belief with a method observe, .* got TabularMDP",
     ):
         agents.Agent(RIVER, RIVER.rewards, 0.9, **parts)
     with pytest.raises(brmdp.InvalidInputError, match="belief must be"):
@@ -1190,7 +1202,11 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
             {"delta": 5, "method": brmdp.MonteCarlo},
             "method must be 'exact', 'saddlepoint' or",
         ),
-        (agents.aq_brmdp, {"delta": 5, "restart": "geometric"}, "restart must have a method ends"),
+        (
+            agents.aq_brmdp,
+            {"delta": 5, "restart": "geometric"},
+            "restart must be an object with a method ends",
+        ),
         (
             agents.fixed_quantile,
             {"alpha": 0.0},

@@ -329,7 +329,7 @@ def test_a_signal_handler_may_look_and_save_in_the_middle_of_a_call(tmp_path):
 
 def test_the_journal_stays_short_and_changes_nothing(monkeypatch):
     def run(longest):
-        monkeypatch.setattr(episodic, "LONGEST_JOURNAL", longest)
+        monkeypatch.setattr(episodic, "MAX_JOURNAL", longest)
         agent = agent_of("psrl", agents.GeometricLength(0.97))
         rng = np.random.default_rng(0)
         state = 0

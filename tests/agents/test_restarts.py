@@ -21,7 +21,7 @@ TINY = brmdp.TabularMDP(np.ones((1, 1, 1)), np.ones((1, 1)), 0.5)
 
 
 def progress(shape=(6, 2)):
-    started = Progress.none(np.ones(shape, dtype=bool))
+    started = Progress.initial(np.ones(shape, dtype=bool))
     started.begin_episode()
     return started
 

@@ -19,7 +19,7 @@ def progress_of(visits, episode, admissible=None):
     """A pseudo-episode that begins with the given visits."""
     visits = np.array(visits, dtype=np.int64)
     mask = np.ones(visits.shape, dtype=bool) if admissible is None else np.array(admissible)
-    progress = Progress.none(mask)
+    progress = Progress.initial(mask)
     progress.visits[:] = visits
     progress.episode = episode - 1
     progress.begin_episode()

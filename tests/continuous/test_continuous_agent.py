@@ -379,7 +379,7 @@ def test_a_learning_rate_that_is_too_large_stops_the_training():
     ):
         agent.act((0.5, 0.5))
     assert agent.episode == 0
-    with pytest.raises(InvalidInputError, match="report is there once the agent has planned"):
+    with pytest.raises(InvalidInputError, match="the agent has not planned yet"):
         agent.report  # noqa: B018
 
 
@@ -495,7 +495,7 @@ def test_a_belief_that_gives_fewer_draws():
             {"schedule": UncertaintyLevel(5.0), "risk": brmdp.Mean()},
             "schedule must be an UncertaintyLevel, for a Quantile",
         ),
-        ({"restart": agents.EveryStep}, "restart must have a method ends"),
+        ({"restart": agents.EveryStep}, "restart must be an object with a method ends"),
         ({"fitting": {"states": 3}}, "fitting must be a FittedQ"),
         ({"rng": "seed"}, "rng must be"),
     ],

@@ -1,4 +1,4 @@
-"""Agents that learn online: four parts, and the paper's methods as presets."""
+"""Agents that learn online: built from four parts, with the paper's methods as presets."""
 
 from typing import Any
 

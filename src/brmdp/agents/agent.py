@@ -1,16 +1,15 @@
-"""The one agent.
+"""The tabular agent: a belief, a risk measure, a level schedule and a restart rule.
 
-A belief, a risk measure, a level schedule and a restart rule (the paper's Algorithm AQ-BRMDP).
-
-At the start of each pseudo-episode the agent takes a snapshot of what it believes, asks the
-schedule for levels, plans, and then follows that plan, while data are collected, until the restart
-rule ends the pseudo-episode. Every method of the paper is a choice of the four parts; see
-:mod:`brmdp.agents.presets`.
+At the start of each pseudo-episode the agent takes a snapshot of its belief, asks the schedule for
+levels and plans (the paper's algorithm AQ-BRMDP). It follows that plan while it collects data,
+until the restart rule ends the pseudo-episode. Every method of the paper is a choice of these four
+parts; see :mod:`brmdp.agents.presets`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -33,20 +32,21 @@ from brmdp._validation import (
     as_positive_int,
 )
 from brmdp.agents.episodic import (
-    LONGEST_PARTS,
+    MAX_PARTS_LENGTH,
     EpisodicAgent,
     Record,
     Working,
+    arrays_with_prefix,
     check_restart,
     corrupt_if_undecodable,
-    recorded,
-    stored_below,
+    make_record,
 )
 from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
-from brmdp.beliefs import DirichletBelief, DisturbanceBelief, ScenarioBelief
+from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, ScenarioBelief
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
@@ -66,31 +66,42 @@ READABLE_BELIEFS = BELIEFS | {FORMER_KINDS[name]: cls for name, cls in BELIEFS.i
 
 @dataclass(frozen=True)
 class ActionReport:
-    """What the current plan thinks of one action; see :meth:`Agent.explain`.
+    """How the current plan evaluates one action; see :meth:`Agent.explain`.
 
     Attributes
     ----------
     action : int
+        The action.
     value : float
-        The plan's q(s,a).
+        Its value q(s,a) in the plan.
     chosen : bool
         Whether the plan takes it.
     tied : bool
-        Whether it is one of several that are equally good, and best.
+        Whether it shares the best value with other actions.
     level : float or None
-        The level at which the plan judges it; None for measures without levels.
+        Its level in the plan; None for measures without levels.
     visits : int
-        How often this agent had observed it in this state when the plan was made.
+        Number of times this agent had observed it in this state when the plan was made.
     observations : int or None
-        How often the belief had, including what it knew before the agent began. Where one
+        Number of observations in the belief, including those from before the agent began. If one
         disturbance drives all transitions, every observation teaches about every action, and this
-        counts all. None if the belief does not count.
+        is the total. None if the belief does not count observations.
     mean : float
-        Posterior mean of r + γV(s'), V the plan's values.
+        Posterior mean of r + γV(s'), where V are the plan's values.
     quantile : float
-        Posterior quantile of the same, at ``quantile_level``.
+        Posterior quantile of r + γV(s') at ``quantile_level``.
     quantile_level : float
-        ``level``, or the one asked for.
+        ``level``, or the level passed to :meth:`Agent.explain`.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> river, belief = brmdp.envs.riverswim(3), brmdp.DirichletBelief.uniform(3, 2)
+    >>> agent = brmdp.agents.fixed_quantile(belief, river.rewards, 0.9, alpha=0.2, rng=0)
+    >>> for report in agent.explain(2):
+    ...     print(report.action, report.chosen, report.level, report.visits)
+    0 False 0.2 0
+    1 True 0.2 0
     """
 
     action: int
@@ -112,16 +123,24 @@ class EpisodeReport:
     Attributes
     ----------
     episode : int
+        Number k of the pseudo-episode.
     first_step : int
-        Transitions observed before it.
+        Number of transitions observed before it.
     levels : (S, A) array or None
-        None for measures without levels.
-    iterations : int
-    residual, error_bound, policy_gap : float
-    status : str
+        Levels α_k; None for measures without levels.
+    iterations, residual, error_bound, policy_gap, status
         As in :class:`brmdp.Solution`.
     solution : Solution or None
-        The plan itself; None for one made before the agent was saved and loaded.
+        The plan itself; None for a plan made before the agent was saved and loaded.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> river, belief = brmdp.envs.riverswim(3), brmdp.DirichletBelief.uniform(3, 2)
+    >>> agent = brmdp.agents.aq_brmdp(belief, river.rewards, 0.9, delta=5, rng=0)
+    >>> action = agent.act(0)
+    >>> agent.report.episode, agent.report.first_step, agent.report.status
+    (1, 0, 'converged')
     """
 
     episode: int
@@ -154,7 +173,7 @@ class EpisodeReport:
 
 @dataclass(eq=False, slots=True)  # not frozen, which would cost a microsecond per plan
 class _Plan:
-    """What a pseudo-episode follows; never changed."""
+    """The plan that a pseudo-episode follows; never changed."""
 
     values: FloatArray
     q_values: FloatArray
@@ -167,43 +186,57 @@ class _Plan:
     def of(
         cls, solution: Solution, policy: IntArray, levels: FloatArray | None, report: EpisodeReport
     ) -> _Plan:
-        """The plan that follows ``policy``, one of those tied."""
+        """The plan for a solution, with ``policy`` chosen among the tied actions."""
         return cls(
             solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report
         )
 
 
 class Agent(EpisodicAgent):
-    """Learns online and acts; works without any loop of ours.
+    """An agent that learns online; it can be used without :func:`brmdp.simulate`.
 
     Parameters
     ----------
-    belief : DirichletBelief, DisturbanceBelief or ScenarioBelief
-        What is believed before the first step. The agent keeps a copy.
-    rewards : as in :func:`brmdp.plan`
+    belief : DirichletBelief, DisturbanceBelief, ScenarioBelief or another Belief
+        The belief before the first step. The agent keeps a copy.
+    rewards
+        As in :func:`brmdp.plan`.
     discount : float in [0, 1)
+        γ.
     risk : RiskMeasure
-        How to turn doubt into a value.
+        How uncertainty about the kernel is turned into a value.
     restart : RestartRule
-        When to learn and plan again.
+        When to update the belief and plan again.
     schedule : Schedule, optional
-        Levels for ``risk`` at each plan; by default its own.
+        Levels for ``risk`` at each plan; by default the measure's own level.
     tolerance : float, optional
-        Of the plans, as in :func:`brmdp.plan`; by default relative to their values.
+        Tolerance of the plans, as in :func:`brmdp.plan`; by default relative to their values.
     ties : {"uniform", "lowest"}
-        Which of several tied actions to take, decided once per plan: one at random, or the first.
-        The first is what a plain arg max takes; it makes the numbering of the actions matter.
+        Which of several tied actions to take, decided once per plan: one at random, or the one with
+        the lowest index. The latter is what a plain argmax does; it makes the numbering of the
+        actions matter.
     horizon : int, optional
-        How many transitions the agent is to live through, for a schedule that asks.
-    rng : numpy.random.Generator or seed
-        Source of the agent's two streams: one for ties, one for the restart rule (or a list of
-        these two). Measures that draw have their own.
+        Total number of transitions the agent expects, for schedules that use it.
+    rng : numpy.random.Generator or seed, optional
+        Source of the agent's two streams, one for ties and one for the restart rule; or a list of
+        these two streams. Risk measures that draw have their own stream.
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action,
-    next_state)``. Threads may share an agent: calls take turns. Each happens completely or not at
-    all, whenever it is interrupted.
+    ``agent.act(state)`` returns an action. Report what happened with ``agent.observe(state, action,
+    next_state)``. Several threads may share an agent: calls take turns. A call that is interrupted
+    takes effect completely or not at all.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> river, belief = brmdp.envs.riverswim(3), brmdp.DirichletBelief.uniform(3, 2)
+    >>> risk, restart = brmdp.CVaR(0.2), brmdp.agents.EveryStep()
+    >>> agent = brmdp.Agent(belief, river.rewards, 0.9, risk=risk, restart=restart, rng=0)
+    >>> action = agent.act(0)
+    >>> agent.observe(0, action, next_state=1)
+    >>> agent.progress.steps
+    1
     """
 
     risk: RiskMeasure
@@ -211,8 +244,8 @@ class Agent(EpisodicAgent):
 
     def __init__(
         self,
-        belief: Any,
-        rewards: Any,
+        belief: Belief,
+        rewards: Rewards,
         discount: float,
         *,
         risk: RiskMeasure,
@@ -227,11 +260,10 @@ class Agent(EpisodicAgent):
             hasattr(belief, "observe") and hasattr(belief, "pattern")
         ):
             raise InvalidInputError(
-                f"belief must be a brmdp posterior that can observe; got {type(belief).__name__}"
+                "belief must be a brmdp belief with a method observe, such as DirichletBelief; got "
+                f"{type(belief).__name__}"
             )
-        _require_members(
-            belief, ("copy", "observe", "mean_entries", "gather_rewards"), "to plan and learn"
-        )
+        _require_members(belief, ("copy", "observe", "mean_entries", "gather_rewards"))
         _check_parts(risk, schedule, restart)
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
@@ -252,9 +284,9 @@ class Agent(EpisodicAgent):
     # --- acting and learning ----------------------------------------------------------------------
 
     def act(self, state: int) -> int:
-        """The action for ``state``; plans first when a new pseudo-episode begins.
+        """The action for ``state``; plans first if a new pseudo-episode begins.
 
-        If planning fails or is interrupted, the agent is unchanged: its random streams too.
+        If planning fails or is interrupted, the agent is unchanged, including its random streams.
         """
         policy = self._planned().plan.policy
         action: int = policy[as_index(state, len(policy), "state")]
@@ -268,14 +300,15 @@ class Agent(EpisodicAgent):
         Parameters
         ----------
         state, action, next_state : int
-            Where there are two actions, the action may be a boolean.
+            The transition. If there are two actions, the action may be a boolean.
         disturbance : int, optional
-            What drove it, for a :class:`DisturbanceBelief` whose next state does not reveal it.
+            The disturbance that drove it, for a :class:`DisturbanceBelief`, if the next state does
+            not reveal it.
 
         Raises
         ------
         InvalidInputError, ImpossibleTransitionError
-            As the belief's ``observe``; the agent is then unchanged, as it is if the call is
+            As for the belief's ``observe``. The agent is then unchanged, as it is if the call is
             interrupted.
         """
         belief = self._record.base
@@ -298,7 +331,8 @@ class Agent(EpisodicAgent):
             )
         else:
             raise InvalidInputError(
-                f"disturbance is for a DisturbanceBelief; the belief is a {type(belief).__name__}"
+                "disturbance can be passed only if the belief is a DisturbanceBelief; it is a "
+                f"{type(belief).__name__}"
             )
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
@@ -311,7 +345,7 @@ class Agent(EpisodicAgent):
     def _make_plan(
         self, belief: Any, record: Record, working: Working
     ) -> tuple[_Plan, tuple[str, ...]]:
-        """Set the levels, plan, and choose among tied actions."""
+        """Set the levels, plan, and break ties."""
         progress, before = working.progress, record.plan
         risk: Any = self.risk
         if self.schedule is not None:
@@ -323,7 +357,7 @@ class Agent(EpisodicAgent):
         report = EpisodeReport.of(progress.episode + 1, progress.steps, levels, solution)
         if self.ties == "lowest" or not solution.tied.any():
             return _Plan.of(solution, solution.policy, levels, report), ()
-        chosen = _one_of_the_tied(solution, working.streams["ties"])
+        chosen = _break_ties(solution, working.streams["ties"])
         return _Plan.of(solution, chosen, levels, report), ("ties",)
 
     @property
@@ -338,19 +372,19 @@ class Agent(EpisodicAgent):
 
     @property
     def horizon(self) -> int | None:
-        """How many transitions it is to live through; None if nobody told."""
+        """Total number of transitions the agent expects; None if unknown."""
         return self._record.progress.horizon
 
     @property
     def tolerance(self) -> float | None:
-        """Of the plans; None for the default, which is relative to their values."""
+        """Tolerance of the plans; None for the default, which is relative to their values."""
         return self._problem.tolerance
 
     # --- what it thinks ---------------------------------------------------------------------------
 
     @property
     def policy(self) -> IntArray:
-        """The current plan's action in every state; plans first when none is current."""
+        """(S,) action of the current plan in every state; plans first if there is none."""
         return np.array(self._planned().plan.policy, dtype=np.int64)
 
     @property
@@ -361,29 +395,34 @@ class Agent(EpisodicAgent):
 
     @property
     def report(self) -> EpisodeReport:
-        """How the current plan came about.
+        """How the current plan was made.
 
         Raises
         ------
         InvalidInputError
-            If no plan has been made yet.
+            If the agent has not planned yet.
         """
         plan: _Plan | None = self._record.plan
         if plan is None:
-            raise InvalidInputError("report is there once the agent has planned: call act first")
+            raise InvalidInputError("the agent has not planned yet, so it has no report; call act")
         return plan.report
 
     def explain(self, state: int, *, quantile_level: float | None = None) -> list[ActionReport]:
-        """What the current plan thinks of each admissible action in ``state``.
+        """How the current plan evaluates each admissible action in ``state``.
 
-        Plans first when none is current.
+        Plans first if there is no current plan.
 
         Parameters
         ----------
         state : int
+            The state.
         quantile_level : float in (0, 1), optional
             Level of the reported posterior quantile; by default that of the plan, or 0.1 for
             measures without levels.
+
+        Returns
+        -------
+        list of ActionReport
         """
         s = as_index(state, self._problem.pattern.n_states, "state")
         level = 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
@@ -417,12 +456,12 @@ class Agent(EpisodicAgent):
     # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything the next step depends on, as named arrays, for :meth:`save`.
+        """Everything that future steps depend on, as named arrays, for :meth:`save`.
 
         Raises
         ------
         InvalidInputError
-            If the belief is of your own making and cannot be written.
+            If the belief is not one of the library's and has no ``arrays`` or ``from_arrays``.
         """
         with self._lock:
             record, working = self._settled()
@@ -463,33 +502,41 @@ class Agent(EpisodicAgent):
     @classmethod
     def load(
         cls,
-        path: Any,
+        path: str | os.PathLike[str],
         *,
-        belief: Any = None,
+        belief: type[Any] | None = None,
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
     ) -> Self:
-        """Read what :meth:`save` wrote; the agent goes on exactly as the saved one would have.
+        """Load an agent that :meth:`save` wrote; it continues exactly as the saved one would have.
 
         Parameters
         ----------
         path : path
+            The file.
         belief : type, optional
-            The class of a belief of your own making, whose ``from_arrays`` reads what its
-            ``arrays`` wrote.
+            The class of the belief, if it is not one of the library's. Its ``from_arrays`` must
+            read what its ``arrays`` wrote.
         risk, schedule, restart : optional
-            Parts of your own making, which a file cannot hold; those of the library are rebuilt.
+            Parts that are not the library's; files cannot store these. Parts of the library are
+            rebuilt from the file.
 
         Raises
         ------
         CorruptFileError
             If the file is truncated, altered, of another kind or of an unknown version.
         InvalidInputError
-            If a part of your own making is not passed.
+            If a part that is not the library's is not passed.
         """
-        parts = {"belief": belief, "risk": risk, "schedule": schedule, "restart": restart}
-        return cls.from_arrays(load_arrays(path, cls.__name__), path, **parts)
+        return cls.from_arrays(
+            load_arrays(path, cls.__name__),
+            path,
+            belief=belief,
+            risk=risk,
+            schedule=schedule,
+            restart=restart,
+        )
 
     @classmethod
     def from_arrays(
@@ -497,17 +544,17 @@ class Agent(EpisodicAgent):
         arrays: dict[str, NDArray[Any]],
         source: Any,
         *,
-        belief: Any = None,
+        belief: type[Any] | None = None,
         risk: RiskMeasure | None = None,
         schedule: Schedule | None = None,
         restart: RestartRule | None = None,
     ) -> Self:
-        """What :meth:`arrays` described."""
+        """The agent that :meth:`arrays` described; other arguments as in :meth:`load`."""
         given = {"risk": risk, "schedule": schedule, "restart": restart}
         foreign = any(part is not None for part in given.values())
         with corrupt_if_undecodable(source):
             with corrupt_if_invalid(source):
-                parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
+                parts = as_json(arrays["parts"], "parts", MAX_PARTS_LENGTH)
             require_foreign_parts(
                 {name: parts[name] for name in ("belief", *given)}, given | {"belief": belief}
             )
@@ -519,10 +566,10 @@ class Agent(EpisodicAgent):
                     name: build_part(parts[name], part) for name, part in given.items()
                 }
             if foreign:
-                # what does not fit now is the argument, not the file
+                # a mismatch here is an error in the arguments, not in the file
                 _check_parts(**chosen)
             with corrupt_if_invalid(source):
-                latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
+                latest = belief_type.from_arrays(arrays_with_prefix(arrays, "latest."), source)
                 discount, tolerance = arrays["numbers"].tolist()
                 settings = {
                     "tolerance": None if np.isnan(tolerance) else tolerance,
@@ -535,13 +582,13 @@ class Agent(EpisodicAgent):
         return agent
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
-        """Take over the state that ``arrays`` describe, if it makes sense."""
+        """Check the state that ``arrays`` describe and take it over."""
         streams = {"ties": stream_from_state(arrays["tie_stream"])}
         belief, working = self._resumed(arrays, source, streams)
         kept = arrays.get("risk.phi")
         if kept is not None and kept.shape != (working.latest.pattern.n_transitions,):
             raise InvalidInputError(
-                f"risk.phi must be one per possible transition; got shape {kept.shape}"
+                f"risk.phi must have one entry per possible transition; got shape {kept.shape}"
             )
         if type(working.latest) is DirichletBelief:
             _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
@@ -550,7 +597,7 @@ class Agent(EpisodicAgent):
         plan = (
             self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
         )
-        self._record = recorded(belief, plan, working, working.latest.copy())
+        self._record = make_record(belief, plan, working, working.latest.copy())
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
         admissible = progress.admissible
@@ -566,7 +613,7 @@ class Agent(EpisodicAgent):
             or (q_values[~admissible] != -np.inf).any()
         ):
             raise InvalidInputError(
-                f"q_values must lie within ±{LARGEST_VALUE:g}, -inf for what is not admissible"
+                f"q_values must lie within ±{LARGEST_VALUE:g}, and be -inf for inadmissible actions"
             )
         policy = as_policy(arrays["policy"], admissible).tolist()
         levels = None
@@ -580,7 +627,7 @@ class Agent(EpisodicAgent):
         as_index(first_step, progress.steps + 1, "first_step")
         accuracy = [as_number(value, "accuracy", "a number") for value in arrays["accuracy"]]
         if len(accuracy) == 3 and self.tolerance is not None:
-            accuracy.append(10.0 * self.tolerance)  # the width when files did not say
+            accuracy.append(10.0 * self.tolerance)  # the width used before files stored it
         residual, error_bound, policy_gap, tie_width = accuracy
         status = str(arrays["status"])
         if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
@@ -595,7 +642,7 @@ class Agent(EpisodicAgent):
             getattr(self.risk, "method", None), MonteCarlo
         )
         if sampled and status == CONVERGED:
-            # files of before plans from draws had a word of their own
+            # older files call plans from draws "converged"
             status = SAMPLED
         report = EpisodeReport(
             progress.episode,
@@ -618,18 +665,15 @@ class Agent(EpisodicAgent):
         )
 
 
-def _one_of_the_tied(solution: Solution, rng: np.random.Generator) -> IntArray:
-    """One of the tied actions in every tied state."""
+def _break_ties(solution: Solution, rng: np.random.Generator) -> IntArray:
+    """(S,) policy that takes one of the tied actions at random in every tied state."""
     tickets = rng.random(solution.q_values.shape)
     chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
     return chosen
 
 
 def _observations(belief: Any, state: int) -> IntArray | None:
-    """(A,) how often each action was observed in ``state``, according to the belief.
-
-    If it counts.
-    """
+    """(A,) observations of each action in ``state``; None if the belief does not count them."""
     if isinstance(belief, DisturbanceBelief):
         return np.full(belief.n_actions, belief.counts().sum())
     if not isinstance(belief, DirichletBelief):
@@ -640,22 +684,27 @@ def _observations(belief: Any, state: int) -> IntArray | None:
     return counted
 
 
-def _require_members(belief: Any, names: tuple[str, ...], purpose: str) -> None:
-    """Name what a belief of one's own lacks."""
+def _require_members(belief: Any, names: tuple[str, ...]) -> None:
+    """Raise if a belief lacks one of the members that agents need."""
     missing = [name for name in names if not hasattr(belief, name)]
     if missing:
         raise InvalidInputError(
-            f"belief must have {', '.join(missing)} {purpose}; {type(belief).__name__} does not"
+            "belief must have all members that an agent needs to plan and learn; "
+            f"{type(belief).__name__} lacks {', '.join(missing)}"
         )
 
 
 def _check_parts(risk: Any, schedule: Any, restart: Any) -> None:
     if isinstance(risk, type) or not hasattr(risk, "bind"):
         raise InvalidInputError(
-            f"risk must be a brmdp risk measure such as Quantile(0.2); got {risk!r}"
+            f"risk must be a risk measure with a method bind, such as Quantile(0.2); got {risk!r}"
         )
     if schedule is not None and (isinstance(schedule, type) or not hasattr(schedule, "levels")):
-        raise InvalidInputError(f"schedule must have a method levels(progress); got {schedule!r}")
+        raise InvalidInputError(
+            f"schedule must be an object with a method levels(progress); got {schedule!r}"
+        )
     if schedule is not None and not hasattr(risk, "at_level"):
-        raise InvalidInputError(f"risk must have a level for a schedule to set; got {risk!r}")
+        raise InvalidInputError(
+            f"risk must have a level that the schedule can set, such as Quantile; got {risk!r}"
+        )
     check_restart(restart)

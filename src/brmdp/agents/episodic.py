@@ -1,14 +1,12 @@
-"""What finite and continuous agents share.
+"""What tabular and continuous agents share: pseudo-episodes, interruptible calls, files.
 
-A belief that is looked at once per pseudo-episode, and when these end.
-
-An agent may be used by several threads, and any of its calls may be cut short by an exception, such
-as Ctrl-C. One lock makes the calls take turns. What an agent *is* lies in a :class:`Record`: how
-everything stood at some moment, usually that of the last plan, and a journal of the transitions
-since. A record never changes but for its journal, which grows by one append per transition; a new
-plan is a new record, put in place by one assignment. What changes step by step (:class:`Working`)
-can always be made again from the record, and is whenever a call was cut short. So every call has
-happened completely or not at all.
+Several threads may use an agent, and any call may be interrupted by an exception such as Ctrl-C. A
+lock makes the calls take turns. The state of an agent is held by a :class:`Record`: a snapshot,
+usually taken at the last plan, and a journal of the transitions since then. Nothing in a record
+changes except its journal, which grows by one append per transition; a new plan replaces the record
+in a single assignment. What changes at every step (:class:`Working`) can always be rebuilt from the
+record, and is rebuilt whenever a call was interrupted. So every call takes effect completely or not
+at all.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._streams import stream_from_state, stream_state
-from brmdp._validation import as_index, as_index_array
+from brmdp._validation import BoolArray, as_index, as_index_array
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.beliefs.storage import Saveable
@@ -36,35 +34,37 @@ __all__ = [
     "EpisodicAgent",
     "Record",
     "Working",
+    "arrays_with_prefix",
     "check_restart",
     "corrupt_if_undecodable",
-    "recorded",
-    "stored_below",
+    "make_record",
 ]
 
-LONGEST_JOURNAL = 4096
-"""Transitions after which a record is renewed although no plan was made, so that it stays small."""
+MAX_JOURNAL = 4096
+"""Longest journal; a longer one is folded into a new record even if no plan is made."""
 
 UNSETTLED = -1
 
 
 @dataclass(slots=True, eq=False)
 class Working:
-    """How things stand after the last transition.
+    """The state after the last transition.
 
     Attributes
     ----------
-    latest : belief
-        With all data.
+    latest : Belief
+        The belief with all data.
     progress : Progress
+        The counts with all data.
     streams : dict
         The agent's random streams by name.
     stale : bool
-        Whether the pseudo-episode is over.
+        Whether the pseudo-episode has ended, so that the next action needs a new plan.
     applied : int
-        Transitions of the record's journal that are in; ``UNSETTLED`` while something changes.
+        Number of transitions of the record's journal taken into account; ``UNSETTLED`` during a
+        change.
     undo : function, optional
-        Takes the risk measure back to where it was before the plan that is being made.
+        Restores the risk measure to its state before the plan that is being made.
     """
 
     latest: Any
@@ -77,23 +77,26 @@ class Working:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """How things stood, and what was observed since.
+    """A snapshot of the agent, and the transitions observed since.
 
     Attributes
     ----------
-    belief : belief
-        What was believed when the current plan was made (φ_k).
+    belief : Belief
+        The belief of the current plan (φ_k).
     plan : any
-        The current plan, in the form of the subclass.
-    base : belief
-        With the data up to this record.
+        The current plan, in the subclass's own form.
+    base : Belief
+        The belief with the data up to this record.
     progress : Progress
+        The counts at this record.
     states : dict
-        Where the random streams stood.
+        States of the random streams at this record, by name.
     stale : bool
+        Whether the pseudo-episode had ended.
     working : Working
+        The state after the journal.
     journal : list of tuples
-        The arguments of the belief's ``observe``, transition by transition.
+        Arguments of the belief's ``observe``, one tuple per transition.
     """
 
     belief: Any
@@ -106,33 +109,31 @@ class Record:
     journal: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-MOST_STEPS = 2**53
-LONGEST_PARTS = 10**8
-"""Characters of the description of an agent's parts in a file.
+MAX_STEPS = 2**53
+MAX_PARTS_LENGTH = 10**8
+"""Longest description of an agent's parts in a file, in characters.
 
-Which may list levels for every pair.
+It may list a level for every pair.
 """
 
 
 class EpisodicAgent(Saveable):
-    """Collects data under a plan until the restart rule ends the pseudo-episode.
+    """Follows a plan and collects data until the restart rule ends the pseudo-episode.
 
-    The next look makes a new plan.
-
-    A subclass has ``_make_plan`` and ``_take_in``.
+    The next action then makes a new plan. Subclasses implement ``_make_plan`` and ``_take_in``.
 
     Parameters
     ----------
     belief, risk, schedule, restart
-        The four parts; the belief is copied.
+        The four parts. The belief is copied.
     admissible : (S, A) booleans
         The pairs whose visits are counted.
     streams : dict
-        Random streams by name; "restart" is that of the restart rule.
+        Random streams by name; the restart rule uses "restart".
     plan : any
-        What stands for the plan before the first one.
+        Placeholder for the plan before the first one.
     discount, horizon
-        What :class:`Progress` says of them.
+        As in :class:`Progress`.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class EpisodicAgent(Saveable):
         risk: Any,
         schedule: Any,
         restart: RestartRule,
-        admissible: NDArray[np.bool_],
+        admissible: BoolArray,
         streams: dict[str, np.random.Generator],
         plan: Any = None,
         discount: float | None = None,
@@ -153,13 +154,13 @@ class EpisodicAgent(Saveable):
         self.restart = restart
         self._lock = threading.RLock()
         before = belief.copy()
-        progress = Progress.none(admissible, discount=discount, horizon=horizon)
+        progress = Progress.initial(admissible, discount=discount, horizon=horizon)
         working = Working(belief.copy(), progress, streams, True)
-        self._record = recorded(before, plan, working, before)
+        self._record = make_record(before, plan, working, before)
 
     @property
     def belief(self) -> Any:
-        """What was believed when the current plan was made (φ_k)."""
+        """The belief that the current plan is based on (φ_k)."""
         return self._record.belief
 
     @property
@@ -169,7 +170,7 @@ class EpisodicAgent(Saveable):
 
     @property
     def progress(self) -> Progress:
-        """What the agent has lived through, as it stands: a copy."""
+        """What the agent has done so far, as a copy."""
         with self._lock:
             _, working = self._settled()
             progress = working.progress.copy()
@@ -181,33 +182,31 @@ class EpisodicAgent(Saveable):
     def _make_plan(
         self, belief: Any, record: Record, working: Working
     ) -> tuple[Any, tuple[str, ...]]:
-        """A plan for ``belief``, and the names of the streams of ``working`` that it drew from.
+        """A plan for ``belief``, and the names of the streams of ``working`` that it used.
 
-        It changes nothing else.
+        Nothing else may change.
         """
         raise NotImplementedError
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
-        """Add a transition to the belief and the counts of ``working``.
-
-        And ask the restart rule.
-        """
+        """Add a transition to the belief and counts of ``working``, and ask the restart rule."""
         raise NotImplementedError
 
     def _settled(self) -> tuple[Record, Working]:
-        """The record and what follows from it, made again if a call was cut short.
+        """The record and its working state, rebuilt if a call was interrupted.
 
-        The lock must be held.
+        The caller must hold the lock.
         """
         record = self._record
         working = record.working
         if working.applied != len(record.journal):
             if working.undo is not None:
                 working.undo()
-            working = record.working = self._made_again(record)
+            working = record.working = self._replay(record)
         return record, working
 
-    def _made_again(self, record: Record) -> Working:
+    def _replay(self, record: Record) -> Working:
+        """Rebuild the working state from a record and its journal."""
         streams = {
             name: _stream_at(stream, record.states[name])
             for name, stream in record.working.streams.items()
@@ -219,7 +218,7 @@ class EpisodicAgent(Saveable):
         return working
 
     def _learn(self, transition: tuple[Any, ...]) -> None:
-        """Take in a transition, or leave everything as it was."""
+        """Learn from a transition; if that fails, nothing changes."""
         with self._lock:
             while True:
                 record = self._record
@@ -228,25 +227,24 @@ class EpisodicAgent(Saveable):
                     record, working = self._settled()
                 working.applied = UNSETTLED
                 self._take_in(working, transition)
-                # a signal handler that used the agent meanwhile has made another working state
+                # a signal handler may have used the agent meanwhile, and replaced the working state
                 if self._record is record and record.working is working:
                     break
             record.journal.append(transition)
             working.applied = number = len(record.journal)
-            if number >= LONGEST_JOURNAL:
-                self._renew(record, working)
+            if number >= MAX_JOURNAL:
+                self._start_journal(record, working)
 
-    def _renew(self, record: Record, working: Working) -> None:
-        """Begin another journal under the same plan."""
+    def _start_journal(self, record: Record, working: Working) -> None:
+        """Start a new journal under the same plan."""
         moved_on = dataclasses.replace(working, applied=0)
-        self._record = recorded(record.belief, record.plan, moved_on, working.latest.copy())
+        self._record = make_record(record.belief, record.plan, moved_on, working.latest.copy())
 
     def _planned(self) -> Record:
-        """The record of a plan that is current; plans first when none is."""
+        """The record of the current plan; plans first if there is none."""
         record = self._record
         working = record.working
-        # without the lock where nothing is to be done: a record does not change once it has been
-        # replaced
+        # no lock if there is nothing to do: a record that has been replaced no longer changes
         if not working.stale and working.applied == len(record.journal):
             return record
         with self._lock:
@@ -257,15 +255,15 @@ class EpisodicAgent(Saveable):
             return record
 
     def _begin_episode(self, record: Record, working: Working) -> None:
-        """Learn what was observed and plan; nothing changes if that fails."""
-        undo = _way_back(self.risk)
+        """Update the belief and plan; if that fails, nothing changes."""
+        undo = _rollback(self.risk)
         working.undo = undo
         working.applied = UNSETTLED
         belief = working.latest.copy()
         try:
             plan, drawn = self._make_plan(belief, record, working)
         except SystemError as error:
-            # what Python makes of an interrupt between the instructions of a compiled call
+            # Python raises this if a compiled call is interrupted between two instructions
             if isinstance(error.__cause__, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             raise
@@ -274,7 +272,7 @@ class EpisodicAgent(Saveable):
         states = record.states.copy()
         for name in ("restart", *drawn):
             states[name] = streams[name].bit_generator.state
-        begun = recorded(
+        begun = make_record(
             belief, plan, Working(working.latest, progress, streams, False), belief, states
         )
         if self._record is not record:
@@ -300,7 +298,7 @@ class EpisodicAgent(Saveable):
     # --- files ------------------------------------------------------------------------------------
 
     def _common_arrays(self, record: Record, working: Working) -> dict[str, NDArray[Any]]:
-        """Beliefs, counts, what the measure remembers, and the stream of the restart rule."""
+        """Beliefs, counts, the memory of the risk measure, and the stream of the restart rule."""
         progress = working.progress
         content: dict[str, NDArray[Any]] = {
             "counters": np.array(
@@ -326,12 +324,10 @@ class EpisodicAgent(Saveable):
     def _resumed(
         self, arrays: dict[str, NDArray[Any]], source: Any, streams: dict[str, np.random.Generator]
     ) -> tuple[Any, Working]:
-        """The belief of the plan, and the working state that :meth:`_common_arrays` described.
+        """The plan's belief and the working state that :meth:`_common_arrays` stored, checked.
 
-        If it makes sense.
-
-        The latest belief is the agent's already; ``streams`` are those beside that of the restart
-        rule.
+        The agent already has the latest belief; ``streams`` are all streams except that of the
+        restart rule.
         """
         working = self._record.working
         progress = working.progress
@@ -341,17 +337,18 @@ class EpisodicAgent(Saveable):
             raise InvalidInputError(
                 f"counters must be six integers, the first three not negative; got {counters!r}"
             )
-        if (counters > MOST_STEPS).any() or counters[2] > counters[1] or counters[5] not in (0, 1):
+        if (counters > MAX_STEPS).any() or counters[2] > counters[1] or counters[5] not in (0, 1):
             raise InvalidInputError(
-                f"counters must be possible numbers of steps, and the last 0 or 1; got {counters!r}"
+                "counters must be consistent numbers of steps, and the last 0 or 1; got "
+                f"{counters!r}"
             )
         progress.episode, progress.steps, progress.steps_in_episode, state, action, stale = (
             counters.tolist()
         )
         if progress.episode > progress.steps + 1 or (progress.episode == 0 and not stale):
             raise InvalidInputError(
-                "counters must not have more plans than steps allow, nor a current plan before the "
-                f"first; got {counters!r}"
+                "counters must not have more plans than the steps allow, nor a current plan before "
+                f"the first one; got {counters!r}"
             )
         if (state, action) != (-1, -1):
             progress.last_pair = (
@@ -362,39 +359,39 @@ class EpisodicAgent(Saveable):
             counts = as_index_array(arrays[name], progress.steps + 1, name)
             if counts.shape != shape or counts[~progress.admissible].any():
                 raise InvalidInputError(
-                    f"{name} must have shape {shape}, without visits of what is not admissible"
+                    f"{name} must have shape {shape}, without visits to inadmissible pairs"
                 )
             setattr(progress, name, counts)
-        # as floating-point numbers, which do not wrap around
+        # sums as floats, which do not wrap around
         if (progress.visits_at_start > progress.visits).any() or progress.visits.sum(
             dtype=float
         ) != progress.steps:
             raise InvalidInputError(
-                "visits must sum to the number of steps and not be less than visits_at_start"
+                "visits must sum to the number of steps and be at least visits_at_start"
             )
         if (progress.visits - progress.visits_at_start).sum(
             dtype=float
         ) != progress.steps_in_episode:
             raise InvalidInputError(
-                "visits since visits_at_start must sum to the number of steps in the pseudo-episode"
+                "visits minus visits_at_start must sum to the number of steps in the pseudo-episode"
             )
         streams = {"restart": stream_from_state(arrays["restart_stream"])} | streams
         belief = self._record.belief
         if progress.episode > 0:
-            belief = type(working.latest).from_arrays(stored_below(arrays, "belief."), source)
+            belief = type(working.latest).from_arrays(arrays_with_prefix(arrays, "belief."), source)
             if hasattr(belief, "pattern") and not belief.pattern.same_as(working.latest.pattern):
                 raise InvalidInputError("belief must have the same possible transitions as latest")
         if hasattr(self.risk, "restore"):
-            self.risk.restore(stored_below(arrays, "risk."))
+            self.risk.restore(arrays_with_prefix(arrays, "risk."))
         return belief, Working(working.latest, progress, streams, bool(stale))
 
 
-def recorded(
+def make_record(
     belief: Any, plan: Any, working: Working, base: Any, states: dict[str, Any] | None = None
 ) -> Record:
     """A record of ``working``.
 
-    ``base`` is another belief with the same data, ``states`` those of the streams if known.
+    ``base`` is a separate belief with the same data; ``states`` are those of the streams, if known.
     """
     if states is None:
         states = {name: stream.bit_generator.state for name, stream in working.streams.items()}
@@ -408,8 +405,8 @@ def _stream_at(stream: np.random.Generator, state: Any) -> np.random.Generator:
     return twin
 
 
-def _way_back(risk: Any) -> Callable[[], Any] | None:
-    """A function that takes a measure with a memory back to where it is now.
+def _rollback(risk: Any) -> Callable[[], Any] | None:
+    """A function that restores the current state of a measure with a memory; None without one.
 
     It may be called twice.
     """
@@ -422,14 +419,16 @@ def _way_back(risk: Any) -> Callable[[], Any] | None:
 
 
 def check_restart(restart: Any) -> None:
-    """Refuse what cannot end pseudo-episodes."""
+    """Raise unless ``restart`` is a restart rule."""
     if isinstance(restart, type) or not hasattr(restart, "ends"):
-        raise InvalidInputError(f"restart must have a method ends(progress, rng); got {restart!r}")
+        raise InvalidInputError(
+            f"restart must be an object with a method ends(progress, *, rng); got {restart!r}"
+        )
 
 
 @contextlib.contextmanager
 def corrupt_if_undecodable(source: Any) -> Iterator[None]:
-    """Report arrays of which no agent can be made as a corrupt file."""
+    """Raise CorruptFileError if the arrays of a file cannot be turned into an agent."""
     try:
         yield
     except BrmdpError:
@@ -446,8 +445,8 @@ def corrupt_if_undecodable(source: Any) -> Iterator[None]:
         raise CorruptFileError(f"{source} does not describe an agent: {error!r}") from error
 
 
-def stored_below(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin with ``prefix``, without it."""
+def arrays_with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with ``prefix``, which is removed."""
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()

@@ -1,4 +1,4 @@
-"""Parts of an agent as plain data, so that a file can hold them without pickle."""
+"""Parts of an agent as plain data, so that files can store them without pickle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KNOWN: dict[str, Any] = {
 
 
 def describe_part(part: Any) -> Any:
-    """Type and parameters; for a part that is not all the library's, the name of its type alone."""
+    """Type and parameters of a part of the library; only the type's name if any of it is not."""
     if part is None:
         return None
     kind = type(part).__name__
@@ -39,9 +39,12 @@ def describe_part(part: Any) -> Any:
 
 
 def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
-    """The name of a belief's type, marked if it is not one of the ``known``.
+    """The name of a belief's type, marked as foreign if it is not one of the ``known``.
 
-    Refuses one that cannot be written and read.
+    Raises
+    ------
+    InvalidInputError
+        If the belief cannot be written and read.
     """
     kind = type(belief)
     missing = [
@@ -49,8 +52,8 @@ def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
     ]
     if missing:
         raise InvalidInputError(
-            f"an agent whose belief is a {kind.__name__} cannot be saved: the belief must have the "
-            "methods arrays() and from_arrays(arrays, source), a class method; missing: "
+            f"an agent whose belief is a {kind.__name__} cannot be saved: the belief must have a "
+            "method arrays() and a class method from_arrays(arrays, source); missing: "
             f"{', '.join(missing)}"
         )
     return kind.__name__ if known.get(kind.__name__) is kind else {"foreign": kind.__name__}
@@ -67,17 +70,17 @@ def _plain(value: Any) -> Any:
 
 
 def require_foreign_parts(descriptions: dict[str, Any], given: dict[str, Any]) -> None:
-    """Ask for the parts that are not the library's."""
+    """Raise if a part that is not the library's was not given."""
     for role, description in descriptions.items():
         if isinstance(description, dict) and "foreign" in description and given[role] is None:
             raise InvalidInputError(
-                f"{role} was a {description['foreign']}, which is not one of brmdp's own: pass it "
-                f"as load(path, {role}=…)"
+                f"{role} was a {description['foreign']} that brmdp cannot rebuild from the file: "
+                f"pass it as load(path, {role}=…)"
             )
 
 
 def build_part(description: Any, given: Any = None) -> Any:
-    """The part that :func:`describe_part` described, or the one ``given``."""
+    """Rebuild the part that :func:`describe_part` described, unless one is ``given``."""
     if given is not None or description is None:
         return given
     fields = {

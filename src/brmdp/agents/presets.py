@@ -1,15 +1,14 @@
-"""The paper's methods and the risk-neutral one, each a choice of parts.
+"""The paper's methods and a risk-neutral one, each a choice of parts.
 
-With the same ``rng``, a preset and an :class:`Agent` made of the same parts have the same luck:
-ties and restarts come from the first two streams that ``rng`` spawns, and the draws of a measure
-that draws from the third. Such a measure is the same part if it is given that one,
+With the same ``rng``, a preset and an :class:`Agent` built from the same parts behave the same.
+Ties and restarts use the first two streams that ``rng`` spawns, and a risk measure that draws uses
+the third. To build the same measure yourself, pass it that stream:
 ``numpy.random.default_rng(seed).spawn(3)[2]``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from brmdp.agents.agent import Agent, Ties
 from brmdp.agents.restarts import GeometricLength, RestartRule
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
 from brmdp.beliefs.base import Belief
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 from brmdp.risk.measures import QuantileMethod
@@ -28,7 +28,7 @@ __all__ = ["aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"]
 
 def aq_brmdp(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     *,
     delta: float,
@@ -39,21 +39,28 @@ def aq_brmdp(
     ties: Ties = "uniform",
     rng: Seed = None,
 ) -> Agent:
-    """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's Algorithm AQ-BRMDP).
+    """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's algorithm AQ-BRMDP).
 
     Parameters
     ----------
     belief, rewards, discount, tolerance, ties
         As in :class:`Agent`.
     delta : float
-        Sensitivity δ > 0 of the schedule (the paper: 5 to 15).
+        Sensitivity δ > 0 of the schedule (5 to 15 in the paper).
     floor : float in (0, 1)
         Most cautious level α̲.
     method : {"exact", "saddlepoint"} or MonteCarlo
-        As in :class:`brmdp.Quantile`. A MonteCarlo is rebuilt on one of the agent's streams.
+        As in :class:`brmdp.Quantile`. A MonteCarlo is copied with one of the agent's streams as its
+        ``rng``.
     restart : RestartRule, optional
-        By default geometric pseudo-episodes that go on with probability ``discount``.
-    rng : numpy.random.Generator or seed
+        When to plan again. By default pseudo-episodes continue with probability ``discount`` after
+        every step.
+    rng : numpy.random.Generator or seed, optional
+        Source of the agent's streams.
+
+    Returns
+    -------
+    Agent
 
     Examples
     --------
@@ -71,7 +78,7 @@ def aq_brmdp(
 
 def fixed_quantile(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     *,
     alpha: float,
@@ -81,7 +88,28 @@ def fixed_quantile(
     ties: Ties = "uniform",
     rng: Seed = None,
 ) -> Agent:
-    """BRMDP-α: quantile planning at one fixed level; arguments as in :func:`aq_brmdp`."""
+    """BRMDP-α: quantile planning at one fixed level.
+
+    Parameters
+    ----------
+    belief, rewards, discount, method, restart, tolerance, ties, rng
+        As in :func:`aq_brmdp`.
+    alpha : float in (0, 1)
+        Level.
+
+    Returns
+    -------
+    Agent
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> mdp = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2)
+    >>> agent = brmdp.agents.fixed_quantile(belief, mdp.rewards, discount=0.9, alpha=0.2, rng=0)
+    >>> agent.schedule
+    FixedLevel(alpha=0.2)
+    """
     schedule = FixedLevel(alpha)
     risk = _quantile(alpha, method)
     return _assembled(belief, rewards, discount, risk, schedule, restart, tolerance, ties, rng)
@@ -89,7 +117,7 @@ def fixed_quantile(
 
 def continuing_psrl(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     *,
     restart: RestartRule | None = None,
@@ -99,7 +127,23 @@ def continuing_psrl(
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode.
 
-    Arguments as in :func:`aq_brmdp`.
+    Parameters
+    ----------
+    belief, rewards, discount, restart, tolerance, ties, rng
+        As in :func:`aq_brmdp`.
+
+    Returns
+    -------
+    Agent
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> mdp = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2)
+    >>> agent = brmdp.agents.continuing_psrl(belief, mdp.rewards, discount=0.9, rng=0)
+    >>> agent.act(0) in (0, 1)
+    True
     """
 
     def risk(draws: np.random.Generator) -> RiskMeasure:
@@ -110,7 +154,7 @@ def continuing_psrl(
 
 def posterior_mean(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     *,
     restart: RestartRule | None = None,
@@ -118,9 +162,25 @@ def posterior_mean(
     ties: Ties = "uniform",
     rng: Seed = None,
 ) -> Agent:
-    """Act optimally for the posterior mean: no caution, no curiosity, a control for the others.
+    """Act optimally for the posterior mean, as a risk-neutral control for the other methods.
 
-    Arguments as in :func:`aq_brmdp`.
+    Parameters
+    ----------
+    belief, rewards, discount, restart, tolerance, ties, rng
+        As in :func:`aq_brmdp`.
+
+    Returns
+    -------
+    Agent
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> mdp = brmdp.envs.riverswim(6)
+    >>> belief = brmdp.DirichletBelief.uniform(6, 2)
+    >>> agent = brmdp.agents.posterior_mean(belief, mdp.rewards, discount=0.9, rng=0)
+    >>> agent.risk
+    Mean()
     """
     return _assembled(
         belief, rewards, discount, lambda _: Mean(), None, restart, tolerance, ties, rng
@@ -128,7 +188,7 @@ def posterior_mean(
 
 
 def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Generator], RiskMeasure]:
-    """The measure at ``level``, given a stream from which to draw if it does."""
+    """A function that builds the quantile at ``level``, given a stream for a MonteCarlo."""
 
     def risk(draws: np.random.Generator) -> RiskMeasure:
         chosen = method
@@ -147,7 +207,7 @@ def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Gener
 
 def _assembled(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     risk: Callable[[np.random.Generator], RiskMeasure],
     schedule: Schedule | None,

@@ -1,4 +1,4 @@
-"""What an agent has lived through: all that level schedules and restart rules may look at."""
+"""What an agent has done so far: the only input of level schedules and restart rules."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from brmdp._validation import FloatArray, IntArray, as_float_array
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array
 from brmdp.errors import InvalidInputError
 
 __all__ = ["Progress"]
@@ -16,30 +15,43 @@ __all__ = ["Progress"]
 
 @dataclass(slots=True)
 class Progress:
-    """Counts kept by the agent, not by its belief, which may begin with prior knowledge.
+    """Counts kept by the agent.
+
+    They start at zero, even if the agent's belief starts with prior data.
 
     Attributes
     ----------
     episode : int
         Number k of the current pseudo-episode; 0 before the first plan.
     steps : int
-        Transitions observed so far.
+        Number of transitions observed so far.
     steps_in_episode : int
-        Transitions observed since the current pseudo-episode began.
+        Number of transitions observed since the current pseudo-episode began.
     visits : (S, A) integers
-        N(s,a) up to now.
+        N(s,a), the number of visits so far.
     visits_at_start : (S, A) integers
-        N_k(s,a), when the current pseudo-episode began.
+        N_k(s,a), the number of visits when the current pseudo-episode began.
     admissible : (S, A) booleans
+        Which actions are admissible.
     last_pair : (int, int)
         State and action of the last transition; (−1, −1) before the first.
     discount : float or None
-        The agent's γ; None where nobody told.
+        The agent's γ; None if unknown.
     horizon : int or None
-        How many transitions the agent is to live through, if it was told.
-    belief : belief or None
-        What the next plan will be made from. A level schedule sees it; a restart rule, which is
-        asked after every transition, does not.
+        Total number of transitions the agent expects; None if unknown.
+    belief : Belief or None
+        The belief that the next plan will be based on. Level schedules see it; restart rules, which
+        are asked after every transition, get None.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> agent = brmdp.agents.posterior_mean(
+    ...     brmdp.DirichletBelief.uniform(3, 2), brmdp.envs.riverswim(3).rewards, 0.9, rng=0
+    ... )
+    >>> agent.observe(0, 1, 1)
+    >>> agent.progress.steps, agent.progress.visits.tolist()
+    (1, [[0, 1], [0, 0], [0, 0]])
     """
 
     episode: int
@@ -47,21 +59,21 @@ class Progress:
     steps_in_episode: int
     visits: IntArray
     visits_at_start: IntArray
-    admissible: NDArray[np.bool_]
+    admissible: BoolArray
     last_pair: tuple[int, int]
     discount: float | None = None
     horizon: int | None = None
     belief: Any = None
 
     @classmethod
-    def none(
+    def initial(
         cls,
-        admissible: NDArray[np.bool_],
+        admissible: BoolArray,
         *,
         discount: float | None = None,
         horizon: int | None = None,
     ) -> Progress:
-        """Before anything happened."""
+        """The progress of an agent that has observed nothing yet."""
         nothing = np.zeros(admissible.shape, dtype=np.int64)
         return cls(0, 0, 0, nothing, nothing.copy(), admissible, (-1, -1), discount, horizon)
 
@@ -72,26 +84,29 @@ class Progress:
         Raises
         ------
         InvalidInputError
-            If there is no belief to ask, or it does not tell prior and data apart.
+            If there is no belief, or it does not distinguish prior and data.
         """
         if self.belief is None:
-            raise InvalidInputError("prior_strength is known only when a plan is about to be made")
+            raise InvalidInputError(
+                "prior_strength needs a belief, which only a level schedule is given, when the "
+                "agent plans"
+            )
         evidence = getattr(self.belief, "evidence", None)
         if not callable(evidence):
             raise InvalidInputError(
-                f"belief must have a method evidence(pairs) to tell the strength of the prior; "
+                "prior_strength needs a belief with a method evidence(pairs); "
                 f"{type(self.belief).__name__} has none"
             )
         strength = as_float_array(evidence(np.arange(self.visits.size))[0], "evidence")
         if strength.shape != (self.visits.size,):
             raise InvalidInputError(
-                f"{type(self.belief).__name__}.evidence must give one number per pair, "
-                f"({self.visits.size},); got shape {strength.shape}"
+                f"{type(self.belief).__name__}.evidence must return one number per pair, shape "
+                f"({self.visits.size},); got {strength.shape}"
             )
         return strength.reshape(self.visits.shape)
 
     def upcoming(self, belief: Any = None) -> Progress:
-        """What this will be once the next pseudo-episode has begun with that belief."""
+        """The progress as it will be when the next pseudo-episode begins with that belief."""
         return replace(
             self,
             episode=self.episode + 1,
@@ -101,7 +116,7 @@ class Progress:
         )
 
     def copy(self) -> Progress:
-        """The same counts, which no longer change."""
+        """A snapshot of the counts."""
         return Progress(
             self.episode,
             self.steps,
@@ -116,13 +131,13 @@ class Progress:
         )
 
     def begin_episode(self) -> None:
-        """A new pseudo-episode begins."""
+        """Note that a new pseudo-episode begins."""
         self.episode += 1
         self.steps_in_episode = 0
         self.visits_at_start = self.visits.copy()
 
     def add(self, state: int, action: int) -> None:
-        """One more transition from (state, action)."""
+        """Count one more transition from (state, action)."""
         self.steps += 1
         self.steps_in_episode += 1
         self.visits[state, action] += 1

@@ -1,10 +1,8 @@
-"""Restart rules.
+"""Restart rules: when to begin a new pseudo-episode, that is, to update the belief and plan again.
 
-When to begin a new pseudo-episode, that is to learn from the data at hand and plan again.
-
-A rule is any object with ``ends(progress, rng)``, asked after every observed transition. It must
-depend on its arguments alone: then an agent that was saved and loaded goes on exactly as before.
-``rng`` is a stream of the agent's for this purpose only.
+A rule is any object with a method ``ends(progress, *, rng)``, called after every observed
+transition. Its answer must depend on nothing but its arguments; then an agent that was saved and
+loaded continues exactly as before. ``rng`` is a stream that the agent uses only for this purpose.
 """
 
 from __future__ import annotations
@@ -21,23 +19,38 @@ __all__ = ["EveryStep", "FixedLength", "GeometricLength", "RestartRule", "VisitD
 
 
 class RestartRule(Protocol):
-    """Whether the pseudo-episode ends with the transition just observed."""
+    """Decides whether the pseudo-episode ends with the transition just observed.
+
+    Examples
+    --------
+    A rule that plans again whenever the agent has just visited state 0:
+
+    >>> class AtStateZero:
+    ...     def ends(self, progress, *, rng):
+    ...         return progress.last_pair[0] == 0
+    """
 
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
-        """True to plan again before the next action."""
+        """Whether to plan again before the next action."""
         ...
 
 
 @dataclass(frozen=True)
 class GeometricLength:
-    """End with probability 1 − ``continuation`` after every step (the paper.
+    """End with probability 1 − ``continuation`` after every step.
 
-    ``continuation`` = discount).
+    In the paper ``continuation`` is the discount factor.
 
     Parameters
     ----------
     continuation : float in [0, 1)
-        Probability that the pseudo-episode goes on, Pr(X_{t+1} = 1).
+        Probability Pr(X_{t+1} = 1) that the pseudo-episode continues.
+
+    Examples
+    --------
+    >>> from brmdp.agents import GeometricLength
+    >>> GeometricLength(0.9)
+    GeometricLength(continuation=0.9)
     """
 
     continuation: float
@@ -46,27 +59,40 @@ class GeometricLength:
         object.__setattr__(self, "continuation", as_discount(self.continuation, "continuation"))
 
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
-        """One uniform number per step."""
+        """Whether a uniform random number is at least ``continuation``."""
         return rng.random() >= self.continuation
 
 
 @dataclass(frozen=True)
 class EveryStep:
-    """Plan again after every transition: slow, and never out of date."""
+    """Plan again after every transition: slow, but the plan is never out of date.
+
+    Examples
+    --------
+    >>> from brmdp.agents import EveryStep
+    >>> EveryStep()
+    EveryStep()
+    """
 
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
 
 @dataclass(frozen=True)
 class FixedLength:
-    """Pseudo-episodes of the same length.
+    """Pseudo-episodes of a fixed length.
 
     Parameters
     ----------
     length : int
-        Steps per pseudo-episode.
+        Number of steps per pseudo-episode.
+
+    Examples
+    --------
+    >>> from brmdp.agents import FixedLength
+    >>> FixedLength(20)
+    FixedLength(length=20)
     """
 
     length: int
@@ -75,22 +101,23 @@ class FixedLength:
         object.__setattr__(self, "length", as_positive_int(self.length, "length"))
 
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
-        """After ``length`` steps."""
+        """Whether the pseudo-episode has had ``length`` steps."""
         return progress.steps_in_episode >= self.length
 
 
 @dataclass(frozen=True)
 class VisitDoubling:
-    """End when the visits of some pair have doubled since the pseudo-episode began.
+    """End when the visits to some pair have doubled since the pseudo-episode began (as in UCRL2).
 
-    (as in UCRL2).
+    Examples
+    --------
+    >>> from brmdp.agents import VisitDoubling
+    >>> VisitDoubling()
+    VisitDoubling()
     """
 
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
-        """N(s,a) − N_k(s,a) ≥ max{N_k(s,a), 1} at the pair just visited.
-
-        The others have not changed.
-        """
+        """Whether N(s,a) − N_k(s,a) ≥ max{N_k(s,a), 1} at the last pair; no other has changed."""
         pair = progress.last_pair
         before = int(progress.visits_at_start[pair])
         return int(progress.visits[pair]) - before >= max(before, 1)

@@ -1,8 +1,8 @@
-"""Level schedules: which quantile of the posterior to plan against, from what has been seen.
+"""Level schedules: which posterior quantile to plan against, given the data so far.
 
-A schedule is any object with ``levels(progress)``, a number or an (S, A) array in (0, 1), called
-when a pseudo-episode begins. It must depend on ``progress`` alone: then an agent that was saved and
-loaded goes on exactly as before.
+A schedule is any object with a method ``levels(progress)`` that returns a number or an (S, A) array
+in (0, 1). It is called when a pseudo-episode begins. The levels must depend on nothing but
+``progress``; then an agent that was saved and loaded continues exactly as before.
 """
 
 from __future__ import annotations
@@ -19,23 +19,40 @@ from brmdp.agents.progress import Progress
 __all__ = ["AdaptiveLevel", "FixedLevel", "Schedule"]
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""The largest float below one."""
 
 
 class Schedule(Protocol):
-    """Levels for the next plan."""
+    """Sets the levels for the next plan.
+
+    Examples
+    --------
+    A schedule that is cautious in the first 1,000 steps:
+
+    >>> class CautiousAtFirst:
+    ...     def levels(self, progress):
+    ...         return 0.1 if progress.steps < 1000 else 0.5
+    """
 
     def levels(self, progress: Progress) -> float | FloatArray:
-        """One level, or one for every pair."""
+        """One level for all pairs, or an (S, A) array with one per pair."""
         ...
 
 
 @dataclass(frozen=True)
 class FixedLevel:
-    """The same level always (the paper's BRMDP-α).
+    """The same level for every plan (the paper's BRMDP-α).
 
     Parameters
     ----------
     alpha : float in (0, 1)
+        Level.
+
+    Examples
+    --------
+    >>> from brmdp.agents import FixedLevel
+    >>> FixedLevel(0.2)
+    FixedLevel(alpha=0.2)
     """
 
     alpha: float
@@ -50,12 +67,10 @@ class FixedLevel:
 
 @dataclass(frozen=True)
 class AdaptiveLevel:
-    """From cautious to curious as data arrive, later where visits are many (the paper's eq.
+    """Levels that rise from cautious to curious as data arrive (the paper's eq. alphak).
 
-    Alphak).
-
-    α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k = ln(2k)/√k and r_k(s,a) = N⁺_k(s,a)/mean N⁺_k,
-    N⁺ = max{N, 1}, the mean over admissible pairs.
+    They rise later for pairs with many visits: α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k =
+    ln(2k)/√k, r_k(s,a) = N⁺_k(s,a)/mean N⁺_k and N⁺ = max{N, 1}. The mean is over admissible pairs.
 
     Parameters
     ----------
@@ -63,6 +78,12 @@ class AdaptiveLevel:
         Sensitivity δ > 0.
     floor : float in (0, 1)
         Most cautious level α̲.
+
+    Examples
+    --------
+    >>> from brmdp.agents import AdaptiveLevel
+    >>> AdaptiveLevel(5.0)
+    AdaptiveLevel(delta=5.0, floor=0.2)
     """
 
     delta: float
@@ -73,11 +94,11 @@ class AdaptiveLevel:
         object.__setattr__(self, "floor", as_level(self.floor, "floor"))
 
     def levels(self, progress: Progress) -> FloatArray:
-        """α_k, (S, A)."""
+        """(S, A) levels α_k."""
         k = progress.episode
         adjusted = np.maximum(progress.visits_at_start, 1)
         relative = adjusted / adjusted[progress.admissible].mean()
         scale = math.log(2 * k) / math.sqrt(k)
-        # in exact arithmetic below one; rounding must not reach it
+        # below one in exact arithmetic; rounding must not change that
         levels: FloatArray = np.clip(1.0 - self.delta * scale * relative, self.floor, BELOW_ONE)
         return levels

@@ -36,14 +36,14 @@ from brmdp._validation import (
 )
 from brmdp.agents import Progress, RestartRule
 from brmdp.agents.episodic import (
-    LONGEST_PARTS,
+    MAX_PARTS_LENGTH,
     EpisodicAgent,
     Record,
     Working,
+    arrays_with_prefix,
     check_restart,
     corrupt_if_undecodable,
-    recorded,
-    stored_below,
+    make_record,
 )
 from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
 from brmdp.beliefs.storage import corrupt_if_invalid, load_arrays
@@ -282,9 +282,9 @@ class ContinuousAgent(EpisodicAgent):
             stream = working.streams["restart"]
             working.stale = bool(self.restart.ends(working.progress, rng=stream))
 
-    def _renew(self, record: Record, working: Working) -> None:
+    def _start_journal(self, record: Record, working: Working) -> None:
         self._remember(record)
-        super()._renew(record, working)
+        super()._start_journal(record, working)
 
     def _remember(self, record: Record) -> None:
         """Put the states of the journal among those visited; it does no harm to do so again."""
@@ -604,17 +604,17 @@ class ContinuousAgent(EpisodicAgent):
         given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
         with corrupt_if_undecodable(source):
             with corrupt_if_invalid(source):
-                parts = as_json(arrays["parts"], "parts", LONGEST_PARTS)
+                parts = as_json(arrays["parts"], "parts", MAX_PARTS_LENGTH)
             require_foreign_parts({role: parts[role] for role in given}, given)
             with corrupt_if_invalid(source):
                 fitting = FittedQ(**parts["fitting"])
-                _check_network(fitting, stored_below(arrays, "learner."))
+                _check_network(fitting, arrays_with_prefix(arrays, "learner."))
                 chosen = {
                     role: build_part(parts[role], given[role]) for role in ("risk", "restart")
                 }
                 chosen |= {role: _built(parts[role], given[role]) for role in ("model", "schedule")}
                 belief_type = LakeBelief if given["belief"] is None else given["belief"]
-                latest = belief_type.from_arrays(stored_below(arrays, "latest."), source)
+                latest = belief_type.from_arrays(arrays_with_prefix(arrays, "latest."), source)
             _check_parts(latest, fitting=fitting, **chosen)
             with corrupt_if_invalid(source):
                 model, discount = chosen.pop("model"), float(arrays["discount"])
@@ -639,12 +639,12 @@ class ContinuousAgent(EpisodicAgent):
         plan = None
         if working.progress.episode > 0:
             plan = self._resumed_plan(arrays, belief, working.progress, learner)
-        self._record = recorded(belief, _Fitted(learner, plan), working, working.latest.copy())
+        self._record = make_record(belief, _Fitted(learner, plan), working, working.latest.copy())
 
     def _resumed_plan(
         self, arrays: dict[str, NDArray[Any]], belief: Any, progress: Progress, learner: Learner
     ) -> _Plan:
-        stored = stored_below(arrays, "draws.").values()
+        stored = arrays_with_prefix(arrays, "draws.").values()
         if not any(
             leaf.shape[:1] == (self._n_draws,) for leaf in stored
         ):  # before as many are drawn

@@ -244,7 +244,7 @@ def count_episodes(steps: int, discount: float, *, rng: Seed = None) -> int:
     30
     """
     restart, stream = GeometricLength(as_discount(discount)), as_rng(rng)
-    progress = Progress.none(np.ones((1, 1), dtype=bool))
+    progress = Progress.initial(np.ones((1, 1), dtype=bool))
     return 1 + sum(
         restart.ends(progress, rng=stream) for _ in range(as_positive_int(steps, "steps") - 1)
     )
