@@ -1,29 +1,32 @@
 """Experiments of a few milliseconds per run, and worlds that kill their worker.
 
-For tests of the store and the runner.
+They are for tests of the store, the runner and the reports, also in other processes.
 """
 
 import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 
 import brmdp
+from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.envs.tabular_env import TabularEnv
-from brmdp.runs import Case, Experiment
+from brmdp.runs import REQUIRED, Case, Columns, Computation, Experiment, Program, column
 
 
 def with_tests_on_the_path():
-    """Environment variables for a process, in whatever folder, that imports this module.
-
-    And the library from where it is here.
-    """
+    """Environment variables for a process that imports this module and the same library."""
     folders = Path(__file__).parent, Path(brmdp.__file__).parents[1]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders),
     }
+
+
+# --- interactions ---------------------------------------------------------------------------------
 
 
 def tiny(runs=3, steps=60, seed=11, name="tiny"):
@@ -42,6 +45,7 @@ def tiny(runs=3, steps=60, seed=11, name="tiny"):
             quantile_level=None if label == "sampled/reused" else 0.1,
         )
 
+    stock = {"capacity": 4, "max_order": 2}.items()
     return Experiment(
         name,
         "A tiny experiment",
@@ -55,7 +59,7 @@ def tiny(runs=3, steps=60, seed=11, name="tiny"):
                 method="monte-carlo-reused",
                 coefficient=20.0,
             ),
-            case("store", "brmdp", "inventory", {"capacity": 4, "max_order": 2}.items(), alpha=0.3),
+            case("store", "fixed-quantile", "inventory", stock, alpha=0.3),
         ),
         runs,
         seed,
@@ -67,10 +71,55 @@ def longer(runs):
     return tiny(runs, steps=80, name="longer")
 
 
-class DeadlyEnv(TabularEnv):
-    """RiverSwim, but a step in any process other than ``parent`` kills it.
+# --- computations ---------------------------------------------------------------------------------
 
-    Until ``deaths`` files lie in ``folder``.
+
+@dataclass(frozen=True, eq=False)
+class Throws(Columns):
+    """Every type that a column may have."""
+
+    throw: IntArray = column("number of the throw")
+    points: IntArray = column("points thrown")
+    share: FloatArray = column("points as a share of the most")
+    high: BoolArray = column("whether that is more than half")
+    word: np.typing.NDArray[np.str_] = column("the same in words")
+
+
+def throw_dice(seed, *, throws, sides):
+    """Columns of some throws of a die."""
+    rng = np.random.default_rng(seed)
+    thrown = rng.integers(1, sides, size=throws, endpoint=True)
+    return Throws(
+        throw=np.arange(throws),
+        points=thrown,
+        share=thrown / sides,
+        high=2 * thrown > sides,
+        word=np.array([f"{points} of {sides}" for points in thrown]),
+    )
+
+
+DICE = Program(throw_dice, Throws, {"throws": REQUIRED, "sides": 6})
+
+NOT_A_PROGRAM = throw_dice
+
+
+def dicing(runs=4, **changes):
+    """Two computations with different numbers of throws."""
+    cases = (
+        Computation("cube", "tiny_experiments:DICE", {"throws": 5}),
+        Computation("icosahedron", "tiny_experiments:DICE", {"throws": 7, "sides": 20}, max_runs=2),
+    )
+    settings = {"name": "dicing", "title": "Dicing", "cases": cases, "runs": runs, "seed": 3}
+    return Experiment(**(settings | changes))
+
+
+# --- worlds that go wrong -------------------------------------------------------------------------
+
+
+class DeadlyEnv(TabularEnv):
+    """RiverSwim, but a step in a process other than ``parent`` kills it.
+
+    It stops killing once ``deaths`` files lie in ``folder``.
     """
 
     def __init__(self, parent, folder, deaths):

@@ -99,26 +99,32 @@ def _declared(record: Any) -> tuple[Column, ...]:
 
 def _kind(hint: Any) -> tuple[ColumnType | None, bool]:
     """The type of a column from its annotation, and whether it may be absent."""
-    parts = _alternatives(hint)
-    if len(parts) > 1:
-        present = [part for part in parts if part is not type(None)]
-        kind = _kind(present[0])[0] if len(present) == 1 else None
-        return kind, len(present) < len(parts)
+    hint, optional = _present(hint)
     arguments = typing.get_args(hint)
-    if hint in _SCALARS:
-        return _SCALARS[hint], False
-    if typing.get_origin(hint) is list:
-        entry, optional = _kind(arguments[0])
-        nested = any(typing.get_origin(part) is np.ndarray for part in _alternatives(arguments[0]))
-        return ("numbers" if nested and entry == "number" else None if nested else entry), optional
     if typing.get_origin(hint) is np.ndarray:
-        scalar = typing.get_args(arguments[1])[0]
-        return _BY_KIND.get(np.dtype(scalar).kind), False
-    return None, False
+        return _kind_of_array(arguments), optional
+    if typing.get_origin(hint) is not list:
+        return None, optional
+    entry, entry_optional = _present(arguments[0])
+    optional = optional or entry_optional
+    if typing.get_origin(entry) is np.ndarray:
+        return ("numbers" if _kind_of_array(typing.get_args(entry)) == "number" else None), optional
+    return _SCALARS.get(entry), optional
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) in _UNION else (hint,)
+def _kind_of_array(arguments: tuple[Any, ...]) -> ColumnType | None:
+    try:
+        return _BY_KIND.get(np.dtype(typing.get_args(arguments[1])[0]).kind)
+    except (TypeError, ValueError):  # a kind of numbers that is no type of its own
+        return None
+
+
+def _present(hint: Any) -> tuple[Any, bool]:
+    """An annotation without ``None``, and whether it had that."""
+    if typing.get_origin(hint) not in _UNION:
+        return hint, False
+    others = [part for part in typing.get_args(hint) if part is not type(None)]
+    return (others[0] if len(others) == 1 else None), len(others) < len(typing.get_args(hint))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,60 +1,39 @@
-"""Computations through the common runner and store.
+"""Computations through the common runner and store: replications, columns and bad input."""
 
-Replications, fewer runs of a case, and bad input.
-"""
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError
+import tiny_experiments
+from brmdp._columns import Column
+from brmdp._validation import BoolArray, FloatArray, IntArray
+from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs import (
+    REQUIRED,
     Case,
+    Columns,
     Computation,
     Experiment,
+    Program,
     Replication,
     Replications,
     Store,
+    column,
+    columns_of,
     execute,
     run_experiment,
 )
-from brmdp.runs.program import REQUIRED, Program
-from brmdp.runs.programs import PROGRAMS
-
-
-def dice(seed, throws, sides):
-    rng = np.random.default_rng(seed)
-    thrown = rng.integers(1, sides, size=throws, endpoint=True)
-    return {
-        "throw": np.arange(throws),
-        "points": thrown,
-        "share": thrown / sides,
-        "high": 2 * thrown > sides,
-        "word": np.array([f"{points} of {sides}" for points in thrown]),
-    }
-
-
-@pytest.fixture(autouse=True)
-def _programs(monkeypatch):
-    monkeypatch.setitem(PROGRAMS, "dice", Program(dice, {"throws": REQUIRED, "sides": 6}))
-    monkeypatch.setitem(
-        PROGRAMS, "ragged", Program(lambda seed: {"a": np.ones(2), "b": np.ones(3)}, {})
-    )
-
-
-def experiment(**changes):
-    cases = (
-        Computation("cube", "dice", {"throws": 5}),
-        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, max_runs=2),
-    )
-    return Experiment(
-        **({"name": "dicing", "title": "Dicing", "cases": cases, "runs": 4, "seed": 3} | changes)
-    )
+from brmdp.runs.encoding import decode, encode
+from tiny_experiments import Throws, dicing, throw_dice
 
 
 def test_replications_are_those_of_their_seeds_and_come_back_whole(tmp_path):
     counted = []
     store = run_experiment(
-        experiment(),
+        dicing(),
         tmp_path,
         workers=1,
         on_progress=lambda finished, wanted: counted.append((finished, wanted)),
@@ -62,45 +41,57 @@ def test_replications_are_those_of_their_seeds_and_come_back_whole(tmp_path):
     assert counted[-1] == (6, 6)
     found = store.records("cube")
     assert isinstance(found, Replications)
+    assert isinstance(found.columns, Throws)
     assert found.run.tolist() == [0, 1, 2, 3]
     assert found.seconds.shape == (4,)
     for run in range(4):
-        for name, column in dice(np.random.SeedSequence(3, spawn_key=(run,)), 5, 6).items():
-            assert found.columns[name].shape == (4, 5)
-            np.testing.assert_array_equal(found.columns[name][run], column)
-    assert store.records("icosahedron").columns["points"].shape == (2, 7)
+        made = throw_dice(np.random.SeedSequence(3, spawn_key=(run,)), throws=5, sides=6)
+        for name, wanted in made.arrays().items():
+            stored = getattr(found.columns, name)
+            assert stored.shape == (4, 5)
+            np.testing.assert_array_equal(stored[run], wanted)
+            np.testing.assert_array_equal(
+                getattr(found.pooled, name)[5 * run : 5 * run + 5], wanted
+            )
+    assert store.records("icosahedron").columns.points.shape == (2, 7)
     assert store.status(store.experiment.case("icosahedron")).finished == (0, 1)
 
 
 def test_nothing_finished_is_computed_again(tmp_path, monkeypatch):
-    first = run_experiment(experiment(), tmp_path, workers=1)
+    first = run_experiment(dicing(), tmp_path, workers=1)
     digest = first.digest()
     first.path(first.experiment.case("cube"), 2).unlink()
     seeds = []
 
-    def watched(seed, throws, sides):
-        seeds.append(seed.spawn_key)
-        return dice(seed, throws, sides)
+    class Watched(Program):
+        def __call__(self, case, seed):
+            seeds.append(seed.spawn_key)
+            return super().__call__(case, seed)
 
-    monkeypatch.setitem(PROGRAMS, "dice", Program(watched, {"throws": REQUIRED, "sides": 6}))
-    again = run_experiment(experiment(), tmp_path, workers=1)
+    monkeypatch.setattr(
+        tiny_experiments, "DICE", Watched(throw_dice, Throws, tiny_experiments.DICE.parameters)
+    )
+    again = run_experiment(dicing(), tmp_path, workers=1)
     assert set(seeds) == {(2,)}
     assert again.digest() == digest
-    assert Store.at(again.directory).experiment == experiment()
+    assert Store.at(again.directory).experiment == dicing()
 
 
-def test_any_altered_column_is_noticed(tmp_path):
-    from brmdp.runs.store import decode, encode
+def test_two_workers_give_the_same_bits_as_one(tmp_path):
+    alone = run_experiment(dicing(), tmp_path / "alone", workers=1)
+    assert run_experiment(dicing(), tmp_path / "two", workers=2).digest() == alone.digest()
 
-    case = experiment().cases[0]
+
+def test_any_altered_column_is_noticed():
+    case = dicing().cases[0]
     sound = execute(case, 3, 0)
     data = encode(sound, case, 3, 0)
-    assert decode(data, case, 3, 0, "here").content == decode(data, case, 3, 0, "there").content
-    for name in sound.columns:
-        changed = dict(sound.columns)
-        changed[name] = changed[name][::-1].copy()
+    content = decode(data, case, 3, 0, "here").content
+    assert decode(data, case, 3, 0, "there").content == content
+    for name, array in sound.columns.arrays().items():
+        changed = replace(sound.columns, **{name: array[::-1].copy()})
         other = encode(Replication(changed, sound.seconds), case, 3, 0)
-        assert decode(other, case, 3, 0, "here").content != decode(data, case, 3, 0, "here").content
+        assert decode(other, case, 3, 0, "here").content != content
     with pytest.raises(CorruptFileError, match=r"here holds another run: run is 0, asked for 1"):
         decode(data, case, 3, 1, "here")
     with pytest.raises(CorruptFileError, match="here is damaged"):
@@ -108,60 +99,60 @@ def test_any_altered_column_is_noticed(tmp_path):
 
 
 def test_other_parameters_are_not_mixed(tmp_path):
-    run_experiment(experiment(), tmp_path, workers=1)
-    other = (Computation("cube", "dice", {"throws": 6}), experiment().cases[1])
+    run_experiment(dicing(), tmp_path, workers=1)
+    cube, icosahedron = dicing().cases
+    other = (replace(cube, parameters={"throws": 6}), icosahedron)
     with pytest.raises(ExperimentError, match=r"other parameters.*throws is 5, asked for 6"):
-        run_experiment(experiment(cases=other), tmp_path, workers=1)
+        run_experiment(dicing(cases=other), tmp_path, workers=1)
     # how many runs of a case are wanted changes no result
-    more = (
-        experiment().cases[0],
-        Computation("icosahedron", "dice", {"throws": 7, "sides": 20}, max_runs=3),
-    )
-    assert (
-        run_experiment(experiment(cases=more), tmp_path, workers=1).records("icosahedron").run.size
-        == 3
-    )
+    more = (cube, replace(icosahedron, max_runs=3))
+    store = run_experiment(dicing(cases=more), tmp_path, workers=1)
+    assert store.records("icosahedron").run.size == 3
 
 
 @pytest.mark.parametrize(
-    ("case", "message"),
+    ("program", "parameters", "message"),
     [
-        (Computation("c", "dise", {}), "case 'c': unknown program 'dise'; did you mean 'dice'"),
+        ("dice", {}, "case 'c': program must be written as module:attribute; got 'dice'"),
+        ("tiny_experiments:DISE", {}, "tiny_experiments has no attribute 'DISE'"),
+        ("no_such_module:DICE", {}, "No module named 'no_such_module'"),
         (
-            Computation("c", "dice", {"throw": 2}),
-            "unknown parameter of dice 'throw'; did you mean 'throws'",
+            "tiny_experiments:NOT_A_PROGRAM",
+            {},
+            "case 'c': program .* must be a brmdp.runs.Program; got function",
         ),
-        (Computation("c", "dice", {}), "case 'c': dice needs throws"),
+        (
+            "tiny_experiments:DICE",
+            {"throw": 2},
+            "unknown parameter of tiny_experiments:DICE 'throw'; did you mean 'throws'",
+        ),
+        ("tiny_experiments:DICE", {}, "case 'c': tiny_experiments:DICE needs throws"),
     ],
 )
-def test_what_cannot_be_computed_is_refused_before_anything_is(case, message, tmp_path):
+def test_what_cannot_be_computed_is_refused_before_anything_is(
+    program, parameters, message, tmp_path
+):
+    case = Computation("c", program, parameters)
     with pytest.raises(InvalidInputError, match=message):
-        run_experiment(experiment(cases=(case,)), tmp_path, workers=1)
+        run_experiment(dicing(cases=(case,)), tmp_path, workers=1)
     assert not list(tmp_path.iterdir())
-
-
-def test_columns_must_have_one_length():
-    with pytest.raises(
-        InvalidInputError, match=r"columns of ragged must have one length; got \{'a': 2, 'b': 3\}"
-    ):
-        execute(Computation("c", "ragged"), 1, 0)
 
 
 def test_what_files_cannot_hold_is_refused():
     with pytest.raises(InvalidInputError, match="throws must be a finite number"):
-        Computation("c", "dice", {"throws": float("nan")})
+        Computation("c", "tiny_experiments:DICE", {"throws": float("nan")})
     with pytest.raises(InvalidInputError, match="name of a case must be printable text"):
-        Computation("", "dice", {})
+        Computation("", "tiny_experiments:DICE", {})
 
 
 def test_steps_and_methods_are_for_interactions():
     with pytest.raises(InvalidInputError, match="steps cannot be chosen for dicing"):
-        experiment().adjusted(steps=5)
+        dicing().adjusted(steps=5)
     with pytest.raises(
         InvalidInputError, match="method cannot be chosen for dicing, which takes no quantiles"
     ):
-        experiment().adjusted(method="exact")
-    assert experiment().adjusted(runs=9).runs == 9
+        dicing().adjusted(method="exact")
+    assert dicing().adjusted(runs=9).runs == 9
 
 
 def test_fewer_runs_of_an_interaction(tmp_path):
@@ -179,3 +170,192 @@ def test_fewer_runs_of_an_interaction(tmp_path):
     )
     store = run_experiment(Experiment("river", "River", cases, runs=3), tmp_path, workers=1)
     assert [store.records(case.name).run.size for case in cases] == [3, 1]
+
+
+# --- declared columns -----------------------------------------------------------------------------
+
+
+def test_types_of_columns_are_those_of_their_annotations():
+    assert [(one.name, one.type) for one in columns_of(Throws)] == [
+        ("throw", "integer"),
+        ("points", "integer"),
+        ("share", "number"),
+        ("high", "truth value"),
+        ("word", "text"),
+    ]
+
+    @dataclass
+    class Record:
+        plain: int
+        counts: IntArray = column("counts", since=3, total="count")
+        short: NDArray[np.int32] = column("short counts")
+        perhaps: FloatArray | None = column("perhaps known")
+        listed: list[float | None] = column("listed", empty=True)
+        words: list[str] = column("words", empty=True)
+        nested: list[FloatArray | None] = column("lists of numbers", empty=True)
+
+    assert columns_of(Record) == (
+        Column("counts", "integer", "counts", since=3, total="count"),
+        Column("short", "integer", "short counts"),
+        Column("perhaps", "number", "perhaps known", optional=True),
+        Column("listed", "number", "listed", optional=True),
+        Column("words", "text", "words"),
+        Column("nested", "numbers", "lists of numbers", optional=True),
+    )
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        int,
+        float | None,
+        np.ndarray,
+        NDArray[Any],
+        NDArray[np.complex128],
+        NDArray[np.floating[Any]],
+        NDArray[np.object_],
+        FloatArray | IntArray,
+        dict[str, float],
+        list[IntArray],
+        list,
+        list[complex],
+        tuple[float, ...],
+        Any,
+    ],
+    ids=str,
+)
+def test_annotations_that_are_no_column_are_refused_by_name(annotation):
+    declared = {"__annotations__": {"x": annotation}, "x": column("odd")}
+    Odd = dataclass(frozen=True, eq=False)(type("Odd", (Columns,), declared))
+    with pytest.raises(InvalidInputError, match=r"column x of Odd must be an array or a list"):
+        columns_of(Odd)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair(Columns):
+    count: IntArray = column("a count")
+    number: FloatArray = column("a number")
+
+
+def one_run(**columns):
+    """What a program that returns these columns, or this object, gives."""
+    made = columns.get("made") or Pair(**columns)
+    program = Program(lambda seed: made, Pair, {})
+    return program(Computation("c", "tests:PAIR"), np.random.SeedSequence(0))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"made": {"count": np.ones(2, int)}}, "tests:PAIR must return Pair; got dict"),
+        ({"made": throw_dice(0, throws=2, sides=6)}, "tests:PAIR must return Pair; got Throws"),
+        (
+            {"count": np.ones(2), "number": np.ones(2)},
+            r"column count of tests:PAIR must be one-dimensional, with entries of the type integer; "
+            r"got float64 of shape \(2,\)",
+        ),
+        (
+            {"count": np.ones(2, int), "number": np.ones((2, 1))},
+            r"column number of .* of the type number; got float64 of shape \(2, 1\)",
+        ),
+        ({"count": np.ones(2, bool), "number": np.ones(2)}, "column count .* got bool"),
+        ({"count": np.ones(2, int), "number": 3.0}, r"column number .* of shape \(\)"),
+        ({"count": np.ones(2, int), "number": ["a", "b"]}, "column number .* got <U1"),
+        ({"count": np.ones(2, int), "number": None}, "column number .* got object"),
+        (
+            {"count": np.ones(2, int), "number": np.ones(3)},
+            r"columns of tests:PAIR must have one length; got \{'count': 2, 'number': 3\}",
+        ),
+    ],
+)
+def test_columns_must_be_those_declared(columns, message):
+    with pytest.raises(InvalidInputError, match=message):
+        one_run(**columns)
+
+
+def test_columns_of_rows_of_tables_and_laid_out_flat():
+    rows = [{"count": 1, "number": 0.5, "more": "left out"}, {"count": 2, "number": 1.5}]
+    table = Pair.of_rows(rows)
+    assert one_run(made=table) is table
+    both = Pair.concatenated([table, Pair.of_rows(rows[1:])])
+    assert both.count.tolist() == [1, 2, 2]
+    assert both.number.tolist() == [0.5, 1.5, 1.5]
+    square = Pair(count=np.arange(4).reshape(2, 2), number=np.ones((2, 2)))
+    assert square.flat().count.tolist() == [0, 1, 2, 3]
+    assert set(square.arrays()) == {"count", "number"}
+
+
+def test_a_program_declares_flat_columns_of_its_own():
+    @dataclass(frozen=True, eq=False)
+    class Nested(Columns):
+        lists: list[FloatArray] = column("lists", empty=True)
+
+    class Forgotten(Columns):  # the decorator
+        x: FloatArray = column("x")
+
+    @dataclass(frozen=True, eq=False)
+    class Shadowing(Columns):
+        flat: FloatArray = column("whether it is flat")
+
+    @dataclass(frozen=True, eq=False)
+    class Keyed(Columns):
+        run: IntArray = column("a number that has that name already")
+
+    for columns, message in (
+        (Nested, "column lists of Nested must hold one entry a row"),
+        (Forgotten, "Forgotten must declare columns; is it a dataclass?"),
+        (Columns, "Columns must declare columns"),
+        (dict, "columns must be a subclass of brmdp.runs.Columns; got <class 'dict'>"),
+        (Shadowing, "column flat of Shadowing must have another name"),
+        (Keyed, "column run of Keyed must have another name"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            Program(throw_dice, columns, {})
+    with pytest.raises(InvalidInputError, match="replicate must be a function"):
+        Program("throw_dice", Pair, {"throws": REQUIRED})
+
+
+def test_runs_of_different_lengths_are_named(tmp_path, monkeypatch):
+    """Each is a table of its own; only side by side do they not fit."""
+
+    def some(seed, *, throws, sides):
+        return throw_dice(seed, throws=throws + seed.spawn_key[0], sides=sides)
+
+    monkeypatch.setattr(
+        tiny_experiments, "DICE", Program(some, Throws, tiny_experiments.DICE.parameters)
+    )
+    store = run_experiment(dicing(runs=2), tmp_path, workers=1)
+    with pytest.raises(ExperimentError, match=r"runs of cube must have one length.*5 and 6"):
+        store.records("cube")
+    assert store.to_arrow(["cube"]).num_rows == 11
+
+
+# --- columns of other programs --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fewer(Columns):
+    points: IntArray = column("points thrown")
+
+
+def test_a_program_that_changed_its_columns_is_another_origin(tmp_path, monkeypatch):
+    store = run_experiment(dicing(), tmp_path, workers=1)
+    monkeypatch.setattr(tiny_experiments, "DICE", Program(throw_dice, Fewer, {"throws": REQUIRED}))
+    with pytest.raises(
+        OtherOriginError,
+        match=r"written by another version of tiny_experiments:DICE: .*the program now has points$",
+    ):
+        Store.at(store.directory).records("cube")
+
+
+def test_a_program_that_is_not_there_leaves_its_columns_as_they_are_stored(tmp_path, monkeypatch):
+    store = run_experiment(dicing(), tmp_path, workers=1)
+    known = store.records("cube")
+    monkeypatch.delattr(tiny_experiments, "DICE")
+    found = Store.at(store.directory).records("cube")
+    assert [(one.name, one.type) for one in columns_of(type(found.columns))] == [
+        (one.name, one.type) for one in columns_of(Throws)
+    ]
+    for name, array in known.columns.arrays().items():
+        np.testing.assert_array_equal(getattr(found.columns, name), array)
+    assert found.pooled.high.dtype == bool

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from brmdp.runs.execute import Replication, RunRecord, extra_of
 from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
 from brmdp.runs.origin import CODE, UNKNOWN
 from brmdp.runs.parquet import metadata_of, read_within_limits, require_within_limits
-from brmdp.runs.program import known_program
+from brmdp.runs.program import RESERVED, known_program
 from brmdp.runs.spec import Case, Computation
 from brmdp.simulation import Episodes, History, Steps
 
@@ -182,6 +183,9 @@ def _with_all_columns(table: Any, case: Case | Computation, source: Any) -> Any:
             for field in schema
         ]
         return pa.table(columns, schema=schema)
+    for name in table.column_names:
+        if not name.isidentifier() or iskeyword(name) or name in RESERVED:
+            raise CorruptFileError(f"{source} is damaged: no column can have the name {name!r:.60}")
     program = known_program(case)
     if program is not None:
         declared = [one.name for one in columns_of(program.columns)]

@@ -13,10 +13,24 @@ from brmdp.errors import InvalidInputError
 from brmdp.runs.references import load, loaded_already
 from brmdp.runs.spec import Computation, require_known
 
-__all__ = ["REQUIRED", "Program", "known_program", "parameters_of", "program_of", "with_defaults"]
+__all__ = [
+    "REQUIRED",
+    "RESERVED",
+    "Program",
+    "known_program",
+    "parameters_of",
+    "program_of",
+    "with_defaults",
+]
 
 REQUIRED = object()
 """In place of a default."""
+
+RESERVED = frozenset({"case", "run", "row", *vars(Columns)})
+"""Names that no column of a program may have: tables and records use them themselves."""
+
+_KINDS = {"integer": "iu", "number": "f", "truth value": "b", "text": "U"}
+"""Kinds of NumPy's types by the declared type of a column."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,26 @@ class Program:
     parameters: Mapping[str, Any]
     extra: str | None = None
 
+    def __post_init__(self) -> None:
+        if not callable(self.replicate):
+            raise InvalidInputError(f"replicate must be a function; got {self.replicate!r:.60}")
+        if not (isinstance(self.columns, type) and issubclass(self.columns, Columns)):
+            raise InvalidInputError(
+                f"columns must be a subclass of brmdp.runs.Columns; got {self.columns!r:.60}"
+            )
+        owner, declared = self.columns.__name__, columns_of(self.columns)
+        if not declared:
+            raise InvalidInputError(f"{owner} must declare columns; is it a dataclass?")
+        for one in declared:
+            if one.type not in _KINDS:
+                raise InvalidInputError(
+                    f"column {one.name} of {owner} must hold one entry a row; got a list of them"
+                )
+            if one.name in RESERVED:
+                raise InvalidInputError(
+                    f"column {one.name} of {owner} must have another name: that one is taken"
+                )
+
     def __call__(self, case: Computation, seed: np.random.SeedSequence) -> Columns:
         """One replication of a computation, with columns checked to be as declared."""
         result = self.replicate(seed, **with_defaults(case.parameters, self.parameters, case.name))
@@ -48,11 +82,10 @@ class Program:
             raise InvalidInputError(
                 f"{case.program} must return {self.columns.__name__}; got {type(result).__name__}"
             )
-        kinds = {"integer": "iu", "number": "f", "truth value": "b", "text": "U"}
         lengths = {}
         for column in columns_of(self.columns):
             array = np.asarray(getattr(result, column.name))
-            if array.ndim != 1 or array.dtype.kind not in kinds[column.type]:
+            if array.ndim != 1 or array.dtype.kind not in _KINDS[column.type]:
                 raise InvalidInputError(
                     f"column {column.name} of {case.program} must be one-dimensional, with entries "
                     f"of the type {column.type}; got {array.dtype} of shape {array.shape}"

@@ -17,6 +17,7 @@ something unknown.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import os
@@ -35,7 +36,13 @@ from brmdp._files import digest, write_bytes
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_index
 from brmdp._version import installed_version
 from brmdp.beliefs.checked import is_builtin
-from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
+from brmdp.errors import (
+    CorruptFileError,
+    ExperimentError,
+    InvalidInputError,
+    MissingExtraError,
+    OtherOriginError,
+)
 from brmdp.runs.catalogue import make_setting
 from brmdp.runs.encoding import (
     StoredRun,
@@ -46,8 +53,9 @@ from brmdp.runs.encoding import (
     plain,
     values_of,
 )
-from brmdp.runs.execute import digests_of
+from brmdp.runs.execute import digest_of, digests_of
 from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
+from brmdp.runs.lake import LAKE
 from brmdp.runs.origin import CODE, UNKNOWN, Origin, short
 from brmdp.runs.parquet import LARGEST, metadata_of
 from brmdp.runs.program import known_program
@@ -402,7 +410,7 @@ class Store:
         Raises
         ------
         ExperimentError, CorruptFileError
-            If a run is missing or damaged.
+            If a run is missing or damaged, or runs of a computation have different numbers of rows.
         OtherOriginError
             If they were not all made by the same code in the same world.
         """
@@ -427,6 +435,13 @@ class Store:
             return np.stack([values_of(item.table[name]) for item in stored])
 
         if isinstance(case, Computation):
+            lengths = sorted({item.table.num_rows for item in stored})
+            if len(lengths) > 1:
+                raise ExperimentError(
+                    f"runs of {case_name} must have one length to stand side by side; got "
+                    f"{' and '.join(map(str, lengths[:3]))} rows. to_arrow() and to_frame() put "
+                    "them one below the other"
+                )
             names = stored[0].table.column_names
             columns = _columns_class(case, stored[0].table)(
                 **{name: stacked(name) for name in names}
@@ -435,7 +450,10 @@ class Store:
         first = stored[0].table
         steps: dict[str, Any] = {}
         for one in columns_of(Steps):
-            absent = one.optional and first[one.name].null_count == first.num_rows
+            # a run of an older format may lack what the others have
+            absent = one.optional and any(
+                item.table[one.name].null_count == item.table.num_rows for item in stored
+            )
             steps[one.name] = None if absent else stacked(one.name)
             if not absent and one.type == "integer":
                 steps[one.name] = steps[one.name].astype(np.int64)
@@ -472,7 +490,7 @@ class Store:
         if not tables:
             raise ExperimentError(f"{self.directory} has no finished run of {', '.join(names)}")
         for table in tables:
-            if table.column_names != tables[0].column_names:
+            if table.schema != tables[0].schema:
                 raise InvalidInputError(
                     "cases must have the same columns to stand in one table: name those that do "
                     "as cases=[…]"
@@ -503,9 +521,14 @@ class Store:
         MissingExtraError
             If pandas is not installed.
         """
-        table = self.to_arrow(cases)
-        optional("pandas")
-        return table.to_pandas()
+        try:
+            importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            raise MissingExtraError(
+                "pandas is missing; install it with: pip install pandas. to_arrow() does without",
+                "pandas",
+            ) from None
+        return self.to_arrow(cases).to_pandas()
 
     def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Any:
         """What the agent of a run believed after so many steps; by default after the last.
@@ -518,12 +541,24 @@ class Store:
         InvalidInputError
             If the case has no belief over a finite world, or its files are of a format without
             next states.
+        OtherOriginError
+            If the case's environment is no longer the one in which the run took place.
         """
         case = self.experiment.case(case_name)
         if not isinstance(case, Case):
             raise InvalidInputError(f"case must be an interaction; {case_name!r} is a computation")
+        if case.environment == LAKE:
+            raise InvalidInputError(
+                f"case must be one in a finite world; {case_name!r} is in {LAKE}"
+            )
         n = case.steps if steps is None else as_index(steps, case.steps + 1, "steps")
-        table = self.read(case, run).table
+        stored = self.read(case, run)
+        table, here = stored.table, digest_of(case)
+        if stored.world not in (UNKNOWN, here):
+            raise OtherOriginError(
+                f"run {run} of {case_name!r} took place in another world: the digest of its tables "
+                f"is {short(stored.world)}, and that of today's {short(here)}"
+            )
         if table["next_state"].null_count:
             raise InvalidInputError(
                 f"run {run} of {case_name!r} was stored without next states, in an older format"
