@@ -1,30 +1,30 @@
-"""Bayesian regret: how large it is, how fast it grows, and what the theorem's bound says of it.
+"""From the runs of ``bayesian-regret`` to growth exponents, bounds and judged claims.
 
-The growth exponent of a regret is the slope of its mean, on logarithmic axes, over the last tenfold
-of the steps:
+The growth exponent of a regret is the slope of its mean, on logarithmic axes, between T/10 and T:
 
     p = ln(BR(T)/BR(T/10)) / ln 10.
 
-Its interval is that of the delta method: the per-run numbers p + (x_i(T)/BR(T) −
-x_i(T/10)/BR(T/10)) / ln 10, where x_i is the regret of run i, have mean p and, to first order, the
-standard error of p, with the correlation of the two horizons in it.
+Its interval comes from the delta method. Let x_i be the regret of run i. The per-run numbers
+p + (x_i(T)/BR(T) − x_i(T/10)/BR(T/10)) / ln 10 have mean p and, to first order, the standard error
+of p; they take into account that both horizons belong to the same runs.
 
-The bound is a sum of terms that grow as √T times logarithms and of others that hold logarithms
-alone. What the logarithms add to ½ over the same steps is read off the bound itself: the exponent
-of its √T terms.
+The bound is a sum of terms that grow as √T times logarithms and of others that contain only
+logarithms. What the logarithms add to ½ over the same steps is read off the bound itself: it is the
+exponent of its √T terms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from brmdp._validation import FloatArray
 from brmdp.errors import InvalidInputError
-from brmdp.report.claims import Claim, Comparison, Region
+from brmdp.report.claims import Claim, Comparison, JudgedClaim, Region, judge
 from brmdp.report.curves import (
     Curve,
     cumulative_robust_regret,
@@ -32,8 +32,10 @@ from brmdp.report.curves import (
     reported_steps,
 )
 from brmdp.report.estimates import Estimate, estimate
+from brmdp.report.findings import Findings
 from brmdp.report.statistics import ROBUST_REGRET, TRUE_REGRET, Statistic
-from brmdp.report.summary import Table, summarise
+from brmdp.report.summary import agents_summary
+from brmdp.report.tables import Table
 from brmdp.runs import Case, CaseRecords, Experiment
 from brmdp.theory import RegretBound, first_informative_horizon, regret_bound, robust_regret_bound
 
@@ -41,28 +43,34 @@ __all__ = [
     "BOUNDED",
     "CURVES",
     "NAMES",
+    "SOLVED",
+    "Benchmark",
+    "analyse",
     "bound_growth",
     "bound_of",
-    "claims_of",
     "growth",
     "informative_from",
-    "regret_summary",
-    "regret_table",
 ]
 
-NAMES = {"true": "BR", "robust": "BR-R"}
-"""The paper's names of the two regrets, by the benchmark against which they are taken."""
+Benchmark: TypeAlias = Literal["true", "robust"]
+"""The optimum against which a regret is taken."""
 
-CURVES = {"true": cumulative_true_regret, "robust": cumulative_robust_regret}
+NAMES: dict[Benchmark, str] = {"true": "BR", "robust": "BR-R"}
+"""The paper's names of the two regrets."""
+
+CURVES: dict[Benchmark, Callable[[CaseRecords], Curve | None]] = {
+    "true": cumulative_true_regret,
+    "robust": cumulative_robust_regret,
+}
 
 BALANCED, SENSITIVE, SAMPLING = "aq-brmdp-balanced", "aq-brmdp-delta-5", "continuing-psrl"
 FIXED = ("brmdp-0.2", "brmdp-0.5")
 
 BOUNDED = (BALANCED, SENSITIVE)
-"""The cases of which the theorem speaks."""
+"""The cases to which the theorem applies."""
 
 SOLVED = 1e-6
-"""Regret per step that is the solver's tolerance.
+"""Regret per step that is within the solver's tolerance, so that it counts as none.
 
 An agent that plans for the benchmark itself has no more.
 """
@@ -71,25 +79,31 @@ LOGARITHMIC = ("doubled counts", "concentration failures", "long episodes")
 """Terms of the bound without √T."""
 
 
+def analyse(experiment: Experiment, records: Mapping[str, CaseRecords]) -> Findings:
+    """Both regrets, their growth, and what the paper says of them."""
+    return Findings(summary(experiment, records), table(records), claims(experiment, records))
+
+
 # --- growth ---------------------------------------------------------------------------------------
 
 
-def growth(records: CaseRecords, benchmark: str) -> Estimate | None:
+def growth(records: CaseRecords, benchmark: Benchmark) -> Estimate | None:
     """The growth exponent of a regret between T/10 and T.
 
-    None if it was not recorded, NaN if there is none to grow.
+    It is None if the regret was not recorded, and NaN if there is no regret that could grow.
     """
     samples = GROWTH[benchmark].samples(records)
     return None if samples is None else estimate(samples)
 
 
 def _window(steps: int) -> tuple[int, int]:
-    """T/10, at least one step, and T."""
+    """T/10, but at least one step, and T."""
     return max(1, steps // 10), steps
 
 
-def _growth_samples(curve: Curve | None, steps: int) -> FloatArray | None:
+def _growth_samples(benchmark: Benchmark, records: CaseRecords, steps: int) -> FloatArray | None:
     """Per-run numbers whose mean is the growth exponent."""
+    curve = CURVES[benchmark](records)
     if curve is None:
         return None
     first, last = _window(steps)
@@ -101,33 +115,30 @@ def _growth_samples(curve: Curve | None, steps: int) -> FloatArray | None:
     return samples / math.log(last / first)
 
 
-GROWTH = {
-    "true": Statistic(
-        "growth exponent of BR over the last tenfold of {steps} steps",
-        lambda r, n: _growth_samples(cumulative_true_regret(r), n),
-    ),
-    "robust": Statistic(
-        "growth exponent of BR-R over the last tenfold of {steps} steps",
-        lambda r, n: _growth_samples(cumulative_robust_regret(r), n),
-    ),
+GROWTH: dict[Benchmark, Statistic] = {
+    benchmark: Statistic(
+        f"growth exponent of {name} between T/10 and T = {{steps}}",
+        partial(_growth_samples, benchmark),
+    )
+    for benchmark, name in NAMES.items()
 }
 
 
 # --- the bound ------------------------------------------------------------------------------------
 
 
-def bound_of(case: Case, benchmark: str, steps: int) -> RegretBound:
+def bound_of(case: Case, benchmark: Benchmark, steps: int) -> RegretBound:
     """The theorem's bound for a case of AQ-BRMDP over ``steps`` steps."""
     function = regret_bound if benchmark == "true" else robust_regret_bound
     return function(steps=steps, **_setting(case))
 
 
-def informative_from(case: Case, benchmark: str) -> int | None:
+def informative_from(case: Case, benchmark: Benchmark) -> int | None:
     """The first T at which the bound is below T/(1 − γ), which no regret exceeds."""
     return first_informative_horizon(**_setting(case), benchmark=benchmark)
 
 
-def bound_growth(case: Case, benchmark: str) -> float:
+def bound_growth(case: Case, benchmark: Benchmark) -> float:
     """Exponent of the bound's √T terms between T/10 and T; NaN for a single step."""
     first, last = _window(case.reported_steps)
 
@@ -152,24 +163,23 @@ def _setting(case: Case) -> dict[str, Any]:
 def _bounded_case(experiment: Experiment, name: str) -> Case:
     case = experiment.case(name)
     if not isinstance(case, Case):
-        raise InvalidInputError(f"{name} of {experiment.name} must be an agent in an environment")
+        raise InvalidInputError(
+            f"{name} of {experiment.name} must be an agent in an environment; got a computation"
+        )
     return case
 
 
 # --- claims ---------------------------------------------------------------------------------------
 
 
-def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
-    """What the paper says of Bayesian regret.
-
-    And comparisons of which it says nothing, to be measured.
-    """
-    return (
+def claims(experiment: Experiment, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, ...]:
+    """What the paper says of Bayesian regret, judged; other comparisons, measured."""
+    stated = (
         Claim(
             "bayesian-regret/sublinear",
-            "The Bayesian regret of AQ-BRMDP is sublinear, against the true and against the robust "
+            "The Bayesian regret of AQ-BRMDP is sublinear, against both the true and the robust "
             "optimum.",
-            "Slope of log BR and log BR-R against log T between T/10 and T: below 1.",
+            "The slopes of log BR and log BR-R against log T between T/10 and T are below 1.",
             tuple(
                 Comparison(GROWTH[benchmark], name, "", "value", Region(high=1.0))
                 for benchmark in NAMES
@@ -180,7 +190,7 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
             "bayesian-regret/square-root",
             "The Bayesian regret of AQ-BRMDP is of order √T up to logarithms, against both "
             "benchmarks.",
-            "The same slopes: below that of the √T terms of the bound over the same steps, ½ and "
+            "The same slopes are below that of the bound's √T terms over the same steps: ½ plus "
             "what their logarithms add. A steeper slope would mean that regret far below the bound "
             "is still catching up at these T; it could not refute the theorem.",
             tuple(
@@ -199,34 +209,32 @@ def claims_of(experiment: Experiment) -> tuple[Claim, ...]:
         Claim(
             "bayesian-regret/against-sampling",
             "With δ = 1/√(SA), AQ-BRMDP has the regret rate of posterior sampling; the paper does "
-            "not say which of them has less Bayesian regret.",
-            "Regrets after T steps and growth exponents, on common worlds and seeds; only "
-            "measured.",
+            "not say which of them has the smaller Bayesian regret.",
+            "Regrets after T steps and growth exponents, in the same worlds with the same seeds; "
+            "measured only.",
             tuple(
-                Comparison(measure, name, SAMPLING)
+                Comparison(statistic, name, SAMPLING)
                 for name in BOUNDED
-                for measure in (TRUE_REGRET, ROBUST_REGRET, GROWTH["true"], GROWTH["robust"])
+                for statistic in (TRUE_REGRET, ROBUST_REGRET, GROWTH["true"], GROWTH["robust"])
             ),
         ),
         Claim(
             "bayesian-regret/against-fixed-levels",
             "A fixed lower level can be trapped, with linear regret; the paper does not say how "
-            "often in worlds from the prior.",
-            "Growth exponents of the fixed levels, and the regret of AQ-BRMDP against theirs; only "
-            "measured.",
+            "often that happens in worlds drawn from the prior.",
+            "Growth exponents of the fixed levels, and the regret of AQ-BRMDP minus theirs; "
+            "measured only.",
             (
                 *(Comparison(GROWTH["true"], name, "", "value") for name in FIXED),
                 *(Comparison(TRUE_REGRET, name, fixed) for name in BOUNDED for fixed in FIXED),
             ),
         ),
     )
+    return judge(stated, experiment.name, records)
 
 
 def _below_the_bound(experiment: Experiment) -> Claim:
-    """Judged where the bound says something, and only measured where it is the trivial one.
-
-    Which nothing exceeds.
-    """
+    """Judged where the bound is below T/(1 − γ), which no regret exceeds; otherwise measured."""
     comparisons, first = [], []
     for benchmark, regret in NAMES.items():
         for name in BOUNDED:
@@ -238,50 +246,44 @@ def _below_the_bound(experiment: Experiment) -> Claim:
                 )
             )
             horizon = informative_from(case, benchmark)
-            first.append(
-                f"{regret} of {name} " + ("never" if horizon is None else f"T = {horizon:.2g}")
-            )
+            when = "never" if horizon is None else f"at T = {horizon:.2g}"
+            first.append(f"{when} for {regret} of {name}")
     return Claim(
         "bayesian-regret/below-the-bound",
         "The Bayesian regret of AQ-BRMDP is below the theorem's bound.",
-        "Regret after T steps divided by the bound, cut at T/(1 − γ), which nothing exceeds: "
-        "judged where the bound is below that, only measured otherwise. It first is at: "
-        f"{', '.join(first)}.",
+        "Regret after T steps, divided by the smaller of the bound and T/(1 − γ), which no regret "
+        "exceeds. It is judged where the bound is the smaller of the two, and only measured "
+        f"otherwise. The bound first is the smaller {', '.join(first)}.",
         tuple(comparisons),
     )
 
 
-def _share_of_bound(records: CaseRecords, benchmark: str, steps: int) -> FloatArray | None:
+def _share_of_bound(benchmark: Benchmark, records: CaseRecords, steps: int) -> FloatArray | None:
     curve = CURVES[benchmark](records)
-    return (
-        None
-        if curve is None
-        else curve.after(steps) / bound_of(records.case, benchmark, steps).value
+    if curve is None:
+        return None
+    share: FloatArray = curve.after(steps) / bound_of(records.case, benchmark, steps).value
+    return share
+
+
+_SHARE: dict[Benchmark, Statistic] = {
+    benchmark: Statistic(
+        f"{name} after {{steps}} steps, divided by its bound", partial(_share_of_bound, benchmark)
     )
-
-
-_SHARE = {
-    "true": Statistic(
-        "BR after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "true", n)
-    ),
-    "robust": Statistic(
-        "BR-R after {steps} steps / its bound", lambda r, n: _share_of_bound(r, "robust", n)
-    ),
+    for benchmark, name in NAMES.items()
 }
 
 
 # --- summary --------------------------------------------------------------------------------------
 
 
-def regret_summary(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Any]:
-    """What ``summary.json`` holds.
-
-    That of every comparison of agents, growth exponents, and the bound term by term.
-    """
+def summary(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Any]:
+    """The content of ``summary.json``: agents, growth exponents, and the bound term by term."""
     return {
-        **summarise(experiment, records),
+        **agents_summary(experiment, records),
         "growth": {
-            name: {b: _as_json(growth(found, b)) for b in NAMES} for name, found in records.items()
+            name: {benchmark: _as_json(growth(found, benchmark)) for benchmark in NAMES}
+            for name, found in records.items()
         },
         "bounds": {
             name: {
@@ -297,7 +299,7 @@ def _as_json(found: Estimate | None) -> dict[str, Any] | None:
     return None if found is None else found.as_json()
 
 
-def _bound_as_json(case: Case, benchmark: str) -> dict[str, Any]:
+def _bound_as_json(case: Case, benchmark: Benchmark) -> dict[str, Any]:
     bound = bound_of(case, benchmark, case.reported_steps)
     exponent = bound_growth(case, benchmark)
     return {
@@ -313,11 +315,8 @@ def _bound_as_json(case: Case, benchmark: str) -> dict[str, Any]:
     }
 
 
-def regret_table(records: Mapping[str, CaseRecords]) -> Table:
-    """Regrets after the shown steps and their growth exponents, with 95 % intervals.
-
-    One row per agent; and time.
-    """
+def table(records: Mapping[str, CaseRecords]) -> Table:
+    """Regrets and growth exponents with 95 % intervals, and time per run; one row per agent."""
     shown = {reported_steps(found) for found in records.values()}
     after = f"({shown.pop()})" if len(shown) == 1 else ""
     rows = []

@@ -1,8 +1,8 @@
 """Bayesian regret: agents in worlds drawn from their own prior.
 
-BR(T) is the expectation, over the prior, the trajectory and the pseudo-episodes, of Σ_t V*(s_t) −
-V^{π_k}(s_t); BR-R(T) that of Σ_t V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t). Each run draws a world
-and gives one draw of both curves, for all T at once.
+BR(T) is the expectation of Σ_t V*(s_t) − V^{π_k}(s_t) over the prior, the trajectory and the
+pseudo-episodes; BR-R(T) is that of Σ_t V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t). Each run draws a
+world and yields one sample of both curves, for all T at once.
 
 T lies above both horizons of the paper's theorem: S²A = 50, from which its orders hold, and
 SA·max{S, (1 − γ)⁻²} = 1000, from which √T dominates them.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brmdp.runs.spec import Case, Experiment
+from brmdp.runs import Case, Experiment
 from brmdp.theory import balanced_delta
 
 __all__ = ["EXPERIMENT"]
@@ -50,8 +50,8 @@ EXPERIMENT = Experiment(
         ),
         _case("aq-brmdp-delta-5", "aq-brmdp", delta=5.0, floor=FLOOR, method="exact"),
         _case("continuing-psrl", "continuing-psrl"),
-        _case("brmdp-0.2", "brmdp", alpha=FLOOR, method="exact"),
-        _case("brmdp-0.5", "brmdp", alpha=0.5, method="exact"),
+        _case("brmdp-0.2", "fixed-quantile", alpha=FLOOR, method="exact"),
+        _case("brmdp-0.5", "fixed-quantile", alpha=0.5, method="exact"),
     ),
     runs=200,
 )
