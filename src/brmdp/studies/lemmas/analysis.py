@@ -1,38 +1,48 @@
 """From the replications of ``lemmas`` to numbers and judged claims.
 
-Bounds and identities are not statistical: each was looked at in every row and world, and one
-exception would contradict it. Simulated sums are standardised: less what they should be, in their
-own standard errors. With thousands of pseudo-episodes each these are close to standard normal
-numbers; but sums that grow with the square of a geometric length are skewed, so that a margin is
-left.
+Bounds and identities are not statistical: they are checked in every row and world, and a single
+exception contradicts them. Simulated sums are standardised: their difference from the exact value,
+in standard errors. With thousands of pseudo-episodes each, these numbers are close to standard
+normal; but sums that grow with the square of a geometric length are skewed, so claims about them
+leave a margin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from brmdp._validation import FloatArray
-from brmdp.report.claims import JudgedClaim, JudgedComparison, Region
-from brmdp.report.estimates import Estimate, estimate
-from brmdp.report.replications import NO_EXCEPTION, certain, heading, pooled, proportion
-from brmdp.report.summary import Table
-from brmdp.runs import Experiment, Replications
+from brmdp._validation import BoolArray, FloatArray
+from brmdp.report.claims import NO_EXCEPTION, JudgedClaim, JudgedComparison, Region
+from brmdp.report.estimates import Estimate, estimate, exact_number, proportion
+from brmdp.report.findings import Findings
+from brmdp.report.summary import heading
+from brmdp.report.tables import Table
+from brmdp.runs import Columns, Experiment, Replications
+from brmdp.studies.lemmas.experiment import DecompositionColumns, DeviationColumns, EpisodeColumns
 from brmdp.theory import expected_episodes
 
 __all__ = [
     "LEMMAS",
     "SIDES",
+    "Decompositions",
+    "Deviations",
+    "EpisodeCounts",
+    "analyse",
     "cases_of",
     "deviation_ratio",
-    "lemmas_claims",
-    "lemmas_summary",
-    "lemmas_table",
+    "exceptions",
     "standardised",
     "tail_ratio",
 ]
+
+C = TypeVar("C", bound=Columns)
+
+Deviations: TypeAlias = Replications[DeviationColumns]
+Decompositions: TypeAlias = Replications[DecompositionColumns]
+EpisodeCounts: TypeAlias = Replications[EpisodeColumns]
 
 BANDS: dict[str, tuple[float, float]] = {
     "below 1": (0.0, 1.0),
@@ -41,123 +51,135 @@ BANDS: dict[str, tuple[float, float]] = {
     "100 to 1,000": (100.0, 1_000.0),
     "above 1,000": (1_000.0, np.inf),
 }
-"""Of total concentrations φ₀."""
+"""Ranges of the total concentration φ₀."""
 
 LEMMAS: dict[bool, str] = {False: "against the true value", True: "against the robust value"}
 """The two value decompositions, by whether they are about the robust benchmark."""
 
-SIDES: dict[str, str] = {
+Side: TypeAlias = Literal["left", "right", "gap"]
+
+SIDES: dict[Side, str] = {
     "left": "left side − its exact value",
     "right": "right side − its exact value",
     "gap": "left side − right side",
 }
-"""What is averaged over simulated pseudo-episodes, less what the average should be."""
+"""Averages over simulated pseudo-episodes, minus what they should be."""
 
 HALF = 0.5
-"""What a deviation is of its bound, at most.
+"""Largest share of its bound that a deviation can reach.
 
-W·P is no wider than a normal variable of variance R²/(4(φ₀ + 1)).
+w·P is sub-Gaussian with variance proxy R²/(4(φ₀ + 1)).
 """
 
 ROUNDING = 1e-9
-"""Largest difference of two sides that are equal, relative to the largest they can be,.
+"""Largest difference of two equal sides, relative to the largest they can be, (1 − γ)⁻².
 
-(1 − γ)⁻²; values are solved to 1e-10.
+Values are solved to 1e-10.
 """
 
 REJECTED, BEYOND = 0.05, 1.959963984540054
-"""The share of standard normal numbers that is larger than this, in absolute value."""
+"""Share of standard normal numbers whose absolute value exceeds the second number."""
 
 CENTRED, SPREAD = 0.1, 0.02
-"""Margins for the mean of standardised numbers, and for the share beyond."""
+"""Margins for the mean of standardised numbers and for their share beyond ±1.96."""
 
 COUNTING = 0.02
-"""Margin for the number of pseudo-episodes, relative to the expected one."""
+"""Margin for the number of pseudo-episodes, relative to the expected number."""
 
 
-def cases_of(records: Mapping[str, Replications], program: str) -> dict[str, Replications]:
-    """The cases that carry out a program."""
-    return {name: found for name, found in records.items() if found.case.program == program}
+# --- numbers --------------------------------------------------------------------------------------
 
 
-def deviation_ratio(found: Replications) -> FloatArray:
-    """What the distance of a quantile from the mean is of the bound on its side."""
-    deviation = pooled(found, "deviation")
-    return np.maximum(
-        deviation / pooled(found, "bound_above"), -deviation / pooled(found, "bound_below")
-    )
+def cases_of(
+    records: Mapping[str, Replications[Any]], columns: type[C]
+) -> dict[str, Replications[C]]:
+    """The cases whose replications have these columns."""
+    return {name: found for name, found in records.items() if isinstance(found.columns, columns)}
 
 
-def tail_ratio(found: Replications) -> FloatArray:
-    """What the larger of both tail probabilities is of the bound on them."""
-    largest = np.maximum(pooled(found, "tail_above"), pooled(found, "tail_below"))
-    ratio: FloatArray = largest / pooled(found, "tail_bound")
+def deviation_ratio(found: Deviations) -> FloatArray:
+    """Distance of each quantile from the mean, as a share of the bound on its side."""
+    rows = found.pooled
+    return np.maximum(rows.deviation / rows.bound_above, -rows.deviation / rows.bound_below)
+
+
+def tail_ratio(found: Deviations) -> FloatArray:
+    """The larger of both tail probabilities, as a share of the bound on them."""
+    rows = found.pooled
+    ratio: FloatArray = np.maximum(rows.tail_above, rows.tail_below) / rows.tail_bound
     return ratio
 
 
-def standardised(records: Mapping[str, Replications], side: str, *, robust: bool) -> FloatArray:
-    """Averages over pseudo-episodes less what they should be, in standard errors.
+def exceptions(found: Deviations) -> dict[str, dict[str, int]]:
+    """Number of exceptions to the bounds on deviations and to those on tails."""
+    rows = found.pooled
 
-    Of all worlds of all cases.
-    """
-    parts = []
-    for found in cases_of(records, "value-decomposition").values():
-        chosen = pooled(found, "robust") == robust
-        exact = 0.0 if side == "gap" else pooled(found, side)
-        parts.append(
-            ((pooled(found, f"{side}_sampled") - exact) / pooled(found, f"{side}_error"))[chosen]
-        )
-    return np.concatenate(parts)
+    def beyond(value: FloatArray, bound: FloatArray) -> int:
+        return int(np.count_nonzero(~(value <= bound)))
 
-
-def lemmas_summary(experiment: Experiment, records: Mapping[str, Replications]) -> dict[str, Any]:
-    """What ``summary.json`` holds."""
-    worlds = cases_of(records, "value-decomposition")
     return {
-        **heading(experiment, records),
         "deviation": {
-            name: {
-                "exceptions": _exceptions(found),
-                "by_total_concentration": {
-                    band: _tightness(found, band) for band in BANDS if _within(found, band).any()
-                },
-            }
-            for name, found in cases_of(records, "quantile-deviation").items()
+            "quantile − mean": beyond(rows.deviation, rows.bound_above),
+            "mean − quantile": beyond(-rows.deviation, rows.bound_below),
         },
-        "decomposition": {
-            name: {
-                "worlds": int(pooled(found, "left").size // len(LEMMAS)),
-                "identity_error": _identity_error(found),
-            }
-            for name, found in worlds.items()
-        },
-        "standardised": {
-            f"{lemma}: {words}": {"mean": estimate(z).as_json(), "beyond": _beyond(z).as_json()}
-            for lemma, words, z in _standardised(records)
-        },
-        "episodes": {
-            name: {
-                "expected": _expected(found),
-                "counted": estimate(pooled(found, "episodes")).as_json(),
-            }
-            for name, found in cases_of(records, "episode-count").items()
-        },
-        "seconds_per_run": {
-            name: estimate(found.seconds).as_json()["mean"] for name, found in records.items()
+        "tail": {
+            "upper tail": beyond(rows.tail_above, rows.tail_bound),
+            "lower tail": beyond(rows.tail_below, rows.tail_bound),
         },
     }
 
 
-def _within(found: Replications, band: str) -> Any:
+def standardised(records: Mapping[str, Decompositions], side: Side, *, robust: bool) -> FloatArray:
+    """Averages over pseudo-episodes minus what they should be, in standard errors, for all worlds.
+
+    ``robust`` chooses the lemma.
+    """
+    return np.concatenate(
+        [
+            _differences(found.pooled, side)[found.pooled.robust == robust]
+            for found in records.values()
+        ]
+    )
+
+
+def _differences(worlds: DecompositionColumns, side: Side) -> FloatArray:
+    if side == "left":
+        return (worlds.left_sampled - worlds.left) / worlds.left_error
+    if side == "right":
+        return (worlds.right_sampled - worlds.right) / worlds.right_error
+    return worlds.gap_sampled / worlds.gap_error
+
+
+def _all_standardised(
+    records: Mapping[str, Decompositions],
+) -> Iterator[tuple[str, str, FloatArray]]:
+    """Each side of each lemma: the lemma in words, the side in words, the numbers."""
+    if records:
+        for robust, lemma in LEMMAS.items():
+            for side, words in SIDES.items():
+                yield lemma, words, standardised(records, side, robust=robust)
+
+
+def _beyond(z: FloatArray) -> Estimate:
+    """Share of numbers beyond ±1.96; unknown if one of the numbers is."""
+    return proportion(np.where(np.isnan(z), np.nan, np.abs(z) > BEYOND))
+
+
+def _identity_error(found: Decompositions) -> float:
+    return float(found.pooled.identity_error.max() * (1.0 - found.case.parameters["discount"]) ** 2)
+
+
+def _within(found: Deviations, band: str) -> BoolArray:
     low, high = BANDS[band]
-    total = pooled(found, "total_concentration")
-    return (low <= total) & (total < high)
+    total = found.pooled.total_concentration
+    within: BoolArray = (low <= total) & (total < high)
+    return within
 
 
-def _tightness(found: Replications, band: str) -> dict[str, Any]:
-    """Of both bounds, for the rows of a band."""
+def _tightness(found: Deviations, band: str) -> dict[str, Any]:
+    """How close the rows of a band come to both kinds of bounds."""
     chosen = _within(found, band)
-    levels = np.unique(pooled(found, "level")).size
+    levels = np.unique(found.pooled.level).size
     deviation, tail = deviation_ratio(found)[chosen], tail_ratio(found)[chosen]
     return {
         "rows": int(chosen.sum()) // levels,
@@ -167,11 +189,62 @@ def _tightness(found: Replications, band: str) -> dict[str, Any]:
     }
 
 
-def lemmas_table(records: Mapping[str, Replications]) -> Table:
+def _counted(found: EpisodeCounts) -> Estimate:
+    return estimate(found.pooled.episodes)
+
+
+def _expected(found: EpisodeCounts) -> float:
+    return expected_episodes(found.case.parameters["steps"], found.case.parameters["discount"])
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def analyse(experiment: Experiment, records: Mapping[str, Replications[Any]]) -> Findings:
+    """How tight the bounds are, whether the identities hold, and every lemma judged."""
+    return Findings(summary(experiment, records), table(records), claims(experiment.name, records))
+
+
+def summary(experiment: Experiment, records: Mapping[str, Replications[Any]]) -> dict[str, Any]:
+    """The content of ``summary.json``."""
+    worlds = cases_of(records, DecompositionColumns)
+    return {
+        **heading(experiment, records),
+        "deviation": {
+            name: {
+                "exceptions": exceptions(found),
+                "by_total_concentration": {
+                    band: _tightness(found, band) for band in BANDS if _within(found, band).any()
+                },
+            }
+            for name, found in cases_of(records, DeviationColumns).items()
+        },
+        "decomposition": {
+            name: {
+                "worlds": int(found.pooled.left.size // len(LEMMAS)),
+                "identity_error": _identity_error(found),
+            }
+            for name, found in worlds.items()
+        },
+        "standardised": {
+            f"{lemma}: {words}": {"mean": estimate(z).as_json(), "beyond": _beyond(z).as_json()}
+            for lemma, words, z in _all_standardised(worlds)
+        },
+        "episodes": {
+            name: {"expected": _expected(found), "counted": _counted(found).as_json()}
+            for name, found in cases_of(records, EpisodeColumns).items()
+        },
+        "seconds_per_run": {
+            name: estimate(found.seconds).as_json()["mean"] for name, found in records.items()
+        },
+    }
+
+
+def table(records: Mapping[str, Replications[Any]]) -> Table:
     """How tight the bounds are, by total concentration."""
     header = ("values, φ₀", "rows", "deviation/bound: median", "largest", "tail/bound: largest")
 
-    def row(found: Replications, band: str) -> tuple[str, ...]:
+    def row(found: Deviations, band: str) -> tuple[str, ...]:
         rows, *ratios = _tightness(found, band).values()
         return (
             f"{found.case.parameters['values']}, {band}",
@@ -179,37 +252,40 @@ def lemmas_table(records: Mapping[str, Replications]) -> Table:
             *(f"{ratio:.3f}" for ratio in ratios),
         )
 
-    deviations = cases_of(records, "quantile-deviation").values()
     return Table(
         header,
         tuple(
-            row(found, band) for found in deviations for band in BANDS if _within(found, band).any()
+            row(found, band)
+            for found in cases_of(records, DeviationColumns).values()
+            for band in BANDS
+            if _within(found, band).any()
         ),
     )
 
 
-def lemmas_claims(
-    experiment: Experiment, records: Mapping[str, Replications]
-) -> tuple[JudgedClaim, ...]:
-    """Every lemma for which there are records."""
-    claims: list[JudgedClaim] = []
-    if deviations := cases_of(records, "quantile-deviation"):
-        claims += _deviation_claims(experiment.name, deviations)
-    if worlds := cases_of(records, "value-decomposition"):
-        claims += _decomposition_claims(experiment.name, worlds)
-    if counts := cases_of(records, "episode-count"):
-        claims.append(_episode_claim(experiment.name, counts))
-    return tuple(claims)
+def claims(name: str, records: Mapping[str, Replications[Any]]) -> tuple[JudgedClaim, ...]:
+    """Every lemma for which there are records, judged."""
+    judged: list[JudgedClaim] = []
+    if deviations := cases_of(records, DeviationColumns):
+        judged += _about_deviations(name, deviations)
+    if worlds := cases_of(records, DecompositionColumns):
+        judged += _about_decompositions(name, worlds)
+    if counts := cases_of(records, EpisodeColumns):
+        judged.append(_about_episodes(name, counts))
+    return tuple(judged)
 
 
-def _deviation_claims(experiment: str, records: Mapping[str, Replications]) -> list[JudgedClaim]:
-    rows = "Exact quantiles and tails of random rows; values spread over [0, R], or at its ends."
+def _about_deviations(experiment: str, records: Mapping[str, Deviations]) -> list[JudgedClaim]:
+    rows = (
+        "Exact quantiles and tails of random rows; values spread over [0, R], or placed at its "
+        "ends."
+    )
 
     def none(bound: str) -> tuple[JudgedComparison, ...]:
         return tuple(
-            _looked_at(experiment, f"{case}: exceptions, {what}", found, count, NO_EXCEPTION)
+            _over_all_rows(experiment, f"{case}: exceptions, {what}", found, count, NO_EXCEPTION)
             for case, found in records.items()
-            for what, count in _exceptions(found)[bound].items()
+            for what, count in exceptions(found)[bound].items()
         )
 
     return [
@@ -222,17 +298,17 @@ def _deviation_claims(experiment: str, records: Mapping[str, Replications]) -> l
         ),
         JudgedClaim(
             "lemmas/tail",
-            "Each tail of V·P beyond a distance ε from its mean has a probability of at most "
+            "Each tail of V·P beyond a distance ε from its mean has probability at most "
             "exp(−φ₀ε²/(2R²)).",
             rows,
             none("tail"),
         ),
         JudgedClaim(
             "lemmas/half",
-            "Not in the paper: a deviation is less than half of its bound.",
-            "Largest ratio of all rows and levels.",
+            "Not in the paper: each deviation is less than half of its bound.",
+            "Largest ratio of deviation to bound over all rows and levels.",
             tuple(
-                _looked_at(
+                _over_all_rows(
                     experiment,
                     f"{case}: largest ratio",
                     found,
@@ -245,44 +321,25 @@ def _deviation_claims(experiment: str, records: Mapping[str, Replications]) -> l
     ]
 
 
-def _looked_at(
-    experiment: str, quantity: str, found: Replications, value: float, claimed: Region
+def _over_all_rows(
+    experiment: str, quantity: str, found: Deviations, value: float, claimed: Region
 ) -> JudgedComparison:
-    """A number that is no average, from all rows and levels."""
-    trials = pooled(found, "level").size
+    """A number that is no average but comes from all rows and levels."""
+    trials = found.pooled.level.size
     return JudgedComparison.of(
-        experiment, quantity, certain(value, trials), claimed, note=f"in {trials:,}"
+        experiment, quantity, exact_number(value, trials), claimed, note=f"in {trials:,}"
     )
 
 
-def _exceptions(found: Replications) -> dict[str, dict[str, int]]:
-    """To both kinds of bounds."""
-    deviation, tail_bound = pooled(found, "deviation"), pooled(found, "tail_bound")
-
-    def beyond(value: FloatArray, bound: FloatArray) -> int:
-        return int(np.count_nonzero(~(value <= bound)))
-
-    return {
-        "deviation": {
-            "quantile − mean": beyond(deviation, pooled(found, "bound_above")),
-            "mean − quantile": beyond(-deviation, pooled(found, "bound_below")),
-        },
-        "tail": {
-            "upper tail": beyond(pooled(found, "tail_above"), tail_bound),
-            "lower tail": beyond(pooled(found, "tail_below"), tail_bound),
-        },
-    }
-
-
-def _decomposition_claims(
-    experiment: str, records: Mapping[str, Replications]
+def _about_decompositions(
+    experiment: str, records: Mapping[str, Decompositions]
 ) -> list[JudgedClaim]:
     def judged(
-        estimates: Callable[[FloatArray], Estimate], claimed: Region
+        estimated: Callable[[FloatArray], Estimate], claimed: Region
     ) -> tuple[JudgedComparison, ...]:
         return tuple(
-            JudgedComparison.of(experiment, f"{lemma}: {words}", estimates(z), claimed)
-            for lemma, words, z in _standardised(records)
+            JudgedComparison.of(experiment, f"{lemma}: {words}", estimated(z), claimed)
+            for lemma, words, z in _all_standardised(records)
         )
 
     return [
@@ -291,62 +348,40 @@ def _decomposition_claims(
             "Over a pseudo-episode, the value differences V_{φ,α} − V, and V_{φ,α} − V_{φ,α̲}, add "
             "up in expectation to i times the discrepancies of the i-th backups (both "
             "value-decomposition lemmas).",
-            "Both sides exactly; largest difference over both lemmas, all worlds and first states, "
-            "relative to (1 − γ)⁻².",
+            "Both sides computed exactly; largest difference over both lemmas, all worlds and all "
+            "first states, relative to (1 − γ)⁻².",
             tuple(
                 JudgedComparison.of(
                     experiment,
                     f"{case}: largest difference",
-                    certain(_identity_error(found), pooled(found, "left").size),
+                    exact_number(_identity_error(found), found.pooled.left.size),
                     Region(high=ROUNDING),
-                    note=f"in {pooled(found, 'left').size // len(LEMMAS):,} worlds",
+                    note=f"in {found.pooled.left.size // len(LEMMAS):,} worlds",
                 )
                 for case, found in records.items()
             ),
         ),
         JudgedClaim(
             "lemmas/simulated",
-            "The same by simulation: both sums have the same mean, the exact one.",
-            "Averages over simulated pseudo-episodes, standardised; their mean over all worlds, "
+            "The same by simulation: both sums have the same mean, which is the exact one.",
+            "Averages over simulated pseudo-episodes, standardised; their mean over all worlds is "
             f"within {CENTRED:g} of 0.",
             judged(estimate, Region.around(0.0, CENTRED)),
         ),
         JudgedClaim(
             "lemmas/simulated-spread",
-            "The same by simulation, world by world: no more is left than chance explains.",
+            "The same by simulation, world by world: chance explains all remaining differences.",
             f"Share of standardised averages beyond ±1.96, within {SPREAD:g} of {REJECTED:g}.",
             judged(_beyond, Region.around(REJECTED, SPREAD)),
         ),
     ]
 
 
-def _beyond(z: FloatArray) -> Estimate:
-    """Share of numbers beyond ±1.96; not known where one of them is not."""
-    return proportion(np.where(np.isnan(z), np.nan, np.abs(z) > BEYOND))
-
-
-def _standardised(records: Mapping[str, Replications]) -> list[tuple[str, str, FloatArray]]:
-    """Both lemmas, in words, and every side of them."""
-    if not cases_of(records, "value-decomposition"):
-        return []
-    return [
-        (lemma, words, standardised(records, side, robust=robust))
-        for robust, lemma in LEMMAS.items()
-        for side, words in SIDES.items()
-    ]
-
-
-def _identity_error(found: Replications) -> float:
-    return float(
-        pooled(found, "identity_error").max() * (1.0 - found.case.parameters["discount"]) ** 2
-    )
-
-
-def _episode_claim(experiment: str, records: Mapping[str, Replications]) -> JudgedClaim:
+def _about_episodes(experiment: str, records: Mapping[str, EpisodeCounts]) -> JudgedClaim:
     return JudgedClaim(
         "lemmas/episodes",
         "E[K_T] = 1 + (T − 1)(1 − γ) pseudo-episodes begin within T steps.",
-        f"Mean number counted, within {100 * COUNTING:g} %.",
+        f"Mean number counted, within {100 * COUNTING:g} % of that.",
         tuple(
             JudgedComparison.of(
                 experiment,
@@ -358,11 +393,3 @@ def _episode_claim(experiment: str, records: Mapping[str, Replications]) -> Judg
             for found in records.values()
         ),
     )
-
-
-def _counted(found: Replications) -> Estimate:
-    return estimate(pooled(found, "episodes"))
-
-
-def _expected(found: Replications) -> float:
-    return expected_episodes(found.case.parameters["steps"], found.case.parameters["discount"])

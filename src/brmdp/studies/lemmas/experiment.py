@@ -1,26 +1,25 @@
-"""The lemmas behind the regret bounds.
+"""The lemmas behind the regret bounds: deviations, value decompositions, pseudo-episodes.
 
-Quantile deviation, both value decompositions, and the number of pseudo-episodes.
-
-*deviation*: Dirichlet rows as data leave them, their exact quantiles and tails against the stated
-bounds; values are spread over [0, R], or stand at its ends, where the law of w·P is widest.
-*decomposition*: random worlds, posteriors, policies and levels; both sides of both lemmas exactly,
-and their averages over simulated pseudo-episodes. *episodes*: K_T, counted.
+*deviation*: exact quantiles and tails of Dirichlet rows, as data leave them, against the stated
+bounds. Values are spread over [0, R], or placed at its ends, where the distribution of w·P is
+widest. *decomposition*: random worlds, beliefs, policies and levels; both sides of both lemmas,
+exactly and as averages over simulated pseudo-episodes. *episodes*: K_T, counted.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from brmdp import dirichlet
 from brmdp._streams import independent_streams
-from brmdp._validation import FloatArray, as_level, as_positive_int
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_level, as_positive_int
 from brmdp.beliefs import DirichletBelief
 from brmdp.errors import InvalidInputError
-from brmdp.runs.program import REQUIRED, Columns, Program
-from brmdp.runs.spec import Computation, Experiment, require_known
+from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, column
+from brmdp.runs.spec import require_known
 from brmdp.theory import (
     ValueDecomposition,
     count_episodes,
@@ -32,30 +31,69 @@ from brmdp.theory import (
     value_decomposition,
 )
 
-__all__ = ["EXPERIMENT", "LEVELS", "PROGRAMS", "decompositions", "random_rows"]
+__all__ = [
+    "DECOMPOSITION",
+    "DEVIATION",
+    "EPISODE_COUNT",
+    "EXPERIMENT",
+    "LEVELS",
+    "DecompositionColumns",
+    "DeviationColumns",
+    "EpisodeColumns",
+    "Rows",
+    "decompositions",
+    "random_rows",
+]
 
 LEVELS = (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0 - 1e-4)
-"""At which every row is looked at."""
+"""Levels at which each row is checked."""
 
 SUCCESSORS = (2, 50)
 PRIOR = (0.1, 1.0)
 OBSERVATIONS = (0.1, 1e4)
 """Ends of the logarithmic scales from which rows are drawn.
 
-Observations are rounded down, so that some rows have none.
+Numbers of observations are rounded down, so that some rows have none.
 """
 
 FARTHEST = 2.0
-"""Largest distance from the mean at which tails are looked at, in R/√(φ₀ + 1).
+"""Largest distance from the mean at which tails are checked, in units of R/√(φ₀ + 1).
 
-Four of the largest standard deviations of w·P.
+This is four times the largest standard deviation that w·P can have.
 """
 
 
-class Rows(NamedTuple):
-    """Dirichlet rows: (rows, n) concentrations, zero where there is no successor.
+# --- deviation ------------------------------------------------------------------------------------
 
-    Values; their range R, (rows,).
+
+@dataclass(frozen=True, eq=False)
+class DeviationColumns(Columns):
+    """One row per Dirichlet row and level."""
+
+    successors: IntArray = column("successors of the Dirichlet row")
+    total_concentration: FloatArray = column("total concentration φ₀ of the Dirichlet row")
+    value_range: FloatArray = column("range R = 1/(1 − γ) of the values")
+    level: FloatArray = column("level α of the quantile")
+    deviation: FloatArray = column("quantile of w·P minus its mean")
+    bound_above: FloatArray = column("the lemma's bound on the quantile minus the mean")
+    bound_below: FloatArray = column("the lemma's bound on the mean minus the quantile")
+    distance: FloatArray = column("distance ε from the mean at which the tails are taken")
+    tail_above: FloatArray = column("probability that w·P exceeds its mean by more than ε")
+    tail_below: FloatArray = column("probability that w·P falls short of its mean by more than ε")
+    tail_bound: FloatArray = column("bound exp(−φ₀ε²/(2R²)) on each tail")
+
+
+class Rows(NamedTuple):
+    """Dirichlet rows.
+
+    Attributes
+    ----------
+    concentration : (rows, n) array
+        Concentrations, zero where there is no successor.
+    values : (rows, n) array
+        Values of the successors.
+    value_range : (rows,) array
+        Ranges R of the values.
     """
 
     concentration: FloatArray
@@ -63,18 +101,18 @@ class Rows(NamedTuple):
     value_range: FloatArray
 
 
-def random_rows(rng: np.random.Generator, rows: int, values: str) -> Rows:
-    """Rows as data leave them.
-
-    A symmetric prior, and multinomial counts from a kernel drawn from it.
+def random_rows(rows: int, values: str, *, rng: np.random.Generator) -> Rows:
+    """Rows as data leave them: a symmetric prior, and counts from a kernel drawn from it.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     rows : int
+        Number of rows.
     values : {"uniform", "extreme"}
-        Uniform on [0, R], or at the ends of it, both of them taken. R = 1/(1 − γ) for γ uniform on
+        Uniform on [0, R], or at its ends, with both ends taken. R = 1/(1 − γ) for γ uniform on
         [0, 0.99].
+    rng : numpy.random.Generator
+        Source of randomness.
     """
     require_known(values, ("uniform", "extreme"), "values")
     count, widest = as_positive_int(rows, "rows"), SUCCESSORS[1]
@@ -98,13 +136,10 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> Columns:
-    """Quantiles of random rows at all levels, and their tails at a random distance for each.
-
-    Beside the bounds.
-    """
+def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> DeviationColumns:
+    """Quantiles of random rows at all levels, and tails at one random distance per level."""
     rng = np.random.default_rng(seed)
-    phi, w, sizes = random_rows(rng, rows, values)
+    phi, w, sizes = random_rows(rows, values, rng=rng)
     total = phi.sum(axis=1)
     mean = (phi * w).sum(axis=1) / total
     shape = (len(total), len(LEVELS))
@@ -114,42 +149,59 @@ def _deviation(seed: np.random.SeedSequence, *, rows: int, values: str) -> Colum
     # 1 − u, as no distance may be zero
     distance = FARTHEST * (1.0 - rng.random(shape)) * size / np.sqrt(total[:, None] + 1.0)
     each = (phi[:, None, :], w[:, None, :])
-    columns = {
-        "successors": np.broadcast_to((phi > 0.0).sum(axis=1)[:, None], shape),
-        "total_concentration": np.broadcast_to(total[:, None], shape),
-        "value_range": size,
-        "level": levels,
-        "deviation": dirichlet.quantile(*each, levels) - mean[:, None],
-        "bound_above": size * bounds.above,
-        "bound_below": size * bounds.below,
-        "distance": distance,
-        "tail_above": dirichlet.cdf(*each, mean[:, None] + distance, complement=True),
-        "tail_below": dirichlet.cdf(*each, mean[:, None] - distance),
-        "tail_bound": dirichlet_tail_bound(total[:, None], distance / size),
-    }
-    return {name: column.reshape(-1) for name, column in columns.items()}
+    return DeviationColumns(
+        successors=np.broadcast_to((phi > 0.0).sum(axis=1)[:, None], shape),
+        total_concentration=np.broadcast_to(total[:, None], shape),
+        value_range=size,
+        level=levels,
+        deviation=dirichlet.quantile(*each, levels) - mean[:, None],
+        bound_above=size * bounds.above,
+        bound_below=size * bounds.below,
+        distance=distance,
+        tail_above=dirichlet.cdf(*each, mean[:, None] + distance, complement=True),
+        tail_below=dirichlet.cdf(*each, mean[:, None] - distance),
+        tail_bound=np.asarray(dirichlet_tail_bound(total[:, None], distance / size)),
+    ).flat()
+
+
+# --- decomposition --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DecompositionColumns(Columns):
+    """One row per world and lemma; pseudo-episodes begin in state 0."""
+
+    robust: BoolArray = column("whether the lemma is the one about the robust benchmark")
+    left: FloatArray = column("left side of the lemma, exactly")
+    right: FloatArray = column("right side of the lemma, exactly")
+    identity_error: FloatArray = column("largest difference of both sides over all first states")
+    left_sampled: FloatArray = column("left side, averaged over simulated pseudo-episodes")
+    left_error: FloatArray = column("standard error of that average")
+    right_sampled: FloatArray = column("right side, averaged over simulated pseudo-episodes")
+    right_error: FloatArray = column("standard error of that average")
+    gap_sampled: FloatArray = column("left minus right side, averaged over the same simulations")
+    gap_error: FloatArray = column("standard error of that average")
 
 
 def decompositions(
-    rng: np.random.Generator, n_states: int, n_actions: int, discount: float
+    n_states: int, n_actions: int, discount: float, *, rng: np.random.Generator
 ) -> tuple[ValueDecomposition, ValueDecomposition]:
-    """Both lemmas for a random world, its posterior after some data, and a random policy.
+    """Both lemmas for a random world, belief, policy, floor and levels above the floor.
 
-    Floor and levels above the floor.
-
-    Rewards r(s,a,s') are uniform on [0, 1]; pairs have from none to some hundred observations.
+    Rewards r(s,a,s') are uniform on [0, 1]. The belief is the uniform prior after data from the
+    world, from none to a few hundred observations of each pair.
     """
     states, actions = as_positive_int(n_states, "n_states"), as_positive_int(n_actions, "n_actions")
     rewards = rng.random((states, actions, states))
     truth = draw_mdp(states, actions, discount, rewards=rewards, rng=rng)
     visits = np.floor(10.0 ** rng.uniform(-1.0, 2.5, (states, actions))).astype(np.int64)
-    posterior = DirichletBelief(1.0 + rng.multinomial(visits, truth.kernel()))
+    belief = DirichletBelief(1.0 + rng.multinomial(visits, truth.kernel()))
     policy = rng.integers(0, actions, states)
     floor = float(rng.uniform(0.05, 0.3))
     levels = rng.uniform(floor, 0.95, (states, actions))
     return (
-        value_decomposition(truth, posterior, policy, levels),
-        robust_value_decomposition(truth, posterior, policy, levels, floor),
+        value_decomposition(truth, belief, policy, levels),
+        robust_value_decomposition(truth, belief, policy, levels, floor),
     )
 
 
@@ -161,20 +213,18 @@ def _decomposition(
     discount: float,
     worlds: int,
     samples: int,
-) -> Columns:
-    """Both lemmas in several worlds, one row for each lemma.
-
-    Pseudo-episodes begin in the first state.
-    """
+) -> DecompositionColumns:
+    """Both lemmas in several worlds."""
     # without discount a pseudo-episode has one step, and nothing is left to sample
     gamma = as_level(discount, "discount")
-    found = []
+    rows = []
     for stream in independent_streams(seed, as_positive_int(worlds, "worlds")):
-        for robust, lemma in enumerate(decompositions(stream, n_states, n_actions, gamma)):
+        both = decompositions(n_states, n_actions, gamma, rng=stream)
+        for robust, lemma in zip((False, True), both, strict=True):
             left, right = sample_decomposition(lemma, 0, samples, rng=stream)
-            found.append(
+            rows.append(
                 {
-                    "robust": robust == 1,
+                    "robust": robust,
                     "left": lemma.left[0],
                     "right": lemma.right[0],
                     "identity_error": np.abs(lemma.left - lemma.right).max(),
@@ -183,44 +233,58 @@ def _decomposition(
                     **_mean_and_error("gap", left - right),
                 }
             )
-    return {name: np.array([row[name] for row in found]) for name in found[0]}
+    return DecompositionColumns.of_rows(rows)
 
 
 def _mean_and_error(name: str, sums: FloatArray) -> dict[str, Any]:
     if np.ptp(sums) == 0.0:
         raise InvalidInputError(
-            f"samples must be so many that pseudo-episodes differ; got {sums.size}, and all have "
-            "the same sum"
+            f"samples must be large enough for pseudo-episodes to differ; all {sums.size} have the "
+            "same sum"
         )
     return {f"{name}_sampled": sums.mean(), f"{name}_error": sums.std(ddof=1) / np.sqrt(sums.size)}
 
 
+# --- episodes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeColumns(Columns):
+    """One row per repetition."""
+
+    episodes: IntArray = column("pseudo-episodes K_T that begin within T steps")
+
+
 def _episodes(
     seed: np.random.SeedSequence, *, steps: int, discount: float, repetitions: int
-) -> Columns:
-    """K_T, several times."""
+) -> EpisodeColumns:
+    """K_T, counted several times."""
     rng = np.random.default_rng(seed)
     count = as_positive_int(repetitions, "repetitions")
-    return {"episodes": np.array([count_episodes(steps, discount, rng=rng) for _ in range(count)])}
+    return EpisodeColumns(
+        np.array([count_episodes(steps, discount, rng=rng) for _ in range(count)])
+    )
 
 
-PROGRAMS: dict[str, Program] = {
-    "quantile-deviation": Program(_deviation, {"rows": 100, "values": REQUIRED}),
-    "value-decomposition": Program(
-        _decomposition,
-        {
-            "n_states": REQUIRED,
-            "n_actions": REQUIRED,
-            "discount": REQUIRED,
-            "worlds": 10,
-            "samples": 5000,
-        },
-    ),
-    "episode-count": Program(
-        _episodes, {"steps": REQUIRED, "discount": REQUIRED, "repetitions": 50}
-    ),
-}
-"""By name."""
+# --- the experiment -------------------------------------------------------------------------------
+
+DEVIATION = Program(_deviation, DeviationColumns, {"rows": 100, "values": REQUIRED})
+
+DECOMPOSITION = Program(
+    _decomposition,
+    DecompositionColumns,
+    {
+        "n_states": REQUIRED,
+        "n_actions": REQUIRED,
+        "discount": REQUIRED,
+        "worlds": 10,
+        "samples": 5000,
+    },
+)
+
+EPISODE_COUNT = Program(
+    _episodes, EpisodeColumns, {"steps": REQUIRED, "discount": REQUIRED, "repetitions": 50}
+)
 
 _WORLDS = ((3, 2, 0.5), (6, 3, 0.8), (12, 2, 0.9), (6, 2, 0.95))
 _HORIZONS = ((10, 0.5), (100, 0.9), (1000, 0.9), (1000, 0.99))
@@ -230,13 +294,13 @@ EXPERIMENT = Experiment(
     "Lemmas behind the regret bounds",
     (
         *(
-            Computation(f"deviation-{values}", "quantile-deviation", {"values": values})
+            Computation(f"deviation-{values}", f"{__name__}:DEVIATION", {"values": values})
             for values in ("uniform", "extreme")
         ),
         *(
             Computation(
                 f"decomposition-{states}-{actions}-{discount}",
-                "value-decomposition",
+                f"{__name__}:DECOMPOSITION",
                 {"n_states": states, "n_actions": actions, "discount": discount},
             )
             for states, actions, discount in _WORLDS
@@ -244,7 +308,7 @@ EXPERIMENT = Experiment(
         *(
             Computation(
                 f"episodes-{steps}-{discount}",
-                "episode-count",
+                f"{__name__}:EPISODE_COUNT",
                 {"steps": steps, "discount": discount},
             )
             for steps, discount in _HORIZONS

@@ -1,11 +1,9 @@
-"""The report of ``lemmas``.
-
-Deviations beside their bounds, and standardised sums beside the normal law.
-"""
+"""Pictures of ``lemmas``: deviations beside their bounds, and simulated sums beside exact ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,76 +11,78 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.special import betaincinv, ndtri
 
-from brmdp.report.content import Content
 from brmdp.report.normal_plot import draw_against_normal, spread_ranks
-from brmdp.report.replications import pooled
 from brmdp.report.style import BLACK, BLUE, ORANGE, SKY, VERMILION, CurveStyle, new_figure, styled
 from brmdp.runs import Experiment, Replications
 from brmdp.studies.lemmas.analysis import (
     LEMMAS,
     SIDES,
+    Decompositions,
+    Deviations,
     cases_of,
-    lemmas_claims,
-    lemmas_summary,
-    lemmas_table,
+    exceptions,
     standardised,
 )
+from brmdp.studies.lemmas.experiment import DecompositionColumns, DeviationColumns
 from brmdp.theory import quantile_deviation_bounds
 
-__all__ = ["decomposition_figure", "deviation_figure", "reporter"]
+__all__ = ["draw"]
 
 WIDTH = 6.6
 GUIDE = "#999999"
 
 SHOWN_LEVELS = ((0.9, 0.99, 0.9999), (0.1, 0.01, 0.0001))
-"""Above and below the mean."""
+"""Levels whose quantiles lie above the mean, and below it."""
 
 SHOWN_ROWS = 700
-"""Of each case; more would hide one another."""
+"""Rows shown of each case; more would hide one another."""
 
 DECADES = 3.5
-"""How far below the largest bound the deviations are shown, in powers of ten."""
+"""How far below the largest bound deviations are shown, in powers of ten."""
 
 VALUES = {
     "uniform": CurveStyle("values spread over [0, R]", SKY, "", "o"),
-    "extreme": CurveStyle("values at the ends", BLUE, "", "v"),
+    "extreme": CurveStyle("values at 0 and R only", BLUE, "", "v"),
 }
 SUMS = {False: CurveStyle("", VERMILION, "", "o"), True: CurveStyle("", BLACK, "", "v")}
 
 
-def reporter(experiment: Experiment, records: Mapping[str, Replications]) -> Content:
-    """What is said of ``lemmas``."""
+def draw(experiment: Experiment, records: Mapping[str, Replications[Any]]) -> dict[str, Figure]:
+    """Deviations beside their bounds, and simulated sums beside exact ones."""
     figures: dict[str, Figure] = {}
-    if deviations := cases_of(records, "quantile-deviation"):
-        figures[f"{experiment.name}-deviation"] = deviation_figure(deviations)
-    if worlds := cases_of(records, "value-decomposition"):
-        figures[f"{experiment.name}-decomposition"] = decomposition_figure(worlds)
-    return Content(
-        summary=lemmas_summary(experiment, records),
-        table=lemmas_table(records),
-        claims=lemmas_claims(experiment, records),
-        figures=figures,
-    )
+    if deviations := cases_of(records, DeviationColumns):
+        figures[f"{experiment.name}-deviation"] = _deviation(deviations)
+    if worlds := cases_of(records, DecompositionColumns):
+        figures[f"{experiment.name}-decomposition"] = _decomposition(worlds)
+    return figures
 
 
-def deviation_figure(records: Mapping[str, Replications]) -> Figure:
-    """A panel for each of six levels.
+# --- deviations -----------------------------------------------------------------------------------
 
-    Distance of the quantile from the mean, in units of R, against φ₀, and its bound.
-    """
+
+def _deviation(records: Mapping[str, Deviations]) -> Figure:
+    """One panel for each of six levels: distances of quantiles from the mean, and their bound."""
+    beyond = sum(sum(exceptions(found)["deviation"].values()) for found in records.values())
+    checked = sum(found.pooled.level.size for found in records.values())
     with styled():
-        figure = new_figure(WIDTH, 4.9)
+        figure = new_figure(WIDTH, 5.3)
         rows = figure.subplots(2, 3, sharex=True, sharey=True)
         for sign, levels, row in zip((1.0, -1.0), SHOWN_LEVELS, rows, strict=True):
             for level, axes in zip(levels, row, strict=True):
                 _draw_deviations(axes, records, level, sign)
                 axes.set_title(f"α = {level:g}")
-            row[0].set_ylabel("(quantile − mean)/R" if sign > 0.0 else "(mean − quantile)/R")
+            side = "above" if sign > 0.0 else "below"
+            row[0].set_ylabel(f"α-quantile {side} the mean,\nas a share of R")
         for axes in rows[-1]:
             axes.set_xlabel("total concentration φ₀")
+        figure.suptitle(
+            f"{f'{beyond:,}' if beyond else 'None'} of {checked:,} quantiles of random Dirichlet "
+            "rows lie beyond the lemma's bound\nShown: one point per row, at six of the levels α",
+            fontsize=9.5,
+        )
         figure.legend(
             *rows[0, 0].get_legend_handles_labels(),
-            loc="outside upper center",
+            loc="outside lower center",
             ncols=2,
             handlelength=2.4,
         )
@@ -90,20 +90,18 @@ def deviation_figure(records: Mapping[str, Replications]) -> Figure:
 
 
 def _draw_deviations(
-    axes: Axes, records: Mapping[str, Replications], level: float, sign: float
+    axes: Axes, records: Mapping[str, Deviations], level: float, sign: float
 ) -> None:
     totals = []
     for found in records.values():
-        style = VALUES[found.case.parameters["values"]]
-        chosen = np.flatnonzero(np.isclose(pooled(found, "level"), level, rtol=1e-9, atol=0.0))[
-            :SHOWN_ROWS
-        ]
-        total = pooled(found, "total_concentration")[chosen]
-        deviation = sign * (pooled(found, "deviation") / pooled(found, "value_range"))[chosen]
+        style, rows = VALUES[found.case.parameters["values"]], found.pooled
+        chosen = np.flatnonzero(np.isclose(rows.level, level, rtol=1e-9, atol=0.0))[:SHOWN_ROWS]
+        total = rows.total_concentration[chosen]
+        deviation = sign * (rows.deviation / rows.value_range)[chosen]
         axes.plot(
             total,
-            # a skewed law may have its quantile on the other side of the mean, which a logarithmic
-            # axis has no place for
+            # in a skewed row the quantile may lie on the other side of the mean; a logarithmic
+            # axis has no place for it
             np.where(deviation > 0.0, deviation, np.nan),
             color=style.colour,
             linestyle="",
@@ -116,10 +114,15 @@ def _draw_deviations(
         totals.append(total)
     ends = np.geomspace(np.concatenate(totals).min(), np.concatenate(totals).max(), 60)
     bounds = quantile_deviation_bounds(ends, np.full(ends.shape, level))
-    bound = bounds.above if sign > 0.0 else bounds.below
+    bound = np.asarray(bounds.above if sign > 0.0 else bounds.below)
     axes.plot(ends, bound, color=VERMILION, linewidth=1.6, label="bound of the lemma")
     axes.plot(
-        ends, bound / 2.0, color=ORANGE, linestyle=(0, (5, 2)), linewidth=1.4, label="half of it"
+        ends,
+        bound / 2.0,
+        color=ORANGE,
+        linestyle=(0, (5, 2)),
+        linewidth=1.4,
+        label="half of the bound",
     )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -131,13 +134,13 @@ def _draw_deviations(
         axis.set_minor_formatter(NullFormatter())
 
 
-def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
-    """Quantiles of the standardised sums of both lemmas against normal ones.
+# --- decompositions -------------------------------------------------------------------------------
 
-    With the band that chance leaves them.
-    """
+
+def _decomposition(records: Mapping[str, Decompositions]) -> Figure:
+    """Quantiles of the standardised sums of both lemmas against normal quantiles."""
     with styled():
-        figure = new_figure(WIDTH, 3.1)
+        figure = new_figure(WIDTH, 3.6)
         panels = figure.subplots(1, len(SIDES), sharex=True, sharey=True)
         sums = {
             (side, robust): standardised(records, side, robust=robust)
@@ -154,11 +157,19 @@ def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
         # not one point may be out of sight
         reach = max(4.0, *(1.1 * float(np.abs(z).max()) for z in sums.values()))
         axes.set(xlim=(-4.0, 4.0), ylim=(-reach, reach))
-        panels[0].set_ylabel("standardised average")
-        figure.supxlabel("quantile of the standard normal law", fontsize=9)
+        panels[0].set_ylabel("difference found,\nin standard errors")
+        panels[len(panels) // 2].set_xlabel(
+            "difference expected from pure chance (standard normal quantile)"
+        )
+        worlds = sums["gap", False].size
+        figure.suptitle(
+            "Do averages over simulated pseudo-episodes match both sides of the lemmas?\n"
+            f"Differences of {worlds:,} worlds, sorted: along the diagonal they are pure chance",
+            fontsize=9.5,
+        )
         figure.legend(
             *panels[0].get_legend_handles_labels(),
-            loc="outside upper center",
+            loc="outside lower center",
             ncols=2,
             handlelength=1.6,
         )
@@ -166,7 +177,7 @@ def decomposition_figure(records: Mapping[str, Replications]) -> Figure:
 
 
 def _draw_band(axes: Axes, size: int) -> None:
-    """Where 95 % of the order statistics of standard normal numbers lie, each for itself."""
+    """The middle 95 % of each order statistic of standard normal numbers."""
     rank = spread_ranks(size)
     low, high = (ndtri(betaincinv(rank + 1.0, size - rank, level)) for level in (0.025, 0.975))
     at = ndtri((rank + 0.5) / size)
@@ -177,7 +188,14 @@ def _draw_band(axes: Axes, size: int) -> None:
         color=GUIDE,
         alpha=0.35,
         linewidth=0.0,
-        label="95 % of normal samples of this size",
+        label="where 95 % of pure chance lies, rank by rank",
         zorder=0,
     )
-    axes.axline((0.0, 0.0), slope=1.0, color=GUIDE, linewidth=1.0, label="the normal law", zorder=0)
+    axes.axline(
+        (0.0, 0.0),
+        slope=1.0,
+        color=GUIDE,
+        linewidth=1.0,
+        label="pure chance (standard normal)",
+        zorder=0,
+    )

@@ -1,275 +1,71 @@
-"""How far quantile values are from their normal limit, with intervals.
+"""From the replications of ``normality`` to numbers and judged claims.
 
-And how good plans of sample sizes were.
+Theorem 1 is about limits. Claims judge that what is left of a distance falls with N, and that it is
+small at the largest N: a tenth of a standard deviation, of a variance or of a correlation, and five
+per cent where both sides of a comparison come from the same replications.
 
-Theorem 1 is looked at in its own form: z = (√N (I − γP_π)(V_{φ,α} − V) − γλ_π)/γσ_π, which becomes
-standard normal in every state at every level. Three distances from that law are averaged over
-levels and states: the squared mean of z, the squared error of its variance, and the
-Kolmogorov–Smirnov distance.
-
-Their intervals come from the jackknife over runs, each of which holds several replications: with θ
-the number from all R runs and θ_i that without run i, the pseudo-values R θ − (R − 1) θ_i have the
-standard error of θ to first order. Their mean is θ without the part of order 1/R that chance alone
-adds to a square. The Kolmogorov–Smirnov distance keeps what chance adds, about 0.87 over the root
-of the number of replications, and is compared with what a sample of the law itself exceeds with
-probability 0.05.
-
-Longer trajectories begin with the shorter ones of the same run, so that differences between their
+Longer trajectories begin with the shorter ones of the same run, so differences between their
 lengths are taken run by run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from brmdp._validation import FloatArray, IntArray
-from brmdp.report.estimates import Estimate, estimate
-from brmdp.report.replications import heading
-from brmdp.report.summary import Table
+from brmdp._validation import FloatArray
+from brmdp.report.claims import BELOW_ZERO, JudgedClaim, JudgedComparison, Region
+from brmdp.report.curves import common_runs
+from brmdp.report.estimates import Estimate, estimate, ratio_samples
+from brmdp.report.findings import Findings
+from brmdp.report.summary import heading
+from brmdp.report.tables import Table
 from brmdp.runs import Experiment, Replications
-from brmdp.runs.programs import parameters_of
-from brmdp.studies.normality.experiment import problem
-from brmdp.theory import NormalFit, NormalityLimit, asymptotic_normality, normal_fit
+from brmdp.studies.normality.samples import (
+    PlanRecords,
+    Plans,
+    Setting,
+    Worlds,
+    ks_distance,
+    plans_of,
+    pseudo_values,
+    settings_of,
+    squared_bias,
+    squared_correlation,
+    squared_variance_error,
+)
 
-__all__ = [
-    "DISTANCES",
-    "PlanRecords",
-    "Plans",
-    "Setting",
-    "Worlds",
-    "ks_distance",
-    "normality_summary",
-    "normality_table",
-    "plans_of",
-    "pseudo_values",
-    "settings_of",
-    "squared_bias",
-    "squared_correlation",
-    "squared_variance_error",
-]
+__all__ = ["analyse"]
 
-HARD = "riverswim"
-"""What the world is called whose limit is not reached."""
+NEUTRAL = 0.5
 
+TENTH = 0.1
+"""What counts as small: a tenth of a standard deviation, of a variance, of a correlation."""
 
-# --- the samples ----------------------------------------------------------------------------------
+FEW, MANY = 100.0, 1_000.0
+"""Expected visits N·n̄_s below which a state is seen rarely, and from which on it is seen often."""
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """Replications of one world after N transitions.
-
-    Attributes
-    ----------
-    world : str
-    steps : int
-        N.
-    run : (R,) integers
-    limit : NormalityLimit
-    deviations : (R, B, L, S) array
-        √N (V_{φ,α} − V) of B replications in each of R runs, at L levels.
-    """
-
-    world: str
-    steps: int
-    run: IntArray
-    limit: NormalityLimit
-    deviations: FloatArray
-
-    @classmethod
-    def of(cls, found: Replications) -> Setting:
-        """From the records of a case."""
-        parameters = parameters_of(found.case)
-        mdp, policy = problem(parameters["world"], parameters["world_seed"])
-        limit = asymptotic_normality(mdp, policy, parameters["levels"])
-        shape = (found.run.size, -1, limit.alpha.size, mdp.n_states)
-        deviations = np.asarray(found.columns["deviation"], dtype=np.float64).reshape(shape)
-        return cls(
-            found.case.name.rpartition("/")[0], parameters["steps"], found.run, limit, deviations
-        )
-
-    @property
-    def hard(self) -> bool:
-        """Whether it is the world whose limit is not reached."""
-        return self.world.startswith(HARD)
-
-    @property
-    def expected_visits(self) -> FloatArray:
-        """N·n̄_s, (S,)."""
-        visits: FloatArray = self.steps * self.limit.visit_frequencies
-        return visits
-
-    @cached_property
-    def standardised(self) -> FloatArray:
-        """The z of the theorem, (R, B, L, S)."""
-        limit = self.limit
-        z: FloatArray = (limit.one_step(self.deviations) - limit.one_step_mean) / limit.one_step_sd
-        return z
-
-    @cached_property
-    def fit(self) -> NormalFit:
-        """All replications together against the standard normal law."""
-        return normal_fit(_together(self.standardised), 0.0, 1.0)
-
-    @cached_property
-    def distances(self) -> dict[str, Estimate]:
-        """Each of :data:`DISTANCES` with its interval."""
-        return {
-            name: estimate(pseudo_values(of, self.standardised)) for name, of in DISTANCES.items()
-        }
-
-    def level(self, alpha: float) -> int:
-        """Position of a level."""
-        return int(np.argmin(np.abs(self.limit.alpha - alpha)))
-
-
-Worlds: TypeAlias = Mapping[str, tuple[Setting, ...]]
-"""By world, with N increasing."""
-
-
-def settings_of(records: Mapping[str, Replications]) -> Worlds:
-    """By world, with N increasing."""
-    found = [Setting.of(one) for one in records.values() if one.case.program == "normality"]
-    worlds = dict.fromkeys(setting.world for setting in found)
-    return {
-        world: tuple(
-            sorted((one for one in found if one.world == world), key=lambda one: one.steps)
-        )
-        for world in worlds
-    }
-
-
-def _together(samples: FloatArray) -> FloatArray:
-    """Replications of all runs behind one another."""
-    return samples.reshape(-1, *samples.shape[2:])
-
-
-# --- distances from the law -----------------------------------------------------------------------
-
-
-def squared_bias(z: FloatArray) -> float:
-    """Of the mean of z."""
-    return float((z.mean(axis=0) ** 2).mean())
-
-
-def squared_variance_error(z: FloatArray) -> float:
-    """Of the variance of z."""
-    return float(((z.var(axis=0, ddof=1) - 1.0) ** 2).mean())
-
-
-def ks_distance(z: FloatArray) -> float:
-    """Kolmogorov–Smirnov."""
-    return float(normal_fit(z, 0.0, 1.0).distance.mean())
-
-
-def squared_correlation(z: FloatArray) -> float:
-    """Between different states, averaged over levels."""
-    centred = (z - z.mean(axis=0)) / z.std(axis=0)
-    correlations = np.einsum("rls,rlt->lst", centred, centred) / len(z)
-    others = ~np.eye(z.shape[2], dtype=bool)
-    return float((correlations[:, others] ** 2).mean())
-
-
-DISTANCES: dict[str, Callable[[FloatArray], float]] = {
-    "squared_bias": squared_bias,
-    "squared_variance_error": squared_variance_error,
-    "distance": ks_distance,
-}
-"""From z, (n, L, S), to its distances from the standard normal law.
-
-Averaged over levels and states.
-"""
-
-
-def pseudo_values(statistic: Callable[[FloatArray], float], samples: FloatArray) -> FloatArray:
-    """Of a statistic of replications (R, B, …), one for each run.
-
-    The distance keeps what chance adds to it.
-    """
-    runs = len(samples)
-    whole = statistic(_together(samples))
-    if runs < 2:
-        return np.full(runs, whole)
-    without = np.array(
-        [statistic(_together(np.delete(samples, run, axis=0))) for run in range(runs)]
+def analyse(experiment: Experiment, records: Mapping[str, Replications[Any]]) -> Findings:
+    """How far quantile values are from their normal limit, and how good planned samples were."""
+    worlds, plans = settings_of(records), plans_of(records)
+    return Findings(
+        summary(experiment, records, worlds, plans),
+        table(worlds),
+        claims(experiment.name, worlds, plans),
     )
-    values: FloatArray = runs * whole - (runs - 1) * without
-    # sup-norms are not smooth, and their bias is not of the order that the jackknife removes
-    return values - values.mean() + whole if statistic is ks_distance else values
 
 
-# --- plans of sample sizes ------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class PlanRecords:
-    """Plans made in one world from the same number of observations.
-
-    Attributes
-    ----------
-    label : str
-        World and way.
-    observed : int
-        Transitions of every pair that were known when the plan was made.
-    run : (R,) integers
-    predicted, needed : (R, B) arrays
-        Further observations.
-    cost_ratio : (R, B) array
-        What caution cost after the predicted number, over ε.
-    """
-
-    label: str
-    observed: int
-    run: IntArray
-    predicted: FloatArray
-    needed: FloatArray
-    cost_ratio: FloatArray
-
-    def error(self) -> FloatArray:
-        """Mean |cost/ε − 1| of each run, (R,)."""
-        error: FloatArray = np.abs(self.cost_ratio - 1.0).mean(axis=1)
-        return error
-
-
-Plans: TypeAlias = Mapping[str, tuple[PlanRecords, ...]]
-"""By world and way, with the number of observations increasing."""
-
-
-def plans_of(records: Mapping[str, Replications]) -> Plans:
-    """By world and way, with the number of observations increasing."""
-    found = []
-    for name, one in records.items():
-        if one.case.program == "sample-size":
-            columns = [
-                np.asarray(one.columns[key], dtype=np.float64)
-                for key in ("predicted", "needed", "cost_ratio")
-            ]
-            label = name.removeprefix("sample-size/").rpartition("/")[0].replace("/", ", ")
-            found.append(PlanRecords(label, parameters_of(one.case)["observed"], one.run, *columns))
-    labels = dict.fromkeys(plan.label for plan in found)
-    return {
-        label: tuple(
-            sorted((one for one in found if one.label == label), key=lambda one: one.observed)
-        )
-        for label in labels
-    }
-
-
-# --- summary --------------------------------------------------------------------------------------
-
-
-def normality_summary(
-    experiment: Experiment, records: Mapping[str, Replications], worlds: Worlds, plans: Plans
+def summary(
+    experiment: Experiment, records: Mapping[str, Replications[Any]], worlds: Worlds, plans: Plans
 ) -> dict[str, Any]:
-    """What ``summary.json`` holds.
-
-    Every setting's fit, level by level and state by state, and the plans.
-    """
+    """The content of ``summary.json``: the fit of every setting, and the plans."""
     return {
         **heading(experiment, records),
         "settings": {
@@ -308,8 +104,8 @@ def _setting_as_json(setting: Setting) -> dict[str, Any]:
     }
 
 
-def normality_table(worlds: Worlds) -> Table:
-    """The three distances of every world and N, roots taken of squares."""
+def table(worlds: Worlds) -> Table:
+    """The three distances for every world and N, with roots taken of squares."""
     rows = []
     for settings in worlds.values():
         for setting in settings:
@@ -340,3 +136,299 @@ def _rooted(squared: Estimate) -> str:
 def _three_decimals(found: Estimate) -> str:
     ends = "" if np.isnan(found.low) else f" [{float(found.low):.3f}, {float(found.high):.3f}]"
     return f"{float(found.mean):.3f}{ends}"
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
+    """What Theorem 1 says, and what plans made from it are worth, judged."""
+    regular = [settings for settings in worlds.values() if not settings[0].hard]
+    hard = [settings[-1] for settings in worlds.values() if settings[0].hard]
+    last = [settings[-1] for settings in regular]
+    judged = (
+        JudgedClaim(
+            "normality/mean",
+            "In the limit, the mean of √N (I − γP_π)(V_{φ,α} − V) is γλ_π.",
+            "Squared distance of the means, in standard deviations of the limit, averaged over "
+            "levels and states: falls from the smallest N to the largest, and ends below 0.01 (a "
+            "tenth of a standard deviation). Single steps in between are only measured.",
+            (
+                *_shrinking(name, regular, squared_bias, "squared bias"),
+                *(_ending(name, one, squared_bias, "squared bias", TENTH**2) for one in last),
+            ),
+        ),
+        JudgedClaim(
+            "normality/variance",
+            "In the limit, its covariance is diag((γσ_π)²): the variances.",
+            "Squared relative error of the variance, averaged over levels and states: falls from "
+            "the smallest N to the largest, and ends below 0.01 (a tenth of the variance). Single "
+            "steps in between are only measured.",
+            (
+                *_shrinking(name, regular, squared_variance_error, "squared error of the variance"),
+                *(
+                    _ending(
+                        name, one, squared_variance_error, "squared error of the variance", TENTH**2
+                    )
+                    for one in last
+                ),
+            ),
+        ),
+        JudgedClaim(
+            "normality/independence",
+            "In the limit, its covariance is diag((γσ_π)²): states are uncorrelated.",
+            "Squared correlation of different states at the largest N, averaged over pairs of "
+            "states and levels: below 0.01.",
+            tuple(
+                _ending(name, one, squared_correlation, "squared correlation", TENTH**2)
+                for one in last
+            ),
+        ),
+        JudgedClaim(
+            "normality/law",
+            "In the limit, its law is normal.",
+            "Kolmogorov–Smirnov distance, averaged over levels and states: falls from the smallest "
+            "N to the largest, and ends below the distance that a sample of this size from the "
+            "limit exceeds with probability 0.05. Single steps in between are only measured.",
+            (
+                *_shrinking(name, regular, ks_distance, "distance"),
+                *(
+                    _ending(name, one, ks_distance, "distance", one.fit.critical_distance)
+                    for one in last
+                ),
+            ),
+        ),
+        JudgedClaim(
+            "normality/neutral",
+            "α = ½ is asymptotically neutral.",
+            "Squared mean of √N (V_{φ,½} − V), in standard deviations of the limit, averaged over "
+            "states: falls from the smallest N to the largest, and ends below 0.01.",
+            tuple(
+                comparison
+                for settings in regular
+                if len(settings) > 1
+                for comparison in (
+                    _fall(
+                        name,
+                        settings[0],
+                        settings[-1],
+                        _neutral,
+                        squared_bias,
+                        "squared shift at ½",
+                    ),
+                    _judged(
+                        name,
+                        f"{settings[-1].world}, N = {settings[-1].steps}: squared shift at ½",
+                        pseudo_values(squared_bias, _neutral(settings[-1])),
+                        Region(high=TENTH**2),
+                    ),
+                )
+            ),
+        ),
+        JudgedClaim(
+            "normality/shift",
+            "The level shifts the mean of the value by z_α (I − γP_π)⁻¹γσ_π/√N.",
+            "Difference between the mean values at 1 − α and at α, averaged over states, divided "
+            "by its prediction, at the largest N: within 5 % of 1.",
+            tuple(
+                _judged(
+                    name,
+                    f"{one.world}, N = {one.steps}: mean at {1.0 - alpha:g} − mean at {alpha:g}, "
+                    "over its prediction",
+                    _spread_ratio(one, alpha),
+                    Region.around(1.0, 0.05),
+                )
+                for one in last
+                for alpha in _lower_levels(one)
+            ),
+        ),
+        JudgedClaim(
+            "normality/bound",
+            "In no state is the mean shift larger than γ abs(z_α) max σ_π/((1 − γ)√N).",
+            "Mean shift divided by its bound, in the state where the shift is largest, at the "
+            "largest N: below 1. Only measured where the limit is not reached.",
+            tuple(
+                _judged(
+                    name,
+                    f"{one.world}, N = {one.steps}: largest shift at {one.limit.alpha[level]:g}, "
+                    "over its bound",
+                    _largest_shift(one, level),
+                    None if one.hard else Region(high=1.0),
+                )
+                for one in (*last, *hard)
+                for level in (0, one.limit.alpha.size - 1)
+            ),
+        ),
+        JudgedClaim(
+            "normality/level",
+            "The level does not change the covariance.",
+            "Variance of the value at the highest level divided by that at the lowest, averaged "
+            "over states, at the largest N: within 5 % of 1.",
+            tuple(
+                _judged(
+                    name,
+                    f"{one.world}, N = {one.steps}: variance at {one.limit.alpha[-1]:g} / variance "
+                    f"at {one.limit.alpha[0]:g}",
+                    pseudo_values(_variance_ratio, one.deviations),
+                    Region.around(1.0, 0.05),
+                )
+                for one in last
+            ),
+        ),
+        JudgedClaim(
+            "normality/visits",
+            "The limit needs many visits to every state, not only many transitions.",
+            "RiverSwim-6, always going right, at the largest N: the distance of the states with at "
+            "least 1,000 expected visits N·n̄_s minus that of the states with fewer than 100 is "
+            "below 0. Distance and bias of all states together are only measured.",
+            tuple(comparison for one in hard for comparison in _rarely_seen(name, one)),
+        ),
+        JudgedClaim(
+            "sample-size/accuracy",
+            "The number of observations that the first order predicts brings the cost of caution "
+            "to ε (our reading of Theorem 1; the paper makes no such plans).",
+            "Mean distance of cost/ε from 1 after the planned observations: falls with every "
+            "tenfold increase of the observations that the plan is made from. Its size, and the "
+            "observations needed over those predicted, are only measured.",
+            tuple(comparison for group in plans.values() for comparison in _planned(name, group)),
+        ),
+    )
+    return tuple(claim for claim in judged if claim.comparisons)
+
+
+def _judged(
+    experiment: str, quantity: str, samples: FloatArray, claimed: Region | None
+) -> JudgedComparison:
+    return JudgedComparison.of(experiment, quantity, estimate(samples), claimed)
+
+
+def _ending(
+    experiment: str,
+    setting: Setting,
+    statistic: Callable[[FloatArray], float],
+    called: str,
+    limit: float,
+) -> JudgedComparison:
+    """The statistic at one N, claimed to be below ``limit``."""
+    samples = pseudo_values(statistic, setting.standardised)
+    return _judged(
+        experiment, f"{setting.world}, N = {setting.steps}: {called}", samples, Region(high=limit)
+    )
+
+
+def _shrinking(
+    experiment: str,
+    worlds: Sequence[Sequence[Setting]],
+    statistic: Callable[[FloatArray], float],
+    called: str,
+) -> tuple[JudgedComparison, ...]:
+    """How the statistic falls from the smallest N to the largest, and from each N to the next.
+
+    Single steps are only measured, as the last ones are lost in noise.
+    """
+    found = []
+    for settings in worlds:
+        steps = list(pairwise(settings))
+        if steps:
+            found.append(
+                _fall(experiment, settings[0], settings[-1], _standardised, statistic, called)
+            )
+        if len(steps) > 1:
+            found += [
+                _fall(experiment, *step, _standardised, statistic, called, claimed=None)
+                for step in steps
+            ]
+    return tuple(found)
+
+
+def _fall(
+    experiment: str,
+    shorter: Setting,
+    longer: Setting,
+    samples_of: Callable[[Setting], FloatArray],
+    statistic: Callable[[FloatArray], float],
+    called: str,
+    claimed: Region | None = BELOW_ZERO,
+) -> JudgedComparison:
+    """The statistic at the longer N minus that at the shorter."""
+    mine, theirs = common_runs(longer.run, shorter.run)
+    fallen = pseudo_values(statistic, samples_of(longer)[mine]) - pseudo_values(
+        statistic, samples_of(shorter)[theirs]
+    )
+    quantity = f"{longer.world}, N = {longer.steps} − N = {shorter.steps}: {called}"
+    return _judged(experiment, quantity, fallen, claimed)
+
+
+def _standardised(setting: Setting) -> FloatArray:
+    return setting.standardised
+
+
+def _neutral(setting: Setting) -> FloatArray:
+    """√N (V_{φ,½} − V) in standard deviations of its limit, (R, B, S)."""
+    shift: FloatArray = setting.deviations[:, :, setting.level(NEUTRAL)] / setting.limit.sd
+    return shift
+
+
+def _lower_levels(setting: Setting) -> list[float]:
+    """Levels α below ½ for which there is a level 1 − α too."""
+    levels = setting.limit.alpha
+    return [float(a) for a in levels if a < NEUTRAL and np.isclose(levels, 1.0 - a).any()]
+
+
+def _spread_ratio(setting: Setting, alpha: float) -> FloatArray:
+    """Mean over states of V at 1 − α minus V at α, over its prediction, for each run."""
+    low, high = setting.level(alpha), setting.level(1.0 - alpha)
+    spread = (setting.deviations[:, :, high] - setting.deviations[:, :, low]).mean(axis=(1, 2))
+    samples: FloatArray = spread / (setting.limit.mean[high] - setting.limit.mean[low]).mean()
+    return samples
+
+
+def _largest_shift(setting: Setting, level: int) -> FloatArray:
+    """Mean shift over its bound for each run, in the state where all runs together have most."""
+    shifts = setting.deviations[:, :, level].mean(axis=1)
+    means = shifts.mean(axis=0)
+    state = int(np.argmax(np.abs(means)))
+    samples: FloatArray = np.sign(means[state]) * shifts[:, state] / setting.limit.mean_bound[level]
+    return samples
+
+
+def _variance_ratio(deviations: FloatArray) -> float:
+    variances = deviations.var(axis=0, ddof=1)
+    return float((variances[-1] / variances[0]).mean())
+
+
+def _rarely_seen(experiment: str, setting: Setting) -> tuple[JudgedComparison, ...]:
+    """In the hard world: states seen often against states seen rarely, and all together."""
+    often, rarely = setting.expected_visits >= MANY, setting.expected_visits < FEW
+    where = f"{setting.world}, N = {setting.steps}"
+    measured = tuple(
+        _judged(experiment, f"{where}: {called}", pseudo_values(of, setting.standardised), None)
+        for called, of in (("distance", ks_distance), ("squared bias", squared_bias))
+    )
+    if not often.any() or not rarely.any():
+        return measured
+    z = setting.standardised
+    apart = pseudo_values(ks_distance, z[..., often]) - pseudo_values(ks_distance, z[..., rarely])
+    quantity = f"{where}: distance, states seen often − states seen rarely"
+    return (_judged(experiment, quantity, apart, BELOW_ZERO), *measured)
+
+
+def _planned(experiment: str, group: Sequence[PlanRecords]) -> list[JudgedComparison]:
+    """Plans of one world and way: whether errors fall, and how large they are."""
+    found = []
+    for fewer, more in pairwise(group):
+        mine, theirs = common_runs(more.run, fewer.run)
+        fallen = more.error()[mine] - fewer.error()[theirs]
+        quantity = (
+            f"{more.label}, {more.observed} − {fewer.observed} observed: mean distance of cost/ε "
+            "from 1"
+        )
+        found.append(_judged(experiment, quantity, fallen, BELOW_ZERO))
+    for plan in group:
+        where = f"{plan.label}, {plan.observed} observed"
+        ratio = ratio_samples(plan.needed.mean(axis=1), plan.predicted.mean(axis=1))
+        found.append(
+            _judged(experiment, f"{where}: mean distance of cost/ε from 1", plan.error(), None)
+        )
+        found.append(_judged(experiment, f"{where}: observations needed / predicted", ratio, None))
+    return found

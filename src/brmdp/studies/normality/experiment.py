@@ -1,25 +1,26 @@
-"""Asymptotic normality (Theorem 1) and the sample sizes that follow from it, by simulation.
+"""Asymptotic normality (Theorem 1) and the sample sizes planned from it, by simulation.
 
 *normality*: quantile values after on-policy trajectories of growing length, in random ergodic MDPs
-and, as the hard case, going right in RiverSwim-6, whose left states are hardly ever seen.
-*sample-size*: a plan is made from some observations, and what it asks for is collected until
-caution costs no more than ε.
+and, as the hard case, in RiverSwim-6 when always going right, which hardly ever shows the left
+states. *sample-size*: a plan is made from some observations; then data are collected as planned
+until caution costs no more than ε.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from brmdp._streams import independent_streams
-from brmdp._validation import IntArray, as_level, as_positive_int
+from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int
 from brmdp.beliefs import DirichletBelief
 from brmdp.envs import riverswim
 from brmdp.envs.riverswim import RIGHT
 from brmdp.errors import InvalidInputError
-from brmdp.runs.program import REQUIRED, Columns, Program
-from brmdp.runs.spec import Computation, Experiment, require_known
+from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, column
+from brmdp.runs.spec import require_known
 from brmdp.theory import (
     ErgodicProblem,
     SampleSizePlan,
@@ -30,7 +31,16 @@ from brmdp.theory import (
 )
 from brmdp.theory.chains import policy_matrix, transition_counts
 
-__all__ = ["EXPERIMENT", "LEVELS", "PLANNED_STATE", "PROGRAMS", "problem"]
+__all__ = [
+    "EXPERIMENT",
+    "LEVELS",
+    "NORMALITY",
+    "PLANNED_STATE",
+    "SAMPLE_SIZE",
+    "NormalityColumns",
+    "SampleSizeColumns",
+    "problem",
+]
 
 LEVELS = (0.05, 0.2, 0.5, 0.8, 0.95)
 STEPS = (100, 1_000, 10_000, 100_000)
@@ -42,21 +52,47 @@ WORLDS = ("random", "riverswim")
 WAYS = ("policy", "pairs")
 
 PLANNED_STATE = 0
-"""Where the cost of caution is looked at."""
+"""State at which the cost of caution is measured."""
 
 SEARCHED = 0.01
-"""Relative accuracy of the number of observations that was needed."""
+"""Relative accuracy to which the number of observations needed is searched for."""
 
 
 def problem(world: str, world_seed: int) -> ErgodicProblem:
-    """A random ergodic MDP of five states with a random policy.
+    """A random ergodic MDP with a random policy, or RiverSwim-6 with always going right.
 
-    Or RiverSwim-6 always going right.
+    Parameters
+    ----------
+    world : {"random", "riverswim"}
+        A random MDP has five states and two actions.
+    world_seed : int
+        Seed of a random world; RiverSwim does not use it.
     """
     require_known(world, WORLDS, "world")
     if world == "riverswim":
         return ErgodicProblem(riverswim(RIVER), np.full(RIVER, RIGHT))
     return random_ergodic_mdp(STATES, ACTIONS, rng=np.random.default_rng(world_seed))
+
+
+def _several(replications: int) -> int:
+    """At least two, so that each run has a variance."""
+    count = as_positive_int(replications, "replications")
+    if count < 2:
+        raise InvalidInputError(f"replications must be at least 2; got {replications!r}")
+    return count
+
+
+# --- the limit ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NormalityColumns(Columns):
+    """One row per replication, level and state."""
+
+    replication: IntArray = column("number of the replication within the run, from 0")
+    level: FloatArray = column("level α of the quantile value")
+    state: IntArray = column("state")
+    deviation: FloatArray = column("√N (V_{φ,α} − V), the scaled error of the quantile value")
 
 
 def _normality(
@@ -67,8 +103,8 @@ def _normality(
     steps: int,
     levels: list[float],
     replications: int,
-) -> Columns:
-    """√N (V_{φ,α} − V) of independent trajectories, at every level and state.
+) -> NormalityColumns:
+    """√N (V_{φ,α} − V) after independent trajectories, at every level and state.
 
     Longer trajectories of the same seed begin with the shorter ones.
     """
@@ -77,13 +113,20 @@ def _normality(
     deviations = np.stack(
         [replicate_normality(mdp, policy, steps, levels, rng=stream) for stream in streams]
     )
-    replication, level, state = (index.reshape(-1) for index in np.indices(deviations.shape))
-    return {
-        "replication": replication,
-        "level": np.asarray(levels)[level],
-        "state": state,
-        "deviation": deviations.reshape(-1),
-    }
+    replication, level, state = np.unravel_index(np.arange(deviations.size), deviations.shape)
+    return NormalityColumns(replication, np.asarray(levels)[level], state, deviations.reshape(-1))
+
+
+# --- sample sizes ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSizeColumns(Columns):
+    """One row per plan."""
+
+    predicted: IntArray = column("further observations that the plan asks for")
+    needed: IntArray = column("further observations after which caution costs no more than ε")
+    cost_ratio: FloatArray = column("cost of caution after the planned observations, over ε")
 
 
 def _sample_size(
@@ -96,28 +139,19 @@ def _sample_size(
     alpha: float,
     share: float,
     replications: int,
-) -> Columns:
-    """Plans for ε = ``share`` of today's cost.
+) -> SampleSizeColumns:
+    """Plans made after ``observed`` transitions of every pair, and what was needed in the end.
 
-    Made after ``observed`` transitions of every pair, and what was needed.
+    ε is a ``share`` of what caution costs when the plan is made.
     """
     require_known(way, WAYS, "way")
     made = problem(world, world_seed)
-    rows = [
+    return SampleSizeColumns.of_rows(
         _one_plan(
             made, fate, way, as_positive_int(observed, "observed"), alpha, as_level(share, "share")
         )
         for fate in seed.spawn(_several(replications))
-    ]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def _several(replications: int) -> int:
-    """At least two: a run has a variance."""
-    count = as_positive_int(replications, "replications")
-    if count < 2:
-        raise InvalidInputError(f"replications must be at least 2; got {replications!r}")
-    return count
+    )
 
 
 def _one_plan(
@@ -137,7 +171,7 @@ def _one_plan(
     )
 
     def cost(counts: IntArray) -> float:
-        """Of caution, with these transitions (S, S) added to what is known."""
+        """Cost of caution once these (S, S) transitions are added to what is known."""
         grown = known.copy()
         grown[states, policy] += counts
         found = exact_caution_cost(DirichletBelief(grown), mdp.rewards, mdp.discount, policy, alpha)
@@ -158,10 +192,7 @@ def _one_plan(
 def _collection(
     made: ErgodicProblem, plan: SampleSizePlan, way: str, fates: list[np.random.SeedSequence]
 ) -> tuple[int, Callable[[int], IntArray]]:
-    """How many observations the plan asks for, and the transitions.
-
-    (S, S) that the first n of them show.
-    """
+    """The planned number of observations, and the (S, S) transitions after the first n of them."""
     mdp, policy = made
     if way == "policy":
         assert plan.on_policy_steps is not None
@@ -183,9 +214,9 @@ def _collection(
 
 
 def _reached(enough: Callable[[int], bool], guess: int) -> int:
-    """A number of observations from which on they are enough, to :data:`SEARCHED`.
+    """The number of observations from which on they are enough, to :data:`SEARCHED`.
 
-    The guess is where the search begins.
+    The search begins at the guess.
     """
     high = guess
     while not enough(high):
@@ -199,35 +230,37 @@ def _reached(enough: Callable[[int], bool], guess: int) -> int:
     return high
 
 
-PROGRAMS: dict[str, Program] = {
-    "normality": Program(
-        _normality,
-        {
-            "world": "random",
-            "world_seed": 0,
-            "steps": REQUIRED,
-            "levels": list(LEVELS),
-            "replications": 50,
-        },
-    ),
-    "sample-size": Program(
-        _sample_size,
-        {
-            "world": "random",
-            "world_seed": 0,
-            "way": REQUIRED,
-            "observed": REQUIRED,
-            "alpha": 0.1,
-            "share": 0.3,
-            "replications": 10,
-        },
-    ),
-}
-"""By name."""
+# --- the experiment -------------------------------------------------------------------------------
+
+NORMALITY = Program(
+    _normality,
+    NormalityColumns,
+    {
+        "world": "random",
+        "world_seed": 0,
+        "steps": REQUIRED,
+        "levels": list(LEVELS),
+        "replications": 50,
+    },
+)
+
+SAMPLE_SIZE = Program(
+    _sample_size,
+    SampleSizeColumns,
+    {
+        "world": "random",
+        "world_seed": 0,
+        "way": REQUIRED,
+        "observed": REQUIRED,
+        "alpha": 0.1,
+        "share": 0.3,
+        "replications": 10,
+    },
+)
 
 _RANDOM = {f"random-{seed}": {"world": "random", "world_seed": seed} for seed in WORLD_SEEDS}
 _RIVER = {f"riverswim-{RIVER}": {"world": "riverswim"}}
-# going right hardly ever shows the left of the river: a trajectory is no way to sample it
+# going right hardly ever shows the left of the river, so a trajectory is no way to sample it
 _PLANNED = [(name, way) for name in list(_RANDOM)[:2] for way in WAYS] + [
     (name, "pairs") for name in _RIVER
 ]
@@ -237,14 +270,14 @@ EXPERIMENT = Experiment(
     "Asymptotic normality of the quantile value",
     (
         *(
-            Computation(f"{name}/{steps}", "normality", {**world, "steps": steps})
+            Computation(f"{name}/{steps}", f"{__name__}:NORMALITY", {**world, "steps": steps})
             for name, world in (_RANDOM | _RIVER).items()
             for steps in STEPS
         ),
         *(
             Computation(
                 f"sample-size/{name}/{way}/{observed}",
-                "sample-size",
+                f"{__name__}:SAMPLE_SIZE",
                 {**(_RANDOM | _RIVER)[name], "way": way, "observed": observed},
                 max_runs=10,
             )

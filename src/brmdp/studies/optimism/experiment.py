@@ -1,34 +1,49 @@
 """Optimism of the adaptive schedule.
 
-AQ-BRMDP in worlds drawn from its prior, the dual-benchmark lemma checked at every plan.
-
-The same runs count pseudo-episodes.
+AQ-BRMDP learns in worlds drawn from its prior, and the dual-benchmark lemma is checked at every
+plan. The same runs count pseudo-episodes.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from brmdp._streams import independent_streams
-from brmdp._validation import as_positive_int
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_positive_int
 from brmdp.errors import InvalidInputError
-from brmdp.runs.program import REQUIRED, Columns, Program
-from brmdp.runs.spec import Computation, Experiment
+from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, column
 from brmdp.theory import balanced_delta, replicate_optimism
 
-__all__ = ["EXPERIMENT", "PROGRAM", "steps_for"]
+__all__ = ["EXPERIMENT", "OPTIMISM", "OptimismColumns", "steps_for"]
 
 SPARE_DEVIATIONS = 6.0
-"""By how many standard deviations the steps exceed those that the wanted pseudo-episodes take on average."""
+"""How far a run's steps exceed the mean number needed, in standard deviations of that number."""
+
+
+@dataclass(frozen=True, eq=False)
+class OptimismColumns(Columns):
+    """One row per pseudo-episode, one world after the other."""
+
+    episode: IntArray = column("number k of the pseudo-episode, from 1")
+    event: BoolArray = column("whether the event G_k occurs for the true kernel")
+    optimistic: BoolArray = column("whether V* ≤ V_k in all states")
+    robust_optimistic: BoolArray = column("whether V*_{φ_k,α̲} ≤ V_k in all states")
+    stated_probability: FloatArray = column(
+        "lower bound 1 − δSA ln(2k)/√k on the probability of G_k; may be negative"
+    )
+    union_probability: FloatArray = column("union bound 1 − Σ (1 − α_k(s,a)) on that probability")
+    event_probability: FloatArray = column("posterior probability Π α_k(s,a) of G_k")
+    episodes_begun: IntArray = column("pseudo-episodes begun in this world within all its steps")
 
 
 def steps_for(episodes: int, discount: float) -> int:
-    """Steps within which so many pseudo-episodes begin, but for a chance below 10⁻⁴.
+    """Number of steps within which that many pseudo-episodes almost certainly begin.
 
-    (below 10⁻⁶ from 40 of them on).
+    Fewer begin with probability below 10⁻⁴; from 40 pseudo-episodes on, below 10⁻⁶.
     """
     others = as_positive_int(episodes, "episodes") - 1
     return 1 + math.ceil(
@@ -46,8 +61,8 @@ def _replicate(
     floor: float,
     episodes: int,
     worlds: int,
-) -> Columns:
-    """The first pseudo-episodes in several worlds, one world after the other."""
+) -> OptimismColumns:
+    """The first pseudo-episodes of several worlds."""
     steps = steps_for(episodes, discount)
     runs = [
         replicate_optimism(
@@ -58,23 +73,17 @@ def _replicate(
     fewest = min(map(len, runs))
     if fewest < episodes:
         raise InvalidInputError(
-            f"episodes must begin within {steps} steps; only {fewest} of {episodes} did"
+            f"episodes must all begin within {steps} steps; in one world only {fewest} of "
+            f"{episodes} did"
         )
-    reports = [report for run in runs for report in run[:episodes]]
-    return {
-        "episode": np.array([report.episode for report in reports]),
-        "event": np.array([report.event for report in reports]),
-        "optimistic": np.array([report.optimistic for report in reports]),
-        "robust_optimistic": np.array([report.robust_optimistic for report in reports]),
-        "stated_probability": np.array([report.stated_probability for report in reports]),
-        "union_probability": np.array([report.union_probability for report in reports]),
-        "event_probability": np.array([report.event_probability for report in reports]),
-        "episodes_begun": np.repeat([len(run) for run in runs], episodes),
-    }
+    return OptimismColumns.of_rows(
+        {**vars(report), "episodes_begun": len(run)} for run in runs for report in run[:episodes]
+    )
 
 
-PROGRAM = Program(
+OPTIMISM = Program(
     _replicate,
+    OptimismColumns,
     {
         "n_states": REQUIRED,
         "n_actions": REQUIRED,
@@ -89,7 +98,7 @@ PROGRAM = Program(
 
 def _case(name: str, delta: float) -> Computation:
     parameters: dict[str, Any] = {"n_states": 3, "n_actions": 2, "discount": 0.8, "delta": delta}
-    return Computation(name, "optimism", parameters)
+    return Computation(name, f"{__name__}:OPTIMISM", parameters)
 
 
 EXPERIMENT = Experiment(
