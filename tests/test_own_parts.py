@@ -109,7 +109,7 @@ def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
     for kind in (Boastful, Sure):
         with pytest.raises(
             brmdp.ContradictionError,
-            match=rf"held in \d+ of 1000: the draws of the {kind.__name__} do not follow",
+            match=rf"held only in \d+ of 1000: the draws of the {kind.__name__} do not follow",
         ):
             brmdp.certify(kind(PHI), *problem, rng=1)
         assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
@@ -141,7 +141,7 @@ def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
     got = brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
     assert got.coverage == least / 200
     belief.held = least - 1
-    with pytest.raises(brmdp.ContradictionError, match=f"held in {least - 1} of 200"):
+    with pytest.raises(brmdp.ContradictionError, match=f"held only in {least - 1} of 200"):
         brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
 
 

@@ -1,4 +1,4 @@
 """Compiled loops.
 
-They trust their input, write into output arrays and import nothing else of ours.
+They trust their input, write into output arrays and import nothing else from this package.
 """

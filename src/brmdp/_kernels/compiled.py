@@ -1,19 +1,20 @@
-"""Compiling kernels, and keeping what was compiled wherever that is possible.
+"""Compilation of kernels, with a cache that works wherever one is possible.
 
-A compiled kernel is read from the first folder that has it and written to the first that takes it:
+A compiled kernel is read from the first of these folders that has it, and written to the first that
+is writable:
 
 1. ``NUMBA_CACHE_DIR``, if set;
-2. ``__pycache__`` beside the sources, which need not be writable to be read;
+2. ``__pycache__`` next to the sources, which may be read-only;
 3. the user's cache: ``$XDG_CACHE_HOME/brmdp`` or ``~/.cache/brmdp``;
-4. a private folder among the temporary files.
+4. a private folder for temporary files.
 
-If none takes it, kernels are compiled anew in every process. numba's own cache does not do here:
-importing fails where no folder is writable, planning fails when the disk is full, a read-only
-folder is not read, and a kernel stays as it was when one that it calls, in another file, has
-changed. An entry of ours carries a digest of all kernel sources, of everything else that the
-machine code depends on, and of itself: what does not match is compiled again.
+If none is writable, every process compiles the kernels again. numba's own cache will not do: the
+import fails if no folder is writable, planning fails if the disk is full, read-only folders are not
+read, and a kernel is not recompiled when another file's kernel that it calls has changed. Each of
+our entries carries a digest of all kernel sources, of everything else that the machine code depends
+on, and of itself; an entry that does not match is compiled again.
 
-Entries are pickles, as numba's are. So folders 3 and 4, whose place others can guess, are used only
+Entries are pickles, as numba's are. So folders 3 and 4, whose paths others can guess, are used only
 if they belong to the user and nobody else can write to them.
 """
 
@@ -46,12 +47,12 @@ CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
 SOURCES = Path(__file__).parent
 DIGEST = hashlib.sha256().digest_size
-# Compilations shorter than this, in seconds, are not worth a line.
+# Compilations shorter than this, in seconds, are not logged.
 NOTABLE = 1.0
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, for the types it is called with."""
+    """Compile a function on its first call, for the types of that call."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if not CONFIG.DISABLE_JIT:
         compiled._cache = KernelCache(function)
@@ -59,13 +60,13 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 class KernelCache(NullCache):
-    """Compiled versions of one kernel: what numba asks before it compiles, and tells afterwards."""
+    """Cache of one kernel's compiled versions; numba asks it before compiling and saves to it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled kernel, or None if it is nowhere or cannot be used."""
+        """The compiled kernel, or None if there is none that can be used."""
         if source_digest() is None:
             return None
         target_context.refresh()
@@ -80,7 +81,7 @@ class KernelCache(NullCache):
                 result = CompileResult._rebuild(target_context, *pickle.loads(payload))
             except FileNotFoundError:
                 continue
-            except Exception as error:  # whatever is wrong with it, compiling mends it
+            except Exception as error:  # whatever is wrong with the entry, compiling repairs it
                 LOG.debug("compiled kernel %s in %s cannot be used: %r", name, place.folder, error)
                 continue
             if tuple(result.signature.args) == arguments:
@@ -88,7 +89,7 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled kernel, if any folder takes it."""
+        """Save a compiled kernel, if any folder is writable."""
         if source_digest() is None or result.library.has_dynamic_globals:
             return
         name, key = self._entry(_arguments(signature), result.codegen)
@@ -96,9 +97,9 @@ class KernelCache(NullCache):
         _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
-        """File name and key.
+        """File name and key of an entry.
 
-        Versions that may be in use side by side have files of their own, others replace each other.
+        Versions that may be in use side by side get their own files; others replace each other.
         """
         machine = (str(arguments), codegen.magic_tuple(), CONFIG.OPT, CONFIG.BOUNDSCHECK)
         version = (self._name, sys.version, numba.__version__, source_digest())
@@ -115,9 +116,9 @@ class _Place:
     ----------
     folder : Path
     private : bool
-        Whether it must be the user's own.
+        Whether it must belong to the user.
     lasting : bool
-        Whether it is as good as the others; False for temporary files.
+        Whether it is permanent; False for temporary files.
     """
 
     folder: Path
@@ -125,7 +126,7 @@ class _Place:
     lasting: bool = True
 
     def trusted(self) -> Path:
-        """The folder; an OSError if it is not there or not to be trusted."""
+        """The folder; raises an OSError if it is missing or cannot be trusted."""
         if self.private and hasattr(os, "getuid"):
             found = self.folder.lstat()
             if (
@@ -134,7 +135,7 @@ class _Place:
                 or found.st_mode & 0o022
             ):
                 raise PermissionError(
-                    f"{self.folder} is no folder that only this user can write to"
+                    f"{self.folder} is not a folder that only this user can write to"
                 )
         return self.folder
 
@@ -144,7 +145,7 @@ class _Place:
 
 
 def _places() -> Iterator[_Place]:
-    """Where entries may be, best first."""
+    """Folders where entries may be, best first."""
     digest = source_digest()
     assert digest is not None
     short = digest[:16]
@@ -167,7 +168,7 @@ def _places() -> Iterator[_Place]:
 
 
 def kept() -> dict[Path, int]:
-    """Folders with compiled kernels, and how many of any version they hold."""
+    """Folders with compiled kernels, and the number of entries (of any version) in each."""
     found = (
         {place.folder: len(list(place.folder.glob("*.kernel"))) for place in _places()}
         if source_digest()
@@ -177,7 +178,7 @@ def kept() -> dict[Path, int]:
 
 
 class _Writer:
-    """Writes to the first place that has not failed, and says so where that is not the first."""
+    """Writes to the first folder that has not failed, and logs it if that is not the first."""
 
     def __init__(self) -> None:
         self._failed: set[Path] = set()
@@ -197,15 +198,15 @@ class _Writer:
                 level = logging.INFO if place.lasting else logging.WARNING
                 LOG.log(
                     level,
-                    "compiled kernels are kept in %s, since this failed: %s",
+                    "compiled kernels are kept in %s, because of an earlier failure: %s",
                     place.folder,
                     reason,
                 )
             return
         if reason is not None:
             LOG.warning(
-                "compiled kernels cannot be kept (%s): every process spends up to a minute on "
-                "compiling them; set NUMBA_CACHE_DIR to a folder that can be written",
+                "compiled kernels cannot be kept (%s): every process spends up to a minute "
+                "compiling them; set NUMBA_CACHE_DIR to a writable folder",
                 reason,
             )
 
@@ -214,7 +215,7 @@ _WRITER = _Writer()
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Completely or not at all; several processes may do so at a time."""
+    """Write a file completely or not at all; several processes may do so at once."""
     unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
     try:
         unfinished.write_bytes(content)
@@ -226,9 +227,9 @@ def _write(path: Path, content: bytes) -> None:
 
 @cache
 def source_digest() -> str | None:
-    """Of all kernel sources, since kernels are compiled into one another.
+    """Digest of all kernel sources, since kernels are compiled into one another.
 
-    None where they cannot be read.
+    None if they cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -246,7 +247,7 @@ def _arguments(signature: Any) -> tuple[Any, ...]:
 
 
 class _Reporter(event.Listener):
-    """Says when kernels are being compiled: it takes long, and once."""
+    """Logs that kernels are being compiled, which takes long but happens only once."""
 
     def __init__(self) -> None:
         self._announced = False

@@ -2,43 +2,45 @@
 
 For P ~ Dir(φ), values w, and independent G_i ~ Gamma(φ_i), with c_i = (w_i − z)/(max w − min w),
 
-    F(z) = Pr(w·P ≤ z) = Pr(Σ c_i G_i ≤ 0),      E[exp(t Σ c_i G_i)] = Π (1 − c_i t)^{−φ_i} = exp
-    K(t).
+    F(z) = Pr(w·P ≤ z) = Pr(Σ c_i G_i ≤ 0),
+    E[exp(t Σ c_i G_i)] = Π (1 − c_i t)^{−φ_i} = exp K(t).
 
-**One tail, one side.** Mirroring c → −c where z lies below the mean, we may assume K'(0) ≤ 0: the
-saddlepoint t̂ (K'(t̂) = 0) is not negative, and the tail above z is
+**One tail, one side.** By mirroring c → −c if z lies below the mean, we may assume K'(0) ≤ 0. Then
+the saddlepoint t̂ (K'(t̂) = 0) is not negative, and the tail above z is
 
     Pr(Σ c_i G_i > 0) = (1/π) ∫_0^∞ Re[ exp K(τ + iy) / (τ + iy) ] dy,      0 < τ < 1/max c.
 
-The line goes through t̂, pushed off the pole at 0 when t̂ is smaller than the saddle's width
-1/√K''. With κ_i = c_i/(1 − c_i τ) the integrand is exp K(τ) · Π (1 − iκ_i y)^{−φ_i} / (τ + iy),
-whose modulus falls monotonically in y.
+The line goes through t̂, pushed off the pole at 0 if t̂ is smaller than the saddle's width 1/√K''.
+With κ_i = c_i/(1 − c_i τ), the integrand is exp K(τ) · Π (1 − iκ_i y)^{−φ_i} / (τ + iy), whose
+modulus falls monotonically in y.
 
-**Quadrature.** y = s·sinh(x), trapezoidal rule in x, s the distance from τ to the nearest branch
-point. Near the saddle the rule is linear in y and fine for a Gaussian; farther out all scales of y
-are resolved by a constant number of nodes per e-fold. The pole at t = 0, x = i·arcsin(τ/s), would
-spoil the rule when it is close; its contribution to the rule with step h is known, +1/(e^{2πa/h} −
-1) with nodes at kh and −1/(e^{2πa/h} + 1) with nodes at (k+½)h, a its distance from the x axis, and
-is taken out where it contributes. The two rules then differ by ε, and their mean, which is the rule
-of half the step, errs by about ε². The step is halved, old nodes kept, until ε is small.
+**Quadrature.** Set y = s·sinh(x), where s is the distance from τ to the nearest branch point, and
+apply the trapezoidal rule in x. Near the saddle the rule is linear in y and suits a Gaussian;
+farther out, a constant number of nodes per e-fold resolves all scales of y. The pole at t = 0, x =
+i·arcsin(τ/s), would spoil the rule if it is close. With a its distance from the x axis, its
+contribution to the rule of step h is known, +1/(e^{2πa/h} − 1) with nodes at kh and −1/(e^{2πa/h} +
+1) with nodes at (k+½)h, and is taken out where it matters. The two rules then differ by ε, and
+their mean, which is the rule of half the step, errs by about ε². The step is halved, keeping the
+old nodes, until ε is small.
 
-**Slow tails.** For small Σφ the integrand decays slowly. A Dirichlet vector is a mixture of those
-with r more draws among their counts (size biasing), so with b_i = 1/(1 − c_i t), and h_r the
-coefficient of s^r in Π (1 − b_i s)^{−φ_i}, the factor h_r(t)/h_r(0) in the integrand changes
-nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
+**Slow tails.** For small Σφ the integrand decays slowly. A Dirichlet vector is a mixture of
+Dirichlet vectors with r more draws among their counts (size biasing). So with b_i = 1/(1 − c_i t),
+and h_r the coefficient of s^r in Π (1 − b_i s)^{−φ_i}, the factor h_r(t)/h_r(0) in the integrand
+changes nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
 
-    tail           (1/Φ) ∫ exp(K) a / t density        ∫ exp(K) a
-    (= (Φ − 1) ∫ exp(K)) row (quantile) ∂q/∂w_i = E[P_i | w·P = q] ∝ φ_i ∫ exp(K) b_i (a + b_i) row
-    (CVaR)     E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),  tail of φ+e_i = (1/(Φ+1)) ∫ exp(K) b_i (a +
-    b_i) / t
+    tail            (1/Φ) ∫ exp(K) a / t
+    density         ∫ exp(K) a   (= (Φ − 1) ∫ exp(K))
+    row (quantile)  ∂q/∂w_i = E[P_i | w·P = q] ∝ φ_i ∫ exp(K) b_i (a + b_i)
+    row (CVaR)      E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),
+                    where the tail of φ+e_i is (1/(Φ+1)) ∫ exp(K) b_i (a + b_i) / t
 
 **Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is (1/2πi) ∫ (1 − δt)^{Φ−1}
-exp(K(t)) dt/t with K still taken at z. The nodes of z thus give the whole Taylor series in δ, and
-the quantile costs about one evaluation of the distribution function once the start is good.
+exp(K(t)) dt/t, with K still taken at z. The nodes of z thus give the whole Taylor series in δ, and
+a quantile costs about one evaluation of the distribution function if the start is good.
 
 **The start** is the saddlepoint quantile. Parametrised by u (1 − c_i t = (1 − v_i u)/(1 − zu), v
-centred at the mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, so one scalar
-equation r*(u) = Φ⁻¹(α) is left.
+centred at the mean), z(u) = Σ p_i v_i with p_i ∝ φ_i/(1 − v_i u) is explicit, which leaves one
+scalar equation, r*(u) = Φ⁻¹(α).
 """
 
 from __future__ import annotations
@@ -52,59 +54,60 @@ from scipy.special import ndtri
 
 from brmdp._kernels.compiled import kernel
 
-# First trapezoidal step: in units of the saddle's width where that is the narrower scale, and at
-# most MAX_STEP.
+# First trapezoidal step, in units of the saddle's width if that is the narrower scale, and at most
+# MAX_STEP.
 STEP_IN_WIDTHS = 0.8
 MAX_STEP = 0.3
-# Largest difference of the two rules accepted, relative to the result; their mean then errs by
-# about its square.
+# Largest accepted difference between the two rules, relative to the result. Their mean then errs by
+# about its square, but the power 1.5 is reported, since the difference can be small by accident;
+# in 20,000 cases of every kind that covered the error.
 COARSE_TOLERANCE = 2e-8
-# Reported is its power 1.5: the difference can be small by accident, and in 20,000 cases of every
-# kind that covered it.
+# The same for rows.
 ROW_TOLERANCE = 1e-6
-# Rounding in a sum, in units of EPS times the sum of its terms' moduli: it shows where they cancel,
-# beside very light successors.
+# Rounding error of a sum, in units of EPS times the sum of its terms' moduli. It matters where the
+# terms cancel, next to very light successors.
 ROUNDING = 16.0
-# An integral ends at the node whose modulus is below this fraction of the sum.
+# An integral ends at the first node whose modulus is below this fraction of the sum.
 TAIL_CUT = 1e-15
 MAX_NODES = 20000
-# Values nearer to z than this fraction of the spread count as equal to it in the distribution
-# function.
+# In the distribution function, values closer to z than this fraction of the spread count as equal
+# to it.
 CLOSEST = 1e-150
-# Where the integrand, still above this fraction of the sum, turns by more than a right angle from
-# one node to the next, it is not resolved, whatever the two rules say.
+# If the integrand turns by more than a right angle from one node to the next while still above this
+# fraction of the sum, it is not resolved, whatever the two rules say.
 TURN_MATTERS = 1e-5
 MAX_HALVINGS = 8
-# exp(K) is 1 at τ in our units and should fall along the path; where it grows beyond this the path
-# is wrong.
+# exp(K) is 1 at τ in our units and should fall along the path; if it grows beyond this, the path is
+# wrong.
 MAX_GROWTH = 1e6
 FIRST_HALVINGS = 4
-# Largest integer concentration multiplied out instead of logged, and how many nodes are evaluated
-# together.
+# Largest integer concentration that is multiplied out instead of logged, and the number of nodes
+# evaluated together.
 MAX_POWER = 1024
 LANES = 4
-# Nodes kept so that z can be moved without a new pass; longer integrals are simply evaluated again.
+# Nodes kept so that z can be moved without a new pass; longer integrals are evaluated again.
 MAX_STORED = 128
-# Σφ above which the plain integrands decay fast enough to need no division per node; below it, as
-# many draws are added to the counts (size biasing) as bring it to BIASED_DECAY.
+# Above this Σφ, the plain integrands decay fast enough to need no division per node. Below it,
+# enough draws are added to the counts (size biasing) to bring Σφ to BIASED_DECAY.
 FAST_DECAY = 6.0
 BIASED_DECAY = 8.0
 MAX_BIAS = 8
-# Beside a smaller φ only one: more would put all their weight on its branch point.
+# Next to a φ below this, only one draw is added: more would put all their weight on its branch
+# point.
 LEAST_BIASED = 1e-3
-# ... and a tail may be wrong by this much, whatever its error estimate says: the light successor's
+# A tail may then be wrong by this much, whatever its error estimate says: the light successor's
 # share of it can be lost.
 LOST_TAIL = 2e-16
-# An evaluation whose relative error may be larger than this cannot end the search for a quantile.
+# An evaluation whose relative error may exceed this cannot end the search for a quantile.
 MAX_ERROR = 1e-7
-# What the Taylor series in z may leave out, relative to the tail, and how far it may move z, as |δ|
-# times the largest |t| of the path: beyond lie the values at which the distribution function
-# changes its form.
+# What the Taylor series in z may omit, relative to the tail, and how far it may move z, as |δ|
+# times the largest |t| of the path: beyond that lie values where the distribution function changes
+# its form.
 SERIES_TOLERANCE = 1e-11
 SERIES_REACH = 0.5
-# Tolerance of the saddlepoint's normal score where it only starts the exact search.
+# Tolerance of the saddlepoint's normal score if it only starts the exact search.
 START_SHARPNESS = 1e-3
-# Bends of the path in the rare case of very different scales.
+# Most bends of the path, in the rare case of very different scales.
 MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
@@ -113,10 +116,11 @@ SUBNORMAL = 5e-324
 
 @kernel
 def workspace(n):
-    """Scratch for rows of at most n successors.
+    """Scratch memory for rows of at most n successors.
 
-    (φ, c, 1 − cτ, κ and two accumulators), order of the coordinates, nodes (t and weight), bends,
-    lanes of one block, 1/(1 − ct) at its nodes, and what ``biased_block`` needs.
+    It holds φ, c, 1 − cτ, κ and two accumulators; the order of the coordinates; nodes (t and
+    weight); bends; the lanes of one block; 1/(1 − ct) at its nodes; and what ``biased_block``
+    needs.
     """
     return (
         np.empty((6, n)),
@@ -163,18 +167,16 @@ def compact(phi, values, n, z, active_phi, c):
 
 @kernel
 def one_minus(c, t, epsilon):
-    """1 − ct for ε = 1 − t, from whichever of the two is smaller and so more accurate."""
+    """1 − ct for ε = 1 − t, computed from the smaller of t and ε, which is more accurate."""
     return 1.0 - c * t if t < epsilon else (1.0 - c) + c * epsilon
 
 
 @kernel
 def saddle(phi, c, n):
-    """(t, 1 − t) with K'(t) = 0, given K'(0) ≤ 0 and max c = 1.
+    """(t, 1 − t) with K'(t) = 0, given K'(0) ≤ 0 and max c = 1, to two digits of the width.
 
-    To two digits of the saddle's width.
-
-    Newton on (1 − t)(t + L) K'(t), L = 1/|min c|: both poles are gone, and for two values it is
-    linear in t.
+    This is Newton's method on (1 − t)(t + L) K'(t), L = 1/|min c|, which has no poles and is linear
+    in t for two values.
     """
     least = 0.0
     top = 0.0
@@ -233,10 +235,9 @@ def saddle(phi, c, n):
 def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
     """(t, 1 − t) at the minimum of exp(K) h_r on [0, 1), r = ``bias``.
 
-    And the second derivative of its logarithm there.
-
-    With θ = t d/dt, θ(exp(K) h_r) = exp(K) ((r + 1) h_{r+1} − (Φ + r) h_r). Bracketed Newton from
-    the saddle of exp(K), to two digits of the width.
+    Also returns the second derivative of its logarithm there. With θ = t d/dt, θ(exp(K) h_r) =
+    exp(K) ((r + 1) h_{r+1} − (Φ + r) h_r). Bracketed Newton starts from the saddle of exp(K) and
+    ends at two digits of the width.
     """
     power = sums[0, :, 0]
     h = sums[1, :, 0]
@@ -289,9 +290,9 @@ def biased_saddle(phi, c, n, total, bias, t, epsilon, sums):
 def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
     """Place the path and fill e = 1 − cτ and κ = c/e.
 
-    The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x): it crosses the real axis
+    The path is t = τ + iy + Σ_m b_m (√(ρ_m² + y²) − ρ_m), y = s·sinh(x). It crosses the real axis
     at τ and has one bend, with ρ = s and the curvature of the path of steepest descent, b = s K₃/(3
-    K₂) (third and second derivative). Returns (τ, s, first step, K(τ), pole), pole being the
+    K₂) (third and second derivative). Returns (τ, s, first step, K(τ), pole), where pole is the
     distance of t = 0 from the x axis.
     """
     tau, epsilon = saddle(phi, c, n)
@@ -302,7 +303,7 @@ def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
         curvature += phi[i] * k * k
         left = min(left, c[i])
     if bias > 1:
-        # to scale all of φ leaves the saddle where it is
+        # scaling all of φ does not move the saddle
         curvature *= (total + bias) / total
         if tau > 0.7 / math.sqrt(curvature):
             tau, epsilon, curvature = biased_saddle(phi, c, n, total, bias, tau, epsilon, sums)
@@ -326,11 +327,11 @@ def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
     slope = 2.0 * scale * third / (3.0 * second)
     bends[0, 0] = scale
     bends[1, 0] = slope
-    # beside a branch point the pole is not simple enough to be taken out
+    # next to a branch point the pole is not simple enough to be taken out
     sine = (tau / scale - slope) / math.sqrt(1.0 + slope * slope)
     pole = math.asin(sine) + math.atan(slope) if tau * left > -1.0 and sine < 1.0 else 0.0
     if pole * step > 2.0 * math.pi * (width / scale) ** 2:
-        # behind the saddle of the rule's own error term: there is nothing to take out
+        # beyond the saddle of the rule's own error term there is nothing to take out
         pole = 0.0
     return tau, scale, step, log_peak, pole
 
@@ -339,9 +340,9 @@ def choose_line(phi, c, n, total, bias, e, kappa, bends, sums):
 def bend_by_scale(phi, kappa, n, first, bends):
     """Let the path follow the decay of exp(K) at every scale; returns the number of bends.
 
-    At |t − τ| = ρ the coordinates with |κ|ρ < 1 act like exp(S(t − τ)), S the sum of their φκ: the
-    path should lean right where S < 0 and left where S > 0. S changes sign where its coordinates
-    have very different scales.
+    At |t − τ| = ρ, the coordinates with |κ|ρ < 1 act like exp(S(t − τ)), where S is the sum of
+    their φκ. So the path should lean right where S < 0 and left where S > 0. S can change sign if
+    the coordinates have very different scales.
     """
     order = np.argsort(-np.abs(kappa[:n]))
     slope_sum = 0.0
@@ -357,7 +358,7 @@ def bend_by_scale(phi, kappa, n, first, bends):
             break
         near = 1.0 / abs(kappa[j])
         far = 1.0 / abs(kappa[order[position + 1]])
-        # a lean is worth while where it spans more than a radian of oscillation
+        # a lean is worthwhile if it spans more than a radian of oscillation
         if abs(slope_sum) * far < 1.0:
             continue
         wanted = 0.9 if slope_sum < 0.0 else -0.9
@@ -374,7 +375,7 @@ def bend_by_scale(phi, kappa, n, first, bends):
 
 @kernel
 def without_pole(rule, residue, pole, step, shifted):
-    """Take the pole's known share out of a trapezoidal sum."""
+    """Take the known contribution of the pole out of a trapezoidal sum."""
     if pole == 0.0:
         return rule
     x = 2.0 * math.pi * pole / step
@@ -387,11 +388,12 @@ def without_pole(rule, residue, pole, step, shifted):
 
 @kernel
 def split_powers(phi, c, n, order):
-    """Order coordinates by how (1 − κ(t − τ))^φ is best taken; returns (head, turn, end, fraction).
+    """Order coordinates by how (1 − κ(t − τ))^φ is best computed.
 
-    Before ``head``: integer φ up to MAX_POWER, multiplied. Before ``end``: φ with one common
-    fractional part, whose factors are multiplied first and raised to ``fraction`` together, those
-    with c > 0 before ``turn``. The others are logged one by one.
+    Returns (head, turn, end, fraction). Before ``head``: integer φ up to MAX_POWER, which are
+    multiplied out. From there to ``end``: φ with one common fractional part, whose factors are
+    multiplied first and then raised to ``fraction`` together; those with c > 0 come before
+    ``turn``. The rest are logged one by one.
     """
     head = 0
     fraction = 0.0
@@ -409,7 +411,7 @@ def split_powers(phi, c, n, order):
         rest = phi[i] - math.floor(phi[i])
         if phi[i] <= MAX_POWER and rest == 0.0:
             continue
-        # equal as far as φ itself is known
+        # equal to within the rounding of φ itself
         if phi[i] <= MAX_POWER and abs(rest - fraction) <= 0.5 * EPS * phi[i]:
             if c[i] > 0.0:
                 order[end] = order[turn]
@@ -426,7 +428,7 @@ def split_powers(phi, c, n, order):
 
 @kernel
 def logarithm(x, y, turns):
-    """log|x + iy| and its angle, which has passed 2π ``turns`` times."""
+    """log|x + iy|, and the angle of x + iy, which has passed 2π ``turns`` times."""
     angle = math.atan2(y, x)
     if angle < 0.0:
         angle += 2.0 * math.pi
@@ -435,7 +437,7 @@ def logarithm(x, y, turns):
 
 @kernel
 def path_block(scale, bends, bend_count, first, step, lanes):
-    """Nodes first, first + step, …: t − τ into lanes[0:2], t'(x)/i into lanes[2:4]."""
+    """At the nodes first, first + step, …: t − τ into lanes[0:2], t'(x)/i into lanes[2:4]."""
     growth = math.exp(first)
     factor = math.exp(step)
     for lane in range(LANES):
@@ -459,9 +461,9 @@ def path_block(scale, bends, bend_count, first, step, lanes):
 def integrand_block(phi, kappa, n, order, split, lanes):
     """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
 
-    Integer powers are multiplied out by repeated squaring, without logarithms. Factors raised to
-    the same fraction share one logarithm: those with κ of one sign turn one way, each by less than
-    π, so that the product's changes of sign count its turns. The four lanes are written out so that
+    Integer powers are computed by repeated squaring, without logarithms. Factors raised to the same
+    fraction share one logarithm: those with κ of one sign all turn the same way, each by less than
+    π, so the sign changes of the product count its turns. The four lanes are written out so that
     they stay in registers.
     """
     head, turn, end, fraction = split
@@ -469,7 +471,7 @@ def integrand_block(phi, kappa, n, order, split, lanes):
     v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
     r0 = r1 = r2 = r3 = 1.0
     i0 = i1 = i2 = i3 = 0.0
-    # the product of the factors with a common fraction, its angle positive, and its turns
+    # product of the factors with a common fraction (with a positive angle), and its turns
     a0 = a1 = a2 = a3 = 1.0
     b0 = b1 = b2 = b3 = 0.0
     n0 = n1 = n2 = n3 = 0
@@ -672,16 +674,13 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 
 @kernel
 def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
-    """The tail, the integral of exp(K).
+    """The tail, the integral of exp(K) h_r/h_r(0) with r = ``bias``, and an error estimate.
 
-    (times h_r/h_r(0), r = ``bias``) and an error estimate relative to the tail.
-
-    The estimate is 1 plus the last difference of the two rules where they could not be brought to
-    agree on tail and density, and 2 where the path is wrong altogether.
-
-    Returns (tail, integral, relative error, rounding, step, count); nodes[0, :count] holds t,
-    nodes[1, :count] holds exp(K) dt/(πi t), biased, without the factor ``step``; count is 0 when
-    they did not fit. ``rounding`` is what cancelling terms may add to the relative error.
+    Returns (tail, integral, relative error, rounding, step, count). The error is relative to the
+    tail. It is 1 plus the last difference of the two rules if they could not be made to agree on
+    tail and density, and 2 if the path is wrong altogether. ``rounding`` is what cancelling terms
+    may add to the relative error. nodes[0, :count] holds t, and nodes[1, :count] holds exp(K)
+    dt/(πi t), biased, without the factor ``step``; count is 0 if they did not fit.
     """
     work, order, nodes, bends, lanes, _, sums = scratch
     phi = work[0]
@@ -728,7 +727,8 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
             new_tail += ratio.real
             new_integral += value.real
             if bias > 0:
-                # the density's integrand outlives the tail's; what checks the rule must die with it
+                # The density's integrand decays later than the tail's; the check of the rule must
+                # decay with the tail's.
                 new_moment += (
                     (ratio * complex(t.real, -t.imag)).real
                     * tau
@@ -743,7 +743,7 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
             if size <= TAIL_CUT * abs(new_tail):
                 break
             if bias <= 1:
-                # with more, Φ is so small that nothing oscillates
+                # with more bias, Φ is so small that nothing oscillates
                 if (
                     size > TURN_MATTERS * abs(new_tail)
                     and ratio.real * last.real + ratio.imag * last.imag < 0.0
@@ -783,7 +783,7 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
         if difference <= COARSE_TOLERANCE and not turned:
             error = difference * math.sqrt(difference) + plain_rounding
             break
-        # beside a value the density may be out of reach, and the tail resolved all the same
+        # next to a value, the tail may be resolved although the density is out of reach
         error = 1.0 + (difference if turned else apart)
     if count > room or bias == 1:
         count = 0
@@ -793,9 +793,9 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
 
 @kernel
 def tail_at(phi, values, n, z, scratch):
-    """(tail, density, error, rounding, mirrored, unit, Σφ + bias, step.
+    """The tail at z, min w < z < max w, and its density; see ``tail_on_line``.
 
-    Count) for min w < z < max w; see ``tail_on_line``.
+    Returns (tail, density, error, rounding, mirrored, unit, Σφ + bias, step, count).
     """
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, unit, total, everything, least = compact(phi, values, n, z, work[0], work[1])
@@ -808,7 +808,7 @@ def tail_at(phi, values, n, z, scratch):
         m, split, line, 1, bias, total, FIRST_HALVINGS, scratch
     )
     if error >= 1.0:
-        # rare: scales so different that one bend is not enough
+        # rare: the scales are so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
@@ -819,7 +819,7 @@ def tail_at(phi, values, n, z, scratch):
         error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit
     if everything != total:
-        # a coordinate with w = z: the nodes no longer describe a neighbourhood of z
+        # some coordinate has w = z, so the nodes do not describe a neighbourhood of z
         count = 0
         density = density * (everything - 1.0) / (total - 1.0) if total > 1.0 else np.inf
     return tail, density, error, rounding, mirrored, unit, everything + bias, step, count
@@ -850,7 +850,7 @@ def cdf_row(phi, values, n, z, scratch):
     if high - z < closest:
         return beside_end(phi, values, n, high, high - z, high - 2.0 * closest, scratch)
     for i in range(n):
-        # nearer than this the square of a difference, in units of the spread, would vanish
+        # closer than this, the square of a difference in units of the spread would underflow
         if phi[i] > 0.0 and abs(values[i] - z) < closest:
             z = values[i]
     return cdf_between(phi, values, n, z, scratch)
@@ -858,12 +858,11 @@ def cdf_row(phi, values, n, z, scratch):
 
 @kernel
 def beside_end(phi, values, n, end, distance, anchor, scratch):
-    """``cdf_row`` at this distance from the lowest or highest value.
+    """``cdf_row`` at a tiny distance from the lowest or highest value.
 
-    From what it is at ``anchor``, a little farther off.
-
-    There the tail is proportional to distance^ψ, ψ the sum of all other φ, up to a fraction
-    anchor/(distance of the next value).
+    It is extrapolated from ``anchor``, a little farther away: there the tail is proportional to
+    distance^ψ, where ψ is the sum of all other φ, up to a fraction anchor/(distance of the next
+    value).
     """
     away = abs(anchor - end)
     power = 0.0
@@ -877,7 +876,7 @@ def beside_end(phi, values, n, end, distance, anchor, scratch):
     tail = below if lower else above
     part = math.pow(distance / away, power)
     if nearest < 1e12 * away:
-        # another value as near: the tail is at most that at the anchor, and nothing else is known
+        # Another value is as close: the tail is at most that at the anchor, nothing else is known.
         error += tail
     else:
         error = (error + 1e-12 * tail) * part
@@ -890,11 +889,11 @@ def beside_end(phi, values, n, end, distance, anchor, scratch):
 
 @kernel
 def cdf_between(phi, values, n, z, scratch):
-    """``cdf_row`` for z between the lowest and the highest value, and not too close to them."""
+    """``cdf_row`` for z between the lowest and highest value, and not too close to them."""
     tail, density, error, _, mirrored, _, _, _, _ = tail_at(phi, values, n, z, scratch)
     raw = tail
     tail = min(max(tail, 0.0), 1.0)
-    # (an infinite relative error stays one, whatever the tail)
+    # an infinite relative error stays infinite, whatever the tail
     error = error * max(abs(raw), SUBNORMAL) + abs(raw - tail)
     if mirrored:
         return tail, 1.0 - tail, density, error
@@ -903,10 +902,7 @@ def cdf_between(phi, values, n, z, scratch):
 
 @kernel
 def cdf_rows(phi, values, z, below, above, error):
-    """Distribution functions of many rows, and estimates of their errors.
-
-    Phi and values are (rows, n).
-    """
+    """Distribution functions of many rows, and their error estimates; ``phi`` is (rows, n)."""
     rows, n = phi.shape
     scratch = workspace(n)
     for row in range(rows):
@@ -917,11 +913,9 @@ def cdf_rows(phi, values, z, below, above, error):
 def modified_score(phi, v, n, total, u, epsilon, multiply, e):
     """(r*, dr*/du, z, dz/du, d²z/du²) of the saddlepoint approximation at tilt u.
 
-    For values with mean 0 and maximum 1.
-
-    With x = (v − z)/(1 − vu) and S_k = Σ φ x^k: û² = u²S₂, dz/du = S₂/Φ and r dr/du = uS₂/(1 − zu).
-    With ``multiply`` the factors with φ = 1 share a logarithm, which is accurate enough away from
-    the mean.
+    The values have mean 0 and maximum 1. With x = (v − z)/(1 − vu) and S_k = Σ φ x^k: û² = u²S₂,
+    dz/du = S₂/Φ and r dr/du = uS₂/(1 − zu). With ``multiply``, the factors with φ = 1 share a
+    logarithm, which is accurate enough away from the mean.
     """
     log_sum = 0.0
     first = 0.0
@@ -976,19 +970,18 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
 
 @kernel
 def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch):
-    """Quantile with normal score ``score`` by the saddlepoint approximation.
+    """Quantile with normal score ``score``, by the saddlepoint approximation.
 
-    Low = min w < max w = high.
-
-    ``start`` is (u, t): the tilt of a similar row to start from, 0 if none is known, replaced by
-    that of this row and the saddlepoint in units of 1/(high − low).
+    ``low`` = min w < max w = ``high``. ``start`` is (u, t). On entry u is the tilt of a similar row
+    to start from, 0 if none is known; on return they are the tilt of this row and its saddlepoint
+    in units of 1/(high − low).
     """
     v = scratch[0][1]
     e = scratch[0][2]
     total = 0.0
     for i in range(n):
         total += phi[i]
-    # everything in units of the spread, from the middle, so that no square can overflow or vanish
+    # all in units of the spread, from the middle, so that no square can overflow or underflow
     middle = 0.5 * (low + high)
     spread = high - low
     inverse_spread = 1.0 / spread
@@ -1038,7 +1031,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
             break
         step = miss / slope
         if slope > 0.0 and abs(step) < 0.1 * epsilon and miss * step <= tolerance * epsilon:
-            # Newton's next step is the last, and z can take it without another evaluation
+            # Newton's next step is the last one, and z can make it without another evaluation
             z += step * (z_slope + 0.5 * step * z_bend)
             u += step
             epsilon -= step
@@ -1072,12 +1065,12 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
             break
     result = middle + spread * (mean + sign * unit * z)
     known = epsilon > 1e-3 and low <= result <= high
-    # nearer to 1 a tilt is known by its ε alone, which is not kept
+    # closer to 1, a tilt is determined by its ε alone, which is not kept
     start[0] = sign * u if known else 0.0
     start[1] = sign * u / ((1.0 - z * u) * unit) if known else 0.0
     if low <= result <= high:
         return result
-    # concentrations so small that the approximation means nothing
+    # the concentrations are so small that the approximation is meaningless
     return high if result > high else (low if result < low else middle + spread * mean)
 
 
@@ -1086,9 +1079,9 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
 
     r* = r + log(û/r)/r with r² = −2K, û² = t²K₂, all at the saddle of z; the gradient is −∂r*/∂w
-    over its sum. Near the mean the formula cancels, and for small φ it can be negative: then the
-    tilted row φ_i/(1 − c_i t), its leading term, is used. ``start`` is what evaluating the row has
-    left.
+    divided by its sum. Near the mean the formula cancels, and for small φ it can be negative; then
+    its leading term, the tilted row φ_i/(1 − c_i t), is used. ``start`` is what the evaluation of
+    the row left there.
     """
     work = scratch[0]
     m, mirrored, unit, _, _, _ = compact(phi, values, n, z, work[0], work[1])
@@ -1101,7 +1094,7 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
         t, epsilon = saddle(f, c, m)
         steps = 2
     for _ in range(steps):
-        # Newton: ``saddle`` stops at two digits, and z need not be the saddlepoint's own quantile
+        # Newton, since ``saddle`` stops at two digits and z need not be the saddlepoint quantile
         first = 0.0
         k2 = 0.0
         for j in range(m):
@@ -1161,10 +1154,8 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
 def tilted_row(phi, values, n, z, scratch, out):
     """The row φ_i/(1 − c_i t), normalised, at the saddle of z (min w < z < max w).
 
-    Positive, with mean z.
-
-    Where concentrations differ by so much that the saddle cannot be resolved, the mean row, if that
-    comes closer to z.
+    It is positive and has mean z. If concentrations differ so much that the saddle cannot be
+    resolved, the mean row is taken instead, provided it comes closer to z.
     """
     work = scratch[0]
     m, mirrored, unit, _, total, _ = compact(phi, values, n, z, work[0], work[1])
@@ -1189,17 +1180,15 @@ def tilted_row(phi, values, n, z, scratch, out):
 
 @kernel
 def series_root(nodes, count, step, tail, total, wanted, scale):
-    """δ, in units of c, at which the tail is ``wanted``, by Taylor's series Σ_k binom(Φ − 1.
+    """The δ, in units of c, at which the tail is ``wanted``, by a Taylor series.
 
-    K) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi).
+    The series is Σ_k binom(Φ − 1, k) (−δ)^k ∫ exp(K) t^{k−1} dt/(πi). It describes one analytic
+    piece of the tail, which ends at the nearest value. A step over a value, or the end of the path
+    at t = T, can contribute about as much as the integrand at |t| = 1/|δ|; with |δ| T ≤
+    SERIES_REACH, that has decayed long before. The remainder of the binomial series after k = 6 is
+    then at most |binom(Φ − 1, 7)| |δt|^7 times |1 − sδt|^{Φ − 8}, 0 ≤ s ≤ 1.
 
-    The series knows one analytic piece of the tail, which ends at the nearest value. What a step
-    over a value, or the end of the path at t = T, can contribute is of the size of the integrand at
-    |t| = 1/|δ|; with |δ| T ≤ SERIES_REACH that has died long before. What is left of the binomial
-    series after k = 6 is then at most |binom(Φ − 1, 7)| |δt|^7 times
-    |1 − sδt|^{Φ − 8}, 0 ≤ s ≤ 1.
-
-    Returns (δ, d tail/dδ there, bound on what the series leaves out relative to ``scale``),
+    Returns (δ, d tail/dδ there, bound on what the series omits relative to ``scale``); the bound is
     infinite beyond its reach.
     """
     s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -1260,12 +1249,12 @@ def series_root(nodes, count, step, tail, total, wanted, scale):
 
 @kernel
 def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
-    """Where to look next in the bracket when Newton's step from z cannot be had.
+    """Where to look next in the bracket if Newton's step from z cannot be used.
 
-    For small Φ the distribution function jumps at the values and varies with the logarithm of the
-    distance from them. So look at the values inside the bracket first: the one below which a
-    ``share`` of all φ lies, later the one in the middle. Then, between neighbouring values, search
-    in x = log((z − left)/(right − z)), by Newton's step there if it is not ``creeping``.
+    For small Φ, the distribution function jumps at the values and varies with the logarithm of the
+    distance from them. So try the values inside the bracket first: the one below which a ``share``
+    of all φ lies, later the middle one. Then, between neighbouring values, search in x = log((z −
+    left)/(right − z)), by Newton's step there unless it is ``creeping``.
     """
     inside = 0
     below = 0.0
@@ -1332,7 +1321,7 @@ def beta_series(a, b, x):
 def beta_quantile(a, b, level, x):
     """(x with Pr(B ≤ x) = level, its error) for B ~ Beta(a, b), a and b from 1 to FAST_DECAY.
 
-    Level ≤ 1/2; Newton in log x.
+    The level is at most 1/2; the method is Newton's, in log x.
     """
     log_norm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     error = 1.0
@@ -1359,7 +1348,7 @@ def beta_quantile(a, b, level, x):
 def beta_row(phi, values, n, low, high, alpha, z):
     """The quantile of a row with two values and Φ < FAST_DECAY, searched from z.
 
-    (z, error), the error negative if it is none.
+    Returns (z, error); the error is negative if the row is not of this kind.
     """
     above = 0.0
     total = 0.0
@@ -1384,7 +1373,7 @@ def beta_row(phi, values, n, low, high, alpha, z):
 
 @kernel
 def has_light(phi, n):
-    """Whether a concentration lies below LEAST_BIASED."""
+    """Whether a concentration is below LEAST_BIASED."""
     found = False
     for i in range(n):
         found = found or 0.0 < phi[i] < LEAST_BIASED
@@ -1393,10 +1382,12 @@ def has_light(phi, n):
 
 @kernel
 def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch):
-    """``error``, made larger until the distribution function at z ± error encloses the ``target``, its own errors included.
+    """``error``, enlarged until the distribution function at z ± error encloses ``target``.
 
-    Beside concentrations below LEAST_BIASED the density may be far too large where the tail is right: its integral ends too soon.
-    A probability counts as below the target, or above it, only if it is so by more than LOST_TAIL.
+    The errors of the distribution function itself are included. Next to concentrations below
+    LEAST_BIASED, the density may be far too large although the tail is right, because its integral
+    ends too soon. A probability counts as below or above the target only if it is so by more than
+    LOST_TAIL.
     """
     for _ in range(20):
         enclosed = True
@@ -1422,7 +1413,7 @@ def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch)
 
 @kernel
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
-    """(α-quantile, bound on its numerical error); see ``saddlepoint_row``, from which it starts."""
+    """(α-quantile, bound on its numerical error), starting from ``saddlepoint_row``."""
     size = max(abs(low), abs(high))
     resolution = max(size * EPS, SUBNORMAL)
     if high - low <= resolution:
@@ -1457,7 +1448,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
         else:
             bottom = z
         resolved = error <= MAX_ERROR
-        # an evaluation that cannot tell on which side of the target it is makes the bracket
+        # an evaluation that cannot tell which side of the target it is on makes the bracket
         # worthless
         doubtful = doubtful or not (resolved or error < 0.1 * abs(miss))
         z_error = top - bottom
@@ -1484,12 +1475,12 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
                     doubtful = False
                     break
         candidate = z + move
-        # a distribution function that hardly grows and then jumps lets Newton creep
+        # a distribution function that hardly grows and then jumps makes Newton creep
         creeping = not abs(miss) < 0.5 * previous
         previous = abs(miss)
         if creeping or not (bottom < candidate < top):
             candidate = between(phi, values, n, bottom, top, z, move, resolution, creeping, alpha)
-            # a step that rounding swallows is confirmed from the other side
+            # a step lost to rounding is confirmed from the other side
             candidate = min(max(candidate, bottom + resolution), top - resolution)
             if creeping:
                 previous = np.inf
@@ -1509,9 +1500,9 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
 
 @kernel
 def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch):
-    """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or with ``of_tail`` the tail of φ + e_j.
+    """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or, if ``of_tail``, with the tail of φ + e_j.
 
-    Returns the error of Σ φ_j work[4, j], infinite if not resolved.
+    Returns the error of Σ φ_j work[4, j], which is infinite if not resolved.
     """
     work, order, _, bends, lanes, inverses, _ = scratch
     phi = work[0]
@@ -1523,7 +1514,7 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
     peak = (math.exp(log_peak) if of_tail else 1.0) / math.pi
     tolerance = COARSE_TOLERANCE
     if not of_tail:
-        # a gradient: half the digits of a value are plenty
+        # for a gradient, half the digits of a value are enough
         step *= 1.3
         tolerance = ROW_TOLERANCE
     moduli = 0.0
@@ -1601,9 +1592,9 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
 
 @kernel
 def row_at(phi, values, n, z, of_tail, scratch, out):
-    """Risk-adjusted row at z: E[P_i | w·P = z], or with ``of_tail`` E[P_i.
+    """Risk-adjusted row at z: E[P_i | w·P = z], or, if ``of_tail``, E[P_i; w·P ≤ z].
 
-    W·P ≤ z]; returns its sum, 1 or F(z), and its error.
+    Returns its sum, which is 1 or F(z), and its error.
     """
     low, high = value_range(phi, values, n)
     total = 0.0
@@ -1612,14 +1603,14 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     nudge = max(EPS * max(abs(low), abs(high)), SUBNORMAL)
     beside = False
     while not beside:
-        # once is not enough where another value lies a nudge away
+        # once is not enough if another value lies a nudge away
         beside = True
         for i in range(n):
             if low < z < high and values[i] == z and phi[i] > 0.0:
                 z += nudge
                 beside = False
     if z <= low or z >= high:
-        # at an extreme all mass is on the coordinates that attain it
+        # at an extreme, all mass is on the coordinates that attain it
         end = low if z <= low else high
         summed = 0.0
         for i in range(n):
@@ -1640,7 +1631,7 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
         line = (tau, min(scale, tau), first, log_peak, 0.0)
         error = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
         if not (error < np.inf or of_tail):
-            # successors so unlikely that the integral cancels to nothing
+            # some successors are so unlikely that the integral cancels to nothing
             tilted_row(phi, values, n, z, scratch, out)
             return 1.0, error
     old = work[4]
@@ -1669,12 +1660,12 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
 
 @kernel
 def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
-    """(lower-tail CVaR, bound on its numerical error); its row into ``out``.
+    """(lower-tail CVaR, bound on its numerical error), and its row in ``out``.
 
     CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error
-    enters squared. Where the distribution function jumps within a rounding error of q, F(q) < α,
-    the missing mass α − F(q) sits at q. The error bound is never below what covered the rounding of
-    every row tried.
+    enters squared. If the distribution function jumps within a rounding error of q, so that F(q) <
+    α, the missing mass α − F(q) sits at q. The error bound is never below what covered the rounding
+    in every row tested.
     """
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
@@ -1742,8 +1733,8 @@ CVAR = 2
 class Rows(NamedTuple):
     """Dirichlet rows of pairs, and the level at which each is measured.
 
-    Pair p has the successors indptr[p] to indptr[p + 1] and the concentrations phi[offsets[p]:] of
-    as many.
+    Pair p has the successors indptr[p] to indptr[p + 1], and as many concentrations, which begin at
+    phi[offsets[p]].
     """
 
     indptr: NDArray[np.int64]
@@ -1753,12 +1744,12 @@ class Rows(NamedTuple):
     scores: NDArray[np.float64]
     """Normal scores of the levels."""
     starts: NDArray[np.float64]
-    """(pairs, 2): tilt and saddlepoint of each pair when last evaluated.
+    """(pairs, 2): tilt and saddlepoint of each pair at its last evaluation; 0 if unknown.
 
-    Only a place to start from; 0 if unknown.
+    They are only a place to start from.
     """
     widest: int
-    """Most successors of a pair."""
+    """Largest number of successors of a pair."""
 
     @classmethod
     def of(
@@ -1776,7 +1767,7 @@ class Rows(NamedTuple):
 
 @kernel
 def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
-    """Value of a risk measure for each pair; returns the largest bound on a numerical error.
+    """Value of a risk measure for each pair; returns the largest bound on their errors.
 
     ``sharpness`` is the tolerance of the saddlepoint's normal score.
     """
@@ -1820,13 +1811,11 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
 
 @kernel
 def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
-    """Risk-adjusted rows of the given pairs, one after another in ``out``.
+    """Risk-adjusted rows of the given pairs, one after another in ``out`` (at ``out_indptr``).
 
-    (CSR pointer ``out_indptr``).
-
-    Without ``precise`` the saddlepoint gradient, right to about three digits, replaces that of the
-    exact quantile where all concentrations are at least 1: enough for Newton's method, and several
-    times cheaper.
+    Unless ``precise``, the gradient of the saddlepoint quantile replaces that of the exact one if
+    all concentrations are at least 1. It is right to about three digits, which is enough for
+    Newton's method, and several times cheaper.
     """
     scratch = workspace(rows.widest)
     extra = np.empty(rows.widest)

@@ -1,10 +1,8 @@
-"""Sweeps over the grid of the continuous lake.
-
-Integrals along rows and columns, and backups at the nodes.
+"""Sweeps over the grid of the continuous lake: integrals along rows and columns, and backups.
 
 Arrays over nodes are indexed [row, column], that is [y, x]; directions are Left, Right, Up, Down. A
-node has a kind (0 ordinary, 1 hole, 2 goal), and ``movement[kind, action]`` holds the probabilities
-of an activated movement in each direction, ``staying[kind]`` that of none. See
+node has a kind (0 ordinary, 1 hole, 2 goal). ``movement[kind, action]`` holds the probabilities of
+a move in each direction, and ``staying[kind]`` the probability of no move. See
 ``brmdp.continuous.grid`` for the geometry.
 """
 
@@ -17,12 +15,10 @@ from brmdp._kernels.compiled import kernel
 
 @kernel
 def accumulate(values, kinds, discount, lengths, share_x, share_y, along_x, along_y):
-    """Integrals of h = 1[goal] + γV along rows and columns.
+    """Integrals of h = 1[goal] + γV along rows and columns, from the border to every node.
 
-    From the border of the square to every node.
-
-    Of the stretch between a node and the next, ``lengths`` long, the part ``share`` has the worth
-    of the former.
+    Between a node and the next lies a stretch of length ``lengths``; its first part, ``share``, is
+    worth as much as the node itself, and the rest as much as the next node.
     """
     n = values.shape[0]
     worth, above = np.empty(n), np.empty(n)
@@ -45,10 +41,10 @@ def accumulate(values, kinds, discount, lengths, share_x, share_y, along_x, alon
 
 @kernel
 def contributions(j, begins, begin_parts, ends, end_parts, scale, along_x, along_y, out):
-    """What the landing places of each direction contribute, for the nodes of row j: (4, n).
+    """Contributions of the landing places in each direction, for the nodes of row j: (4, n).
 
-    ``scale`` times the integral between two points; each lies at the fraction ``parts`` of the
-    stretch that follows a node. Index 0 is for Left and Up, 1 for Right and Down.
+    Each is ``scale`` times the integral between two points, which lie at the fraction ``parts`` of
+    the stretch after a node. Index 0 is for Left and Up, 1 for Right and Down.
     """
     n = along_x.shape[0]
     for side in range(2):
@@ -61,7 +57,7 @@ def contributions(j, begins, begin_parts, ends, end_parts, scale, along_x, along
         for i in range(n):
             begin, end = begins[side, i], ends[side, i]
             total = along_x[j, end] - along_x[j, begin]
-            # zero nearly everywhere when the grid fits the lengths
+            # zero nearly everywhere if the grid matches the lengths
             if end_parts[side, i] != 0.0:
                 total += end_parts[side, i] * (along_x[j, end + 1] - along_x[j, end])
             if begin_parts[side, i] != 0.0:
@@ -71,7 +67,7 @@ def contributions(j, begins, begin_parts, ends, end_parts, scale, along_x, along
 
 @kernel
 def times(kind, action, j, i, movement, staying, blocked, discount):
-    """1/(1 − γ Pr(stay)): the discounted number of times that a node is met before it is left."""
+    """1/(1 − γ Pr(stay)), the discounted number of visits to a node before it is left."""
     moves = movement[kind, action]
     stay = staying[kind] + moves[0] * blocked[0, i] + moves[1] * blocked[1, i]
     return 1.0 / (1.0 - discount * (stay + moves[2] * blocked[0, j] + moves[3] * blocked[1, j]))
@@ -79,7 +75,7 @@ def times(kind, action, j, i, movement, staying, blocked, discount):
 
 @kernel
 def follow(weights, kinds, restart, discount, geometry, along_x, along_y, values):
-    """Values of the actions that ``weights`` describe, in place; returns the largest change."""
+    """Back up the actions described by ``weights``, in place; returns the largest change."""
     n = values.shape[0]
     begins, begin_parts, ends, end_parts, scale = geometry
     parts = np.empty((4, n))
@@ -101,7 +97,7 @@ def follow(weights, kinds, restart, discount, geometry, along_x, along_y, values
 def improve(
     movement, staying, blocked, kinds, restart, discount, geometry, along_x, along_y, values
 ):
-    """Values of the best actions, in place; returns the largest change."""
+    """Back up the best actions, in place; returns the largest change."""
     n = values.shape[0]
     begins, begin_parts, ends, end_parts, scale = geometry
     parts = np.empty((4, n))
@@ -133,7 +129,7 @@ def improve(
 
 @kernel
 def fill_goal(kinds, value, values):
-    """Give the goal its value; returns the change."""
+    """Set the value of the goal; returns the change."""
     n = values.shape[0]
     change = abs(value - values[n - 1, n - 1])
     for j in range(n):
@@ -157,7 +153,7 @@ def weigh(actions, kinds, movement, staying, blocked, discount, out):
 
 @kernel
 def lead(preferences, out):
-    """The first of the actions preferred most, for preferences (rows, columns, 4)."""
+    """The first of the most preferred actions, for preferences (rows, columns, 4)."""
     for j in range(preferences.shape[0]):
         for i in range(preferences.shape[1]):
             action = 0
@@ -169,11 +165,9 @@ def lead(preferences, out):
 
 @kernel
 def share(preferences, actions, out):
-    """Where the action changes between neighbours of a row.
+    """The part of the stretch between two neighbours in a row that belongs to the first.
 
-    The part of the stretch that belongs to the former.
-
-    The lead of the one action over the other is taken to change linearly.
+    Where their actions differ, the lead of one action over the other is assumed to change linearly.
     """
     for j in range(actions.shape[0]):
         for i in range(actions.shape[1] - 1):

@@ -1,7 +1,4 @@
-"""Loops over compressed rows.
-
-Sums, greedy actions, policy matrices, order statistics of scenarios.
-"""
+"""Loops over compressed rows: sums, greedy actions, linear systems, statistics of scenarios."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from brmdp._kernels.compiled import kernel
 
 @kernel
 def targets_into(rewards, next_states, discount, values, out):
-    """W = r + γ V(s') for every possible transition."""
+    """Targets w = r + γV(s') of all possible transitions."""
     for i in range(rewards.shape[0]):
         out[i] = rewards[i] + discount * values[next_states[i]]
 
@@ -33,9 +30,9 @@ def weighted_sums(pairs, indptr, probabilities, targets, out):
 
 @kernel
 def greedy(q, values, policy, pairs, best):
-    """Lowest-index maximiser of each row of q, its pair and value.
+    """Lowest-index maximiser of each row of q, its pair and its value.
 
-    Returns max |best − values| and max |best|.
+    Returns max |best − values| and the largest of all |best| and |values|.
     """
     worst = 0.0
     size = 0.0
@@ -48,21 +45,21 @@ def greedy(q, values, policy, pairs, best):
         pairs[s] = s * q.shape[1] + action
         best[s] = q[s, action]
         gap = abs(best[s] - values[s])
-        # written so that a NaN is not lost
+        # written so that NaN is not lost
         worst = worst if gap <= worst else gap
         size = max(size, abs(best[s]), abs(values[s]))
     return worst, size
 
 
-# Below this size elimination written out beats the call of LAPACK.
+# Up to this size, plain elimination is faster than a call to LAPACK.
 SMALL = 48
 
 
 @kernel
 def eliminate(matrix, right):
-    """Solve matrix·x = right for a matrix I − γP; both are overwritten where the system is small.
+    """Solve matrix·x = right for a matrix I − γP; a small system is overwritten.
 
-    The rows are strictly dominated by their diagonals, so no pivoting is needed.
+    The matrix is strictly diagonally dominant by rows, so no pivoting is needed.
     """
     n = right.shape[0]
     if n > SMALL:
@@ -87,7 +84,7 @@ def eliminate(matrix, right):
 def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best):
     """Solve (I − γP̂) d = best − values for one pair per state; returns values + d.
 
-    ``rows`` holds the rows of ``pairs`` one after another (packed), or those of all pairs.
+    ``rows`` holds the rows of ``pairs`` one after another if ``packed``, else those of all pairs.
     """
     n = pairs.shape[0]
     matrix = np.zeros((n, n))
@@ -109,12 +106,11 @@ def newton_step(pairs, indptr, next_states, rows, packed, discount, values, best
 def policy_iteration(
     pairs, indptr, next_states, probabilities, rewards, discount, n_actions, values, most, floor
 ):
-    """Policy iteration for one kernel from ``values``, until the policy repeats.
+    """Policy iteration for one kernel, from ``values``.
 
-    The residual is rounding, or ``most`` rounds.
-
-    ``pairs`` are the actions to choose from, state after state. Returns values of the last policy
-    and the rounds made.
+    It ends when the policy repeats, when the residual is rounding, or after ``most`` rounds.
+    ``pairs`` are the actions to choose from, state after state. Returns the values of the last
+    policy and the number of rounds.
     """
     n = values.shape[0]
     chosen = np.full(n, -1)
@@ -156,10 +152,7 @@ def policy_iteration(
 
 @kernel
 def constant_parts(pairs, indptr, next_states, rows, discount, values, q, out):
-    """out[pair] = q[pair] − γ Σ rows · V.
-
-    What the linearised backup pays before anything follows.
-    """
+    """out[pair] = q[pair] − γ Σ rows · V: the immediate reward of the linearised backup."""
     for position in range(pairs.shape[0]):
         pair = pairs[position]
         total = 0.0
@@ -170,7 +163,7 @@ def constant_parts(pairs, indptr, next_states, rows, discount, values, q, out):
 
 @kernel
 def solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values):
-    """V(s) if this pair is taken there until the state is left, the other values as they are."""
+    """V(s) if this pair is used until the state is left, with all other values fixed."""
     own = 0.0
     total = 0.0
     for i in range(indptr[pair], indptr[pair + 1]):
@@ -185,10 +178,9 @@ def solve_for_itself(pair, s, indptr, next_states, rows, paid, discount, values)
 def relax(pairs, indptr, next_states, rows, paid, discount, n_actions, values, chosen, most):
     """Gauss–Seidel sweeps up and down the states, in place.
 
-    Until no state changes its action, at most ``most`` of each.
-
-    News travels any distance in one sweep, where it goes in the order of the states or against it.
-    ``pairs`` are sorted; ``chosen`` holds the pair of each state.
+    They end when no state changes its action, or after ``most`` sweeps each way. In one sweep,
+    information travels any distance along the order of the states or against it. ``pairs`` are
+    sorted; ``chosen`` holds the pair of each state.
     """
     count = pairs.shape[0]
     for _ in range(most):
@@ -262,7 +254,7 @@ def policy_values(policies, indptr, next_states, probabilities, rewards, discoun
 
 @kernel
 def any_rival(q, best, slack):
-    """Whether in some state more than one action is within ``slack`` of the best."""
+    """Whether some state has more than one action within ``slack`` of the best."""
     for s in range(q.shape[0]):
         near = 0
         for a in range(q.shape[1]):
@@ -274,9 +266,9 @@ def any_rival(q, best, slack):
 
 @kernel
 def lowest_tied(q, best, slack):
-    """Lowest-index action within ``slack`` of the best in each state, its pair.
+    """Lowest-index action within ``slack`` of the best in each state.
 
-    Whether others are too, and the most lost.
+    Returns these actions, their pairs, whether other actions are tied, and the largest loss.
     """
     n, actions = q.shape
     policy = np.empty(n, np.int64)
@@ -291,7 +283,7 @@ def lowest_tied(q, best, slack):
                     found = a
                 else:
                     tied[s] = True
-        # no action compares as good only where the iteration left the finite numbers
+        # no action compares as good only if the values are no longer finite
         found = max(found, 0)
         policy[s] = found
         pairs[s] = s * actions + found
@@ -301,10 +293,7 @@ def lowest_tied(q, best, slack):
 
 @kernel
 def normalise_rows(entries, widths):
-    """Divide consecutive rows of the given widths by their sums, in place.
-
-    ``entries`` is (n, entries).
-    """
+    """Divide consecutive rows of the given widths by their sums, in place, for (n, entries)."""
     for k in range(entries.shape[0]):
         begin = 0
         for width in widths:
@@ -328,7 +317,7 @@ def copy_rows(pairs, indptr, entries, out):
 
 @kernel
 def row_pointers(pairs, indptr, out):
-    """CSR pointers of the given pairs laid one after another."""
+    """CSR pointers of the rows of the given pairs, one after another."""
     out[0] = 0
     for p in range(pairs.shape[0]):
         out[p + 1] = out[p] + indptr[pairs[p] + 1] - indptr[pairs[p]]
@@ -346,10 +335,7 @@ def scenario_values(pair, indptr, entries, targets, out):
 
 @kernel
 def scenario_shares(values, weights, level, lower_tail, tolerance, shares):
-    """Share of each scenario in the left quantile.
-
-    (one scenario) or in the lower-tail mean at ``level``.
-    """
+    """Share of each scenario in the left quantile (one scenario) or in the lower-tail mean."""
     order = np.argsort(values)
     shares[:] = 0.0
     before = 0.0
