@@ -1,7 +1,4 @@
-"""Worlds drawn from the prior, and the experiment on Bayesian regret.
-
-Runs, growth exponents, the bound, claims and figures.
-"""
+"""Worlds drawn from the prior, and the study of Bayesian regret in them."""
 
 import json
 import math
@@ -14,34 +11,37 @@ import brmdp
 from brmdp import agents, theory
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
-from brmdp.report.claims import Verdict, judge
-from brmdp.report.writing import REPORTERS, write_report
-from brmdp.runs import EXPERIMENTS, Case, CaseRecords, execute, load_sweep, run_experiment
+from brmdp.report.claims import Verdict
+from brmdp.runs import Case, CaseRecords, execute, load_sweep, run_experiment
 from brmdp.runs.execute import build
+from brmdp.studies.bayesian_regret import STUDIES
 from brmdp.studies.bayesian_regret.analysis import (
     BOUNDED,
     NAMES,
     bound_growth,
     bound_of,
-    claims_of,
+    claims,
     growth,
-    regret_table,
+    summary,
+    table,
 )
+from brmdp.studies.bayesian_regret.experiment import EXPERIMENT
 from oracles import analysis, bayesian_regret, online
 
-EXPERIMENT = EXPERIMENTS["bayesian-regret"]
 TINY = EXPERIMENT.adjusted(runs=3, steps=60)
 
 # --- worlds ---------------------------------------------------------------------------------------
 
 AGENTS = {
     "aq-brmdp": (agents.aq_brmdp, {"delta": 0.3}),
-    "brmdp": (agents.fixed_quantile, {"alpha": 0.9}),
+    "fixed-quantile": (agents.fixed_quantile, {"alpha": 0.9}),
     "continuing-psrl": (agents.continuing_psrl, {}),
 }
 
 
-def drawn(agent="brmdp", parameters=None, n_states=3, n_actions=2, steps=25, level=0.25, **more):
+def drawn(
+    agent="fixed-quantile", parameters=None, n_states=3, n_actions=2, steps=25, level=0.25, **more
+):
     """A case in worlds from the prior."""
     parameters = AGENTS[agent][1] if parameters is None else parameters
     world = {"n_states": n_states, "n_actions": n_actions, **more}
@@ -49,13 +49,11 @@ def drawn(agent="brmdp", parameters=None, n_states=3, n_actions=2, steps=25, lev
 
 
 @pytest.mark.parametrize(
-    ("name", "concentration"), [("aq-brmdp", 1.0), ("brmdp", 0.4), ("continuing-psrl", 0.4)]
+    ("name", "concentration"),
+    [("aq-brmdp", 1.0), ("fixed-quantile", 0.4), ("continuing-psrl", 0.4)],
 )
 def test_regrets_in_a_world_from_the_prior(name, concentration):
-    """The same agent driven by hand in the world of run 11.
-
-    Both regrets by second implementations.
-    """
+    """The same agent driven by hand in the world of run 11, with regrets computed anew."""
     steps, gamma, floor = 10, 0.6, 0.25
     found = execute(
         drawn(name, steps=steps, level=floor, concentration=concentration), 7, 11
@@ -63,7 +61,7 @@ def test_regrets_in_a_world_from_the_prior(name, concentration):
     environment, agent_stream, world = (
         np.random.SeedSequence(7, spawn_key=(11, stream)) for stream in (0, 1, 3)
     )
-    truth = theory.draw_mdp(world, 3, 2, gamma, concentration=concentration)
+    truth = theory.draw_mdp(3, 2, gamma, concentration=concentration, rng=world)
     make, parameters = AGENTS[name]
     prior = brmdp.DirichletBelief.uniform(3, 2, concentration)
     agent = make(prior, truth.rewards, gamma, **parameters, rng=agent_stream)
@@ -116,14 +114,16 @@ def test_runs_have_worlds_of_their_own_and_cases_share_them():
 def test_other_environments_do_not_notice_the_fourth_stream():
     case = Case("river", "riverswim", "continuing-psrl", 0.8, 40, {"n": 4})
     streams = [np.random.SeedSequence(5, spawn_key=(1, stream)) for stream in range(3)]
-    world, agent = build(case, streams[1])
+    world, agent = build(case, rng=streams[1])
     by_hand = brmdp.simulate(agent, world, 40, seed=int(streams[0].generate_state(1, np.uint64)[0]))
     np.testing.assert_array_equal(execute(case, 5, 1).history.state, by_hand.state)
 
 
 def test_the_robust_plan_has_no_robust_regret():
     robust, curious = (
-        execute(drawn("brmdp", {"alpha": alpha}, n_states=4, steps=200, level=0.2), 3, 0).history
+        execute(
+            drawn("fixed-quantile", {"alpha": alpha}, n_states=4, steps=200, level=0.2), 3, 0
+        ).history
         for alpha in (0.2, 0.8)
     )
     np.testing.assert_allclose(robust.robust_regret, 0.0, atol=1e-7)
@@ -191,6 +191,8 @@ def made_up(case, runs=40, true=0.5, robust=0.5, size=1.0, spread=0.5, seed=0):
         action=zeros,
         episode=zeros + 1,
         reward=zeros.astype(float),
+        next_state=None,
+        disturbance=None,
         true_regret=size * np.diff(clock**true) * luck,
         robust_regret=size * np.diff(clock**robust) * luck,
         quantile_step=np.empty(0, dtype=np.int64),
@@ -231,7 +233,7 @@ def test_no_regret_has_no_exponent():
     records = replace(made_up(case), robust_regret=np.full((40, 300), 1e-8))
     assert np.isnan(growth(records, "robust").mean)
     assert growth(replace(records, robust_regret=None), "robust") is None
-    assert [row[4] for row in regret_table({"a": records}).rows] == ["–"]
+    assert [row[4] for row in table({"a": records}).rows] == ["–"]
     assert np.isnan(growth(made_up(replace(case, steps=1, reported_steps=1)), "true").mean)
 
 
@@ -244,9 +246,7 @@ def verdicts(story, experiment=EXPERIMENT):
         for case in experiment.cases
         if isinstance(case, Case)
     }
-    return {
-        claim.identifier: claim for claim in judge(claims_of(experiment), experiment.name, records)
-    }
+    return {claim.identifier: claim for claim in claims(experiment, records)}
 
 
 SHORT = EXPERIMENT.adjusted(steps=400)
@@ -292,10 +292,10 @@ def test_the_allowance_for_logarithms_is_that_of_the_bound():
 
 
 def test_a_bound_that_says_nothing_is_not_judged():
-    (claim,) = (c for c in claims_of(EXPERIMENT) if c.identifier.endswith("below-the-bound"))
-    assert [c.claimed for c in claim.comparisons] == [None] * 4
+    (claim,) = (c for c in claims(EXPERIMENT, {}) if c.identifier.endswith("below-the-bound"))
+    assert [c.region for c in claim.comparisons] == [None] * 4
     first = theory.first_informative_horizon(5, 2, 0.9, 1 / math.sqrt(10), 0.2)
-    assert f"BR of {BOUNDED[0]} T = {first:.2g}" in claim.test
+    assert f"at T = {first:.2g} for BR of {BOUNDED[0]}" in claim.test
 
 
 @pytest.mark.parametrize(
@@ -328,31 +328,25 @@ def records_of(store):
     return {case.name: store.records(case.name) for case in store.experiment.cases}
 
 
-@pytest.mark.filterwarnings("error")
-def test_report(store, tmp_path):
+def test_numbers(store):
     records = records_of(store)
-    report = write_report(TINY, records, tmp_path)
-    pictures = [f"bayesian-regret-{name}" for name in ("curves", "growth", "bound")]
-    texts = {f"{name}.{kind}" for name in ("summary", "claims") for kind in ("json", "md")}
-    assert {path.name for path in report.files} == texts | {
-        f"{p}.{kind}" for p in pictures for kind in ("png", "pdf")
-    }
-    assert max(map(len, report.text.splitlines())) <= 100
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert (summary["experiment"], summary["runs"]) == ("bayesian-regret", 3)
+    found = summary(TINY, records)
     for case in TINY.cases:
-        assert case.name in (tmp_path / "summary.md").read_text()
-        totals = [sum(row) for row in records[case.name].true_regret.tolist()]
-        early = [sum(row[:6]) for row in records[case.name].true_regret.tolist()]
-        mean, low, high = analysis.interval(totals)
-        found = summary["agents"][case.name]["true_regret"]
-        np.testing.assert_allclose([found["mean"], *found["ci95"]], [mean, low, high], rtol=1e-9)
-        slope = bayesian_regret.growth_interval(early, totals, 10.0)
-        found = summary["growth"][case.name]["true"]
-        np.testing.assert_allclose([found["mean"], *found["ci95"]], slope, rtol=1e-8)
-    assert summary["growth"]["brmdp-0.2"]["robust"]["mean"] is None
+        regrets = records[case.name].true_regret.tolist()
+        totals, early = [sum(row) for row in regrets], [sum(row[:6]) for row in regrets]
+        total = found["agents"][case.name]["true_regret"]
+        np.testing.assert_allclose(
+            [total["mean"], *total["ci95"]], analysis.interval(totals), rtol=1e-9
+        )
+        slope = found["growth"][case.name]["true"]
+        np.testing.assert_allclose(
+            [slope["mean"], *slope["ci95"]],
+            bayesian_regret.growth_interval(early, totals, 10.0),
+            rtol=1e-8,
+        )
+    assert found["growth"]["brmdp-0.2"]["robust"]["mean"] is None
     for name in BOUNDED:
-        bounds = summary["bounds"][name]
+        bounds = found["bounds"][name]
         assert bounds["true"]["total"] == pytest.approx(
             sum(bounds["true"]["terms"].values()), rel=1e-12
         )
@@ -363,8 +357,8 @@ def test_report(store, tmp_path):
         assert bounds["true"]["first_informative_horizon"] > 10**9
     mine, theirs = (records[name].true_regret.tolist() for name in (BOUNDED[0], "continuing-psrl"))
     gap = [sum(first) - sum(second) for first, second in zip(mine, theirs, strict=True)]
-    claims = {claim["id"]: claim for claim in json.loads((tmp_path / "claims.json").read_text())}
-    first = claims["bayesian-regret/against-sampling"]["comparisons"][0]
+    judged = {claim.identifier: claim for claim in claims(TINY, records)}
+    first = judged["bayesian-regret/against-sampling"].as_json()["comparisons"][0]
     assert first["quantity"].startswith(f"{BOUNDED[0]} − continuing-psrl: cumulative true regret")
     np.testing.assert_allclose(
         [first["estimate"], *first["ci95"]], analysis.interval(gap), rtol=1e-9
@@ -381,12 +375,13 @@ def test_one_run_and_missing_cases_can_be_reported(store, left):
         records[name] = replace(
             found, **{key: value[:1] for key, value in arrays.items() if key != "quantile_step"}
         )
-    content = REPORTERS["bayesian-regret"](TINY, records)
-    json.dumps([content.summary, [claim.as_json() for claim in content.claims]], allow_nan=False)
-    notes = [comparison.note for claim in content.claims for comparison in claim.comparisons]
+    (study,) = (one.of(TINY) for one in STUDIES)
+    found = study.findings(records)
+    json.dumps([found.summary, [claim.as_json() for claim in found.claims]], allow_nan=False)
+    notes = [comparison.note for claim in found.claims for comparison in claim.comparisons]
     assert any(note.startswith("no runs of ") for note in notes)
     assert "an interval needs 3 runs" in notes
-    for figure in content.figures.values():
+    for figure in study.draw(records).values():
         figure.draw_without_rendering()
 
 
