@@ -108,8 +108,8 @@ def cdf(
     if unresolved.any():
         row = int(np.argmax(unresolved))
         raise ConvergenceError(
-            f"the distribution function at z={float(points[row])!r} could only be computed to "
-            f"within {error[row]:.1g} for concentration={phi[row].tolist()} and "
+            f"the distribution function at z={float(points[row])!r} could not be resolved (its "
+            f"estimated error is {error[row]:.1g}) for concentration={phi[row].tolist()} and "
             f"values={w[row].tolist()}; please report this"
         )
     return _shaped(above if complement else below, shape)
