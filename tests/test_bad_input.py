@@ -3,6 +3,8 @@
 The table has a row for every kind of bad input; a row is (call, error, pattern of the message).
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -48,7 +50,9 @@ def plan(belief=None, rewards=REWARDS, discount=0.9, risk=None, **options):
 
 
 def evaluated(policy, **options):
-    return brmdp.evaluate_under_belief(dirichlet(), REWARDS, 0.9, policy, risk=brmdp.Mean(), **options)
+    return brmdp.evaluate_under_belief(
+        dirichlet(), REWARDS, 0.9, policy, risk=brmdp.Mean(), **options
+    )
 
 
 def cases():
@@ -65,31 +69,29 @@ def cases():
     ):
         pattern = rf"alpha must lie strictly between 0 and 1; got .*{text}"
         yield f"quantile level {text}", lambda level=level: brmdp.Quantile(level), INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet.quantile([1, 1], [0, 1], level)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile, [1, 1], [0, 1], level)
         yield f"function level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet.quantile_row([1, 1], [0, 1], level)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile_row, [1, 1], [0, 1], level)
         yield f"row level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.certified_level(level, 3)  # noqa: E731
+        call = partial(brmdp.certified_level, level, 3)
         yield f"certified level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.posterior_quantile_value(
-            dirichlet(), REWARDS, 0.9, [0, 0], level
-        )  # noqa: E731
+        call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, 0.9, [0, 0], level)
         yield f"posterior quantile level {text}", call, INVALID, pattern
-        call = lambda level=level: brmdp.certify(dirichlet(), REWARDS, 0.9, level)  # noqa: E731
+        call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, level)
         yield (
             f"confidence {text}",
             call,
             INVALID,
             rf"confidence must lie strictly between 0 and 1; got .*{text}",
         )
-        call = lambda level=level: brmdp.MonteCarlo().budget(level)  # noqa: E731
+        call = partial(brmdp.MonteCarlo().budget, level)
         yield f"budget level {text}", call, INVALID, pattern
     for level in (0.0, -0.5, 1.0001, np.nan, np.inf):
         pattern = rf"alpha must lie in \(0, 1\]; got .*{level}"
         yield f"cvar level {level}", lambda level=level: brmdp.CVaR(level), INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet.cvar([1, 1], [0, 1], level)  # noqa: E731
+        call = partial(brmdp.dirichlet.cvar, [1, 1], [0, 1], level)
         yield f"cvar function level {level}", call, INVALID, pattern
-        call = lambda level=level: brmdp.dirichlet.cvar_row([1, 1], [0, 1], level)  # noqa: E731
+        call = partial(brmdp.dirichlet.cvar_row, [1, 1], [0, 1], level)
         yield f"cvar row level {level}", call, INVALID, pattern
     for bad in (0.0, 1.0, np.nan):
         levels = changed(np.full((2, 2), 0.5), (1, 0), bad)
@@ -101,10 +103,10 @@ def cases():
             pattern,
         )
     for shape in ((2,), (3, 2), (2, 3), (1, 1), (2, 2, 2), (0,)):
-        call = lambda shape=shape: plan(risk=brmdp.Quantile(np.full(shape, 0.5)))  # noqa: E731
+        call = partial(plan, risk=brmdp.Quantile(np.full(shape, 0.5)))
         pattern = rf"alpha must .*shape \(2, 2\).*got \({', '.join(map(str, shape))},?\)"
         yield f"levels of shape {shape}", call, INVALID, pattern
-        call = lambda shape=shape: plan(risk=brmdp.CVaR(np.full(shape, 0.5)))  # noqa: E731
+        call = partial(plan, risk=brmdp.CVaR(np.full(shape, 0.5)))
         yield f"cvar levels of shape {shape}", call, INVALID, pattern
     for level in ("0.5", None, 0.5 + 0j, True, [0.5, [0.5]], {}):
         for name, make in (("quantile", brmdp.Quantile), ("cvar", brmdp.CVaR)):
@@ -114,9 +116,9 @@ def cases():
                 INVALID,
                 "alpha must be a number",
             )
-        call = lambda level=level: brmdp.dirichlet.quantile([1, 1], [0, 1], level)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile, [1, 1], [0, 1], level)
         yield f"function level {level!r}", call, INVALID, "alpha must be a number"
-    call = lambda: brmdp.dirichlet.quantile([1, 1], [0, 1], [0.5, 1.0])  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, [1, 1], [0, 1], [0.5, 1.0])
     yield "function levels", call, INVALID, r"alpha must lie strictly.*1\.0 at index \(1,\)"
     for name, call in (
         ("certify", lambda: brmdp.certify(dirichlet(), REWARDS, 0.9, [0.9, 0.9])),
@@ -194,14 +196,14 @@ def cases():
     # --- negative, all-zero, non-finite, oversized concentrations
     ones = np.ones((2, 2, 2))
     for bad in (-1.0, -1e-300):
-        call = lambda bad=bad: brmdp.DirichletBelief(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        call = partial(brmdp.DirichletBelief, changed(ones, (1, 0, 1), bad))
         yield (
             f"concentration {bad}",
             call,
             INVALID,
             rf"concentration.*negative; got {bad} at \(s=1, a=0, s'=1\)",
         )
-        call = lambda bad=bad: brmdp.dirichlet.quantile([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile, [1.0, bad], [0, 1], 0.5)
         yield (
             f"function concentration {bad}",
             call,
@@ -209,28 +211,28 @@ def cases():
             rf"concentration.*negative; got {bad} at index \(1,\)",
         )
     for bad in (np.nan, np.inf, -np.inf):
-        call = lambda bad=bad: brmdp.DirichletBelief(changed(ones, (1, 0, 1), bad))  # noqa: E731
+        call = partial(brmdp.DirichletBelief, changed(ones, (1, 0, 1), bad))
         yield f"concentration {bad}", call, INVALID, rf"concentration must be finite; got {bad}"
-        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, bad], [0, 1], 0.5)  # noqa: E731
+        call = partial(brmdp.dirichlet.cdf, [1.0, bad], [0, 1], 0.5)
         yield (
             f"function concentration {bad}",
             call,
             INVALID,
             rf"concentration must be finite; got {bad}",
         )
-        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, 1.0], [0, bad], 0.5)  # noqa: E731
+        call = partial(brmdp.dirichlet.cdf, [1.0, 1.0], [0, bad], 0.5)
         yield (
             f"function values {bad}",
             call,
             INVALID,
             rf"values must be finite; got {bad} at index \(1,\)",
         )
-        call = lambda bad=bad: brmdp.dirichlet.cdf([1.0, 1.0], [0, 1], bad)  # noqa: E731
+        call = partial(brmdp.dirichlet.cdf, [1.0, 1.0], [0, 1], bad)
         yield f"function z {bad}", call, INVALID, rf"z must be finite; got {bad}"
     for bad in (0.0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]):
-        call = lambda bad=bad: brmdp.DirichletBelief.uniform(2, 2, bad)  # noqa: E731
+        call = partial(brmdp.DirichletBelief.uniform, 2, 2, bad)
         yield f"uniform concentration {bad!r}", call, INVALID, "concentration must be a positive"
-        call = lambda bad=bad: brmdp.DirichletBelief.informative(KERNEL, bad)  # noqa: E731
+        call = partial(brmdp.DirichletBelief.informative, KERNEL, bad)
         yield f"informative strength {bad!r}", call, INVALID, "strength must be a positive"
     zeros = changed(ones, (1, 1), 0.0)
     yield (
@@ -252,7 +254,7 @@ def cases():
         "concentration.*zero",
     )
     for shape in ((2, 2), (2, 2, 3), (3, 2, 2), (0, 2, 0), (2, 0, 2), ()):
-        call = lambda shape=shape: brmdp.DirichletBelief(np.ones(shape))  # noqa: E731
+        call = partial(brmdp.DirichletBelief, np.ones(shape))
         yield (
             f"concentration of shape {shape}",
             call,
@@ -260,12 +262,12 @@ def cases():
             r"concentration must have shape \(S, A, S\)",
         )
     for bad in (0.0, -1.0, [1.0, 0.0], [1.0, -2.0], [1.0], [np.nan, 1.0], "1", None, [[1.0, 1.0]]):
-        call = lambda bad=bad: brmdp.DisturbanceBelief(OUTCOMES, bad)  # noqa: E731
+        call = partial(brmdp.DisturbanceBelief, OUTCOMES, bad)
         yield f"disturbance concentration {bad!r}", call, INVALID, "concentration must"
     for bad in ("ab", None, [[1, 1], [1]], [1j, 1.0], [], 3.0):
-        call = lambda bad=bad: brmdp.dirichlet.quantile(bad, [0, 1], 0.5)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile, bad, [0, 1], 0.5)
         yield f"function concentration {bad!r}", call, INVALID, "concentration"
-        call = lambda bad=bad: brmdp.dirichlet.quantile([1, 1], bad, 0.5)  # noqa: E731
+        call = partial(brmdp.dirichlet.quantile, [1, 1], bad, 0.5)
         yield f"function values {bad!r}", call, INVALID, "values"
         yield (
             f"posterior from {bad!r}",
@@ -273,15 +275,15 @@ def cases():
             INVALID,
             "concentration",
         )
-    call = lambda: brmdp.dirichlet.quantile([1, 1, 1], [0, 1], 0.5)  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, [1, 1, 1], [0, 1], 0.5)
     yield "lengths differ", call, INVALID, "concentration and values.*3 and 2"
-    call = lambda: brmdp.dirichlet.quantile(np.ones((2, 2)), np.zeros((3, 2)), 0.5)  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, np.ones((2, 2)), np.zeros((3, 2)), 0.5)
     yield "shapes do not broadcast", call, INVALID, r"\(2, 2\).*\(3, 2\)"
-    call = lambda: brmdp.dirichlet.quantile([1e200, 1.0], [0, 1], 0.5)  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, [1e200, 1.0], [0, 1], 0.5)
     yield "concentration too large", call, INVALID, r"concentration.*1e\+200"
-    call = lambda: brmdp.dirichlet.quantile([1.0, 1.0], [0, 1e200], 0.5)  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, [1.0, 1.0], [0, 1e200], 0.5)
     yield "values too large", call, INVALID, r"values.*1e\+200"
-    call = lambda: brmdp.DirichletBelief.uniform(2, 2, 1e308)  # noqa: E731
+    call = partial(brmdp.DirichletBelief.uniform, 2, 2, 1e308)
     yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
     for name in ("method", "Method"):
         yield (
@@ -290,7 +292,7 @@ def cases():
             INVALID,
             "method.*magic",
         )
-    call = lambda: brmdp.dirichlet.quantile([1], [1], 0.5, method=["exact"])  # noqa: E731
+    call = partial(brmdp.dirichlet.quantile, [1], [1], 0.5, method=["exact"])
     yield "method of a wrong type", call, INVALID, "method"
 
     # --- discount outside [0, 1)
@@ -298,9 +300,9 @@ def cases():
         pattern = r"discount must (lie|be a number) in \[0, 1\); got"
         yield f"mdp discount {bad!r}", lambda bad=bad: mdp(discount=bad), INVALID, pattern
         yield f"plan discount {bad!r}", lambda bad=bad: plan(discount=bad), INVALID, pattern
-        call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, bad)  # noqa: E731
+        call = partial(brmdp.certify, dirichlet(), REWARDS, bad)
         yield f"certify discount {bad!r}", call, INVALID, pattern
-        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, bad, [0, 0])  # noqa: E731
+        call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, bad, [0, 0])
         yield f"quantile value discount {bad!r}", call, INVALID, pattern
 
     # --- states and actions out of range, wrong types
@@ -320,16 +322,16 @@ def cases():
                     make().observe(*item)
 
                 yield f"{name} {argument} {bad!r}", call, INVALID, argument
-        call = lambda make=make: make().observe([0, 0], [0, 0, 0], [0, 0])  # noqa: E731
+        call = partial(make().observe, [0, 0], [0, 0, 0], [0, 0])
         yield f"{name} observations of different shapes", call, INVALID, "state|action|shape"
-        call = lambda make=make: make().observe([0, [0]], [0, 0], [0, 0])  # noqa: E731
+        call = partial(make().observe, [0, [0]], [0, 0], [0, 0])
         yield f"{name} ragged observations", call, INVALID, "state"
     yield "start out of range", lambda: mdp(start=2), INVALID, r"start must lie in 0\.\.1; got 2"
     yield "start negative", lambda: mdp(start=-1), INVALID, "start.*-1"
     for bad in ("0", None, 0.0, True):
         yield f"start {bad!r}", lambda bad=bad: mdp(start=bad), INVALID, f"start.*{bad!r}"
     for bad in (2, -2):
-        call = lambda bad=bad: brmdp.DisturbanceBelief(np.where(OUTCOMES == 1, bad, OUTCOMES))  # noqa: E731
+        call = partial(brmdp.DisturbanceBelief, np.where(OUTCOMES == 1, bad, OUTCOMES))
         yield f"outcome {bad}", call, INVALID, rf"outcomes.*got {bad} at \(s=0, a=0, d=1\)"
     partly = OUTCOMES.copy()
     partly[0, 1, 0] = -1
@@ -340,7 +342,7 @@ def cases():
         r"got -1 at \(s=0, a=1, d=0\)",
     )
     for bad in (OUTCOMES.astype(float), OUTCOMES[0], "x", None, OUTCOMES > 0, [[[0], [0, 1]]]):
-        call = lambda bad=bad: brmdp.DisturbanceBelief(bad)  # noqa: E731
+        call = partial(brmdp.DisturbanceBelief, bad)
         yield (
             f"outcomes {type(bad).__name__} "
             f"{np.ndim(bad) if not isinstance(bad, list) else 'ragged'}",
@@ -348,15 +350,15 @@ def cases():
             INVALID,
             ("outcomes must be integers"),
         )
-    call = lambda: brmdp.DisturbanceBelief.from_function(lambda s, a, d: 5, 2, 2, 2)  # noqa: E731
+    call = partial(brmdp.DisturbanceBelief.from_function, lambda s, a, d: 5, 2, 2, 2)
     yield "function out of range", call, INVALID, r"transition\(0, 0, 0\).*5"
-    call = lambda: brmdp.DisturbanceBelief.from_function(lambda s, a, d: 0.5, 2, 2, 2)  # noqa: E731
+    call = partial(brmdp.DisturbanceBelief.from_function, lambda s, a, d: 0.5, 2, 2, 2)
     yield "function not an integer", call, INVALID, r"transition\(0, 0, 0\).*0\.5"
-    call = lambda: brmdp.DisturbanceBelief.from_function("f", 2, 2, 2)  # noqa: E731
+    call = partial(brmdp.DisturbanceBelief.from_function, "f", 2, 2, 2)
     yield "not a function", call, INVALID, "transition.*(str|'f')"
-    call = lambda: brmdp.DisturbanceBelief.from_function(
-        lambda s, a, d: 0, 2, 2, 2, admissible=[True]
-    )  # noqa: E731
+    call = partial(
+        brmdp.DisturbanceBelief.from_function, lambda s, a, d: 0, 2, 2, 2, admissible=[True]
+    )
     yield "function admissible", call, INVALID, "admissible"
     for bad in (2, -1, "x", 0.5, None, [0, [1]]):
         yield (
@@ -387,7 +389,7 @@ def cases():
         )
         yield f"riverswim {bad!r}", lambda bad=bad: brmdp.envs.riverswim(bad), INVALID, "n must be"
     for bad in (-0.1, 1.1, np.nan, "x", [0.5]):
-        call = lambda bad=bad: brmdp.envs.frozenlake(bad)  # noqa: E731
+        call = partial(brmdp.envs.frozenlake, bad)
         yield f"shortcut_risk {bad!r}", call, INVALID, "shortcut_risk"
 
     # --- inadmissible actions
@@ -397,7 +399,7 @@ def cases():
         INVALID,
         "action 1 is not admissible in state 1",
     )
-    call = lambda: dirichlet().observe([0, 1], [0, 1], [0, 0])  # noqa: E731
+    call = partial(dirichlet().observe, [0, 1], [0, 1], [0, 0])
     yield "inadmissible in a batch", call, INVALID, "action 1 is not admissible in state 1"
     yield (
         "inadmissible noise",
@@ -413,7 +415,7 @@ def cases():
         INVALID,
         pattern,
     )
-    call = lambda: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, [0, 1])  # noqa: E731
+    call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, 0.9, [0, 1])
     yield "inadmissible policy sampled", call, INVALID, pattern
     for bad in (
         np.ones((2, 3), dtype=bool),
@@ -436,7 +438,7 @@ def cases():
         "state 1 has no admissible action",
     )
     different = [mdp(), mdp(admissible=ADMISSIBLE)]
-    call = lambda: brmdp.ScenarioBelief(different, [0.5, 0.5])  # noqa: E731
+    call = partial(brmdp.ScenarioBelief, different, [0.5, 0.5])
     yield "scenarios with different actions", call, INVALID, "admissible"
 
     # --- rewards not finite, of wrong shape or type
@@ -450,16 +452,16 @@ def cases():
             INVALID,
             pattern + r" at index \(1, 0, 1\)",
         )
-        call = lambda spoilt=spoilt: plan(rewards=sparse.csr_array(spoilt.reshape(4, 2)))  # noqa: E731
+        call = partial(plan, rewards=sparse.csr_array(spoilt.reshape(4, 2)))
         yield f"sparse reward {bad}", call, INVALID, pattern
-        call = lambda spoilt=spoilt: brmdp.certify(dirichlet(), spoilt, 0.9)  # noqa: E731
+        call = partial(brmdp.certify, dirichlet(), spoilt, 0.9)
         yield f"certify reward {bad}", call, INVALID, pattern
-        call = lambda bad=bad: mdp(changed(KERNEL, (0, 0, 0), bad))  # noqa: E731
+        call = partial(mdp, changed(KERNEL, (0, 0, 0), bad))
         yield f"transition {bad}", call, INVALID, rf"transitions must be finite; got {bad}"
     for shape in ((2,), (2, 3), (2, 2, 3), (4, 2), (2, 2, 2, 1), (), (0,)):
-        call = lambda shape=shape: plan(rewards=np.zeros(shape))  # noqa: E731
+        call = partial(plan, rewards=np.zeros(shape))
         yield f"rewards of shape {shape}", call, INVALID, "rewards must have shape"
-    call = lambda: plan(rewards=sparse.csr_array((3, 2)))  # noqa: E731
+    call = partial(plan, rewards=sparse.csr_array((3, 2)))
     yield "sparse rewards shape", call, INVALID, r"rewards must have shape.*sparse \(3, 2\)"
     for bad in ("rewards", None, REWARDS * 1j, [[0, 1], [2]], object()):
         yield (
@@ -475,11 +477,11 @@ def cases():
             "rewards must",
         )
     yield "rewards too large", lambda: plan(rewards=REWARDS * 1e300), INVALID, r"rewards.*e\+30"
-    call = lambda: brmdp.solve(mdp(rewards=REWARDS * 1e300))  # noqa: E731
+    call = partial(brmdp.solve, mdp(rewards=REWARDS * 1e300))
     yield "mdp rewards too large", call, INVALID, r"rewards.*e\+30"
-    call = lambda: plan(dirichlet(), rewards=brmdp.DisturbanceRewards(REWARDS))  # noqa: E731
+    call = partial(plan, dirichlet(), rewards=brmdp.DisturbanceRewards(REWARDS))
     yield "rewards of another belief", call, INVALID, "rewards must"
-    call = lambda: plan(disturbance(), rewards=brmdp.DisturbanceRewards(REWARDS[0]))  # noqa: E731
+    call = partial(plan, disturbance(), rewards=brmdp.DisturbanceRewards(REWARDS[0]))
     yield "disturbance rewards shape", call, INVALID, "rewards must have shape"
     for bad in ("kernel", None, KERNEL * 1j, KERNEL[0], np.zeros((0, 1, 0)), [[1.0], [1.0, 2.0]]):
         yield (
@@ -489,7 +491,7 @@ def cases():
             INVALID,
             "transitions must",
         )
-    call = lambda: mdp(transitions=sparse.csr_array((5, 2)))  # noqa: E731
+    call = partial(mdp, transitions=sparse.csr_array((5, 2)))
     yield "sparse transitions shape", call, INVALID, r"transitions must be a sparse.*\(5, 2\)"
     yield (
         "state names",
@@ -515,25 +517,25 @@ def cases():
         pattern,
     )
     yield "impossible scenario", lambda: scenario().observe(0, 1, 1), IMPOSSIBLE, pattern
-    call = lambda: disturbance().observe(0, 1, 0)  # noqa: E731
+    call = partial(disturbance().observe, 0, 1, 0)
     yield "impossible noise", call, IMPOSSIBLE, "state=0, action=1, next_state=0"
-    call = lambda: disturbance().observe(0, 0, 1, disturbance=0)  # noqa: E731
+    call = partial(disturbance().observe, 0, 0, 1, disturbance=0)
     yield "impossible with this noise", call, IMPOSSIBLE, "disturbance 0.*next_state=1"
-    call = lambda: disturbance().observe(0, 1, 1)  # noqa: E731
+    call = partial(disturbance().observe, 0, 1, 1)
     yield "ambiguous noise", call, INVALID, r"\[0, 1\]; pass disturbance="
 
     # --- budgets of zero
     for bad in (0, 0.0, -1.0, np.nan, np.inf, "250", None):
-        call = lambda bad=bad: brmdp.MonteCarlo(coefficient=bad)  # noqa: E731
+        call = partial(brmdp.MonteCarlo, coefficient=bad)
         yield f"coefficient {bad!r}", call, INVALID, rf"coefficient must be a positive.*got {bad!r}"
     for bad in (0, -5, 1.5, "10", True):
-        call = lambda bad=bad: brmdp.MonteCarlo(cap=bad)  # noqa: E731
+        call = partial(brmdp.MonteCarlo, cap=bad)
         yield f"cap {bad!r}", call, INVALID, rf"cap must be a positive integer; got {bad!r}"
-        call = lambda bad=bad: brmdp.MonteCarlo(samples=bad)  # noqa: E731
+        call = partial(brmdp.MonteCarlo, samples=bad)
         yield f"budget {bad!r}", call, INVALID, rf"samples must be a positive integer; got {bad!r}"
-        call = lambda bad=bad: brmdp.posterior_quantile_value(
-            dirichlet(), REWARDS, 0.9, [0, 0], samples=bad
-        )  # noqa: E731
+        call = partial(
+            brmdp.posterior_quantile_value, dirichlet(), REWARDS, 0.9, [0, 0], samples=bad
+        )
         yield (
             f"posterior samples {bad!r}",
             call,
@@ -541,21 +543,21 @@ def cases():
             rf"samples must be a positive integer; got {bad!r}",
         )
         if bad != 0:  # zero switches the check off
-            call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, coverage_samples=bad)  # noqa: E731
+            call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, coverage_samples=bad)
             yield (
                 f"coverage samples {bad!r}",
                 call,
                 INVALID,
                 rf"coverage_samples must be .*got {bad!r}",
             )
-        call = lambda bad=bad: plan(max_iterations=bad)  # noqa: E731
+        call = partial(plan, max_iterations=bad)
         yield (
             f"max_iterations {bad!r}",
             call,
             INVALID,
             rf"max_iterations must be a positive integer; got {bad!r}",
         )
-        call = lambda bad=bad: brmdp.solve(mdp(), max_iterations=bad)  # noqa: E731
+        call = partial(brmdp.solve, mdp(), max_iterations=bad)
         yield (
             f"solve max_iterations {bad!r}",
             call,
@@ -585,7 +587,7 @@ def cases():
             INVALID,
             pattern,
         )
-        call = lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), [0, 0], tolerance=bad)  # noqa: E731
+        call = partial(brmdp.evaluate_in_mdp, mdp(), [0, 0], tolerance=bad)
         yield f"evaluate tolerance {bad!r}", call, INVALID, pattern
         yield (
             f"evaluation tolerance {bad!r}",
@@ -593,7 +595,7 @@ def cases():
             INVALID,
             pattern,
         )
-        call = lambda bad=bad: brmdp.certify(dirichlet(), REWARDS, 0.9, tolerance=bad)  # noqa: E731
+        call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, tolerance=bad)
         yield f"certify tolerance {bad!r}", call, INVALID, pattern
     for bad in ("Newton", "", None, 3, ["newton"]):
         yield (
@@ -615,9 +617,9 @@ def cases():
             "method must be 'exact'",
         )
     yield "method class", lambda: brmdp.Quantile(0.5, brmdp.MonteCarlo), INVALID, "method must be"
-    call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, "saddlepoint"))  # noqa: E731
+    call = partial(plan, scenario(), risk=brmdp.Quantile(0.5, "saddlepoint"))
     yield "saddlepoint of scenarios", call, INVALID, "saddlepoint"
-    call = lambda: plan(scenario(), risk=brmdp.Quantile(0.5, brmdp.MonteCarlo(reuse=True, rng=0)))  # noqa: E731
+    call = partial(plan, scenario(), risk=brmdp.Quantile(0.5, brmdp.MonteCarlo(reuse=True, rng=0)))
     yield (
         "reuse of scenarios",
         call,
@@ -627,9 +629,9 @@ def cases():
     for bad in ("quantile", 0.5, object(), brmdp.Mean, brmdp.Quantile):
         name = getattr(bad, "__name__", type(bad).__name__)
         yield f"risk {name}", lambda bad=bad: plan(risk=bad), INVALID, "risk must be"
-        call = lambda bad=bad: brmdp.evaluate_under_belief(dirichlet(), REWARDS, 0.9, [0, 0], risk=bad)  # noqa: E731
+        call = partial(brmdp.evaluate_under_belief, dirichlet(), REWARDS, 0.9, [0, 0], risk=bad)
         yield f"evaluation risk {name}", call, INVALID, "risk must be"
-        call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, [0.0, 0.0], risk=bad)  # noqa: E731
+        call = partial(brmdp.backup, dirichlet(), REWARDS, 0.9, [0.0, 0.0], risk=bad)
         yield f"backup risk {name}", call, INVALID, "risk must be"
     for bad in (
         [0.0],
@@ -642,7 +644,7 @@ def cases():
         [1j, 0],
     ):
         yield f"initial {bad!r}", lambda bad=bad: plan(initial=bad), INVALID, "initial must"
-        call = lambda bad=bad: brmdp.backup(dirichlet(), REWARDS, 0.9, bad, risk=brmdp.Mean())  # noqa: E731
+        call = partial(brmdp.backup, dirichlet(), REWARDS, 0.9, bad, risk=brmdp.Mean())
         yield f"backup values {bad!r}", call, INVALID, "values|initial"
     for bad in ("seed", -1, 1.5, [0.5]):
         yield f"rng {bad!r}", lambda bad=bad: dirichlet().sample(1, rng=bad), INVALID, "rng must be"
@@ -663,8 +665,13 @@ def cases():
     for bad in ([0], [0, 0, 0], [[0, 0]], 0, [], None, "01"):
         pattern = r"policy must hold one action per state, shape \(2,\)"
         yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, pattern
-        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad), INVALID, pattern
-        call = lambda bad=bad: brmdp.posterior_quantile_value(dirichlet(), REWARDS, 0.9, bad)  # noqa: E731
+        yield (
+            f"mdp policy {bad!r}",
+            lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad),
+            INVALID,
+            pattern,
+        )
+        call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, 0.9, bad)
         yield f"sampled policy {bad!r}", call, INVALID, pattern
     for bad in (
         [0, 2],
@@ -677,25 +684,26 @@ def cases():
         [0, [0]],
     ):
         yield f"policy {bad!r}", lambda bad=bad: evaluated(bad), INVALID, "policy"
-        yield f"mdp policy {bad!r}", lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad), INVALID, "policy"
+        yield (
+            f"mdp policy {bad!r}",
+            lambda bad=bad: brmdp.evaluate_in_mdp(mdp(), bad),
+            INVALID,
+            "policy",
+        )
 
     # --- beliefs
     for bad in (None, KERNEL, "posterior", 3, brmdp.Mean()):
         name = type(bad).__name__
         pattern = f"belief must be.*{name}"
         options = {"risk": brmdp.Mean()}
-        call = lambda bad=bad, options=options: brmdp.plan(bad, REWARDS, 0.9, **options)  # noqa: E731
+        call = partial(brmdp.plan, bad, REWARDS, 0.9, **options)
         yield f"plan from {name}", call, INVALID, pattern
-        call = lambda bad=bad, options=options: brmdp.evaluate_under_belief(
-            bad, REWARDS, 0.9, [0, 0], **options
-        )  # noqa: E731
+        call = partial(brmdp.evaluate_under_belief, bad, REWARDS, 0.9, [0, 0], **options)
         yield f"evaluate_under_belief from {name}", call, INVALID, pattern
         yield f"certify {name}", lambda bad=bad: brmdp.certify(bad, REWARDS, 0.9), INVALID, pattern
-        call = lambda bad=bad: brmdp.posterior_quantile_value(bad, REWARDS, 0.9, [0, 0])  # noqa: E731
+        call = partial(brmdp.posterior_quantile_value, bad, REWARDS, 0.9, [0, 0])
         yield f"posterior_quantile_value of {name}", call, INVALID, pattern
-        call = lambda bad=bad, options=options: brmdp.backup(
-            bad, REWARDS, 0.9, [0.0, 0.0], **options
-        )  # noqa: E731
+        call = partial(brmdp.backup, bad, REWARDS, 0.9, [0.0, 0.0], **options)
         yield f"backup of {name}", call, INVALID, pattern
         yield (
             f"solve {name}",
@@ -726,7 +734,7 @@ def cases():
         [None],
         {0: KERNEL},
     ):
-        call = lambda bad=bad: brmdp.ScenarioBelief(bad, [1.0])  # noqa: E731
+        call = partial(brmdp.ScenarioBelief, bad, [1.0])
         yield (
             f"kernels {type(bad).__name__} {np.size(bad) if isinstance(bad, np.ndarray) else ''}",
             call,
@@ -734,7 +742,7 @@ def cases():
             "kernels",
         )
     larger = np.full((3, 2, 3), 1 / 3)
-    call = lambda: brmdp.ScenarioBelief([KERNEL, larger], [0.5, 0.5])  # noqa: E731
+    call = partial(brmdp.ScenarioBelief, [KERNEL, larger], [0.5, 0.5])
     yield "kernels of different sizes", call, INVALID, r"kernels.*same states.*\(2, 2\).*\(3, 2\)"
     yield (
         "possible of another size",
