@@ -1,11 +1,7 @@
-"""The experiment ``normality`` end to end in small.
-
-Its numbers against slow recomputations, and its claims on made-up data.
-"""
+"""A small version of the study ``normality``: its numbers recomputed, claims on made-up data."""
 
 import json
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -14,9 +10,20 @@ from scipy import stats
 import brmdp
 from brmdp.errors import InvalidInputError
 from brmdp.report.claims import Verdict
-from brmdp.report.writing import write_report
+from brmdp.report.estimates import estimate
 from brmdp.runs import Computation, Experiment, Replications, execute, run_experiment
-from brmdp.studies.normality.analysis import (
+from brmdp.studies.normality import STUDIES
+from brmdp.studies.normality.analysis import analyse, claims
+from brmdp.studies.normality.experiment import (
+    EXPERIMENT,
+    LEVELS,
+    NormalityColumns,
+    SampleSizeColumns,
+    _collection,
+    problem,
+)
+from brmdp.studies.normality.figures import draw
+from brmdp.studies.normality.samples import (
     plans_of,
     pseudo_values,
     settings_of,
@@ -24,11 +31,15 @@ from brmdp.studies.normality.analysis import (
     squared_correlation,
     squared_variance_error,
 )
-from brmdp.studies.normality.claims import judge_normality
-from brmdp.studies.normality.experiment import EXPERIMENT, LEVELS, problem
-from brmdp.studies.normality.figures import reporter
-from brmdp.studies.paper.experiment import ALL, EXPERIMENTS
-from brmdp.theory import asymptotic_normality, exact_caution_cost, replicate_normality
+from brmdp.theory import (
+    asymptotic_normality,
+    exact_caution_cost,
+    observations_needed,
+    replicate_normality,
+)
+
+HERE = "brmdp.studies.normality.experiment"
+NORMALITY, SAMPLE_SIZE = f"{HERE}:NORMALITY", f"{HERE}:SAMPLE_SIZE"
 
 RUNS, BATCH = 3, 3
 TINY = Experiment(
@@ -36,20 +47,20 @@ TINY = Experiment(
     "Tiny",
     (
         Computation(
-            "random-1/30", "normality", {"world_seed": 1, "steps": 30, "replications": BATCH}
+            "random-1/30", NORMALITY, {"world_seed": 1, "steps": 30, "replications": BATCH}
         ),
         Computation(
-            "random-1/300", "normality", {"world_seed": 1, "steps": 300, "replications": BATCH}
+            "random-1/300", NORMALITY, {"world_seed": 1, "steps": 300, "replications": BATCH}
         ),
         Computation(
             "riverswim-6/30",
-            "normality",
+            NORMALITY,
             {"world": "riverswim", "steps": 30, "replications": BATCH},
         ),
         *(
             Computation(
                 f"sample-size/random-1/{way}/{observed}",
-                "sample-size",
+                SAMPLE_SIZE,
                 {
                     "world_seed": 1,
                     "way": way,
@@ -84,35 +95,31 @@ def test_replications_are_those_of_the_theory(records):
     found = records["random-1/30"].columns
     mdp, policy = problem("random", 1)
     streams = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(1,))).spawn(BATCH)
-    wanted = np.stack([replicate_normality(mdp, policy, 30, LEVELS, stream) for stream in streams])
-    np.testing.assert_array_equal(found["deviation"][1], wanted.reshape(-1))
+    wanted = np.stack(
+        [replicate_normality(mdp, policy, 30, LEVELS, rng=stream) for stream in streams]
+    )
+    np.testing.assert_array_equal(found.deviation[1], wanted.reshape(-1))
     row = 2 * 25 + 3 * 5 + 4
-    assert [found[name][1, row] for name in ("replication", "level", "state")] == [2, 0.8, 4]
+    assert (found.replication[1, row], found.level[1, row], found.state[1, row]) == (2, 0.8, 4)
 
 
 def test_needed_observations_are_where_the_cost_reaches_epsilon():
-    """The cost with one per cent fewer observations is above ε, but for noise.
-
-    With the needed ones it is not.
-    """
+    """Between planned and needed observations the cost falls as the first order says."""
     parameters = {"world_seed": 1, "way": "pairs", "observed": 200, "share": 0.5, "replications": 4}
-    found = execute(Computation("c", "sample-size", parameters), 3, 0).columns
-    assert (found["predicted"] > 1_000).all()
-    assert (np.abs(found["cost_ratio"] - 1.0) < 0.1).all()
+    found = execute(Computation("c", SAMPLE_SIZE, parameters), 3, 0).columns
+    assert (found.predicted > 1_000).all()
+    assert (np.abs(found.cost_ratio - 1.0) < 0.1).all()
     # to first order the cost falls like n^{−1/2}, n with the 201 + 5 known of each of five pairs
     known = 5 * 206.0
-    implied = (known + found["needed"]) / (known + found["predicted"])
-    np.testing.assert_allclose(implied, found["cost_ratio"] ** 2, rtol=0.04)
+    implied = (known + found.needed) / (known + found.predicted)
+    np.testing.assert_allclose(implied, found.cost_ratio**2, rtol=0.04)
 
 
 def test_collected_transitions_grow_by_appending():
-    from brmdp.studies.normality.experiment import _collection
-    from brmdp.theory import observations_needed
-
     made = problem("random", 2)
-    posterior = brmdp.DirichletBelief(np.full((5, 2, 5), 4.0))
-    cost = float(exact_caution_cost(posterior, made.mdp.rewards, 0.9, made.policy, 0.1)[0])
-    plan = observations_needed(posterior, made.mdp.rewards, 0.9, made.policy, 0.1, 0, 0.5 * cost)
+    belief = brmdp.DirichletBelief(np.full((5, 2, 5), 4.0))
+    cost = float(exact_caution_cost(belief, made.mdp.rewards, 0.9, made.policy, 0.1)[0])
+    plan = observations_needed(belief, made.mdp.rewards, 0.9, made.policy, 0.1, 0, 0.5 * cost)
     for way, wanted in (("policy", plan.on_policy_steps), ("pairs", plan.cheapest_total)):
         total, collected = _collection(made, plan, way, np.random.SeedSequence(1).spawn(5))
         assert total == wanted
@@ -129,13 +136,13 @@ def test_one_and_two_workers_agree(store, tmp_path):
 @pytest.mark.parametrize(
     ("program", "parameters", "words"),
     [
-        ("normality", {"steps": 10, "world": "lake"}, "unknown world 'lake'"),
-        ("normality", {"steps": 10, "replications": 1}, "replications must be at least 2; got 1"),
-        ("normality", {"steps": 0}, "steps"),
-        ("normality", {"steps": 10, "levels": [0.0]}, "alphas must lie strictly"),
-        ("sample-size", {"way": "air", "observed": 5}, "unknown way 'air'"),
-        ("sample-size", {"way": "pairs", "observed": 0}, "observed"),
-        ("sample-size", {"way": "pairs", "observed": 5, "share": 1.0}, "share must lie strictly"),
+        (NORMALITY, {"steps": 10, "world": "lake"}, "unknown world 'lake'"),
+        (NORMALITY, {"steps": 10, "replications": 1}, "replications must be at least 2; got 1"),
+        (NORMALITY, {"steps": 0}, "steps"),
+        (NORMALITY, {"steps": 10, "levels": [0.0]}, "alphas must lie strictly"),
+        (SAMPLE_SIZE, {"way": "air", "observed": 5}, "unknown way 'air'"),
+        (SAMPLE_SIZE, {"way": "pairs", "observed": 0}, "observed"),
+        (SAMPLE_SIZE, {"way": "pairs", "observed": 5, "share": 1.0}, "share must lie strictly"),
     ],
 )
 def test_bad_input(program, parameters, words):
@@ -144,8 +151,9 @@ def test_bad_input(program, parameters, words):
 
 
 def test_default_experiment():
-    assert EXPERIMENTS["normality"] is EXPERIMENT
-    assert "normality" not in ALL
+    (study,) = STUDIES
+    assert study.experiment is EXPERIMENT
+    assert not study.in_paper
     assert EXPERIMENT.runs * 50 >= 1_000
     assert {case.parameters.get("steps") for case in EXPERIMENT.cases} >= {
         100,
@@ -165,7 +173,7 @@ def test_standardised_and_fit_against_loops(records):
     setting = settings_of(records)["random-1"][1]
     limit = setting.limit
     z = np.empty((RUNS, BATCH, 5, 5))
-    raw = records["random-1/300"].columns["deviation"]
+    raw = records["random-1/300"].columns.deviation
     for run, replication, level in np.ndindex(RUNS, BATCH, 5):
         deviation = raw[run].reshape(BATCH, 5, 5)[replication, level]
         for state in range(5):
@@ -185,7 +193,7 @@ def test_standardised_and_fit_against_loops(records):
 
 
 def test_squared_bias_without_the_share_of_chance():
-    """The jackknife is the average over pairs of replications in different runs."""
+    """The jackknife gives the average product of means of different runs."""
     z = np.random.default_rng(1).normal(0.3, 1.0, (4, 3, 2, 2))
     means = z.mean(axis=1)
     others = [(means[i] * means[j]).mean() for i in range(4) for j in range(4) if i != j]
@@ -203,12 +211,10 @@ def test_squared_bias_without_the_share_of_chance():
     ],
 )
 def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
-    """Of 60 intervals of 95 % at least 51 cover.
+    """Of 60 intervals of 95 %, at least 51 cover.
 
-    (fewer have probability below 0.001 at 95 % coverage, 0.02 at 92 %).
+    Fewer have probability below 0.001 at 95 % coverage, and 0.02 at 92 %.
     """
-    from brmdp.report.estimates import estimate
-
     rng = np.random.default_rng(4)
     covered = 0
     for _ in range(60):
@@ -221,10 +227,7 @@ def test_intervals_cover_the_truth(statistic, sd, mean, wanted):
 
 
 def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
-    """Records whose z is normal with the bias over √N.
-
-    In twelve runs of two hundred replications.
-    """
+    """Twelve runs of two hundred replications, whose z is normal with mean bias/√N."""
     rng = np.random.default_rng(8)
     found = {}
     for world, seed, longest in (("random", 1, 1_000_000), ("riverswim", 0, 100_000)):
@@ -237,7 +240,7 @@ def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
                 if world == "random"
                 else hard_bias / np.sqrt(steps * limit.visit_frequencies)
             )
-            # the level leaves what is random alone, nearly
+            # the same noise at all levels, but for the tilt and a little more
             z = (
                 spread
                 * rng.normal(size=(12, 200, 1, mdp.n_states))
@@ -248,16 +251,21 @@ def made_up(bias, spread=1.0, tilt=0.0, hard_bias=3.0):
             one_step = limit.one_step_mean + limit.one_step_sd * z
             deviation = one_step @ np.linalg.inv(limit.system).T
             case = Computation(
-                name, "normality", {"world": world, "world_seed": seed, "steps": steps}
+                name, NORMALITY, {"world": world, "world_seed": seed, "steps": steps}
             )
-            columns = {"deviation": deviation.reshape(12, -1)}
+            replication, level, state = (
+                np.tile(index.reshape(-1), (12, 1)) for index in np.indices(deviation.shape[1:])
+            )
+            columns = NormalityColumns(
+                replication, np.asarray(LEVELS)[level], state, deviation.reshape(12, -1)
+            )
             found[name] = Replications(case, np.arange(12), columns, np.ones(12))
     return found
 
 
 def verdicts(records):
-    claims = judge_normality(TINY, settings_of(records), plans_of(records))
-    return {claim.identifier: claim.verdict for claim in claims}
+    judged = claims("normality", settings_of(records), plans_of(records))
+    return {claim.identifier: claim.verdict for claim in judged}
 
 
 def test_claims_hold_for_what_follows_the_theorem():
@@ -308,68 +316,54 @@ def test_plans_are_judged_by_their_errors(records):
     assert list(plans) == ["random-1, policy", "random-1, pairs"]
     fewer, more = plans["random-1, policy"]
     assert (fewer.observed, more.observed) == (10, 40)
-    (claim,) = (
-        c for c in judge_normality(TINY, {}, plans) if c.identifier == "sample-size/accuracy"
-    )
+    (claim,) = (c for c in claims("normality", {}, plans) if c.identifier == "sample-size/accuracy")
     fallen = claim.comparisons[0]
-    ratios = [records[f"sample-size/random-1/policy/{n}"].columns["cost_ratio"] for n in (40, 10)]
+    ratios = [records[f"sample-size/random-1/policy/{n}"].columns.cost_ratio for n in (40, 10)]
     assert fallen.estimate.runs == 2
     wanted = np.abs(ratios[0] - 1).mean() - np.abs(ratios[1][:2] - 1).mean()
     assert float(fallen.estimate.mean) == pytest.approx(wanted, rel=1e-12)
 
 
-# --- the report -----------------------------------------------------------------------------------
+# --- summary and pictures -------------------------------------------------------------------------
 
 
-def test_report(records, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        report = write_report(TINY, records, tmp_path)
-    names = {"convergence", "quantiles", "shift", "visits", "sample-size"}
-    for name in names:
-        for kind in ("png", "pdf"):
-            assert (tmp_path / f"normality-{name}.{kind}").stat().st_size > 5_000
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert [summary[key] for key in ("experiment", "title", "runs")] == ["normality", "Tiny", RUNS]
-    assert summary["parameters"]["seed"] == 5
-    assert summary["settings"]["random-1/300"]["replications"] == RUNS * BATCH
-    assert np.shape(summary["settings"]["riverswim-6/30"]["by_level_and_state"]["bias"]) == (5, 6)
-    assert set(summary["plans"]) == {
+def test_the_summary_covers_all_settings_and_plans(records):
+    findings = analyse(TINY, records)
+    settings = findings.summary["settings"]
+    assert settings["random-1/300"]["replications"] == RUNS * BATCH
+    assert np.shape(settings["riverswim-6/30"]["by_level_and_state"]["bias"]) == (5, 6)
+    assert set(findings.summary["plans"]) == {
         "random-1, policy, 10 observed",
         "random-1, policy, 40 observed",
         "random-1, pairs, 10 observed",
     }
-    table = (tmp_path / "summary.md").read_text().partition("\n\n")[0].splitlines()
-    assert len(table) == 2 + 3
-    assert len({line.count("|") for line in table}) == 1
-    claims, _, errors = (tmp_path / "claims.md").read_text().partition("\n\n")
-    assert {line.count("|") for line in claims.splitlines()} == {6}
-    assert "wrong with probability at most 0.05 per claim" in errors
-    assert report.summary["settings"].keys() == summary["settings"].keys()
+    assert len(findings.table.rows) == 3
 
 
 def test_the_figure_and_the_claims_have_one_statistic(records):
-    """Observations needed over predicted.
-
-    The ratio of the means, which is not the mean of the ratios.
-    """
+    """Observations needed over planned: the ratio of the means, not the mean of the ratios."""
     name = "sample-size/random-1/policy/10"
     found = records[name]
-    columns = {
-        "predicted": np.array([[10, 20], [100, 50]]),
-        "needed": np.array([[30, 20], [90, 60]]),
-    }
-    columns["cost_ratio"] = np.ones((2, 2))
+    columns = SampleSizeColumns(
+        predicted=np.array([[10, 20], [100, 50]]),
+        needed=np.array([[30, 20], [90, 60]]),
+        cost_ratio=np.array([[1.5, 1.0], [1.0, 0.5]]),
+    )
     made = {name: Replications(found.case, found.run[:2], columns, found.seconds[:2])}
-    content = reporter(TINY, made)
-    upper, _ = content.figures["normality-sample-size"].axes
-    (line,) = (line for line in upper.lines if line.get_label() == "random-1, policy")
-    (claim,) = content.claims
+    text, left, right = draw(TINY, made)["normality-sample-size"].axes
+    (claim,) = analyse(TINY, made).claims
     (ratio,) = (
         c for c in claim.comparisons if c.quantity.endswith("observations needed / predicted")
     )
-    assert line.get_ydata().tolist() == pytest.approx([200 / 180])
+    assert _points(left) == pytest.approx([200 / 180])
+    assert _points(right) == pytest.approx([1.0])
     assert float(ratio.estimate.mean) == pytest.approx(200 / 180)
+    written = [part.get_text() for part in text.texts]
+    assert written[-3:] == ["10", "45", "50"]  # observed, planned, needed
+
+
+def _points(axes):
+    return [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"]
 
 
 def test_report_of_a_single_run_or_of_few_cases(records):
@@ -377,20 +371,18 @@ def test_report_of_a_single_run_or_of_few_cases(records):
         name: Replications(
             found.case,
             found.run[:1],
-            {k: v[:1] for k, v in found.columns.items()},
+            type(found.columns)(**{k: v[:1] for k, v in found.columns.arrays().items()}),
             found.seconds[:1],
         )
         for name, found in records.items()
     }
     few = {name: records[name] for name in ("sample-size/random-1/pairs/10",)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        content = reporter(TINY, one)
-        for figure in content.figures.values():
-            figure.canvas.draw()
-        assert list(reporter(TINY, few).figures) == ["normality-sample-size"]
-    assert json.loads(json.dumps(content.summary, allow_nan=False))["runs"] == 1
-    assert not {claim.verdict for claim in content.claims} & {
+    for figure in draw(TINY, one).values():
+        figure.canvas.draw()
+    assert list(draw(TINY, few)) == ["normality-sample-size"]
+    findings = analyse(TINY, one)
+    json.dumps(findings.summary, allow_nan=False)
+    assert not {claim.verdict for claim in findings.claims} & {
         Verdict.REPRODUCED,
         Verdict.CONTRADICTED,
     }

@@ -1,8 +1,8 @@
-"""The experiment ``optimism`` end to end in small, its numbers recomputed, and its picture."""
+"""A small version of the study ``optimism``: its numbers recomputed, its claims and picture."""
 
+import itertools
 import json
 import math
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +10,11 @@ import pytest
 
 from brmdp import theory
 from brmdp.errors import InvalidInputError
-from brmdp.report.writing import write_report
 from brmdp.runs import Replications, execute, run_experiment
-from brmdp.runs import optimism as experiment_module
-from brmdp.studies.optimism.analysis import by_world, informative, optimism_claims
-from brmdp.studies.optimism.experiment import EXPERIMENT, steps_for
-from brmdp.studies.optimism.figures import optimism_figure
+from brmdp.studies.optimism import experiment as experiment_module
+from brmdp.studies.optimism.analysis import by_world, claims, informative, summary
+from brmdp.studies.optimism.experiment import EXPERIMENT, OptimismColumns, steps_for
+from brmdp.studies.optimism.figures import draw
 
 FEW = {"n_states": 2, "episodes": 6, "worlds": 2, "discount": 0.6}
 
@@ -39,7 +38,7 @@ def test_a_run_is_several_worlds_of_the_theory():
     steps = steps_for(6, 0.6)
     for world, stream in enumerate(streams):
         reports = theory.replicate_optimism(
-            stream, 2, 2, steps, delta=case.parameters["delta"], discount=0.6
+            2, 2, steps, delta=case.parameters["delta"], discount=0.6, rng=stream
         )
         part = slice(6 * world, 6 * world + 6)
         for name in (
@@ -48,28 +47,21 @@ def test_a_run_is_several_worlds_of_the_theory():
             "optimistic",
             "robust_optimistic",
             "stated_probability",
+            "union_probability",
             "event_probability",
         ):
-            assert columns[name][part].tolist() == [getattr(report, name) for report in reports[:6]]
-        assert set(columns["episodes_begun"][part]) == {len(reports)}
+            found = getattr(columns, name)[part].tolist()
+            assert found == [getattr(report, name) for report in reports[:6]]
+        assert set(columns.episodes_begun[part]) == {len(reports)}
 
 
-def test_report(stored, tmp_path):
+def test_the_summary_recomputed(stored):
     experiment, _, records = stored
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        report = write_report(experiment, records, tmp_path)
-    assert {path.name for path in report.files} == {
-        *("summary.json", "summary.md", "claims.json", "claims.md", "optimism.png", "optimism.pdf")
-    }
-    assert max(map(len, report.text.splitlines())) <= 100
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert {"experiment", "title", "runs", "parameters", "cases"} == set(summary)
-    found = summary["cases"]["delta-0.1"]
+    found = summary(experiment, records)["cases"]["delta-0.1"]
     columns = records["delta-0.1"].columns
     assert found["worlds"] == 6
     for k in range(6):
-        happened = [columns["event"][run, 6 * world + k] for run in range(3) for world in range(2)]
+        happened = [columns.event[run, 6 * world + k] for run in range(3) for world in range(2)]
         assert found["event"]["mean"][k] == pytest.approx(np.mean(happened))
         assert found["stated_probability"][k] == pytest.approx(
             1 - 0.1 * 4 * math.log(2 * (k + 1)) / math.sqrt(k + 1)
@@ -84,30 +76,28 @@ def test_workers_change_nothing(stored, tmp_path):
 
 
 def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
-    """Made-up replications: 400 runs of two worlds.
-
-    Each event happens in the first ``event`` of the runs.
-    """
+    """Made-up replications: 400 runs of two worlds; events happen in a share of the runs."""
     case = replace(tiny().cases[0], parameters={**tiny().cases[0].parameters, "delta": delta})
     shape = (400, 12)
     k = np.tile(np.arange(1, 7), 2) * np.ones((400, 1))
     happened = (np.arange(400) < 400 * event)[:, None] * np.ones(12)
     counted = theory.expected_episodes(steps_for(6, 0.6), 0.6) if begun is None else begun
-    columns = {
-        "episode": k,
-        "event": happened,
-        "optimistic": np.full(shape, optimistic),
-        "robust_optimistic": np.full(shape, robust),
-        "stated_probability": 1 - 4 * delta * np.log(2 * k) / np.sqrt(k),
-        "event_probability": np.full(shape, product),
-        "episodes_begun": np.full(shape, counted) + 0.1 * (-1.0) ** np.arange(400)[:, None],
-    }
+    columns = OptimismColumns(
+        episode=k,
+        event=happened,
+        optimistic=np.full(shape, optimistic),
+        robust_optimistic=np.full(shape, robust),
+        stated_probability=1 - 4 * delta * np.log(2 * k) / np.sqrt(k),
+        union_probability=np.full(shape, 0.5 * product),
+        event_probability=np.full(shape, product),
+        episodes_begun=np.full(shape, counted) + 0.1 * (-1.0) ** np.arange(400)[:, None],
+    )
     return Replications(case, np.arange(400), columns, np.ones(400))
 
 
 def verdicts(found):
-    claims = optimism_claims(EXPERIMENT, {"one": found})
-    return {claim.identifier.removeprefix("optimism/"): str(claim.verdict) for claim in claims}
+    judged = claims("optimism", {"one": found})
+    return {claim.identifier.removeprefix("optimism/"): str(claim.verdict) for claim in judged}
 
 
 def test_claims_can_fail():
@@ -123,15 +113,13 @@ def test_claims_can_fail():
 
 
 def test_unknown_plans_are_exceptions():
-    """Where it is not known whether a plan was optimistic, the lemma did not hold."""
+    """A plan of unknown optimism counts against the lemma."""
     assert verdicts(told(0.1, 0.7, optimistic=np.nan))["both-benchmarks"] == "contradicted"
 
 
 def compared(found, claim):
     (judged,) = (
-        c
-        for c in optimism_claims(EXPERIMENT, {"one": found})
-        if c.identifier == f"optimism/{claim}"
+        c for c in claims("optimism", {"one": found}) if c.identifier == f"optimism/{claim}"
     )
     return judged.comparisons
 
@@ -149,10 +137,7 @@ def test_only_plans_in_which_the_event_held_are_counted():
 
 @pytest.mark.parametrize("product", [0.7, 0.1])
 def test_the_product_is_judged_by_a_ratio(product):
-    """4,800 plans, so 3,360 or 480 events expected.
-
-    Half as many and twice as many are told from it, however rare they are.
-    """
+    """Of 4,800 plans, 3,360 or 480 should have the event; half or twice as many is noticed."""
     (found,) = compared(told(5.0, 0.5, product=product), "product")
     assert float(found.estimate.mean) == pytest.approx(0.5 / product)
     # two worlds a run with the same events: the error of a binomial share of 800
@@ -171,10 +156,7 @@ def test_few_expected_events_are_only_measured():
 
 
 def test_no_event_is_not_certainty():
-    """Of 800 worlds none has an event.
-
-    At most 1 − 0.025^{1/800} of all can, at 97.5 % confidence.
-    """
+    """If none of 800 worlds has an event, at most 1 − 0.025^{1/800} of all do, at 97.5 %."""
     (found,) = compared(told(5.0, 0.0, product=0.1), "product")
     assert float(found.estimate.low) == float(found.estimate.mean) == 0.0
     assert float(found.estimate.high) == pytest.approx((1 - 0.025 ** (1 / 800)) / 0.1)
@@ -187,13 +169,10 @@ def test_no_event_is_not_certainty():
 
 
 def test_lone_points_are_drawn():
-    """At δ = 0.3 the statement speaks of k = 1, then of none up to 6.
-
-    At δ = 0.1 of all: a line shows them.
-    """
+    """At δ = 0.3 the lemma promises something at k = 1 alone; at δ = 0.1 a line shows all k."""
 
     def drawn(found):
-        axes = optimism_figure({"one": found}).axes[0]
+        axes = draw(EXPERIMENT, {"one": found})["optimism"].axes[0]
         return [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
 
     (points,) = drawn(told(0.3, 0.7))
@@ -207,20 +186,28 @@ def test_only_informative_episodes_are_judged():
     expected = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, 7)]
     assert informative(found).tolist() == expected
     assert 0 < sum(expected) < 6
-    claim = next(
-        c
-        for c in optimism_claims(EXPERIMENT, {"one": found})
-        if c.identifier.endswith("stated-probability")
-    )
+    (comparison,) = compared(found, "stated-probability")
     stated = [1 - 1.2 * math.log(2 * k) / math.sqrt(k) for k in range(1, 7) if expected[k - 1]]
-    assert float(claim.comparisons[0].estimate.mean) == pytest.approx(0.7 - np.mean(stated))
-    assert by_world(found, "event").shape == (800, 6)
+    assert float(comparison.estimate.mean) == pytest.approx(0.7 - np.mean(stated))
+    assert by_world(found).event.shape == (800, 6)
+
+
+def test_a_panel_without_a_promise_says_so():
+    """With 4 pairs and δ = 5, 1 − 20 ln(2k)/√k is not positive before k = 53,675."""
+    first = next(k for k in itertools.count(1) if 20 * math.log(2 * k) < math.sqrt(k))
+
+    def written(found):
+        axes = draw(EXPERIMENT, {"one": found})["optimism"].axes[0]
+        return [text.get_text() for text in axes.texts]
+
+    assert written(told(5.0, 0.0)) == [f"the lemma promises nothing before k = {first:,}"]
+    assert written(told(0.1, 0.7)) == []
 
 
 def test_too_few_pseudo_episodes_are_named(monkeypatch):
     monkeypatch.setattr(experiment_module, "steps_for", lambda episodes, discount: 2)
     with pytest.raises(
-        InvalidInputError, match=r"episodes must begin within 2 steps; only \d of 6 did"
+        InvalidInputError, match=r"episodes must all begin within 2 steps; in one .* only \d of 6"
     ):
         execute(tiny().cases[0], 1, 0)
 

@@ -1,8 +1,7 @@
-"""The experiment ``lemmas`` end to end in small, its numbers recomputed, and its pictures."""
+"""A small version of the study ``lemmas``: its numbers recomputed, its claims and pictures."""
 
 import json
 import math
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,29 +10,38 @@ from scipy import stats
 
 from brmdp import theory
 from brmdp.errors import InvalidInputError
-from brmdp.report.writing import REPORTERS, write_report
 from brmdp.runs import Replications, execute, run_experiment
+from brmdp.runs.program import program_of
 from brmdp.studies.lemmas.analysis import (
+    analyse,
+    claims,
     deviation_ratio,
-    lemmas_claims,
-    lemmas_summary,
     standardised,
+    summary,
     tail_ratio,
 )
-from brmdp.studies.lemmas.experiment import EXPERIMENT, LEVELS, decompositions, random_rows
-from brmdp.studies.lemmas.figures import SHOWN_ROWS, decomposition_figure, deviation_figure
+from brmdp.studies.lemmas.experiment import (
+    EXPERIMENT,
+    LEVELS,
+    DecompositionColumns,
+    DeviationColumns,
+    EpisodeColumns,
+    decompositions,
+    random_rows,
+)
+from brmdp.studies.lemmas.figures import SHOWN_ROWS, draw
 from oracles import online, theory_lemmas
 
 FEW = {
-    "quantile-deviation": {"rows": 12},
-    "value-decomposition": {"worlds": 3, "samples": 200},
-    "episode-count": {"steps": 30, "repetitions": 20},
+    DeviationColumns: {"rows": 12},
+    DecompositionColumns: {"worlds": 3, "samples": 200},
+    EpisodeColumns: {"steps": 30, "repetitions": 20},
 }
 
 
 def tiny(runs=4):
     cases = [
-        replace(case, parameters={**case.parameters, **FEW[case.program]})
+        replace(case, parameters={**case.parameters, **FEW[program_of(case).columns]})
         for case in EXPERIMENT.cases
     ]
     return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
@@ -54,7 +62,7 @@ def stream_of(run, seed=7):
 
 
 def test_rows_are_as_data_leave_them():
-    phi, w, size = random_rows(np.random.default_rng(3), 2000, "uniform")
+    phi, w, size = random_rows(2000, "uniform", rng=np.random.default_rng(3))
     successors = (phi > 0).sum(axis=1)
     assert (successors.min(), successors.max()) == (2, 50)
     without = 0
@@ -70,20 +78,20 @@ def test_rows_are_as_data_leave_them():
     assert ((size >= 1) & (size <= 100)).all()
     # a fifth of the logarithmic scale of observations lies below one; to 4 standard errors
     assert abs(without - 400) < 4 * math.sqrt(2000 * 0.2 * 0.8)
-    extreme = random_rows(np.random.default_rng(3), 2000, "extreme")
+    extreme = random_rows(2000, "extreme", rng=np.random.default_rng(3))
     np.testing.assert_array_equal(extreme.concentration, phi)
     for row, values, largest in zip(phi, extreme.values, extreme.value_range, strict=True):
         assert set(values[row > 0]) == {0.0, largest}
 
 
 def test_deviations_at_the_ends_are_those_of_beta_laws():
-    """With values 0 and R, w·P/R is Beta(φ of the rows at R, φ of the others)."""
+    """With values 0 and R, w·P/R is Beta(φ of successors at R, φ of the others)."""
     case = tiny().case("deviation-extreme")
     columns = {
         name: column.reshape(12, len(LEVELS))
-        for name, column in execute(case, 7, 1).columns.items()
+        for name, column in execute(case, 7, 1).columns.arrays().items()
     }
-    phi, w, size = random_rows(stream_of(1), 12, "extreme")
+    phi, w, size = random_rows(12, "extreme", rng=stream_of(1))
     for row in range(12):
         high = w[row] > 0
         law = stats.beta(phi[row, high].sum(), phi[row, ~high].sum(), scale=size[row])
@@ -118,16 +126,16 @@ def test_deviations_at_the_ends_are_those_of_beta_laws():
 
 
 def test_deviations_of_spread_values():
-    """Against quantiles and tails by another integral.
+    """Quantiles and tails by another integral, whose error is absolute.
 
-    Its error is absolute, and it dies slowly for light rows.
+    Its integrand decays slowly for light rows, which are left out.
     """
     case = tiny().case("deviation-uniform")
     columns = {
         name: column.reshape(12, len(LEVELS))
-        for name, column in execute(case, 7, 2).columns.items()
+        for name, column in execute(case, 7, 2).columns.arrays().items()
     }
-    phi, w, size = random_rows(stream_of(2), 12, "uniform")
+    phi, w, size = random_rows(12, "uniform", rng=stream_of(2))
     chosen = np.flatnonzero((phi.sum(axis=1) > 1) & (phi.sum(axis=1) < 300))
     assert chosen.size >= 5
     for row in chosen:
@@ -148,15 +156,12 @@ def test_deviations_of_spread_values():
 
 
 def test_decompositions_against_series():
-    """Both sides, with values and quantiles from second implementations.
-
-    In the worlds that a run draws.
-    """
+    """Both sides from second implementations of values and quantiles, in a run's worlds."""
     case = tiny().case("decomposition-3-2-0.5")
     columns = execute(case, 7, 3).columns
     for world, stream in enumerate(stream_of(3).spawn(3)):
         rewards = stream.random((3, 2, 3))
-        kernel = theory.draw_mdp(stream, 3, 2, 0.5, rewards=rewards).kernel()
+        kernel = theory.draw_mdp(3, 2, 0.5, rewards=rewards, rng=stream).kernel()
         visits = np.floor(10 ** stream.uniform(-1, 2.5, (3, 2))).astype(int)
         phi = 1 + stream.multinomial(visits, kernel)
         policy, floor = stream.integers(0, 2, 3), stream.uniform(0.05, 0.3)
@@ -179,38 +184,35 @@ def test_decompositions_against_series():
                 difference, discrepancy, kernel[s, policy], 0.5
             )
             row = 2 * world + robust
-            assert columns["robust"][row] == robust
-            assert columns["left"][row] == pytest.approx(left[0], abs=1e-8)
-            assert columns["right"][row] == pytest.approx(right[0], abs=1e-8)
-            assert columns["identity_error"][row] < 1e-8
+            assert columns.robust[row] == robust
+            assert columns.left[row] == pytest.approx(left[0], abs=1e-8)
+            assert columns.right[row] == pytest.approx(right[0], abs=1e-8)
+            assert columns.identity_error[row] < 1e-8
 
 
 def test_sampled_sums_and_their_errors():
     case = tiny().case("decomposition-6-3-0.8")
     columns = execute(case, 7, 0).columns
     for world, stream in enumerate(stream_of(0).spawn(3)):
-        for robust, lemma in enumerate(decompositions(stream, 6, 3, 0.8)):
-            left, right = theory.sample_decomposition(lemma, 0, 200, stream)
+        for robust, lemma in enumerate(decompositions(6, 3, 0.8, rng=stream)):
+            left, right = theory.sample_decomposition(lemma, 0, 200, rng=stream)
             row = 2 * world + robust
             for name, sums in (("left", left), ("right", right), ("gap", left - right)):
-                assert columns[f"{name}_sampled"][row] == pytest.approx(sum(sums) / 200)
+                assert getattr(columns, f"{name}_sampled")[row] == pytest.approx(sum(sums) / 200)
                 error = math.sqrt(sum((sums - sum(sums) / 200) ** 2) / 199 / 200)
-                assert columns[f"{name}_error"][row] == pytest.approx(error)
+                assert getattr(columns, f"{name}_error")[row] == pytest.approx(error)
 
 
 def test_episodes_are_those_of_the_restart_rule():
     case = tiny().case("episodes-100-0.9")
     rng = stream_of(1)
-    assert execute(case, 7, 1).columns["episodes"].tolist() == [
-        theory.count_episodes(rng, 30, 0.9) for _ in range(20)
+    assert execute(case, 7, 1).columns.episodes.tolist() == [
+        theory.count_episodes(30, 0.9, rng=rng) for _ in range(20)
     ]
 
 
 def test_the_widest_laws_stay_within_half_of_the_bounds():
-    """Spreading w·P to the ends of [0, R] gives a Beta law of the same mean, which is wider.
-
-    On a grid of these.
-    """
+    """Moving all values to the ends of [0, R] gives a wider Beta law; a grid of these laws."""
     total = 10.0 ** np.linspace(-1, 6, 29)[:, None, None]
     share = np.array([1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999])[:, None]
     tail = 10.0 ** np.linspace(-12, -0.05, 40)
@@ -223,29 +225,11 @@ def test_the_widest_laws_stay_within_half_of_the_bounds():
 # --- what is said of them -------------------------------------------------------------------------
 
 
-def test_report(stored, tmp_path):
+def test_the_summary_recomputed(stored):
     experiment, _, records = stored
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        report = write_report(experiment, records, tmp_path)
-    assert {path.name for path in report.files} == {
-        *("summary.json", "summary.md", "claims.json", "claims.md"),
-        *(
-            f"lemmas-{name}.{kind}"
-            for name in ("deviation", "decomposition")
-            for kind in ("png", "pdf")
-        ),
-    }
-    assert max(map(len, report.text.splitlines())) <= 100
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert set(summary) == {
-        *("experiment", "title", "runs", "parameters"),
-        *("deviation", "decomposition", "standardised", "episodes", "seconds_per_run"),
-    }
-    columns = {
-        name: column.reshape(-1) for name, column in records["deviation-extreme"].columns.items()
-    }
-    found = summary["deviation"]["deviation-extreme"]
+    content = summary(experiment, records)
+    columns = records["deviation-extreme"].pooled.arrays()
+    found = content["deviation"]["deviation-extreme"]
     assert found["exceptions"] == {
         "deviation": {"quantile − mean": 0, "mean − quantile": 0},
         "tail": {"upper tail": 0, "lower tail": 0},
@@ -269,22 +253,22 @@ def test_report(stored, tmp_path):
         }
     )
     assert sum(part["rows"] for part in found["by_total_concentration"].values()) == 4 * 12
-    assert summary["decomposition"]["decomposition-6-2-0.95"]["worlds"] == 12
+    assert content["decomposition"]["decomposition-6-2-0.95"]["worlds"] == 12
     z = []
     for name, found in records.items():
         if name.startswith("decomposition"):
-            parts = {key: column.reshape(-1) for key, column in found.columns.items()}
+            parts = found.pooled
             z += [
-                (parts["right_sampled"][i] - parts["right"][i]) / parts["right_error"][i]
-                for i in range(parts["right"].size)
-                if parts["robust"][i]
+                (parts.right_sampled[i] - parts.right[i]) / parts.right_error[i]
+                for i in range(parts.right.size)
+                if parts.robust[i]
             ]
-    said = summary["standardised"]["against the robust value: right side − its exact value"]
+    said = content["standardised"]["against the robust value: right side − its exact value"]
     assert said["mean"]["mean"] == pytest.approx(np.mean(z))
     assert said["beyond"]["mean"] == pytest.approx(
         np.mean([abs(x) > stats.norm.isf(0.025) for x in z])
     )
-    assert summary["episodes"]["episodes-10-0.5"]["expected"] == pytest.approx(1 + 29 * 0.5)
+    assert content["episodes"]["episodes-10-0.5"]["expected"] == pytest.approx(1 + 29 * 0.5)
 
 
 def test_workers_change_nothing(stored, tmp_path):
@@ -293,24 +277,25 @@ def test_workers_change_nothing(stored, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "claims"),
+    ("part", "judged"),
     [
         ("deviation", {"deviation", "tail", "half"}),
         ("decomposition", {"identity", "simulated", "simulated-spread"}),
         ("episodes", {"episodes"}),
     ],
 )
-def test_a_single_run_of_some_cases_is_reported(part, claims):
+def test_a_single_run_of_some_cases_is_reported(part, judged):
     records = {}
     for case in tiny().cases:
         if case.name.startswith(part):
-            columns = {name: column[None] for name, column in execute(case, 1, 0).columns.items()}
+            found = execute(case, 1, 0).columns
+            columns = type(found)(**{key: column[None] for key, column in found.arrays().items()})
             records[case.name] = Replications(case, np.arange(1), columns, np.ones(1))
-    content = REPORTERS["lemmas"](tiny(), records)
-    assert set(content.figures) == {f"lemmas-{part}"} - {"lemmas-episodes"}
-    assert {claim.identifier for claim in content.claims} == {f"lemmas/{name}" for name in claims}
-    json.dumps(content.summary, allow_nan=False)
-    assert content.table.as_text().startswith("values, φ₀")
+    assert set(draw(tiny(), records)) == {f"lemmas-{part}"} - {"lemmas-episodes"}
+    findings = analyse(tiny(), records)
+    assert {claim.identifier for claim in findings.claims} == {f"lemmas/{name}" for name in judged}
+    json.dumps(findings.summary, allow_nan=False)
+    assert findings.table.as_text().startswith("values, φ₀")
 
 
 # --- claims can fail ------------------------------------------------------------------------------
@@ -318,40 +303,35 @@ def test_a_single_run_of_some_cases_is_reported(part, claims):
 RUNS = 1000
 
 
-def told(case, **columns):
+def told(name, columns):
     """Made-up replications of a case of the experiment."""
-    shaped = {name: np.asarray(column) for name, column in columns.items()}
-    return Replications(case, np.arange(RUNS), shaped, np.ones(RUNS))
+    return Replications(EXPERIMENT.case(name), np.arange(RUNS), columns, np.ones(RUNS))
 
 
 def told_deviations(**changes):
-    """Nine levels of one row a run, all at two fifths of what is allowed.
-
-    But for ``changes`` of the last entry.
-    """
+    """One row a run at nine levels, all at 0.4 of their bounds but for changes of the last."""
     level = np.tile(LEVELS, (RUNS, 1))
     sign = np.where(level < 0.5, -1.0, 1.0)
     columns = {
+        "successors": np.full(level.shape, 7),
         "total_concentration": np.full(level.shape, 50.0),
         "value_range": np.ones(level.shape),
         "level": level,
         "deviation": 0.4 * sign,
         "bound_above": np.ones(level.shape),
         "bound_below": np.ones(level.shape),
+        "distance": np.full(level.shape, 0.2),
         "tail_above": np.full(level.shape, 0.1),
         "tail_below": np.full(level.shape, 0.1),
         "tail_bound": np.full(level.shape, 0.3),
     }
     for name, value in changes.items():
         columns[name][-1, -1] = value
-    return told(EXPERIMENT.case("deviation-extreme"), **columns)
+    return told("deviation-extreme", DeviationColumns(**columns))
 
 
 def told_sums(*, shift=0.0, width=1.0, side="left", identity_error=1e-12):
-    """Sums of both lemmas in a world a run, standardised to a perfect normal sample.
-
-    Shifted and stretched on one side.
-    """
+    """Sums in one world a run: a perfect normal sample, shifted and stretched on one side."""
     z = np.tile(stats.norm.ppf((np.arange(RUNS) + 0.5) / RUNS)[:, None], (1, 2))
     exact = {"left": 3.0, "right": 3.0, "gap": 0.0}
     columns = {
@@ -363,19 +343,17 @@ def told_sums(*, shift=0.0, width=1.0, side="left", identity_error=1e-12):
     for name, value in exact.items():
         moved = width * z + shift if name == side else z
         columns |= {f"{name}_sampled": value + 0.2 * moved, f"{name}_error": np.full(z.shape, 0.2)}
-    return told(EXPERIMENT.case("decomposition-6-3-0.8"), **columns)
+    return told("decomposition-6-3-0.8", DecompositionColumns(**columns))
 
 
 def told_counts(mean):
-    return told(
-        EXPERIMENT.case("episodes-100-0.9"),
-        episodes=np.tile([mean - 0.1, mean, mean + 0.1], (RUNS, 1)).astype(float),
-    )
+    counts = np.tile([mean - 0.1, mean, mean + 0.1], (RUNS, 1)).astype(float)
+    return told("episodes-100-0.9", EpisodeColumns(counts))
 
 
 def verdicts(*records):
-    claims = lemmas_claims(EXPERIMENT, {found.case.name: found for found in records})
-    return {claim.identifier.removeprefix("lemmas/"): str(claim.verdict) for claim in claims}
+    judged = claims("lemmas", {found.case.name: found for found in records})
+    return {claim.identifier.removeprefix("lemmas/"): str(claim.verdict) for claim in judged}
 
 
 def contradicted(*records):
@@ -387,7 +365,7 @@ def test_sound_records_are_reproduced():
     assert set(sound) == {
         *("deviation", "tail", "half", "identity", "simulated", "simulated-spread", "episodes"),
     }
-    # 1000 numbers bound the share beyond 1.96 to ±0.02 and no better
+    # 1,000 numbers determine the share beyond 1.96 to ±0.02 and no better
     assert {name for name, verdict in sound.items() if verdict != "reproduced"} == {
         "simulated-spread"
     }
@@ -396,9 +374,9 @@ def test_sound_records_are_reproduced():
 
 def test_unknown_sums_are_not_within_chance():
     sums = told_sums(width=0.98)
-    sums.columns["left_error"][3, 0] = math.nan
+    sums.columns.left_error[3, 0] = math.nan
     comparisons = next(
-        c for c in lemmas_claims(EXPERIMENT, {"d": sums}) if c.identifier.endswith("spread")
+        c for c in claims("lemmas", {"d": sums}) if c.identifier.endswith("spread")
     ).comparisons
     assert [str(c.estimate) == "unknown" for c in comparisons] == [
         True,
@@ -425,8 +403,8 @@ def test_unknown_sums_are_not_within_chance():
 )
 def test_one_violated_bound_is_noticed(changes, broken):
     assert broken <= contradicted(told_deviations(**changes)) <= broken | {"half"}
-    summary = lemmas_summary(EXPERIMENT, {"deviation-extreme": told_deviations(tail_below=0.31)})
-    assert summary["deviation"]["deviation-extreme"]["exceptions"]["tail"] == {
+    content = summary(EXPERIMENT, {"deviation-extreme": told_deviations(tail_below=0.31)})
+    assert content["deviation"]["deviation-extreme"]["exceptions"]["tail"] == {
         "upper tail": 0,
         "lower tail": 1,
     }
@@ -466,18 +444,20 @@ def test_ratios():
 
 
 def test_the_figures_show_the_numbers(stored):
-    _, _, records = stored
-    deviations = {name: found for name, found in records.items() if name.startswith("deviation")}
-    figure = deviation_figure(deviations)
+    experiment, _, records = stored
+    figure = draw(experiment, records)["lemmas-deviation"]
+    assert figure.get_suptitle().startswith("None of 864 quantiles")
     assert [axes.get_title() for axes in figure.axes] == [
         f"α = {a}" for a in ("0.9", "0.99", "0.9999", "0.1", "0.01", "0.0001")
     ]
     lowest = figure.axes[5]
     columns = {
         name: column.reshape(-1, 9)[:SHOWN_ROWS]
-        for name, column in deviations["deviation-extreme"].columns.items()
+        for name, column in records["deviation-extreme"].columns.arrays().items()
     }
-    points = next(line for line in lowest.get_lines() if line.get_label() == "values at the ends")
+    points = next(
+        line for line in lowest.get_lines() if line.get_label() == "values at 0 and R only"
+    )
     np.testing.assert_allclose(points.get_xdata(), columns["total_concentration"][:, 0])
     np.testing.assert_allclose(
         points.get_ydata(), -columns["deviation"][:, 0] / columns["value_range"][:, 0]
@@ -486,8 +466,15 @@ def test_the_figures_show_the_numbers(stored):
     np.testing.assert_allclose(bound.get_ydata(), np.sqrt(2 * math.log(1e4) / bound.get_xdata()))
 
 
+def test_the_title_counts_exceptions():
+    for changes, said in (({}, "None of 9,000"), ({"deviation": 1.01}, "1 of 9,000")):
+        figures = draw(EXPERIMENT, {"deviation-extreme": told_deviations(**changes)})
+        assert figures["lemmas-deviation"].get_suptitle().startswith(f"{said} quantiles")
+
+
 def test_no_standardised_sum_is_out_of_sight():
-    figure = decomposition_figure({"one": told_sums(shift=9.0, side="right")})
+    records = {"one": told_sums(shift=9.0, side="right")}
+    figure = draw(EXPERIMENT, records)["lemmas-decomposition"]
     shown = figure.axes[1].get_lines()[0].get_ydata()
     low, high = figure.axes[1].get_ylim()
     z = stats.norm.ppf((np.arange(RUNS) + 0.5) / RUNS) + 9
@@ -516,12 +503,12 @@ def test_no_standardised_sum_is_out_of_sight():
         (
             "decomposition-3-2-0.5",
             {"samples": 1},
-            "samples must be so many that pseudo-episodes differ; got 1",
+            "samples must be large enough for pseudo-episodes to differ; got 1",
         ),
         (
             "decomposition-3-2-0.5",
             {"discount": 1e-9},
-            "samples must be so many that pseudo-episodes differ; got 200",
+            "samples must be large enough for pseudo-episodes to differ; got 200",
         ),
         ("episodes-100-0.9", {"steps": 0}, "steps must be a positive integer; got 0"),
         ("episodes-100-0.9", {"discount": 1.0}, r"discount must lie in \[0, 1\)"),
