@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import tiny_experiments
 from brmdp._columns import Column
-from brmdp._validation import BoolArray, FloatArray, IntArray
+from brmdp._validation import FloatArray, IntArray
 from brmdp.errors import CorruptFileError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs import (
     REQUIRED,
@@ -251,8 +251,8 @@ def one_run(**columns):
         ({"made": throw_dice(0, throws=2, sides=6)}, "tests:PAIR must return Pair; got Throws"),
         (
             {"count": np.ones(2), "number": np.ones(2)},
-            r"column count of tests:PAIR must be one-dimensional, with entries of the type integer; "
-            r"got float64 of shape \(2,\)",
+            r"column count of tests:PAIR must be one-dimensional, with entries of the type "
+            r"integer; got float64 of shape \(2,\)",
         ),
         (
             {"count": np.ones(2, int), "number": np.ones((2, 1))},

@@ -12,8 +12,9 @@ import pytest
 import brmdp
 from brmdp.runs import Case, Experiment, load_sweep, run_experiment
 from brmdp.runs.catalogue import make_setting, references_of
-from brmdp.runs.execute import build, digest_of, validate
+from brmdp.runs.execute import build, digest_of, parts_of, validate
 from brmdp.runs.references import is_reference, load, loaded_already
+from brmdp.studies import Study
 
 PARTS = """
     import numpy as np
@@ -58,6 +59,12 @@ PARTS = """
         return world.prior(weight)
 
     NOTHING = None
+
+    class Chain(brmdp.envs.TabularEnv):
+        def __init__(self, render_mode=None):
+            super().__init__(brmdp.envs.riverswim(3))
+
+    gymnasium.register(__name__.title(), entry_point=Chain)  # without a version
 """
 
 
@@ -83,13 +90,14 @@ def case(agent="continuing-psrl", environment="riverswim", **more):
 
 
 def test_references_have_a_module_and_an_attribute():
-    assert is_reference("a.b:c") and is_reference("a:b.c")
+    assert is_reference("a.b:c")
+    assert is_reference("a:b.c")
     for other in ("a", ":a", "a:", "module:MyEnv-v0", "a b:c", 3, None, "1a:b"):
         assert not is_reference(other)
 
 
 def test_what_cannot_be_loaded_is_named(parts):
-    with pytest.raises(brmdp.InvalidInputError, match="agent 'nowhere:X' .* No module named"):
+    with pytest.raises(brmdp.InvalidInputError, match=r"agent 'nowhere:X' .* No module named"):
         load("nowhere:X", "agent")
     with pytest.raises(brmdp.InvalidInputError, match=f"{parts} has no attribute 'Missing'"):
         load(f"{parts}:Missing", "agent")
@@ -137,8 +145,8 @@ def test_an_agent_that_does_not_tell_its_policy_has_no_regret(parts, tmp_path):
     records = run_experiment(experiment, tmp_path, workers=1).records("one")
     assert records.true_regret is None
     assert records.reward.shape == (1, 20)
-    report = __import__("brmdp.studies", fromlist=["Study"]).Study(experiment)
-    assert report.findings({"one": records}).table.header == ("agent", "reward, total", "s/run")
+    findings = Study(experiment).findings({"one": records})
+    assert findings.table.header == ("agent", "reward, total", "s/run")
 
 
 def test_an_environment_is_a_world_an_mdp_or_a_gymnasium_environment(parts):
@@ -147,6 +155,22 @@ def test_an_environment_is_a_world_an_mdp_or_a_gymnasium_environment(parts):
         assert world.n_states == 3
     with pytest.raises(brmdp.InvalidInputError, match="must give a World, a Gymnasium environment"):
         build(case(environment=f"{parts}:NOTHING"))
+
+
+def test_an_id_that_a_module_registers_may_look_like_an_attribute(parts, tmp_path, monkeypatch):
+    """Gymnasium's ids need no version, and then read as an attribute that is not there."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    one = case(environment=f"{parts}:{parts.title()}")
+    assert build(one)[0].n_states == 3
+    assert parts_of(one) == ()
+    store = run_experiment(Experiment("id", "Id", (one,), runs=2), tmp_path / "out", workers=2)
+    assert store.records("one").reward.shape == (2, 20)
+
+
+def test_only_parts_are_references():
+    """A parameter of an agent of one's own is whatever that agent makes of it."""
+    one = case("my:Agent", agent_parameters={"mode": "slow:steady", "restart": "my:Rule"})
+    assert references_of(one) == {"agent": "my:Agent", "restart": "my:Rule"}
 
 
 def test_the_prior_is_what_the_case_says():
@@ -214,7 +238,7 @@ def test_what_workers_cannot_import_is_named_before_anything_runs(tmp_path):
     sys.modules["only_here"] = module
     try:
         experiment = Experiment("here", "Here", (case("only_here:Lazy"),), runs=4)
-        with pytest.raises(brmdp.ExperimentError, match="only_here.*PYTHONPATH"):
+        with pytest.raises(brmdp.ExperimentError, match=r"only_here.*PYTHONPATH"):
             run_experiment(experiment, tmp_path, workers=2)
         assert not list((tmp_path / "here" / "runs").glob("*.parquet"))
     finally:

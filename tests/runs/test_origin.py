@@ -1,5 +1,6 @@
 """Runs of other code or of another world are never mixed, and tables say what made them."""
 
+import ast
 import importlib.util
 import json
 import os
@@ -16,21 +17,25 @@ import gymnasium
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from brmdp.figures import report as report_module
 
 import brmdp
+import former_stores
 from brmdp import TabularMDP, cli
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
-from brmdp.runs import Case, Experiment, Store, execute, run_experiment
+from brmdp.report import writing
+from brmdp.runs import Case, Computation, Experiment, Program, Store, execute, run_experiment
+from brmdp.runs import encoding as encoding_module
 from brmdp.runs import runner as runner_module
 from brmdp.runs import store as store_module
-from brmdp.runs.execute import world_of
+from brmdp.runs.encoding import decode, encode
+from brmdp.runs.execute import digest_of, digests_of
 from brmdp.runs.origin import ANALYSIS, CODE, package_digests, short, world_digest
-from brmdp.runs.store import decode, encode
 from brmdp.simulation import World
-from tiny_experiments import tiny
+from brmdp.studies import FOLDERS, Study
+from tiny_experiments import dicing, tiny
 
+execute_module = importlib.import_module("brmdp.runs.execute")
 TINY = tiny(runs=2)
 CASE = TINY.cases[1]
 OTHER = "f" * 64
@@ -60,7 +65,7 @@ def other_code(monkeypatch):
     """From now on, this process has other code."""
 
     def change():
-        for module in (runner_module, store_module):
+        for module in (runner_module, store_module, encoding_module):
             monkeypatch.setattr(module, "CODE", OTHER)
 
     return change
@@ -68,22 +73,6 @@ def other_code(monkeypatch):
 
 def everything_in(folder):
     return {path.name: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
-
-
-def made_without_digests(store):
-    """Turn a store into one of format 1."""
-    for path in store.directory.glob("runs/*.parquet"):
-        table = pq.read_table(path)
-        facts = json.loads(table.schema.metadata[b"brmdp"])
-        text = json.dumps(
-            {**{k: v for k, v in facts.items() if k not in ("code", "world")}, "format": 1}
-        )
-        table = table.replace_schema_metadata(None)
-        seal = store_module._seal(store_module._content(table), text)
-        pq.write_table(table.replace_schema_metadata({"brmdp": text, "sha256": seal}), path)
-    description = store.directory / "experiment.json"
-    content = json.loads(description.read_text())
-    description.write_text(json.dumps({"format": 1, "experiment": content["experiment"]}))
 
 
 # --- worlds ---------------------------------------------------------------------------------------
@@ -98,7 +87,7 @@ def test_an_environment_that_changed_between_two_runs_is_refused(tmp_path, monke
     ) as caught:
         run_experiment(replace(MOODY, runs=4), tmp_path, workers=1)
     assert short(store.origin.worlds["any"]) in str(caught.value)
-    assert short(world_of(MOODY.cases[0])) in str(caught.value)
+    assert short(digest_of(MOODY.cases[0])) in str(caught.value)
     assert everything_in(tmp_path) == before
     # nor does it help to insist, or to take the description away
     with pytest.raises(OtherOriginError, match="another world"):
@@ -116,7 +105,7 @@ def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, m
             future = Future()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(MoodyEnv, "pay", 3.0)
-                patch.setattr("brmdp.runs.execute.simulate", None)
+                patch.setattr(execute_module, "simulate", None)
                 try:
                     future.set_result(fn(*arguments))
                 except Exception as error:
@@ -125,7 +114,7 @@ def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, m
 
     with pytest.raises(
         OtherOriginError,
-        match=r"run \d of any was refused by a worker.*environment 'tests/Moody-v0' is an",
+        match=r"run \d of any was refused by a worker.*environment 'tests/Moody-v0', or a part",
     ):
         run_experiment(MOODY, tmp_path, executor=Elsewhere())
     assert not list(tmp_path.glob("moody/runs/*"))
@@ -138,7 +127,7 @@ def tables(kernel=0.5, reward=1.0, discount=0.8, start=0, admissible=None):
     return TabularMDP(rows, rewards, discount, start, admissible=admissible)
 
 
-def digest_of(mdp, kind=TabularEnv):
+def digest_of_tables(mdp, kind=TabularEnv):
     return world_digest(World(kind(mdp), mdp.discount))
 
 
@@ -155,15 +144,15 @@ def digest_of(mdp, kind=TabularEnv):
     ],
 )
 def test_every_table_of_a_world_counts(changes):
-    assert digest_of(tables(**changes)) != digest_of(tables())
+    assert digest_of_tables(tables(**changes)) != digest_of_tables(tables())
 
 
 def test_the_last_bits_do_not_count():
     """They may differ from machine to machine, also about powers of two and zero."""
-    base = digest_of(tables())
+    base = digest_of_tables(tables())
     for reward in (np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0)):
-        assert digest_of(tables(reward=reward)) == base
-    assert digest_of(tables(reward=-0.0)) == digest_of(tables(reward=0.0))
+        assert digest_of_tables(tables(reward=reward)) == base
+    assert digest_of_tables(tables(reward=-0.0)) == digest_of_tables(tables(reward=0.0))
 
 
 def test_an_environment_that_acts_otherwise_is_another_world():
@@ -174,7 +163,7 @@ def test_an_environment_that_acts_otherwise_is_another_world():
         def step(self, action):
             return super().step(1 - action)
 
-    digests = {digest_of(tables(), kind) for kind in (TabularEnv, Still, Restless)}
+    digests = {digest_of_tables(tables(), kind) for kind in (TabularEnv, Still, Restless)}
     assert len(digests) == 3
 
 
@@ -208,7 +197,7 @@ def test_what_stands_beside_an_environment_counts_too(tmp_path):
     digests = set()
     for number, text in enumerate((SLIPPERY, SLIPPERY, SLIPPERY.replace("0.5", "0.9"))):
         with loaded(tmp_path / str(number) / "slippery.py", text) as module:
-            digests.add(digest_of(tables(), module.Slippery))
+            digests.add(digest_of_tables(tables(), module.Slippery))
     assert len(digests) == 2
 
 
@@ -223,9 +212,9 @@ def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
         with pytest.raises(
             OtherOriginError, match=r"slippery_edited\.py was edited after it was loaded.*Slippery"
         ):
-            digest_of(tables(), module.Slippery)
+            digest_of_tables(tables(), module.Slippery)
         path.write_text(SLIPPERY)
-        assert digest_of(tables(), module.Slippery)
+        assert digest_of_tables(tables(), module.Slippery)
 
 
 def test_members_of_any_kind_are_no_edits(tmp_path):
@@ -238,16 +227,16 @@ def test_members_of_any_kind_are_no_edits(tmp_path):
         "    @functools.cache\n    def four(self):\n        return [n for n in range(4)]\n"
     )
     with loaded(tmp_path / "slippery_members.py", text) as module:
-        assert digest_of(tables(), module.Slippery)
+        assert digest_of_tables(tables(), module.Slippery)
 
 
 def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     drawn = Case("drawn", "prior", "continuing-psrl", 0.8, 10, {"n_states": 3, "n_actions": 2})
-    assert world_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world
-    assert world_of(drawn) != world_of(
+    assert digest_of(drawn) == execute(drawn, 1, 0).world == execute(drawn, 1, 1).world
+    assert digest_of(drawn) != digest_of(
         replace(drawn, environment_parameters={"n_states": 3, "n_actions": 3})
     )
-    assert world_of(Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)) == ""
+    assert digest_of(Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)) == ""
 
 
 # --- code -----------------------------------------------------------------------------------------
@@ -269,37 +258,84 @@ def test_which_code_counts(tmp_path):
         return found
 
     for place in (
-        *(
-            "_kernels/dirichlet.py",
-            "planning/fixed_point.py",
-            "posterior/gammas.py",
-            "risk/measures.py",
-            "pattern.py",
-        ),
-        *(
-            "mdp.py",
-            "_streams.py",
-            "envs/riverswim.py",
-            "agents/agent.py",
-            "simulation/loop.py",
-            "theory/worlds.py",
-        ),
-        *(
-            "experiments/one_run.py",
-            "experiments/streams.py",
-            "experiments/lemmas.py",
-            "continuous/fitted_q.py",
-        ),
+        *("_kernels/dirichlet.py", "planning/fixed_point.py", "beliefs/gammas.py", "dirichlet.py"),
+        *("risk/measures.py", "pattern.py", "mdp.py", "_streams.py", "envs/riverswim.py"),
+        *("agents/agent.py", "simulation/loop.py", "theory/worlds.py", "continuous/fitted_q.py"),
+        *("runs/execute.py", "runs/streams.py", "runs/encoding.py", "runs/catalogue.py"),
     ):
         assert digests_after(place)[0] != CODE, place
         assert digests_after(place)[1] == ANALYSIS
-    for place in ("cli.py", "figures/style.py", "experiments/store.py", "experiments/runner.py"):
+    for place in (
+        *("cli.py", "_renamed.py", "runs/store.py", "runs/runner.py", "runs/cluster.py"),
+        *("runs/former.py", "report/style.py", "report/panels.py", "studies/lemmas/figures.py"),
+        "studies/lemmas/experiment.py",  # counts with its program
+    ):
         assert digests_after(place) == (CODE, ANALYSIS), place
-    assert digests_after("analysis/claims.py")[0] == CODE
-    assert digests_after("analysis/claims.py")[1] != ANALYSIS
+    for place in ("report/claims.py", "report/estimates.py", "studies/lemmas/analysis.py"):
+        assert digests_after(place)[0] == CODE
+        assert digests_after(place)[1] != ANALYSIS
     assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n")) == (CODE, ANALYSIS)
     (package / "new.py").touch()
     assert package_digests(package)[0] != CODE
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_programs_of_a_study_stand_in_one_file_that_uses_no_other(folder):
+    """That file counts with each run of its programs, and no other file of the studies does."""
+    module = importlib.import_module(f"brmdp.studies.{folder}.experiment")
+    for name, value in vars(module).items():
+        if isinstance(value, Program):
+            assert value.replicate.__module__ == module.__name__, name
+    nodes = list(ast.walk(ast.parse(Path(module.__file__).read_text())))
+    imported = {
+        *(node.module for node in nodes if isinstance(node, ast.ImportFrom)),
+        *(one.name for node in nodes if isinstance(node, ast.Import) for one in node.names),
+    }
+    assert not [name for name in imported if name.startswith(("brmdp.studies", "brmdp.report"))]
+
+
+ODDS = """
+from tiny_experiments import Program, Throws, throw_dice
+SIDES = 6
+def odds(seed, *, throws):
+    return throw_dice(seed, throws=throws, sides=SIDES)
+DICE = Program(odds, Throws, {"throws": 3})
+"""
+
+
+def test_a_program_that_was_edited_is_another_origin(tmp_path):
+    digests = set()
+    for number, text in enumerate((ODDS, ODDS, ODDS.replace("SIDES = 6", "SIDES = 7"))):
+        with loaded(tmp_path / str(number) / "other_dice.py", text):
+            case = Computation("cube", "other_dice:DICE", {"throws": 2})
+            digests.add(digest_of(case))
+            assert execute(case, 1, 0).world == digest_of(case)
+            if number == 0:
+                store = run_experiment(dicing(cases=(case,)), tmp_path, workers=1)
+    assert len(digests) == 2
+    with loaded(tmp_path / "2" / "other_dice.py", text):
+        with pytest.raises(OtherOriginError, match="'cube' made by another program: the digest of"):
+            run_experiment(dicing(cases=(case,)), tmp_path, workers=1)
+        with pytest.raises(OtherOriginError, match="the program 'other_dice:DICE' is another one"):
+            execute(case, 1, 0, world=store.world_of(case))
+    assert Store.at(store.directory).records("cube").run.size == 4
+
+
+def test_each_world_is_built_once_for_its_digest(monkeypatch):
+    built = []
+    setting = execute_module.make_setting
+
+    def counted(case, rng):
+        built.append(case.name)
+        return setting(case, rng)
+
+    monkeypatch.setattr(execute_module, "make_setting", counted)
+    digests = digests_of([*TINY.cases, *dicing().cases])
+    assert built == ["adaptive", "store"]
+    assert digests["adaptive"] == digests["psrl"] != digests["store"]
+    assert digests["cube"] == digests["icosahedron"]
+    for case in TINY.cases:
+        assert digests[case.name] == digest_of(case)
 
 
 def test_a_store_of_other_code_is_refused_and_can_be_read(store, other_code, tmp_path):
@@ -315,7 +351,7 @@ def test_a_store_of_other_code_is_refused_and_can_be_read(store, other_code, tmp
 
 
 def brmdp_version():
-    return store_module.versions()["brmdp"]
+    return encoding_module.versions()["brmdp"]
 
 
 def test_a_store_of_other_code_without_its_description(store, other_code, tmp_path):
@@ -332,7 +368,7 @@ def test_whoever_insists_gets_both_and_is_told(store, other_code, tmp_path):
     both = ((brmdp_version(), CODE), (brmdp_version(), OTHER))
     assert more.records("psrl").made_by == both
     assert Store.at(store.directory).origin.code == (CODE, OTHER)
-    assert short(OTHER) in report_module.made_by_line(both)
+    assert short(OTHER) in writing.made_by_line(both)
     # and need not insist again
     run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
 
@@ -348,7 +384,7 @@ def test_a_run_that_was_put_there_is_not_used(store, other_code, tmp_path):
         with pytest.raises(OtherOriginError, match=r"psrl--0001.parquet was made by other code"):
             where.records("psrl")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (runner_module, store_module):
+        for module in (runner_module, store_module, encoding_module):
             patch.setattr(module, "CODE", CODE)
         with pytest.raises(OtherOriginError, match="move them away"):
             run_experiment(TINY, tmp_path, workers=1)
@@ -368,7 +404,7 @@ def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
         def submit(self, fn, /, *arguments):
             code = (
                 "import pickle, sys\nfn, arguments = pickle.load(sys.stdin.buffer)\n"
-                "import brmdp.runs.execute as one_run\none_run.simulate = None\n"
+                "import brmdp.runs.runner\nsys.modules['brmdp.runs.execute'].simulate = None\n"
                 "try: answer = fn(*arguments)\nexcept Exception as error: answer = error\n"
                 "sys.stdout.buffer.write(pickle.dumps(answer))"
             )
@@ -395,17 +431,17 @@ def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
 @pytest.mark.parametrize("format", [1, 2])
 def test_a_run_of_other_code_is_refused_when_it_arrives(format, tmp_path, monkeypatch):
     """From a worker too old to know that it should refuse, and one too old to say what it is."""
-    true_facts = store_module._facts
+    true_facts = store_module.facts_of
 
     def without_digests(task):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store_module, "CODE", OTHER)
+            patch.setattr(encoding_module, "CODE", OTHER)
             return encode(execute(task.case, task.seed, task.run), task.case, task.seed, task.run)
 
     monkeypatch.setattr(runner_module, "compute", without_digests)
     if format == 1:
         monkeypatch.setattr(
-            store_module, "_facts", lambda text, source: {**true_facts(text, source), "code": ""}
+            store_module, "facts_of", lambda text, source: {**true_facts(text, source), "code": ""}
         )
     theirs = "unknown" if format == 1 else short(OTHER)
     with pytest.raises(
@@ -426,11 +462,12 @@ def test_what_a_worker_sends_must_be_a_run(tmp_path, monkeypatch):
 
 
 def test_a_store_without_digests_is_read_and_never_added_to(store, tmp_path, monkeypatch, capsys):
-    digest = store.digest()
-    made_without_digests(store)
+    regret = store.records("psrl").true_regret
+    former_stores.rewrite(store, 1)
     before = everything_in(tmp_path)
-    assert Store.at(store.directory).digest() == digest
-    assert Store.at(store.directory).records("psrl").made_by == ((brmdp_version(), ""),)
+    found = Store.at(store.directory).records("psrl")
+    np.testing.assert_array_equal(found.true_regret, regret)
+    assert found.made_by == ((brmdp_version(), ""),)
     for insist in (False, True):
         with pytest.raises(
             OtherOriginError, match=r"do not say what code and world made them \(format 1\)"
@@ -444,9 +481,9 @@ def test_a_store_without_digests_is_read_and_never_added_to(store, tmp_path, mon
 def test_a_file_of_the_future_is_refused_not_set_aside(store, tmp_path):
     path = store.path(CASE, 0)
     table = pq.read_table(path)
-    facts = {**json.loads(table.schema.metadata[b"brmdp"]), "format": 3}
+    facts = {**json.loads(table.schema.metadata[b"brmdp"]), "format": 4}
     pq.write_table(table.replace_schema_metadata({"brmdp": json.dumps(facts), "sha256": "0"}), path)
-    with pytest.raises(OtherOriginError, match="has format 3; this version of brmdp reads 1 and 2"):
+    with pytest.raises(OtherOriginError, match=r"has format 4; this version .* reads 1, 2 and 3"):
         run_experiment(TINY, tmp_path, workers=1)
     assert path.exists()
 
@@ -466,11 +503,12 @@ def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsy
     """Also after the code has changed, and of a part."""
     seen = {}
 
-    def write(experiment, records, directory):
+    def write(study, records, directory):
+        assert directory == store.directory
         seen.update({name: found.run.tolist() for name, found in records.items()})
-        return report_module.Report("the text", {}, (), ())
+        return writing.Report("the text", {}, (), ())
 
-    monkeypatch.setattr(report_module, "write_report", write)
+    monkeypatch.setattr(Study, "report", write)
     monkeypatch.setattr(cli, "CODE", OTHER)
     other_code()
     store.path(CASE, 0).unlink()
@@ -504,7 +542,7 @@ def test_every_table_in_the_pages_says_what_made_it(refresh):
 def test_a_report_says_what_made_it_and_pages_keep_it(refresh, tmp_path, monkeypatch):
     small = replace(TINY, cases=TINY.cases[1:2], runs=2)
     store = run_experiment(small, tmp_path, workers=1)
-    report = report_module.write_report(small, {"psrl": store.records("psrl")}, store.directory)
+    report = Study(small).report({"psrl": store.records("psrl")}, store.directory)
     line = f"Runs: brmdp {brmdp_version()}, code {short(CODE)}; analysis {short(ANALYSIS)}."
     assert report.text.endswith(line)
     page = tmp_path / "page.md"

@@ -1,9 +1,7 @@
-"""Whoever computes, in whatever order and however often it is killed.
-
-The results are the same, and nothing is lost.
-"""
+"""Whoever computes, and however often it is killed: the same results, and nothing is lost."""
 
 import contextlib
+import importlib
 import os
 import random
 import signal
@@ -19,8 +17,11 @@ import numpy as np
 import pytest
 
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.runs import EXPERIMENTS, Case, Experiment, Store, execute, run_experiment
+from brmdp.runs import Case, Experiment, Store, execute, run_experiment
 from brmdp.runs import runner as runner_module
+from brmdp.runs.execute import validate
+from brmdp.runs.lake import LAKE
+from brmdp.studies import FOLDERS, find_study
 from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
 
 TINY = tiny()
@@ -72,14 +73,16 @@ def test_cases_share_their_luck_run_by_run():
     assert (execute(other, TINY.seed + 1, 1).history.state != history().state).any()
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, chosen in EXPERIMENTS.items() if isinstance(chosen.cases[0], Case)]
-)
-def test_every_interaction_of_the_paper_runs(name):
-    for case in (case for case in EXPERIMENTS[name].cases if isinstance(case, Case)):
-        record = execute(replace(case, steps=3), 1, 0)
-        assert len(record.history) == 3
-        assert record.seconds > 0
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_interaction_of_a_study_runs(folder):
+    """Those in the lake, whose first plan takes seconds, do in small with their report."""
+    studies = importlib.import_module(f"brmdp.studies.{folder}").STUDIES
+    for case in (case for study in studies for case in study.experiment.cases):
+        validate(case)
+        if isinstance(case, Case) and case.environment != LAKE:
+            record = execute(replace(case, steps=3), 1, 0)
+            assert len(record.history) == 3
+            assert record.seconds > 0
 
 
 @pytest.mark.parametrize("restart", ["geometric", "every-step", "visit-doubling", 7])
@@ -204,14 +207,15 @@ def test_experiments_check_themselves(changes, message):
 
 
 def test_adjusted():
-    changed = EXPERIMENTS["riverswim-6"].adjusted(runs=7, steps=3000, method="saddlepoint")
+    river = find_study("riverswim-6").experiment
+    changed = river.adjusted(runs=7, steps=3000, method="saddlepoint")
     assert changed.runs == 7
     assert {(case.steps, case.reported_steps) for case in changed.cases} == {(3000, 2000)}
     assert changed.case("aq-brmdp").agent_parameters["method"] == "saddlepoint"
     assert changed.case("continuing-psrl").agent_parameters == {}
-    assert EXPERIMENTS["riverswim-6"].adjusted(steps=10).cases[0].reported_steps == 10
+    assert river.adjusted(steps=10).cases[0].reported_steps == 10
     with pytest.raises(InvalidInputError, match="quantile-methods, which compares methods"):
-        EXPERIMENTS["quantile-methods"].adjusted(method="exact")
+        find_study("quantile-methods").adjusted(method="exact")
 
 
 # --- many runs ------------------------------------------------------------------------------------
@@ -304,7 +308,8 @@ def test_errors_of_the_library_survive_the_way_back(tmp_path):
     case = Case("leaves", "tiny_experiments:tests/Leaves-v0", "continuing-psrl", 0.8, 60)
     with pytest.raises(
         ExperimentError,
-        match=r"1 of 1 runs failed.*run 0 of leaves failed: the environment's observation must lie in 0..1; got 2",
+        match=r"1 of 1 runs failed.*run 0 of leaves failed: the environment's observation must "
+        r"lie in 0..1; got 2",
     ):
         run_experiment(Experiment("leaves", "", (case,), 1), tmp_path, workers=2)
 
@@ -399,7 +404,9 @@ import sys
 from tiny_experiments import longer
 from brmdp.runs import run_experiment
 folder, workers, runs = sys.argv[1:]
-run_experiment(longer(int(runs)), folder, workers=int(workers), on_progress=lambda *_: print("on", flush=True))
+def tell(*_):
+    print("on", flush=True)
+run_experiment(longer(int(runs)), folder, workers=int(workers), on_progress=tell)
 """
 
 
@@ -444,10 +451,7 @@ def assert_gone(processes):
 
 
 def kill_often(folder, times, runs, seed):
-    """Kill runners until ``times`` is over, finish.
-
-    And compare with a store that was left in peace.
-    """
+    """Kill that many runners, finish, and compare with a store that was left in peace."""
     chance = random.Random(seed)
     finished = 0
     for attempt in range(times):

@@ -333,7 +333,7 @@ def _method(name: Any, coefficient: Any) -> Any:
 def references_of(case: Case) -> dict[str, str]:
     """Where a case names parts of one's own: the references by role."""
     found = dict(_references({"environment": case.environment, "agent": case.agent}))
-    found |= dict(_references(dict(case.agent_parameters)))
+    found |= dict(_references({key: case.agent_parameters.get(key) for key in PARTS}))
     found |= dict(_references({"prior": dict(case.prior)}))
     return found
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import gymnasium
+
 from brmdp._columns import Columns
 from brmdp._extras import require_extra
 from brmdp._validation import Seed
@@ -188,10 +190,17 @@ def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
 
 
 def parts_of(case: Case | Computation) -> tuple[str, ...]:
-    """References that whoever carries out a case must be able to load."""
+    """References that whoever carries out a case must be able to load.
+
+    An environment may instead be an id of Gymnasium that a module registers when it is imported.
+    """
     if isinstance(case, Computation):
         return (case.program,)
-    return tuple(references_of(case).values())
+    return tuple(
+        name
+        for role, name in references_of(case).items()
+        if role != "environment" or name.partition(":")[2] not in gymnasium.registry
+    )
 
 
 def extra_of(case: Case | Computation) -> str | None:

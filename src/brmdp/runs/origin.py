@@ -55,6 +55,14 @@ WITHOUT_INFLUENCE = frozenset(
 The programs of studies count case by case, with :func:`program_digest`.
 """
 
+DRAWING = frozenset(
+    {
+        *("report/drawing.py", "report/layouts.py", "report/normal_plot.py"),
+        *("report/panels.py", "report/style.py"),
+    }
+)
+"""Files of the package that draw, and change no table or verdict; nor do the studies' figures."""
+
 BITS = 40
 """How many of a number's 53 bits count; the last ones may differ from machine to machine."""
 
@@ -137,7 +145,8 @@ def package_digests(folder: Traversable) -> tuple[str, str]:
 def _judges(place: str) -> bool:
     """Whether a file takes part in making tables and verdicts."""
     kept_out = ("experiment.py", "figures.py", "schematics.py")
-    return place.startswith(("report/", "studies/")) and not place.endswith(kept_out)
+    judging = place.startswith(("report/", "studies/")) and not place.endswith(kept_out)
+    return judging and place not in DRAWING
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running

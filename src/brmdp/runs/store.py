@@ -230,9 +230,12 @@ class Store:
         ]
         if others:
             theirs, ours = stored.worlds.get(others[0], UNKNOWN), self.origin.worlds[others[0]]
+            what = "in another world: the digest of its tables"
+            if isinstance(self.experiment.case(others[0]), Computation):
+                what = "by another program: the digest of its file"
             raise OtherOriginError(
-                f"{where} of {others[0]!r} made in another world: the digest of its tables was "
-                f"{short(theirs)} and is now {short(ours)}; {remedy}"
+                f"{where} of {others[0]!r} made {what} was {short(theirs)} and is now "
+                f"{short(ours)}; {remedy}"
             )
         code = tuple(dict.fromkeys((*stored.code, CODE)))
         if len(code) > len(stored.code) and not accept_other_code:
