@@ -1,7 +1,4 @@
-"""Beliefs and risk measures as a user would write them, from the protocols alone.
-
-Good ones and bad ones.
-"""
+"""Custom beliefs and risk measures, good and bad, written from the protocols alone."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from brmdp.pattern import pattern_and_entries
 
 
 class Jittered:
-    """Dirichlet rows that do not say so: only what ``posterior/base.py`` asks for."""
+    """Dirichlet rows that do not say so: only what the protocol ``Belief`` requires."""
 
     rows_independent = True
 
@@ -49,7 +46,7 @@ class Jittered:
 
 
 class Storable(Jittered):
-    """One that can be saved too."""
+    """A belief that can also be saved."""
 
     def arrays(self):
         return {"phi": self._phi}
@@ -72,7 +69,7 @@ class Boastful(Jittered):
 
 
 class Sure(Jittered):
-    """Says that it has no doubt."""
+    """Says that its kernel is known."""
 
     kernel_known = True
 
@@ -80,7 +77,7 @@ class Sure(Jittered):
 class MeanPlus:
     """Mean plus ``weight`` standard deviations under the posterior mean kernel.
 
-    Translation invariant, not monotone.
+    It is translation invariant but not monotone.
     """
 
     def __init__(self, weight, honest=True):
@@ -126,7 +123,7 @@ class _BoundMeanPlus:
 
 
 class Altered:
-    """A library measure of which single methods of the bound object are replaced by the keyword's function."""
+    """A library measure with some methods of its bound object replaced by the given functions."""
 
     def __init__(self, inner=None, *, without=(), **methods):
         self.inner = inner or brmdp.Quantile(0.2)

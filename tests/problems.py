@@ -1,6 +1,6 @@
-"""Problems and measures that several test modules share.
+"""Problems and risk measures shared by several test modules.
 
-Every kind of belief, and the paper's worlds after data.
+There is one for every kind of belief, and the paper's worlds after some data.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def known(seed: int, n_states: int = 5, n_actions: int = 3) -> Problem:
 
 
 def after_data(mdp: brmdp.TabularMDP, steps: int, seed: int) -> Problem:
-    """The uniform prior over all successors, after ``steps`` transitions under random actions."""
+    """The uniform prior over all successors after ``steps`` transitions under random actions."""
     rng = np.random.default_rng(seed)
     kernel = mdp.kernel()
     n_states, n_actions, _ = kernel.shape
@@ -178,7 +178,7 @@ Each call makes a new object, so the sampled ones take the same draws again.
 
 
 def solved(name: str) -> str:
-    """The status of a plan that succeeded with the measure of that name."""
+    """The status of a successful plan with the measure of that name."""
     return "sampled" if name in ("sampled-quantile", "posterior-sample") else "converged"
 
 
@@ -192,9 +192,9 @@ def measure(name: str, shape: tuple[int, int]) -> Any:
 def iterate_backup(
     case: Problem, name: str, policy: np.ndarray | None = None, accuracy: float = 1e-12
 ) -> np.ndarray:
-    """V ← max_a q(s,a.
+    """Iterate V ← max_a q(s,a; V), or q(s,π(s); V), from zero up to ``accuracy``.
 
-    V), or q(s,π(s); V), from zero until the contraction bound is ``accuracy``.
+    The contraction bound guarantees the accuracy.
     """
     states, gamma = np.arange(case.n_states), case.discount
     risk = Frozen(measure(name, case.shape), case.belief)
@@ -210,10 +210,7 @@ def iterate_backup(
 
 
 class Frozen:
-    """A risk measure bound once.
-
-    So that a loop over ``brmdp.backup`` does not draw again at every sweep.
-    """
+    """A risk measure bound only once, so a loop over ``brmdp.backup`` does not draw again."""
 
     def __init__(self, risk: Any, belief: Any) -> None:
         self.bound = risk.bind(belief)

@@ -1,6 +1,6 @@
-"""Bad input: each case is a typed error whose message names the culprit and what came.
+"""Bad input: a typed error whose message names the argument and what came.
 
-The table has a row for every kind of bad input; a row is (call, error, pattern of the message).
+The table has a row for every kind of bad input: (id, call, error, pattern of the message).
 """
 
 from functools import partial
@@ -56,7 +56,7 @@ def evaluated(policy, **options):
 
 
 def cases():
-    """(id, call, error, message)."""
+    """Rows (id, call, error, message)."""
     # --- levels of 0, 1, NaN, wrong shape, wrong type
     for level, text in (
         (0, "0"),
@@ -313,7 +313,7 @@ def cases():
     ):
         for bad in (2, -1, 10**30, 0.0, "0", None, 1j, True, np.nan):
             for position, argument in enumerate(("state", "action", "next_state")):
-                if bad is True and argument == "action":  # one of two
+                if bad is True and argument == "action":  # a boolean is one of two actions
                     continue
 
                 def call(make=make, bad=bad, position=position):
@@ -901,7 +901,7 @@ def test_damaged_files_are_named(tmp_path, make, damage):
 
 
 def good_matrix(form="csr"):
-    """A kernel of three states and one action, no block of it empty."""
+    """A kernel of three states and one action in which no block is empty."""
     kernel = np.array([[0.25, 0.75, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
     return getattr(sparse, f"{form}_array")(kernel)
 
@@ -924,7 +924,7 @@ def put(position, value):
 
 
 def from_one():
-    """As a program that counts from 1 would write it; SciPy's constructor takes it."""
+    """A matrix from a program that counts from 1; SciPy's constructor accepts it."""
     good = good_matrix()
     return sparse.csr_array((good.data, good.indices + 1, good.indptr), shape=good.shape)
 

@@ -1,4 +1,4 @@
-"""Files are complete or absent, follow links, keep their permissions, and leave nothing behind."""
+"""Files are complete or absent, follow links, keep permissions and leave nothing behind."""
 
 import errno
 import hashlib
@@ -31,14 +31,14 @@ def names(folder):
 
 @pytest.fixture
 def umask():
-    """Set it for the test: that of the machine is not ours to rely on."""
+    """Set the umask for the test, since the machine's is unknown."""
     before = os.umask(0o027)
     yield 0o027
     os.umask(before)
 
 
 def hidden_names(path):
-    """What lies beside ``path`` while it is written."""
+    """Names of the hidden files next to ``path`` while it is being written."""
     seen = []
 
     def write(stream):
@@ -129,7 +129,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     for _ in range(15):
         (tmp_path / name).write_bytes(
             b"unfinished" * 100
-        )  # as it lies there once its lock is gone with the process
+        )  # as a killed process leaves it: its lock is gone
         (tmp_path / name.replace("-0", "-3")).write_bytes(b"unfinished")
         write_atomically(path, writing(b"new"))
         assert path.read_bytes() == b"new"
@@ -137,7 +137,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
 
 
 def test_a_file_that_another_is_writing_is_left_to_it(tmp_path):
-    """The lock belongs to the open file, so two writers in one process stand for two processes."""
+    """Locks belong to open files, so two writers in one process stand for two processes."""
     path = tmp_path / "file"
     inside = []
 
@@ -253,7 +253,7 @@ def test_the_digest_is_that_of_the_joined_parts():
 
 
 def test_permissions_are_those_of_the_open_file_whatever_has_its_name(tmp_path, monkeypatch):
-    """In a folder of somebody else's, who puts a link in its place."""
+    """Somebody else owns the folder and puts a link in the file's place."""
     path, victim = tmp_path / "file", tmp_path / "victim"
     path.write_bytes(b"old")
     path.chmod(0o666)
@@ -305,7 +305,7 @@ def test_a_folder_that_cannot_be_read_can_be_written(tmp_path, monkeypatch):
 
 
 def test_interruptions_leave_no_file_behind(tmp_path):
-    """At any moment of many saves; what is left now and then is gone after the next one."""
+    """Saves are interrupted at any moment; what one leaves behind, the next one removes."""
     script = textwrap.dedent(
         """
         import os, signal, sys, time, brmdp

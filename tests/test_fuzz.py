@@ -1,6 +1,6 @@
-"""Fuzzing of the public functions: a documented error or a finite correct answer, nothing else.
+"""Fuzzing of the public functions: a documented error or a finite, correct answer, nothing else.
 
-Inputs mix tame numbers with NaN, infinities, zeros, subnormals and huge numbers. What is correct is
+Inputs mix tame numbers with NaN, infinities, zeros, subnormals and huge numbers. Correctness is
 checked by inequalities that hold for every distribution (the hull of the values, Cantelli's bounds
 around the mean), by closed forms in the limits of tiny and huge concentrations, and by linear
 algebra. Warnings are errors here, so a silent overflow fails too.
@@ -20,8 +20,9 @@ MOST = 1e12  # and of the concentrations
 MIN_LEVEL = 1e-100
 SMALLEST = 1e-30  # smaller concentrations may be refused or answered, but not answered wrongly
 NASTY = [
-    np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 2.5e-310, 2.2250738585072014e-308, 1e-300, 1e-160, 1e-16, 1e-8,
-    1e-3, 1.0, -1.0, 1.0 + 2**-52, 1.0 - 2**-53, 1e8, 1e16, 1e100, 1e149, 1e151, 1e160, 1e300, -1e300, 1.7e308,
+    np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 2.5e-310, 2.2250738585072014e-308,
+    1e-300, 1e-160, 1e-16, 1e-8, 1e-3, 1.0, -1.0, 1.0 + 2**-52, 1.0 - 2**-53, 1e8, 1e16, 1e100,
+    1e149, 1e151, 1e160, 1e300, -1e300, 1.7e308,
 ]  # fmt: skip
 
 FUZZ = settings(
@@ -49,7 +50,7 @@ any_level = st.one_of(
 
 
 def outcome(call):
-    """The answer, or None for a documented error; everything else (warnings too) fails the test."""
+    """The answer, or None for a documented error; anything else, warnings too, fails the test."""
     try:
         return call()
     except brmdp.BrmdpError as error:
@@ -71,7 +72,7 @@ def rows(concentration, values, min_size=1, max_size=6):
 def answered(found, phi, w, more=True):
     """Whether there is an answer to check.
 
-    There must be one to documented input and none to bad input.
+    Documented input must have one, and bad input none.
     """
     allowed = more and documented(phi, w)
     required = allowed and bool((phi[phi > 0] >= SMALLEST).all())
@@ -98,7 +99,9 @@ class Law:
     def __init__(self, phi, w):
         phi, w = phi[phi > 0], w[phi > 0]
         self.scale = float(np.abs(w).max()) or 1.0
-        self.resolved = self.scale > 1e-290  # below, the values themselves are nearly subnormal
+        self.resolved = (
+            self.scale > 1e-290
+        )  # below that, the values themselves are nearly subnormal
         w = w / self.scale
         self.low, self.high = w.min(), w.max()
         p = phi / phi.max()
@@ -114,7 +117,7 @@ class Law:
         assert not self.resolved or low - self.slack <= x <= high + self.slack
 
     def in_hull(self, x):
-        """Inside the values that have positive concentration, up to 2 ulp of the largest."""
+        """Inside the values of positive concentration, up to 2 ulp of the largest."""
         slack = 4 * np.finfo(float).eps
         assert self.low - slack <= x / self.scale <= self.high + slack
 
@@ -410,7 +413,8 @@ def test_shapes(shape_phi, shape_w, shape_alpha):
 junk = st.one_of(
     st.none(), st.text(max_size=3), st.booleans(), st.complex_numbers(), st.integers(), nasty,
     st.lists(st.one_of(nasty, st.none(), st.lists(nasty, max_size=2)), max_size=3),
-    st.dictionaries(st.integers(0, 2), nasty, max_size=2), st.binary(max_size=3), st.just(object()), st.just(np.float64),
+    st.dictionaries(st.integers(0, 2), nasty, max_size=2), st.binary(max_size=3),
+    st.just(object()), st.just(np.float64),
 )  # fmt: skip
 
 
@@ -446,7 +450,8 @@ def test_junk_arguments_of_the_classes(one, two, three):
         assert belief.concentration().tobytes() == before
     for call in (
         lambda: brmdp.Quantile(one), lambda: brmdp.CVaR(two), lambda: brmdp.Quantile(0.5, three),
-        lambda: brmdp.MonteCarlo(one), lambda: brmdp.MonteCarlo(cap=two), lambda: brmdp.MonteCarlo(samples=three),
+        lambda: brmdp.MonteCarlo(one), lambda: brmdp.MonteCarlo(cap=two),
+        lambda: brmdp.MonteCarlo(samples=three),
         lambda: brmdp.plan(one, zeros, 0.5, risk=brmdp.Mean()),
         lambda: brmdp.plan(belief, zeros, 0.5, risk=two),
         lambda: brmdp.plan(belief, zeros, 0.5, risk=brmdp.Mean(), tolerance=three),
@@ -549,7 +554,7 @@ def test_plans_from_documented_input_never_fail(data, size):
     risk = data.draw(measures(levels))
     belief = brmdp.DirichletBelief(concentration, admissible=admissible)
     method = data.draw(st.sampled_from(["newton", "value-iteration"]))
-    # the saddlepoint approximation is no contraction, so it alone may fail to settle
+    # the saddlepoint approximation is not a contraction, so it alone may fail to settle
     gives_up = isinstance(risk, brmdp.Quantile) and risk.method == "saddlepoint"
     tolerance = 1e-6
     try:
@@ -563,9 +568,7 @@ def test_plans_from_documented_input_never_fail(data, size):
         assert status == "not converged"
         return
     np.testing.assert_array_equal(belief.pattern.admissible, admissible)
-    check_solution(
-        solution, belief.pattern, belief.gather_rewards(rewards), discount, tolerance
-    )
+    check_solution(solution, belief.pattern, belief.gather_rewards(rewards), discount, tolerance)
     if isinstance(risk, brmdp.Mean):
         mean = belief.mean()
         states = np.arange(n_states)
@@ -694,9 +697,7 @@ def test_scenarios(data, size, n_scenarios):
     outcome(lambda: belief.observe(*transition))
     product = before * likelihood
     if product.sum() > 1e-290:
-        np.testing.assert_allclose(
-            belief.weights, product / product.sum(), rtol=1e-9, atol=1e-300
-        )
+        np.testing.assert_allclose(belief.weights, product / product.sum(), rtol=1e-9, atol=1e-300)
     assert belief.weights.sum() == pytest.approx(1.0, abs=1e-12)
     assert (belief.weights >= 0).all()
     solution = brmdp.plan(belief, rewards, 0.8, risk=risk, tolerance=1e-6)

@@ -1,7 +1,4 @@
-"""TabularMDP: every accepted form describes the same problem.
-
-And the solver's answer is the plain one.
-"""
+"""TabularMDP: every accepted form describes the same problem, and the solver solves it."""
 
 import tracemalloc
 
@@ -16,9 +13,9 @@ FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
 def random_kernel(seed, n_states, n_actions, zeros=0.5):
-    """A dense random kernel with about a share ``zeros`` of impossible transitions.
+    """A dense random kernel in which about a share ``zeros`` of transitions is impossible.
 
-    At least one possible.
+    At least one per row is possible.
     """
     rng = np.random.default_rng(seed)
     kernel = rng.exponential(size=(n_states, n_actions, n_states))
@@ -33,7 +30,7 @@ def expected_reward(kernel, rewards):
 
 
 def policy_values(kernel, rewards, discount, policy):
-    """(I − γP_π)⁻¹ r_π by a dense solve; rewards (S, A, S)."""
+    """Solve (I − γP_π) V = r_π directly, for rewards (S, A, S)."""
     states = np.arange(kernel.shape[0])
     transition = kernel[states, policy]
     return np.linalg.solve(
@@ -86,7 +83,7 @@ def test_sparse_duplicates_add_up_and_stored_zeros_are_impossible():
     mdp = brmdp.TabularMDP(matrix, np.zeros((3, 1)), 0.5)
     np.testing.assert_array_equal(mdp.kernel()[0, 0], [0.5, 0.5, 0.0])
     assert mdp.pattern.n_transitions == 4
-    np.testing.assert_array_equal(matrix.data, data)  # the caller's matrix is left alone
+    np.testing.assert_array_equal(matrix.data, data)  # the caller's matrix is unchanged
     np.testing.assert_array_equal(matrix.indices, columns)
 
 
@@ -225,7 +222,7 @@ def test_names_are_kept():
 
 
 def successors(n_states, n_actions, width):
-    """Sparse kernel in which (s, a) leads to ``width`` distinct states, uniformly."""
+    """A sparse kernel in which (s, a) leads to ``width`` distinct states, uniformly."""
     n_pairs = n_states * n_actions
     s, a = np.divmod(np.arange(n_pairs), n_actions)
     columns = np.sort((s[:, None] + 1 + a[:, None] + 37 * np.arange(width)) % n_states, axis=1)

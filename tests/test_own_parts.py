@@ -1,7 +1,4 @@
-"""Beliefs and risk measures of one's own.
-
-Planned honestly, checked at the boundary, or refused by name.
-"""
+"""Custom beliefs and risk measures: planned honestly, checked at the boundary, or refused."""
 
 import re
 
@@ -30,7 +27,7 @@ def plan_of(belief, risk, **options):
 def empirical(draws, levels, lower_tail):
     """Oracle: order statistic ⌈nα⌉ of sorted draws, or the mean of the lowest nα of them.
 
-    The last in part.
+    The last of these counts in part.
     """
 
     def risk(pair, targets):
@@ -77,7 +74,9 @@ def test_extreme_levels_take_more_draws_or_are_refused():
     assert low._weights.size == 20_000
     assert brmdp.Quantile(1 - 1e-3).bind(Jittered(PHI))._weights.size == 20_000
     assert brmdp.CVaR(0.999).bind(Jittered(PHI))._weights.size == DRAWS
-    with pytest.raises(INVALID, match="alpha=1e-09 is too small for a Jittered.*: 20,000,000,000 draws"):
+    with pytest.raises(
+        INVALID, match=r"alpha=1e-09 is too small for a Jittered.*: 20,000,000,000 draws"
+    ):
         plan_of(Jittered(PHI), brmdp.Quantile(1e-9))
 
 
@@ -123,9 +122,9 @@ def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
 def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
-    """V = 1/(1 − γp) at state 0 and 0 at state 1, p prescribed draw by draw.
+    """V = 1/(1 − γp) at state 0 and 0 at state 1, with p prescribed draw by draw.
 
-    Exactly ``held`` of 200 draws hold.
+    The bounds hold in exactly ``held`` of 200 draws.
     """
     law = stats.binom(200, confidence)
     least = int(np.flatnonzero(law.cdf(np.arange(201)) >= 1e-6)[0])
@@ -237,12 +236,12 @@ def test_an_agent_names_what_its_belief_lacks():
         def copy(self):
             raise AttributeError
 
-    with pytest.raises(INVALID, match="belief must have all members .*; Rigid lacks copy"):
+    with pytest.raises(INVALID, match=r"belief must have all members .*; Rigid lacks copy"):
         agent_of(Rigid(PHI))
 
 
 class Forgetful(brmdp.DirichletBelief):
-    """Learns from every other observation only."""
+    """Learns only from every other observation."""
 
     odd = False
 
@@ -311,7 +310,7 @@ def test_a_sound_measure_of_ones_own_is_planned_like_the_librarys():
 
 
 def _shift(bound, targets, pairs, out):
-    """A constant fee for every decision keeps monotony and q(w + c) = q(w) + c."""
+    """A constant fee for every decision keeps monotonicity and q(w + c) = q(w) + c."""
     error = bound.evaluate(targets, pairs, out)
     out[pairs] -= 1.0
     return error
@@ -321,7 +320,7 @@ def _shift(bound, targets, pairs, out):
 @pytest.mark.parametrize("weight", [4.0, 1.0, -4.0])
 @pytest.mark.parametrize("honest", [True, False])
 def test_mean_and_deviations_have_no_error_bound(method, weight, honest):
-    """Not monotone, so several fixed points.
+    """Not monotone, so there are several fixed points.
 
     Nothing may say converged, whether or not its rows show it.
     """
@@ -354,7 +353,7 @@ def set_nan(out, pairs):
 
 
 def nothing(out, pairs):
-    """Leave the values alone."""
+    """Leave the values unchanged."""
 
 
 BAD_MEASURES = {
@@ -387,14 +386,26 @@ BAD_MEASURES = {
         {"evaluate": evaluate_changed(scribble)},
         "write only the requested pairs",
     ),
-    "values missing": ({"evaluate": evaluate_changed(set_nan)}, "finite value for every requested pair"),
-    "error negative": ({"evaluate": evaluate_changed(nothing, -1e-9)}, "finite, non-negative error bound"),
-    "error not a number": ({"evaluate": evaluate_changed(nothing, np.nan)}, "finite, non-negative error bound"),
+    "values missing": (
+        {"evaluate": evaluate_changed(set_nan)},
+        "finite value for every requested pair",
+    ),
+    "error negative": (
+        {"evaluate": evaluate_changed(nothing, -1e-9)},
+        "finite, non-negative error bound",
+    ),
+    "error not a number": (
+        {"evaluate": evaluate_changed(nothing, np.nan)},
+        "finite, non-negative error bound",
+    ),
     "error of another kind": (
         {"evaluate": evaluate_changed(nothing, "small")},
         "error bound, a number",
     ),
-    "endless approximations": ({"approximation": lambda b: lambda: b}, "must return None in the end"),
+    "endless approximations": (
+        {"approximation": lambda b: lambda: b},
+        "must return None in the end",
+    ),
     "basis unknown": ({"basis": "certain"}, "basis of Altered must be one of"),
     "evaluate missing": ({"without": ("evaluate",)}, r"lacks evaluate\(\)"),
     "rows missing": ({"without": ("rows", "basis")}, r"lacks rows\(\), basis"),
@@ -411,7 +422,7 @@ def test_what_a_measure_returns_is_checked(name):
         ("newton",) if name == "endless approximations" else ("newton", "value-iteration")
     ):
         with pytest.raises(brmdp.RiskMeasureError, match=message):
-            # a policy leaves pairs alone that a plan would ask for
+            # a policy does not use all the pairs that a plan would
             CASE.evaluate([0, 1, 2, 0], inner, method=method, max_iterations=300, tolerance=1e-6)
 
 
@@ -476,7 +487,7 @@ def test_translation_is_probed():
 
 
 class Careless(brmdp.MonteCarlo):
-    """A method of one's own inside the library's measure: its rows end too early."""
+    """A custom method inside the library's measure whose rows end too early."""
 
     def bind(self, belief, levels):
         bound = super().bind(belief, levels)
@@ -493,9 +504,9 @@ def test_a_method_of_ones_own_is_checked_inside_the_librarys_measure():
 
 
 def seesaw(reach):
-    """The mean, and three times the difference of two targets, up to ``reach``.
+    """The mean plus three times the difference of two targets, up to ``reach``.
 
-    No contraction, though its rows look fine.
+    It is not a contraction, though its rows look fine.
     """
 
     def leaning(bound):
@@ -514,7 +525,7 @@ def seesaw(reach):
 
 @pytest.mark.parametrize("reach", [10.0, 0.2])
 def test_no_target_moves_a_value_against_or_further_than_itself(reach):
-    """Beyond the reach nothing small shows it: there the rise by the whole range does."""
+    """Beyond the reach no small change shows it, but the rise by the whole range does."""
     with pytest.raises(brmdp.RiskMeasureError, match="must grow by 0 to"):
         CASE.plan(seesaw(reach), raise_on_failure=False)
 
@@ -522,7 +533,7 @@ def test_no_target_moves_a_value_against_or_further_than_itself(reach):
 @pytest.mark.parametrize("scale", [1.0, 1e-11, 1e-13, 1e-30])
 def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
     class Overconfident(brmdp.DirichletBelief):
-        """Says Dir(φ), and draws from Dir(φ/1000)."""
+        """Claims Dir(φ), and draws from Dir(φ/1000)."""
 
         def sample_entries(self, n, pairs=None, *, rng):
             wide = brmdp.DirichletBelief(self.concentration() / 1000)
@@ -549,7 +560,7 @@ def test_concentrations_in_a_list_are_taken():
 
 
 class Scenarios(brmdp.ScenarioBelief):
-    """Kernels or weights that are not those it was made with."""
+    """Kernels or weights that differ from those it was made with."""
 
     entries_now = weights_now = None
 
@@ -628,7 +639,7 @@ def test_offsets_beyond_the_concentrations_are_refused(offset):
 @pytest.mark.parametrize("penalty", [0.0, -1e6, -1e12, -1e13])
 def test_a_state_of_huge_value_hides_no_contradiction(penalty):
     class Liar(brmdp.DirichletBelief):
-        """All draws stay where they are, which its concentrations make most unlikely."""
+        """All draws stay where they are, which its concentrations make very unlikely."""
 
         def sample_entries(self, n, pairs=None, *, rng):
             entries = super().sample_entries(n, pairs, rng=rng)
@@ -651,7 +662,7 @@ def test_a_state_of_huge_value_hides_no_contradiction(penalty):
 @pytest.mark.parametrize("offset", [0.0, 1e10])
 @pytest.mark.parametrize("n", [3, 200])
 def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
-    """All draws of a known kernel are that kernel: each meets the bound up to rounding."""
+    """All draws of a known kernel are that kernel, and each meets the bound up to rounding."""
     ring = np.roll(np.eye(n), 1, axis=1)[:, None]
     rewards = offset + np.random.default_rng(0).normal(size=(n, 1))
     certificate = brmdp.certify(
@@ -663,7 +674,7 @@ def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
 class Signed:
     """q = c·w in every row, with a negative weight that no half of the successors shows.
 
-    Its rows are feigned.
+    Its rows are faked.
     """
 
     weights = np.array([-0.2, 0.5, 0.4, 0.3])

@@ -1,4 +1,4 @@
-"""DirichletBelief against the textbook formulas, scipy's distributions and hand counting."""
+"""DirichletBelief against textbook formulas, SciPy's distributions and counts by hand."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def random_concentration(seed, zeros=0.4):
 
 
 def random_data(seed, concentration, n):
-    """Possible transitions, with repeats."""
+    """Random possible transitions, with repeats."""
     rng = np.random.default_rng(seed)
     possible = np.argwhere(concentration > 0)
     return possible[rng.integers(len(possible), size=n)].T
@@ -240,9 +240,7 @@ def test_mean_variance_and_sample_size_follow_the_formulas(seed):
         belief.variance(), phi * (total - phi) / (total**2 * (total + 1)), rtol=1e-12
     )
     np.testing.assert_allclose(belief.mean().sum(axis=2), 1.0, rtol=1e-14)
-    np.testing.assert_array_equal(
-        belief.mean("csr").toarray().reshape(S, A, S), belief.mean()
-    )
+    np.testing.assert_array_equal(belief.mean("csr").toarray().reshape(S, A, S), belief.mean())
     np.testing.assert_array_equal(belief.variance("flat"), belief.variance()[phi > 0])
 
 
@@ -283,7 +281,7 @@ def test_draws_are_reproducible_and_move_on():
 @pytest.mark.parametrize("size", [1e-3, 3e-3, 1e-2])
 @pytest.mark.parametrize("width", [2, 5])
 def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
-    """The marginal of a Dirichlet coordinate is a Beta; with φ ≪ 1 naive gammas vanish together."""
+    """A Dirichlet coordinate has a Beta law; with φ ≪ 1, naive gammas would all underflow."""
     belief = brmdp.DirichletBelief.uniform(width, 1, concentration=size)
     n = 4000
     draws = belief.sample(n, rng=np.random.default_rng(int(size * 1e4) + width))
@@ -292,8 +290,8 @@ def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
     assert draws.min() >= 0.0
     law = stats.beta(size, size * (width - 1))
     marginal = draws[:, 0, 0, 0]
-    # Most of the mass lies below the smallest double (drawn as zero) and within an ulp of one, so
-    # the comparison is made where doubles resolve the law: at points between 1e-290 and 0.99.
+    # Most of the mass lies below the smallest double (drawn as zero) or within an ulp of one, so
+    # the laws are compared where doubles resolve them: at points between 1e-290 and 0.99.
     points = np.concatenate([10.0 ** np.arange(-290.0, -1, 24), [0.05, 0.3, 0.5, 0.7, 0.95, 0.99]])
     expected = law.cdf(points)
     found = (marginal[:, None] <= points).mean(axis=0)
@@ -303,9 +301,9 @@ def test_tiny_concentrations_are_drawn_from_the_right_law(size, width):
 
 @pytest.mark.parametrize("size", [5e-3, 1e-2])
 def test_marginals_of_small_concentrations_pass_kolmogorov_smirnov(size):
-    """All coordinates tiny but one.
+    """All coordinates but one are tiny.
 
-    The heavy one's complement resolves the law of the light ones in full.
+    The complement of the heavy one resolves the law of the light ones in full.
     """
     belief = brmdp.DirichletBelief(np.array([[[size, size]], [[1.0, 1.0]]]))
     draws = belief.sample(20_000, rng=np.random.default_rng(11))[:, 0, 0]
@@ -322,10 +320,8 @@ def test_marginals_match_beta_by_kolmogorov_smirnov(row):
     width = len(row)
     concentration = np.ones((width, 1, width))
     concentration[0, 0] = row
-    draws = brmdp.DirichletBelief(concentration).sample(3000, rng=np.random.default_rng(5))[
-        :, 0, 0
-    ]
-    low, high = 1e-300, 1.0 - 1e-9  # beyond them doubles do not resolve the law
+    draws = brmdp.DirichletBelief(concentration).sample(3000, rng=np.random.default_rng(5))[:, 0, 0]
+    low, high = 1e-300, 1.0 - 1e-9  # beyond these, doubles do not resolve the law
     for i, size in enumerate(row):
         law = stats.beta(size, sum(row) - size)
         resolved = draws[(draws[:, i] > low) & (draws[:, i] < high), i]
@@ -349,14 +345,14 @@ def test_extreme_concentrations_give_probability_vectors(size):
     np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
     if size > 1e5:
         np.testing.assert_allclose(draws, 1 / 3, atol=0.01)
-    else:  # a corner each time, every corner equally often
+    else:  # a corner every time, and every corner equally often
         assert np.allclose(draws.max(axis=-1), 1.0)
         corners = np.bincount(draws.argmax(axis=-1).ravel(), minlength=3)
         assert stats.chisquare(corners).pvalue > 1e-3
 
 
 def test_posterior_quantile_plan_uses_the_current_counts():
-    """One state, one action per reward.
+    """One state, and one action per reward.
 
     The plan's value is a Beta quantile of the observed frequencies.
     """
@@ -371,7 +367,7 @@ def test_posterior_quantile_plan_uses_the_current_counts():
     assert value == pytest.approx(stats.beta(2 + 5, 3 + 2).ppf(0.2), abs=1e-9)
 
 
-# --- what observations may come in ----------------------------------------------------------------
+# --- forms of observations ------------------------------------------------------------------------
 
 
 class Column:
@@ -385,7 +381,7 @@ class Column:
 
 
 class Count:
-    """A number that is an index without being an int."""
+    """A number that can serve as an index without being an int."""
 
     def __init__(self, value):
         self.value = value
@@ -490,9 +486,7 @@ def test_the_advice_of_an_empty_row_can_be_followed():
     possible[2, 1] = 0.0
     with pytest.raises(brmdp.InvalidInputError, match=r"possible.*s=2, a=1.*pass admissible="):
         brmdp.DirichletBelief.uniform(S, A, possible=possible)
-    belief = brmdp.DirichletBelief.uniform(
-        S, A, possible=possible, admissible=possible.any(axis=2)
-    )
+    belief = brmdp.DirichletBelief.uniform(S, A, possible=possible, admissible=possible.any(axis=2))
     np.testing.assert_array_equal(belief.concentration(), possible)
 
 
@@ -546,7 +540,7 @@ def test_an_integer_beside_columns_stands_for_all_rows():
     "shapes", [((4, 1), (4,), (4,)), ((4, 1), (1, 4), ()), ((0, 1), (4,), (4,)), ((1,), (4,), ())]
 )
 def test_columns_are_never_multiplied(shapes):
-    """A table of one column beside a plain column: NumPy would make n² rows of it, or none."""
+    """A table of one column next to a plain column, of which NumPy would make n² rows, or none."""
     kernel = np.full((3, 2, 3), 1 / 3)
     beliefs = (
         brmdp.DirichletBelief.uniform(3, 2),

@@ -1,7 +1,4 @@
-"""DisturbanceBelief: one noise shared by all pairs.
-
-Worked on a small inventory with lost sales.
-"""
+"""DisturbanceBelief, one noise shared by all pairs, on a small inventory with lost sales."""
 
 import numpy as np
 import pytest
@@ -30,7 +27,7 @@ def inventory(concentration=PRIOR):
 
 
 def profits():
-    """r(s, a, d): with a lost sale the next stock does not reveal the demand."""
+    """Rewards r(s, a, d): after a lost sale the next stock does not reveal the demand."""
     s, a, d = np.ogrid[:S, :S, :DEMANDS]
     return PRICE * np.minimum(s + a, d) - COST * a - HOLDING * s
 
@@ -88,7 +85,7 @@ def test_one_observation_teaches_about_every_pair():
     p = (PRIOR + np.array([0, 0, 1, 0])) / (PRIOR.sum() + 1)
     np.testing.assert_allclose(after, kernel_of(p), atol=1e-15)
     moved = (np.abs(after - before) > 1e-6).any(axis=2)
-    # all but the pair (0, 0), whose stock stays at zero whatever the demand
+    # all pairs but (0, 0), whose stock stays at zero whatever the demand
     expected = admissible_orders()
     expected[0, 0] = False
     np.testing.assert_array_equal(moved, expected)
@@ -189,7 +186,7 @@ def test_all_pairs_of_a_draw_share_the_distribution():
 
 
 def targets(values, discount):
-    """w(s, a, d) = r(s, a, d) + γV(f(s, a, d))."""
+    """Targets w(s, a, d) = r(s, a, d) + γV(f(s, a, d))."""
     belief = inventory()
     return profits() + discount * values[belief.outcomes]
 
@@ -274,9 +271,7 @@ def test_certificate_uses_the_union_level():
     belief = inventory()
     belief.observe_disturbance([0, 1, 2, 3] * 5)
     rewards = brmdp.DisturbanceRewards(profits())
-    certificate = brmdp.certify(
-        belief, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0
-    )
+    certificate = brmdp.certify(belief, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0)
     assert certificate.level == pytest.approx(0.1 / S)
     assert "union" in certificate.rule
     # independent check of the bounds: draw demands, evaluate the policy in each world

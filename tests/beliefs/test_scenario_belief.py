@@ -65,7 +65,7 @@ def test_batch_equals_one_by_one():
 
 
 def test_an_uninformative_observation_leaves_the_weights_bit_identical():
-    # weights that a multiplication and a division by a common factor would disturb in the last bit
+    # weights whose last bit would change if multiplied and divided by a common factor
     given = np.array([0.1, 0.2, 0.7])
     belief = brmdp.ScenarioBelief(kernels(), given)
     before = belief.weights.tobytes()
@@ -197,9 +197,9 @@ def test_plans_match_value_iteration_with_the_weighted_quantile(seed, alpha):
 
 @pytest.mark.parametrize("mu", [0.1, 0.3, 0.7, 0.9, 1 / 3])
 def test_a_level_at_an_atom_is_reached_by_it(mu):
-    """Pr(bad) = 1 − μ: at α = 1 − μ the left quantile is the bad value.
+    """Pr(bad) = 1 − μ, so at α = 1 − μ the left quantile is the bad value.
 
-    Just above it is the good one.
+    Just above that level it is the good value.
     """
     table = np.zeros((2, 3, 1, 3))
     table[0, 0, 0, 1] = table[1, 0, 0, 2] = (

@@ -1,7 +1,4 @@
-"""Saved posteriors.
-
-Lossless, complete or absent, and any damage is a CorruptFileError, never another posterior.
-"""
+"""Saved beliefs: lossless, complete or absent, and any damage is a CorruptFileError."""
 
 import io
 import os
@@ -47,7 +44,7 @@ MAKERS = [dirichlet, disturbance, scenario]
 
 
 def content(belief):
-    """Everything observable, as bytes; two posteriors with the same content are the same."""
+    """Everything observable, as bytes; two beliefs with the same content are the same."""
     pattern = belief.pattern
     parts = [
         type(belief).__name__.encode(),
@@ -73,7 +70,7 @@ def content(belief):
 @pytest.fixture(params=MAKERS, ids=lambda make: make.__name__)
 def saved(request, tmp_path):
     belief = request.param()
-    path = tmp_path / "posterior.npz"
+    path = tmp_path / "belief.npz"
     belief.save(path)
     return belief, path
 
@@ -160,9 +157,9 @@ def test_a_missing_folder_is_file_not_found_on_saving(saved):
 
 
 def assert_refused_or_identical(belief, path):
-    """Damage to bytes that carry nothing (a time stamp) may go unnoticed.
+    """Damage is refused by an error that names the file.
 
-    Any other is refused, naming the file.
+    Damage to bytes that carry nothing, such as a time stamp, may go unnoticed.
     """
     try:
         loaded = type(belief).load(path)
@@ -188,7 +185,7 @@ def test_every_truncation_is_refused(saved):
     )
     for length in lengths:
         path.write_bytes(whole[:length])
-        with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+        with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
             type(belief).load(path)
 
 
@@ -248,15 +245,15 @@ def test_an_altered_array_in_a_valid_archive_is_refused(saved):
                 arrays[name] = flat.reshape(array.shape)
 
         rewrite(path, change)
-        with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+        with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
             type(belief).load(path)
         path.write_bytes(whole)
         rewrite(path, lambda arrays, name=name: arrays.pop(name))
-        with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+        with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
             type(belief).load(path)
     path.write_bytes(whole)
     rewrite(path, lambda arrays: arrays.update(extra=np.zeros(3)))
-    with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+    with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
         type(belief).load(path)
 
 
@@ -271,7 +268,7 @@ def test_a_newer_format_is_refused_by_name(saved):
     ("make", "other"), [(make, other) for make in MAKERS for other in MAKERS if make is not other]
 )
 def test_another_kind_is_refused_by_name(tmp_path, make, other):
-    path = tmp_path / "posterior.npz"
+    path = tmp_path / "belief.npz"
     make().save(path)
     wrong = type(other())
     with pytest.raises(brmdp.CorruptFileError, match=f"{type(make()).__name__}.*{wrong.__name__}"):
@@ -310,11 +307,11 @@ def test_what_is_not_ours_is_refused(tmp_path, make, index):
         type(make()).load(path)
 
 
-# --- files whose digest is right but whose content makes no sense ---------------------------------
+# --- files with a correct digest and invalid content ----------------------------------------------
 
 
 def forged(path, make, **changes):
-    """A file with a correct digest over altered arrays, as a faulty writer would leave."""
+    """A file with a correct digest of altered arrays, as a faulty writer would leave."""
     make().save(path)
     kind = type(make()).__name__
     arrays = load_arrays(path, kind)
@@ -394,7 +391,7 @@ def test_the_largest_concentrations_and_counts_that_are_allowed_are_read(tmp_pat
 
 
 def test_files_of_numpy_2_0_and_2_1_are_read(saved):
-    """There np.savez took its keyword allow_pickle=False for an array of that name."""
+    """There, np.savez took its keyword allow_pickle=False for an array of that name."""
     belief, path = saved
     stray = io.BytesIO()
     np.save(stray, np.array(False))
@@ -456,7 +453,7 @@ def test_saving_through_a_link_replaces_what_it_points_to(saved):
 
 
 def npy_bytes(descr="<f8", shape=(2,), data=bytes(16), version=1):
-    """An array file whose header says what it is told to."""
+    """An array file with any header."""
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     text += b" " * (-(len(text) + 11) % 64) + b"\n"
     return (
@@ -475,7 +472,7 @@ def with_member(path, data, name="prior.npy", **options):
 
 
 def lying_archive(path, size):
-    """The directory claims ``size`` bytes for an array of 16."""
+    """An archive whose directory claims ``size`` bytes for an array of 16."""
     data = npy_bytes()
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("prior.npy", data)
@@ -519,12 +516,12 @@ def zip_of(path, members):
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_file_that_claims_more_than_it_holds_is_refused_before_it_is_read(tmp_path, bomb):
-    path = tmp_path / "posterior.npz"
+    path = tmp_path / "belief.npz"
     dirichlet().save(path)
     BOMBS[bomb](path)
     tracemalloc.start()
     try:
-        with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+        with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
             brmdp.DirichletBelief.load(path)
         assert tracemalloc.get_traced_memory()[1] < 3e6
     finally:
@@ -532,8 +529,8 @@ def test_a_file_that_claims_more_than_it_holds_is_refused_before_it_is_read(tmp_
 
 
 def test_the_same_file_without_a_lie_is_read(tmp_path):
-    """The forger of the cases above can write what is accepted."""
-    path = tmp_path / "posterior.npz"
+    """The forger of the cases above can also write what is accepted."""
+    path = tmp_path / "belief.npz"
     dirichlet().save(path)
     prior = dirichlet().arrays()["prior"]
     with_member(path, npy_bytes("<f8", prior.shape, prior.tobytes()))
@@ -557,7 +554,7 @@ def test_text_beyond_unicode_is_refused(tmp_path, name):
 
 
 def test_what_interrupts_a_save_is_what_is_raised(saved, monkeypatch):
-    """And not that an archive cannot be closed in the middle of a member."""
+    """The error is not that an archive cannot be closed in the middle of a member."""
     belief, path = saved
     opened = zipfile.ZipFile.open
 

@@ -1,1 +1,1 @@
-"""Slow, obvious second implementations that the tests compare the package with."""
+"""Slow, obvious second implementations to compare the package with."""

@@ -1,4 +1,4 @@
-"""Curves, intervals and verdicts once more: one run and one step at a time."""
+"""Second implementations of curves, intervals and verdicts, one run and one step at a time."""
 
 import math
 import statistics
@@ -8,9 +8,9 @@ from scipy import integrate, optimize, stats
 
 
 def random_weights_below(points, q):
-    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1), which is P(Σ E_i.
+    """P(Σ P_i x_i ≤ q) for P ~ Dir(1, …, 1), inverted by Gil-Pelaez.
 
-    (x_i − q) ≤ 0) for exponential E: inverted by Gil-Pelaez.
+    It equals P(Σ E_i (x_i − q) ≤ 0) for exponential E.
     """
     gaps = np.asarray(points) - q
     gaps = gaps / np.abs(gaps).max()
@@ -19,8 +19,7 @@ def random_weights_below(points, q):
         size = math.exp(-0.5 * np.log1p((t * gaps) ** 2).sum())
         return math.sin(np.arctan(t * gaps).sum()) * size / t
 
-    # first the part where it matters, since the characteristic function of a sum of many is
-    # concentrated near zero
+    # first where it matters: the characteristic function of a sum of many is concentrated near zero
     width = 1.0 / math.sqrt((gaps * gaps).sum())
     parts = [(1e-14, 8.0 * width), (8.0 * width, 80.0 * width), (80.0 * width, math.inf)]
     settings = {"epsabs": 1e-13, "epsrel": 1e-12, "limit": 400}
@@ -46,7 +45,7 @@ def random_weights_quantile(points, level):
 def interval(samples, confidence=0.95, bounds=None):
     """Mean and interval of numbers.
 
-    At each end the wider of Student's t and Gaffke's, or Gaffke's alone within bounds.
+    Each end is the wider of Student's t and Gaffke's, or Gaffke's alone within bounds.
     """
     numbers = [float(x) for x in samples]
     mean, tail = statistics.fmean(numbers), (1.0 - confidence) / 2.0
@@ -82,7 +81,7 @@ def occupancy(states, n_states, steps):
 
 
 def first_time(rewards, window, threshold, steps):
-    """Steps done when the moving average first reaches the threshold, or ``steps``."""
+    """Number of steps when the moving average first reaches the threshold, or ``steps``."""
     for n in range(window, steps + 1):
         if sum(rewards[n - window : n]) / window >= threshold:
             return n
@@ -90,15 +89,12 @@ def first_time(rewards, window, threshold, steps):
 
 
 def paired(first, second):
-    """Differences of two dictionaries run number → value, over the runs that both have.
-
-    In order of the runs.
-    """
+    """Differences of two dictionaries run number → value, over their common runs in order."""
     return [first[run] - second[run] for run in sorted(first) if run in second]
 
 
 def ratio_interval(numerator, denominator, confidence=0.95):
-    """Ratio of means with its interval: that of what each run moves it by, to first order."""
+    """Ratio of means with its interval, from each run's first-order effect on it."""
     top, bottom = statistics.fmean(numerator), statistics.fmean(denominator)
     ratio = top / bottom
     moved = [
@@ -121,7 +117,7 @@ def ratio_error(numerator, denominator):
 
 
 def directional_verdict(low, high, side):
-    """``side`` is "below" or "above" zero."""
+    """Verdict for a ``side`` "below" or "above" zero."""
     if side == "above":
         low, high = -high, -low
     if high < 0:

@@ -1,7 +1,4 @@
-"""Growth exponents once more.
-
-From variances and a covariance, and by leaving out one run at a time.
-"""
+"""Second implementations of growth exponents, by the delta method and by the jackknife."""
 
 import math
 import statistics
@@ -12,7 +9,7 @@ from oracles.analysis import interval
 def growth_interval(early, late, tenfold):
     """ln(mean late / mean early) / ln(tenfold) with its 95 % interval.
 
-    That of what each run moves it by, to first order.
+    The interval comes from each run's first-order effect.
     """
     first, last = statistics.fmean(early), statistics.fmean(late)
     slope = math.log(last / first) / math.log(tenfold)
@@ -23,7 +20,7 @@ def growth_interval(early, late, tenfold):
 
 
 def growth_error(early, late, tenfold):
-    """Its standard error by the delta method, from variances and covariance."""
+    """Standard error of the exponent by the delta method, from variances and covariance."""
     first, last = statistics.fmean(early), statistics.fmean(late)
     variance = (
         statistics.variance(early) / first**2
@@ -34,7 +31,7 @@ def growth_error(early, late, tenfold):
 
 
 def jackknife_error(early, late, tenfold):
-    """Standard error of the exponent from the exponents without one of the runs each."""
+    """Standard error of the exponent, from the exponents with one run left out."""
     runs = len(early)
     slopes = []
     for left_out in range(runs):

@@ -1,10 +1,10 @@
 """Second, obvious implementations for the continuous lake.
 
-Plain loops and SciPy quadrature, nothing imported from the package.
+Plain loops and SciPy quadrature, nothing imported from the package:
 
 * one step of the law, drawn for many agents at once, and discounted returns of rollouts;
-* one Bellman backup of any value function by quadrature along the movements;
-* values on squares of constant value (midpoint collocation), another discretisation than the
+* one Bellman backup of any value function, by quadrature along the movements;
+* values on squares of constant value (midpoint collocation), a discretisation that differs from the
   package's;
 * brute-force Bayes on a grid of parameters.
 """
@@ -32,7 +32,7 @@ def letter(x: float, y: float) -> str:
 def directions(
     x: float, y: float, action: int, slip: Sequence[float], mobility: float
 ) -> list[tuple[float, int]]:
-    """Probabilities and directions of the movements that may be activated."""
+    """Probabilities and directions of the possible movements."""
     if letter(x, y) == "H":
         return [(mobility, action)]
     return list(zip(slip, (action, *PERPENDICULAR[action]), strict=True))
@@ -75,7 +75,7 @@ def rollouts(
     horizon: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Mean discounted return and its standard error; what comes after the horizon is left out."""
+    """Mean discounted return and its standard error; what follows the horizon is ignored."""
     states = np.tile(np.asarray(start, dtype=float), (agents, 1))
     returns = np.zeros(agents)
     for t in range(horizon):
@@ -98,11 +98,10 @@ def backup(
     pieces: int = 1,
     points: int = 24,
 ) -> float:
-    """E[r + γV(s')] out of an ordinary cell or a hole.
+    """E[r + γV(s')] from an ordinary cell or a hole.
 
-    Gauss quadrature between all multiples of 1/4 on the way.
-
-    Jumps and kinks of the optimal values lie there; for others each piece may be divided further.
+    The integral is a Gauss quadrature between all multiples of 1/4 along the way, where the optimal
+    values have jumps and kinks; for other values each piece may be divided further.
     """
     state = np.asarray(state, dtype=float)
 
@@ -138,11 +137,9 @@ def values_on_squares(
     mobility: float = MOBILITY,
     spread: float = SPREAD,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Midpoints (m, 2) of n × n squares per cell and the values.
+    """Midpoints (m, 2) of n × n squares per cell, and values (m,) constant on each square.
 
-    (m,) there, as if V were constant on each square.
-
-    The values are the best, or those of a policy. ``land[sign][i, k]`` is the chance that a
+    The values are the best, or those of a policy. ``land[sign][i, k]`` is the probability that a
     movement from midpoint i ends in interval k of the same line.
     """
     side = 4 * n
@@ -193,9 +190,6 @@ def values_on_squares(
 
 
 def weights_by_bayes(prior: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
-    """Posterior weights of the points of a grid.
-
-    From prior weights and the logarithm of the likelihood.
-    """
+    """Posterior weights of the points of a grid, from prior weights and log likelihoods."""
     weights = prior * np.exp(log_likelihood - log_likelihood.max())
     return weights / weights.sum()

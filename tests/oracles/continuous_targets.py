@@ -1,9 +1,8 @@
-"""Slow, obvious twins of fitting in the continuous part.
+"""Slow, obvious versions of fitting in the continuous part.
 
-Reset, network, optimiser, fitted Q iteration and level schedule.
-
-Written from the paper's appendix "Continuous-State FrozenLake Experiment", in double precision. The
-law of the movements is in ``continuous_lake``.
+Reset, network, optimiser, fitted Q iteration and level schedule, written from the paper's appendix
+"Continuous-State FrozenLake Experiment" in double precision. The law of the movements is in
+``continuous_lake``.
 """
 
 import itertools
@@ -15,10 +14,7 @@ from oracles.continuous_lake import LAKE, letter
 
 
 def reset_mean(value, discount, points=12):
-    """Mean of R + γ max Q over the eleven ordinary cells.
-
-    By a product rule on the quarters of each.
-    """
+    """Mean of R + γ max Q over the eleven ordinary cells, by a product rule on their quarters."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     total = 0.0
     for cell in (cell for cell in range(16) if LAKE[cell] in "SF"):
@@ -124,7 +120,7 @@ def fitted_q(network, batches, all_targets, features, ranks, bounds, gradient_st
 
 
 def level(k, uncertainty, at_centres, known, delta, floor, ceiling, epsilon):
-    """α_k of one pair; ``epsilon`` is a fraction of the mean uncertainty at the centres."""
+    """Level α_k of one pair; ``epsilon`` is a fraction of the mean uncertainty at the centres."""
     at_centres = [float(u) for row in at_centres for u in row]
     scale = epsilon * sum(at_centres) / len(at_centres)
     confidence = 1.0 / (uncertainty + scale)

@@ -1,7 +1,7 @@
 """Slow, independent oracles for the linear functional X = w·P of a Dirichlet vector P ~ Dir(φ).
 
-Each ``*_tails`` function returns the two tails (F, S) = (Pr(X <= z), Pr(X > z)).  Five routes that
-share no formula with one another, and none with a contour through the saddlepoint:
+Each ``*_tails`` function returns the two tails (F, S) = (Pr(X <= z), Pr(X > z)). The five methods
+share no formula with one another, and none uses a contour through the saddlepoint:
 
 * ``beta_tails``: two distinct values, the regularised incomplete Beta function;
 * ``spline_tails``: integer φ, the Curry–Schoenberg B-spline in exact rational arithmetic;
@@ -23,7 +23,7 @@ from scipy import special
 
 
 def merge_ties(phi, values):
-    """Distinct values in increasing order, each with the total φ of its ties; drops the φ_i = 0."""
+    """Distinct values in increasing order, each with the total φ of its ties, without φ_i = 0."""
     phi, values = np.asarray(phi, float), np.asarray(values, float)
     distinct, group = np.unique(values[phi > 0], return_inverse=True)
     return np.bincount(group, weights=phi[phi > 0]), distinct
@@ -33,7 +33,7 @@ def merge_ties(phi, values):
 
 
 def _beta_cdf(a, b, x, y):
-    """Pr(B <= x) for B ~ Beta(a, b), relatively accurate because y = 1 - x is given separately."""
+    """Pr(B <= x) for B ~ Beta(a, b); relatively accurate, as y = 1 - x is given separately."""
     a, b, x, y = np.broadcast_arrays(a, b, x, y)
     out = np.empty(x.shape)
     special.betainc(a, b, x, out=out, where=x <= 0.5)
@@ -64,9 +64,9 @@ def _divided_difference(knots, taylor):
 
 
 def _truncated_power(phi, values, z, degree):
-    """Divided difference of.
+    """Divided difference of (x - z)_+^degree at the knots w_i, as a Fraction.
 
-    (x - z)_+^degree at the knots w_i, each repeated φ_i times, as a Fraction.
+    Each knot is repeated φ_i times.
     """
     shift = Fraction(float(z))
     knots = sorted(
@@ -80,18 +80,18 @@ def _truncated_power(phi, values, z, degree):
 
 
 def spline_tails(phi, values, z):
-    """Integer φ, N = Σφ: Pr(X > z) is the divided difference of (x - z)_+^(N-1).
+    """Tails for integer φ, N = Σφ, as exact Fractions.
 
-    Exact Fractions.
+    Pr(X > z) is the divided difference of (x - z)_+^(N-1).
     """
     upper = _truncated_power(phi, values, z, int(np.sum(phi)) - 1)
     return 1 - upper, upper
 
 
 def spline_row(phi, values, z):
-    """E[P_i | X = z] =.
+    """E[P_i | X = z] = (φ_i / N) f_{φ+e_i}(z) / f_φ(z), exactly.
 
-    (φ_i / N) f_{φ+e_i}(z) / f_φ(z) with f(z) = (N - 1) [(x - z)_+^(N-2)], exactly.
+    Here f(z) = (N - 1) [(x - z)_+^(N-2)].
     """
     total = int(np.sum(phi))
     density = (total - 1) * _truncated_power(phi, values, z, total - 2)
@@ -118,13 +118,11 @@ def _log_share(share, v):
 
 
 class _Stick:
-    """The integrand over u = P3 /.
+    """The integrand over u = P3 / (P2 + P3) ~ Beta(φ3, φ2).
 
-    (P2 + P3) ~ Beta(φ3, φ2), which is independent of P1 ~ Beta(φ1, φ2 + φ3).
-
-    For w1 < z <= w2 and m(u) = w2 - z + (w3 - w2) u, the event X <= z is P1 >= x(u) = m / (m + z -
-    w1). The case z > w2 is the mirror image w -> -w.  The variable of integration is v = logit(u) -
-    logit(E u); k indexes the cases.
+    u is independent of P1 ~ Beta(φ1, φ2 + φ3). For w1 < z <= w2 and m(u) = w2 - z + (w3 - w2) u,
+    the event X <= z is P1 >= x(u) = m / (m + z - w1). The case z > w2 is the mirror image w -> -w.
+    The variable of integration is v = logit(u) - logit(E u); k indexes the cases.
     """
 
     def __init__(self, phi, values, z):
@@ -163,10 +161,7 @@ class _Stick:
         return log_m, -np.logaddexp(0, below - log_m), -np.logaddexp(0, log_m - below)
 
     def log_integrand(self, kind, k, v):
-        """Log of the integrand over v of F.
-
-        (``"lower"``), S (``"upper"``) or the density (``"density"``).
-        """
+        """Log of the integrand over v of F ("lower"), S ("upper") or the density ("density")."""
         a, b = self.phi[0, k], self.phi[1, k] + self.phi[2, k]
         log_m, log_x, log_y = self.threshold(k, v)
         if kind == "density":
@@ -184,7 +179,7 @@ class _Stick:
         return self.weight(k, v) + np.where(log_x < -650, limit, log_p)  # x itself would underflow
 
     def grid(self, kind):
-        """Panel edges, geometrically graded around every feature and around the peak of the integrand."""
+        """Panel edges, geometrically graded around every feature and the peak of the integrand."""
         k = np.arange(self.phi.shape[1])[:, None]
         below, above, gap = self.logs[:, k]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -206,7 +201,7 @@ class _Stick:
         return np.sort(np.concatenate((edges, lo + _OFFSETS), axis=1), axis=1)
 
     def quadrature(self, edges, log_f):
-        """Cases, nodes and Gauss–Legendre weights of the panels where exp(log_f) is not negligible."""
+        """Cases, nodes and Gauss–Legendre weights of the panels where exp(log_f) matters."""
         k = np.arange(len(edges))[:, None]
         height = log_f(k, edges)
         alive = height > height.max(axis=1, keepdims=True) - 45
@@ -218,7 +213,7 @@ class _Stick:
     def integrate(self, kind, moments=False):
         """∫ integrand / ∫ weight for every case.
 
-        With ``moments`` those of P1, P2 and P3, up to a factor.
+        With ``moments``, those of P1, P2 and P3, up to a factor.
         """
         edges = self.grid(kind)
         case, v, weights = self.quadrature(edges, lambda k, v: self.log_integrand(kind, k, v))
@@ -242,9 +237,9 @@ class _Stick:
 
 
 def three_value_tails(phi, values, z):
-    """Three distinct values w1 < w2 < w3.
+    """Tails for three distinct values w1 < w2 < w3, (k, 3) arrays, and w1 < z < w3.
 
-    (rows of (k, 3) arrays), φ ≥ 1e-9 (the grid ends at ±6,700 in logits), w1 < z < w3.
+    φ must be at least 1e-9, since the grid ends at ±6,700 in logits.
     """
     assert np.min(phi) >= 1e-9
     stick = _Stick(phi, values, z)
@@ -261,7 +256,7 @@ def three_value_tails(phi, values, z):
 def three_value_row(phi, values, z):
     """E[P_i | X = z] for three distinct values.
 
-    The density integral weighted by P_i, normalised.
+    It is the density integral weighted by P_i, normalised.
     """
     stick = _Stick(phi, values, z)
     weights = stick.integrate("density", moments=True)
@@ -270,9 +265,9 @@ def three_value_row(phi, values, z):
 
 
 # --- general case: Gil-Pelaez along a ray ---------------------------------------------------------
-#  With G_i ~ Gamma(φ_i), c_i = w_i - z and M(t) = E exp(t Σ c_i G_i) = Π (1 - c_i t)^-φ_i, for 0 <
-# ψ < π, Pr(Σ c_i G_i > 0) = [ψ + Im ∫_0^∞ M(r e^{iψ}) dr/r] / π. ψ = π/2 is Gil-Pelaez; tilting the
-# ray damps the oscillation caused by a heavy φ_i with a tiny c_i.
+# With G_i ~ Gamma(φ_i), c_i = w_i - z and M(t) = E exp(t Σ c_i G_i) = Π (1 - c_i t)^-φ_i, for
+# 0 < ψ < π, Pr(Σ c_i G_i > 0) = [ψ + Im ∫_0^∞ M(r e^{iψ}) dr/r] / π. ψ = π/2 is Gil-Pelaez; tilting
+# the ray damps the oscillation caused by a heavy φ_i with a tiny c_i.
 
 _DEAD = 62.0  # exp(-62) ~ 1e-27: where |M| is that small for good, the integral stops
 _SERIES = 90  # terms of the expansion at infinity, which converges like 1/4^k
@@ -287,7 +282,7 @@ def _log_terms(c, r, cos, sin):
 def _choose_ray(phi, c, tilts):
     """The tilt off the imaginary axis with the least oscillation.
 
-    And where |M| has died along that ray.
+    Also returns where |M| has decayed along that ray.
     """
     start, stop = 1e-3 / np.sqrt(phi @ c**2), 10 / np.min(np.abs(c))
     r = np.geomspace(min(start, stop / 10), stop, 200)
@@ -321,9 +316,9 @@ def _panels(phi, c, psi, end):
 
 
 def _tail_series(phi, c, direction, radius, mgf):
-    """∫_R^∞ M dr/r for R >= 4 / min|c|, from M(r) = C r^-N Π.
+    """∫_R^∞ M dr/r for R >= 4 / min|c|.
 
-    (1 - 1/(c_j t))^-φ_j = C r^-N Σ g_k r^-k.
+    M(r) = C r^-N Π (1 - 1/(c_j t))^-φ_j = C r^-N Σ g_k r^-k.
     """
     total = sum(phi)
     ratio = [1 / (cj * direction * radius) for cj in c]
@@ -371,9 +366,9 @@ _LONG_PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def ray_tails(phi, values, z, tilts=_TILTS, order=24):
-    """(F, S, absolute error bound) in extended precision, accurate to about 1e-18.
+    """(F, S, absolute error bound) in extended precision.
 
-    (1 + max Σ φ_j |c_j t|).
+    The accuracy is about 1e-18 (1 + max Σ φ_j |c_j t|).
     """
     phi, values = merge_ties(phi, values)
     c = values.astype(np.longdouble) - np.longdouble(z)
@@ -457,9 +452,9 @@ def _size_biased(phi):
 
 
 def lower_moments(tails, phi, values, z):
-    """E[P_i; X <= z] =.
+    """E[P_i; X <= z] = (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing).
 
-    (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing), from an oracle ``tails``.
+    F comes from an oracle ``tails``.
     """
     biased = [float(tails(bumped, values, z)[0]) for bumped in _size_biased(phi)]
     return np.asarray(phi) / np.sum(phi) * np.array(biased)
@@ -468,9 +463,8 @@ def lower_moments(tails, phi, values, z):
 def lower_cvar(tails, phi, values, alpha, q):
     """CVaR = max_z z - E[(z - X)_+] / α, attained at the quantile.
 
-    The maximum over z within 2 ulp of q.
-
-    The function of z is concave and flat at the top, so that the rounding of q is harmless.
+    The maximum is taken over z within 2 ulp of q. The function of z is concave and flat at the top,
+    so the rounding of q is harmless.
     """
     active = phi > 0
     phi, values = phi[active], values[active]
@@ -511,10 +505,7 @@ def random_concentration(rng, n):
 
 
 def random_values(rng, n):
-    """Distinct values of any scale and offset, some of them nearly tied (relative 1e-14 .
-
-    1e-9).
-    """
+    """Distinct values of any scale and offset, some nearly tied (relative 1e-14 .. 1e-9)."""
     kind = rng.integers(6)
     while True:
         values = rng.normal(size=n) if rng.random() < 0.5 else rng.random(n) ** rng.integers(1, 4)
@@ -544,10 +535,7 @@ def with_structural_zeros(rng, phi, values):
 
 
 def random_tied_problem(rng, distinct):
-    """φ and w over up to 200 successors with just ``distinct`` distinct values.
-
-    And structural zeros.
-    """
+    """φ and w over up to 200 successors with ``distinct`` values, and structural zeros."""
     n = random_size(rng, distinct)
     group = np.concatenate((np.arange(distinct), rng.integers(0, distinct, n - distinct)))
     group = rng.permutation(group)
@@ -568,7 +556,7 @@ def random_problem(rng, largest=200):
 def random_integer_problem(rng):
     """Small integer φ (floats) and w with ties, near ties and structural zeros.
 
-    At most 12 knots.
+    There are at most 12 knots.
     """
     n = int(rng.integers(2, 7))
     phi, values = rng.integers(1, 5, n), random_values(rng, n)
@@ -596,10 +584,7 @@ def compositions(total):
 
 
 def spreads(n):
-    """Increasing values of n successors in every manner that has ever mattered.
-
-    Even, geometric, clustered, nearly tied.
-    """
+    """Increasing values of n successors: even, geometric, clustered or nearly tied."""
     k = np.arange(n, dtype=float)
     ends = np.where(k == n - 1, 1.0, 0.0)
     return {
@@ -633,7 +618,7 @@ TOLERANCE = 1e-9
 
 
 def cdf_fault(lower, upper, exact_lower, exact_upper):
-    """The larger error of the two tails relative to the smaller tail; the larger tail may round."""
+    """The larger error of the two tails relative to the smaller tail; the larger may round."""
     errors = [abs(float(lower - exact_lower)), abs(float(upper - exact_upper))]
     large = int(exact_upper > exact_lower)
     errors[large] = max(0.0, errors[large] - 4 * np.finfo(float).eps)
@@ -642,12 +627,10 @@ def cdf_fault(lower, upper, exact_lower, exact_upper):
 
 
 def quantile_fault(tails, phi, values, q, alpha):
-    """Empty if q is a quantile to the contract, else what is wrong.
+    """Empty if q is a quantile by the contract, else what is wrong.
 
-    ``tails`` is an oracle for any z.
-
-    Either F(q) equals α to a relative error of 1e-9 in min(α, 1 - α), or F crosses α within 2 ulp
-    of max|w|.
+    ``tails`` is an oracle for any z. Either F(q) equals α to a relative error of 1e-9 in min(α, 1 -
+    α), or F crosses α within 2 ulp of max|w|.
     """
     active = values[phi > 0]
     low, high = active.min(), active.max()
@@ -676,10 +659,7 @@ def quantile_fault(tails, phi, values, q, alpha):
 
 
 def merged(tails):
-    """An oracle for distinct values.
-
-    Made to accept ties and structural zeros and to return scalars.
-    """
+    """An oracle for distinct values, made to accept ties and zeros and to return scalars."""
 
     def scalar_tails(phi, values, z):
         lower, upper = tails(*merge_ties(phi, values), z)

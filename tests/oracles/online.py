@@ -1,6 +1,6 @@
 """Second, obvious implementations of the online learner.
 
-Plain loops over dense arrays, nothing imported from the package.
+Plain loops over dense arrays, nothing imported from the package:
 
 * the adaptive schedule (the paper's eq. alphak) and the restart rule of doubled visits;
 * Algorithm AQ-BRMDP (and BRMDP-α, Continuing PSRL) replayed along a recorded trajectory;
@@ -9,7 +9,7 @@ Plain loops over dense arrays, nothing imported from the package.
 
 The quantile of w·P, P ~ Dir(φ), comes from Gil-Pelaez's inversion on the imaginary axis by the
 trapezoidal rule in log y, which shares nothing with a contour through the saddlepoint. It is
-vectorised over rows, so that plain value iteration from zero is affordable.
+vectorised over rows, so plain value iteration from zero is affordable.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ DEAD = -38.0  # log|M| at which the integral ends
 def gil_pelaez(phi: np.ndarray, values: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pr(w·P ≤ z) and its derivative in z for rows of φ and w, (rows, S) each, and z, (rows,).
 
-    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j the event is Σ c_j G_j ≤
+    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j, the event is Σ c_j G_j ≤
     0, and
 
         Pr = 1/2 − (1/π) ∫ Im M(iy) dy/y,   derivative = (1/π) ∫ Re[M(iy) Σ φ_j/(1 − i c_j y)] dy.
 
-    As functions of log y the integrands are analytic in a strip about the real axis, so that the
+    As functions of log y the integrands are analytic in a strip about the real axis, so the
     trapezoidal rule converges exponentially.
     """
     c = values - z[:, None]
@@ -71,10 +71,8 @@ def dirichlet_quantiles(
 ) -> np.ndarray:
     """inf{z : Pr(w·P ≤ z) ≥ α} for each row.
 
-    Newton's method, kept inside a shrinking bracket by bisection.
-
-    A Newton step below 1e-8 of the spread is the last: it leaves an error of the order of its
-    square.
+    Newton's method, kept inside a shrinking bracket by bisection. A Newton step below 1e-8 of the
+    spread is the last one: it leaves an error of the order of its square.
     """
     possible = phi > 0
     low = np.where(possible, values, np.inf).min(axis=1)
@@ -116,12 +114,11 @@ def quantile_value_iteration(
     levels: np.ndarray | float,
     accuracy: float = 1e-9,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V, Q), (B, S) and.
+    """(V, Q) of B quantile problems at once, by plain value iteration from zero.
 
-    (B, S, A), of B quantile problems at once, by plain value iteration from zero.
-
-    φ is (B, S, A, S), rewards (S, A, S) or (B, S, A, S), levels (B, S, A) or a number. The loop
-    ends when the contraction guarantees ``accuracy`` in the maximum norm.
+    V is (B, S) and Q is (B, S, A). φ is (B, S, A, S), rewards (S, A, S) or (B, S, A, S), levels (B,
+    S, A) or a number. The loop ends when the contraction guarantees ``accuracy`` in the maximum
+    norm.
     """
     batch, n_states, n_actions, _ = phi.shape
     rewards = np.broadcast_to(rewards, phi.shape)
@@ -151,10 +148,7 @@ def quantile_policy_values(
     level: float,
     accuracy: float = 1e-9,
 ) -> np.ndarray:
-    """V^π, (B, S), of one policy in each of B quantile problems.
-
-    Value iteration with one action per state.
-    """
+    """V^π, (B, S), of one policy in each of B quantile problems, by value iteration."""
     batch, n_states, _, _ = phi.shape
     b, s = np.arange(batch)[:, None], np.arange(n_states)
     followed = phi[b, s, policies][:, :, None], rewards[s, policies][:, :, None]
@@ -164,10 +158,7 @@ def quantile_policy_values(
 def policy_iteration(
     kernel: np.ndarray, rewards: np.ndarray, discount: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V*, Q*) of a known kernel (S, A, S).
-
-    Howard's policy iteration with NumPy's linear solver.
-    """
+    """(V*, Q*) of a known kernel (S, A, S), by Howard's policy iteration."""
     n_states, n_actions, _ = kernel.shape
     policy = [0] * n_states
     while True:
@@ -228,7 +219,7 @@ def adaptive_levels(
 
 
 def some_visits_doubled(before: np.ndarray, now: np.ndarray) -> bool:
-    """Whether some pair has at least as many new visits as old ones (one at least)."""
+    """Whether some pair has at least as many new visits as old ones, and at least one."""
     n_states, n_actions = before.shape
     for s in range(n_states):
         for a in range(n_actions):
@@ -242,9 +233,9 @@ def some_visits_doubled(before: np.ndarray, now: np.ndarray) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """What an interaction of T steps looked like from outside.
+    """An interaction of T steps as seen from outside.
 
-    s_1, …, s_{T+1}; a_1, …, a_T; and the indicators X_1, …, X_T, of which X_t = 0 begins a
+    s_1, …, s_{T+1}; a_1, …, a_T; and the indicators X_1, …, X_T, where X_t = 0 begins a
     pseudo-episode at time t.
     """
 
@@ -255,7 +246,7 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """Pseudo-episode k: when it began (0-based), N_k(s,a), φ_k and α_k."""
+    """Pseudo-episode k: its first step (0-based), N_k(s,a), φ_k and α_k."""
 
     number: int
     first_step: int
@@ -307,7 +298,7 @@ def posterior_quantile_value(
 ) -> float:
     """Y_(⌈αM⌉) of the policy's values at ``state`` in M kernels.
 
-    Given by their rows P(·|s,π(s)), (M, S, S).
+    The kernels are given by their rows P(·|s,π(s)), (M, S, S).
     """
     n_states = rewards.shape[0]
     found = []

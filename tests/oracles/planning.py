@@ -153,7 +153,7 @@ def riverswim_rewards(n: int) -> np.ndarray:
 
 
 def frozenlake_kernel(shortcut_risk: float | None = None) -> np.ndarray:
-    """FrozenLake of the paper.
+    """The kernel of the FrozenLake of the paper.
 
     Left = 0, Right = 1, Up = 2, Down = 3; None leaves the shortcut out.
     """
@@ -219,7 +219,7 @@ def weighted_left_quantile(
 
 
 def weighted_lower_cvar(values: np.ndarray, weights: np.ndarray, alpha: float) -> float:
-    """Mean of the worst α share of the weight, the scenario on the border taken in part."""
+    """Mean of the worst α share of the weight; the scenario on the border counts in part."""
     missing, total = float(alpha), 0.0
     for value, weight in sorted(zip(values, weights, strict=True)):
         taken = min(float(weight), missing)
@@ -238,9 +238,9 @@ def budget(alpha: float, coefficient: float, cap: int = 2048) -> int:
 
 
 def order_statistic(sample: np.ndarray, alpha: float) -> float:
-    """The ⌈nα⌉-th smallest, 1-based, by a full sort; α is the decimal number that was written.
+    """The ⌈nα⌉-th smallest, counted from 1, by a full sort; α is the decimal number as written.
 
-    In binary 100 · 0.07 is a little more than 7, and its ceiling would be 8.
+    In binary, 100 · 0.07 is a little more than 7, and its ceiling would be 8.
     """
     rank = math.ceil(len(sample) * Fraction(repr(float(alpha))))
     return sorted(float(x) for x in sample)[rank - 1]
@@ -319,9 +319,9 @@ def dirichlet_quantile_risk(
 def dirichlet_cvar_risk(
     tails: Callable, concentration: np.ndarray, levels: np.ndarray | float
 ) -> Risk:
-    """Lower CVaR of w·P.
+    """Lower CVaR of w·P: the maximum of z − E[(z − w·P)⁺]/α over z near the quantile.
 
-    Max over z near the quantile of z − E[(z − w·P)⁺]/α, which is flat at its top.
+    The function of z is flat at its top.
     """
     levels = np.broadcast_to(levels, concentration.shape[:2])
     quantile = dirichlet_quantile_risk(tails, concentration, levels)

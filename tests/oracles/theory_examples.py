@@ -1,10 +1,8 @@
-"""The paper's two examples by hand.
-
-Successor tables, rational arithmetic, and all policies one by one.
+"""The paper's two examples by hand: successor tables, fractions, and all policies one by one.
 
 Each kernel is deterministic, so a stationary policy walks along a path that ends in a loop, and its
-value is a finite sum plus a geometric series: exact in fractions. Also posterior downside exposure
-by enumerating every policy in every kernel.
+value is a finite sum plus a geometric series: exact in fractions. Posterior downside exposure is
+computed by enumerating every policy in every kernel.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ def probing_tables(c: Fraction) -> dict[str, Table]:
 def path_value(table: Table, policy: dict[str, str], gamma: Fraction, state: str) -> Fraction:
     """Discounted rewards along the path of a policy.
 
-    What comes before the loop, and the loop as a geometric series.
+    The loop at its end is a geometric series.
     """
     seen: dict[str, int] = {}
     rewards: list[Fraction] = []
@@ -68,22 +66,19 @@ def all_policies(table: Table) -> list[dict[str, str]]:
 
 
 def best_value(table: Table, gamma: Fraction, state: str) -> Fraction:
-    """V*(state), by looking at every policy."""
+    """V*(state), by trying every policy."""
     return max(path_value(table, policy, gamma, state) for policy in all_policies(table))
 
 
 def regret(table: Table, policy: dict[str, str], gamma: Fraction, state: str = "s0") -> Fraction:
-    """V* − V^π at ``state``."""
+    """Regret V* − V^π at ``state``."""
     return best_value(table, gamma, state) - path_value(table, policy, gamma, state)
 
 
 def dense(
     tables: dict[str, Table], actions: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernels (2, S, A, S), rewards.
-
-    (S, A, S) and admissible actions (S, A), in the order of the tables.
-    """
+    """Kernels (2, S, A, S), rewards (S, A, S) and admissible actions (S, A), in table order."""
     states = list(tables["G"])
     shape = (len(states), len(actions))
     kernels, rewards, admissible = (
@@ -111,7 +106,7 @@ def enumerated_regret(
 ) -> float:
     """V* − V^π at ``state`` in one kernel (S, A, S) with rewards (S, A, S).
 
-    One linear system for every policy there is.
+    It solves one linear system for every policy.
     """
     n_states, n_actions, _ = kernel.shape
     allowed = [

@@ -1,6 +1,6 @@
 """Second implementations of the lemmas behind the regret bounds: bisection, series, loops.
 
-Nothing from the package.
+Nothing is imported from the package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def nested_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """V^π_{φ,α} and ρ^α(w·P) at it, (S,) each, by value iteration.
 
-    Φ and rewards are (S, A, S), levels (S, A).
+    φ and rewards are (S, A, S), levels (S, A).
     """
     s = np.arange(len(policy))
     rows, paid, alpha = phi[s, policy], rewards[s, policy], levels[s, policy]
@@ -46,10 +46,10 @@ def decomposition_series(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Σ_i γ^{i−1} E[Δ(s_i)] and Σ_i i γ^{i−1} E[D(s_i)] for every first state.
 
-    Term after term until they are rounding.
+    The terms are added until they are rounding.
     """
     left, right = np.zeros(len(difference)), np.zeros(len(difference))
-    law = np.eye(len(difference))  # of s_i, one row per first state
+    law = np.eye(len(difference))  # distribution of s_i, one row per first state
     i = 1
     while i * discount ** (i - 1) > 1e-18:
         left += discount ** (i - 1) * law @ difference
@@ -90,9 +90,9 @@ def optimism(
     levels: np.ndarray,
     floor: float,
 ) -> tuple[bool, bool, bool, float]:
-    """G_k, V* ≤ V_k, V*_{φ,α̲} ≤ V_k.
+    """Whether G_k, V* ≤ V_k and V*_{φ,α̲} ≤ V_k hold, and the smallest margin of a comparison.
 
-    And the smallest margin by which a comparison was decided; arrays are (S, A, S).
+    Arrays are (S, A, S).
     """
     (values,), _ = online.quantile_value_iteration(
         phi[None], rewards, discount, levels[None], accuracy=1e-10
@@ -119,9 +119,9 @@ def optimism(
 
 
 def first_informative(scale: float, for_good: bool, most: int) -> int:
-    """The first k at which 1 − scale·ln(2k)/√k is positive (for good.
+    """The first k at which 1 − scale·ln(2k)/√k is positive, by a plain scan.
 
-    At which it is so up to ``most``), by a plain scan.
+    If ``for_good``, the first from which on it stays positive up to ``most``.
     """
     positive = [1 - scale * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, most + 1)]
     if not for_good:

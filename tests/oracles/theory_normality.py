@@ -1,6 +1,6 @@
-"""Theorem 1 once more.
+"""Second implementation of Theorem 1.
 
-Sums over paths and series instead of linear systems, one state at a time.
+Sums over paths and series replace linear systems, one state at a time.
 """
 
 import itertools
@@ -11,9 +11,9 @@ from scipy import stats
 
 
 def long_run_shares(matrix, start, steps=200_000):
-    """Share of time in each state over ``steps`` steps, by adding up the distributions of s_t.
+    """Share of time in each state over ``steps`` steps, from the distributions of s_t.
 
-    (any period).
+    The chain may be periodic.
     """
     distribution = np.zeros(len(matrix))
     distribution[start] = 1.0
@@ -81,7 +81,7 @@ def expected_counts(matrix, start, steps):
 def path_probabilities(matrix, start, steps):
     """Probability of every table of counts, by enumerating all paths.
 
-    Keys are tuples of the flattened counts.
+    The keys are tuples of the flattened counts.
     """
     n = len(matrix)
     found = {}
@@ -96,9 +96,9 @@ def path_probabilities(matrix, start, steps):
 
 
 def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
-    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)].
+    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)], which the proof compares with V_{φ,α}.
 
-    What the proof compares V_{φ,α} with, for one table of counts (S, S).
+    It is for one table of counts (S, S).
     """
     n = len(kernel)
     rows = np.array([kernel[s, policy[s]] for s in range(n)])
@@ -121,7 +121,7 @@ def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
 def two_state_risk(concentration, alpha):
     """Quantile of w·P for two successors.
 
-    W_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low).
+    w·P = w_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low).
     """
 
     def risk(s, a, targets):

@@ -1,6 +1,6 @@
-"""The theorem on regret transcribed from the paper in multiple precision.
+"""The regret theorem, transcribed from the paper in multiple precision.
 
-And the inequalities of its proof by simulation.
+The inequalities of its proof are checked by simulation.
 """
 
 import math
@@ -59,7 +59,7 @@ def bayesian_robust_regret(S, A, gamma, T, delta, floor):
 
 
 def informative_horizons(S, A, gamma, delta, floor, most):
-    """All T ≤ most at which the bound on BR(T) is below T/(1 − γ), by computing every one."""
+    """All T ≤ most at which the bound on BR(T) is below T/(1 − γ), computed one by one."""
     T = np.arange(1, most + 1, dtype=np.float64)
     log_u = np.log(np.maximum(math.e, T / (1 - gamma) ** 2))
     m = np.ceil((log_u + np.log(log_u) + 2) / (1 - gamma))
@@ -97,10 +97,9 @@ def long_episode_sum(gamma, T):
 def proof_sums(visits, lengths, S, n_pairs, m, M):
     """The sums of the proof along a sequence of pairs.
 
-    Cut into pseudo-episodes of the given lengths, with counts N + S.
-
-    Returns (Σ 1/√N'_{t_k}, Σ √(ln₊(M/2N'_{t_k})/N'_{t_k})) over short episodes that double no
-    count, and the number of short episodes that double one.
+    The sequence is cut into pseudo-episodes of the given lengths, with counts N + S. Returns (Σ
+    1/√N'_{t_k}, Σ √(ln₊(M/2N'_{t_k})/N'_{t_k})) over short episodes that double no count, and the
+    number of short episodes that double one.
     """
     counts = [S] * n_pairs
     plain = weighted = 0.0

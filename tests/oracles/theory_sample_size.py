@@ -1,4 +1,4 @@
-"""Sample sizes once more: costs pair by pair, allocations by trying them all."""
+"""Second implementations of sample sizes: costs pair by pair, allocations by trying all."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from oracles.theory_normality import discounted_visits, target_deviation
 
 
 def contributions(kernel, rewards, discount, policy, alpha, state, counts):
-    """−z_α d_s sd_s/√n_s for every s; dense (S, A, S) kernel and rewards."""
+    """−z_α d_s sd_s/√n_s for every s; kernel and rewards are dense (S, A, S)."""
     n = len(kernel)
     rows = np.array([kernel[s, policy[s]] for s in range(n)])
     visits = discounted_visits(rows, discount)
@@ -41,7 +41,7 @@ def fewest_steps(coefficients, counts, frequencies, epsilon):
 def fewest_observations(coefficients, counts, epsilon, most):
     """The least total of whole numbers x ≤ most with Σ c/√(n + x) ≤ ε.
 
-    By trying all but the last coordinate.
+    It tries all values of all but the last coordinate.
     """
     best = math.inf
     *others, last = range(len(coefficients))
@@ -55,9 +55,9 @@ def fewest_observations(coefficients, counts, epsilon, most):
 
 
 def collect(concentration, kernel, policy, further, rng):
-    """Concentrations.
+    """Concentrations (S, A, S) after ``further[s]`` more observations of each (s, π(s)).
 
-    (S, A, S) after ``further[s]`` more observations of each (s, π(s)), one multinomial each.
+    Each is one multinomial draw.
     """
     grown = np.array(concentration, dtype=float)
     for s, n in enumerate(further):
@@ -68,7 +68,7 @@ def collect(concentration, kernel, policy, further, rng):
 def long_run_shares(chain, start):
     """Shares of time by multiplying the chain with itself, averaged over two powers.
 
-    What is left of transients is cut off.
+    The remainder of transients is cut off.
     """
     many = np.linalg.matrix_power(np.asarray(chain), 1 << 16)
     shares = 0.5 * (many[start] + (many @ chain)[start])
@@ -76,7 +76,7 @@ def long_run_shares(chain, start):
 
 
 def shared_value(outcomes, law, rewards, discount, policy):
-    """Value of every state under a law of the disturbance; rewards by (s, a, d)."""
+    """Value of every state under a law of the disturbance; rewards are by (s, a, d)."""
     system, earned = np.eye(len(outcomes)), np.zeros(len(outcomes))
     for s, action in enumerate(policy):
         for d, chance in enumerate(law):
@@ -107,14 +107,14 @@ def shared_contributions(outcomes, law, rewards, discount, policy, alpha, state,
 
 
 def value_gradient(outcomes, law, rewards, discount, policy, state, step=1e-5):
-    """Of the value in the probabilities, by finite differences."""
+    """Gradient of the value in the probabilities, by finite differences."""
     found = []
     for d in range(len(law)):
         ends = []
         for sign in (1.0, -1.0):
             moved = np.array(law)
             moved[d] += sign * step
-            # what leaves the simplex still has a value: the formula is the same
+            # outside the simplex there is still a value, by the same formula
             ends.append(shared_value(outcomes, moved, rewards, discount, policy)[state])
         found.append((ends[0] - ends[1]) / (2.0 * step))
     return np.array(found)

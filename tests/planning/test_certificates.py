@@ -1,11 +1,9 @@
-"""The certificate is true.
+"""The bounds are true: error_bound and policy_gap cover the distance to an accurate solution.
 
-Error_bound and policy_gap cover the distance to a solution computed to 1e-12.
-
-The references are plain value iterations from zero. Where the measure allows it they use the
-oracle's own measure: the posterior mean, loops over scenarios, a sort of the same draws, a Beta
-quantile by bisection; otherwise the package's backup, and once more the oracle's quantile on the
-paper's worlds (slow).
+The references are plain value iterations from zero, to 1e-12. If the measure allows it, they use
+the oracle's own measure: the posterior mean, loops over scenarios, a sort of the same draws, a Beta
+quantile by bisection. Otherwise they use the package's backup, and once more the oracle's quantile
+on the paper's worlds (slow).
 """
 
 from functools import cache
@@ -37,17 +35,14 @@ def worth(kind, name, policy):
 
 
 def assert_covered(got, best, own):
-    """``best`` is V*, ``own`` the value of the returned policy; both to ACCURACY."""
+    """``best`` is V*, ``own`` is the value of the returned policy; both to ACCURACY."""
     assert np.abs(got.values - best).max() <= got.error_bound + ACCURACY
     assert (best - own).max() <= got.policy_gap + 2 * ACCURACY
     assert (best - own).min() >= -2 * ACCURACY, "the reference is not optimal"
 
 
 def starts(best, seed):
-    """Where to start.
-
-    Zero, and near the solution, so that a loose tolerance is met by a poor iterate.
-    """
+    """Starts: zero, and near the solution, where a poor iterate meets a loose tolerance."""
     rng = np.random.default_rng(seed)
     yield None
     for size in (1e-3, 3e-2, 0.5):
@@ -73,10 +68,7 @@ def test_certificates_cover(kind, name):
 
 
 def test_the_cases_above_are_not_trivial():
-    """The bounds are tested by iterates that are really off, by policies that really lose.
-
-    And they are not wasteful.
-    """
+    """Iterates are really off, policies really lose, and yet the bounds are not wasteful."""
     errors, losses = [], []
     for kind in ["dense-1", "dense-2", "dense-3", "inadmissible-1", "inadmissible-2"]:
         case, best = problem(kind), optimum(kind, "quantile-array")
@@ -118,10 +110,7 @@ def test_error_bound_is_attained(kind, name, shift):
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.9999])
 def test_policy_gap_covers_what_ties_give_away(gamma):
-    """The first action loses almost the width of a tie at every step and is taken.
-
-    Because it is tied.
-    """
+    """The first action is tied, so it is taken, and loses almost the width of a tie per step."""
     kernel, best = np.ones((1, 2, 1)), 2.0
     width = brmdp.solve(brmdp.TabularMDP(kernel, np.array([[0.0, best]]), gamma)).tie_width
     mdp = brmdp.TabularMDP(kernel, np.array([[best - 0.9 * width, best]]), gamma)
@@ -145,7 +134,7 @@ def test_policy_gap_covers_a_greedy_policy_that_loses():
     rewards = np.zeros((2, 2))
     rewards[0, 0] = (
         -loss * 0.98
-    )  # staying looks better from V = (error, −error), and loses 2γ·error at every step
+    )  # from V = (error, −error) staying looks better, but it loses 2γ·error at every step
     mdp = brmdp.TabularMDP(kernel, rewards, gamma)
     initial = np.array([error, -error])
     got = brmdp.solve(mdp, tolerance=10.0, initial=initial, method="value-iteration")
@@ -226,7 +215,7 @@ def test_scenarios_with_the_oracle(seed, lower_tail):
 
 @pytest.mark.parametrize("kind", ["dense-1", "sparse-2", "inadmissible-1"])
 def test_sampled_quantile_with_the_oracle(kind):
-    """The certificate holds for the sampled problem: an order statistic of the very same draws."""
+    """The bound holds for the sampled problem: an order statistic of the very same draws."""
     case = problem(kind)
     levels = np.random.default_rng(4).uniform(0.05, 0.95, case.shape)
 
@@ -274,9 +263,9 @@ def test_cvar_of_two_states_with_beta_functions(seed):
 @pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_chain_that_may_break_has_a_closed_form(discount, method):
-    """Pay 1 and stay with p ~ Beta(a, b), or stop: V = 1/(1 − γx) with x the α-quantile of p.
+    """Pay 1 and stay with p ~ Beta(a, b), or stop: V = 1/(1 − γx), x the α-quantile of p.
 
-    Tight tolerances too.
+    Tight tolerances are met too.
     """
     rng = np.random.default_rng(9)
     rewards = np.array([[1.0], [0.0]])
@@ -302,7 +291,7 @@ def test_a_chain_that_may_break_has_a_closed_form(discount, method):
 
 
 def chain_value(a, b, alpha, discount):
-    """1/(1 − γx) with x the α-quantile of Beta(a, b), in multiple precision."""
+    """1/(1 − γx), where x is the α-quantile of Beta(a, b), in multiple precision."""
     with mpmath.workdps(30):
         x = mpmath.mpf(float(special.betaincinv(a, b, alpha)))
         for _ in range(4):
@@ -318,7 +307,7 @@ HARD_CHAINS = [
 
 
 def test_error_bound_covers_to_the_last_digit():
-    """No allowance for the reference: the numerical error of a backup is part of the bound."""
+    """There is no allowance for the reference: the bound includes the error of a backup."""
     rng = np.random.default_rng(10)
     rows = 10 ** rng.uniform(-1, 2, (150, 2))
     chains = [
@@ -336,7 +325,7 @@ def test_error_bound_covers_to_the_last_digit():
 
 
 def continue_oracle(operator, near, discount):
-    """Plain value iteration with the oracle's operator, begun near the fixed point.
+    """Plain value iteration with the oracle's operator, started near the fixed point.
 
     Its own change proves where it ends.
     """
@@ -361,9 +350,9 @@ def oracle_reference(case, risk, near):
 
 
 def check_near_oracle(case, risk, maker):
-    """Only V* from the oracle (every quantile costs much).
+    """Only V* comes from the oracle, whose quantiles are expensive.
 
-    Error_bound at loose and at tight tolerances.
+    The error bound is checked at loose and at tight tolerances.
     """
     best = oracle_reference(case, risk, case.plan(maker(), tolerance=1e-9).values)
     for tolerance in (*TOLERANCES, 1e-8):

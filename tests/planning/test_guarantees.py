@@ -1,7 +1,4 @@
-"""Proposition 1 as a number a practitioner can quote.
-
-And the posterior quantile of a policy's value.
-"""
+"""Proposition 1 as a number a practitioner can quote, and the posterior quantile value."""
 
 import math
 
@@ -84,7 +81,7 @@ def independent_values(case, policy, n, seed):
 
 
 def at_least(successes, trials, probability):
-    """Whether a binomial count is compatible with a success probability of at least ``probability``."""
+    """Whether a binomial count agrees with a success probability of at least ``probability``."""
     return stats.binomtest(int(successes), trials, probability, alternative="less").pvalue > 1e-3
 
 
@@ -139,9 +136,9 @@ def test_certificate_holds_in_many_draws(name, confidence):
 
 
 def test_the_bound_is_tight_for_one_uncertain_row():
-    """S = 1 uncertain state.
+    """With S = 1 uncertain state, the bound fails with probability exactly α.
 
-    Ᾱ at S states is cautious, but for a single row the quantile is attained with probability α.
+    For more states the level ᾱ is cautious.
     """
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
@@ -155,7 +152,7 @@ def test_the_bound_is_tight_for_one_uncertain_row():
 
 
 def test_scenarios_by_enumeration():
-    """Finitely many kernels: the posterior probability that all bounds hold is a sum of weights."""
+    """With finitely many kernels, the probability that all bounds hold is a sum of weights."""
     for seed in range(20, 30):
         case = scenarios(seed)
         for confidence in (0.3, 0.6, 0.9):
@@ -174,7 +171,7 @@ def test_scenarios_by_enumeration():
 
 
 def test_loose_tolerance_is_subtracted():
-    """The certified values stay lower bounds however loosely the equations were solved."""
+    """The certified values stay lower bounds however loosely the equations are solved."""
     case = problem("risky-frozenlake")
     exact = brmdp.certify(
         case.belief, case.rewards, case.discount, 0.9, tolerance=1e-10, coverage_samples=0
@@ -231,7 +228,7 @@ def blas_threads():
 
 
 def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch, caplog):
-    """Many systems of a hundred states: BLAS threads would only wait for each other."""
+    """For many systems of a hundred states, BLAS threads would only wait for each other."""
     from threadpoolctl import threadpool_limits
 
     from brmdp.planning import guarantees
@@ -255,7 +252,7 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
         brmdp.posterior_quantile_value(belief, np.ones((n, 1)), 0.9, [0] * n, samples=5, rng=0)
         assert blas_threads() == before
     assert max(before) == 2, "the test needs a BLAS with threads"
-    # two blocks of draws, then one; the look at the prior solves a small system of its own
+    # two blocks of draws, then one; checking the prior also solves a small system
     assert [set(threads) for threads in seen].count({1}) == 3
     assert len(seen) == 4
     messages = [record.getMessage() for record in caplog.records]
@@ -271,7 +268,7 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
 )
 @pytest.mark.parametrize(("alpha", "samples"), [(0.1, 147), (0.5, 60), (0.07, 100), (0.95, 20)])
 def test_posterior_quantile_value_against_the_oracle(kind, alpha, samples):
-    """The same draws: those of the policy's rows, from the same stream."""
+    """The oracle gets the same draws of the policy's rows, from the same stream."""
     case = problem(kind)
     policy = case.admissible.argmax(axis=1)
     got = brmdp.posterior_quantile_value(
@@ -310,7 +307,7 @@ def test_the_papers_estimator_takes_rank_15_of_147():
 
 @pytest.mark.parametrize("kind", ["dense-2", "disturbance-2"])
 def test_posterior_quantile_value_with_another_sampler(kind):
-    """Seed-free: the share of independent draws below the estimate is close to α."""
+    """Independently of seeds, the share of independent draws below the estimate is close to α."""
     case = problem(kind)
     policy = case.admissible.argmax(axis=1)
     n = 4000
@@ -322,7 +319,7 @@ def test_posterior_quantile_value_with_another_sampler(kind):
 
 
 def test_certified_values_lie_below_the_posterior_quantile():
-    """Proposition 1's consequence, state by state."""
+    """A consequence of Proposition 1, state by state."""
     for name in ("dense", "riverswim", "frozenlake"):
         case = CASES[name]()
         bound = brmdp.certify(case.belief, case.rewards, case.discount, 0.9, coverage_samples=0)
@@ -336,9 +333,9 @@ def test_certified_values_lie_below_the_posterior_quantile():
 @pytest.mark.parametrize("n", [10, 147, 1000])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_order_statistic_interval_has_its_coverage(alpha, n, confidence):
-    """For a continuous law the coverage of [X_(l), X_(u)] is Pr(l ≤ B < u) with B ~ Bin(n.
+    """For a continuous law, [X_(l), X_(u)] covers with Pr(l ≤ B < u), B ~ Bin(n, α).
 
-    Α), and it is the shortest.
+    It is the shortest such interval.
     """
     low, high = _order_statistic_interval(n, alpha, confidence)
     binomial = stats.binom(n, alpha)
@@ -350,7 +347,7 @@ def test_order_statistic_interval_has_its_coverage(alpha, n, confidence):
 
 
 def test_order_statistic_interval_covers_a_known_quantile():
-    """V(0) = 1/(1 − 0.9 p), p ~ Beta(3, 2): the true quantile is known in closed form."""
+    """V(0) = 1/(1 − 0.9 p), p ~ Beta(3, 2), so the true quantile has a closed form."""
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     truth = 1 / (1 - 0.9 * stats.beta(3, 2).ppf(0.1))

@@ -1,7 +1,4 @@
-"""One solver for every measure.
-
-Newton and value iteration agree with each other and with plain loops.
-"""
+"""One solver for every measure: Newton, value iteration and plain loops agree."""
 
 import dataclasses
 
@@ -32,7 +29,7 @@ TIGHT = 1e-9
 
 
 def policy_values(kernel, rewards, discount, policy):
-    """(I − γP_π)⁻¹ r_π."""
+    """V^π = (I − γP_π)⁻¹ r_π."""
     states = np.arange(kernel.shape[0])
     rows = kernel[states, policy]
     expected = np.einsum("st,st->s", rows, rewards[states, policy])
@@ -96,7 +93,7 @@ def test_warm_start_gives_the_same_fixed_point(kind, name):
 def test_the_kernel_solves_the_evaluation_equation(kind, name):
     """V = c + γP̂V for the risk-adjusted kernel, with c = q − γP̂V.
 
-    Exactly so where the measure is w·row.
+    It holds exactly if the measure is w·row.
     """
     case = problem(kind)
     got = case.plan(measure(name, case.shape), tolerance=1e-11 if "cvar" not in name else TIGHT)
@@ -145,7 +142,9 @@ def test_solve_the_papers_worlds(risk):
         wanted = planning.value_iteration(planning.mean_risk(kernel), rewards, mdp.discount, 1e-12)
         got = brmdp.solve(mdp, tolerance=1e-10)
         np.testing.assert_allclose(got.values, wanted, rtol=0, atol=2e-10)
-        np.testing.assert_allclose(brmdp.evaluate_in_mdp(mdp, got.policy), wanted, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            brmdp.evaluate_in_mdp(mdp, got.policy), wanted, rtol=0, atol=1e-9
+        )
     assert (brmdp.solve(brmdp.envs.riverswim(6)).policy == 1).all()
 
 
@@ -154,7 +153,9 @@ def test_evaluate_against_a_linear_solve(seed):
     case = known(seed)
     policy = np.random.default_rng(seed).integers(0, 3, case.n_states)
     wanted = policy_values(case.belief.kernel(), case.rewards, case.discount, policy)
-    np.testing.assert_allclose(brmdp.evaluate_in_mdp(case.belief, policy), wanted, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        brmdp.evaluate_in_mdp(case.belief, policy), wanted, rtol=0, atol=1e-10
+    )
     scaled = brmdp.TabularMDP(case.belief.kernel(), 1e9 * case.rewards, case.discount)
     np.testing.assert_allclose(brmdp.evaluate_in_mdp(scaled, policy), 1e9 * wanted, rtol=1e-10)
 
@@ -302,7 +303,7 @@ def large(n_states=900, n_actions=2, width=4, seed=0):
 
 @pytest.mark.parametrize("name", ["mean", "quantile-array", "cvar"])
 def test_beyond_dense_elimination(name):
-    """The iterative path, against value iteration and against sweeps of brmdp's own operator written out."""
+    """The iterative path, against value iteration and hand-written sweeps of the operator."""
     belief, rewards = large()
     assert belief.n_states > DENSE_STATES
     levels = measure(name, rewards.shape)
@@ -382,7 +383,7 @@ def chain_belief(kernel):
 
 
 def assert_mean_optimum(kernel, rewards, discount, got):
-    """The policy's value by a linear solve, and no action improves on it."""
+    """The values are those of the policy by a linear solve, and no action improves on it."""
     own = policy_values(kernel, rewards, discount, got.policy)
     q_values = (kernel * rewards).sum(axis=2) + discount * kernel @ own
     assert (q_values.max(axis=1) - own).max() <= 1e-8 * (1 - discount) * np.abs(own).max()
@@ -393,10 +394,7 @@ def assert_mean_optimum(kernel, rewards, discount, got):
 @pytest.mark.parametrize("discount", [0.999, 0.99999])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_long_chain_needs_few_sweeps(n, discount, shuffled):
-    """Plain policy iteration moves the border between the actions by one state.
-
-    Before, this took thousands.
-    """
+    """Plain policy iteration took thousands: it moves the border between actions by one state."""
     kernel, rewards = chain(n, np.random.default_rng(1).permutation(n) if shuffled else None)
     got = brmdp.solve(
         brmdp.TabularMDP(as_rows(kernel), as_rows(rewards), discount),
@@ -411,7 +409,7 @@ def test_a_long_chain_needs_few_sweeps(n, discount, shuffled):
 def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
     """With two successors the quantile is a Beta quantile.
 
-    The values are a fixed point by SciPy too.
+    SciPy's confirms that the values are a fixed point.
     """
     kernel, rewards = chain(n, left=0.95)
     tolerance = 1e-9 / (1 - discount)
@@ -430,7 +428,7 @@ def test_a_cautious_plan_of_a_long_chain_needs_few_sweeps(n, discount):
     stay[-1], move[-1] = 1.0 + discount * got.values[-1], -np.inf
     high = stats.beta.ppf(
         0.1, 9.0, 13.0
-    )  # share of the better of the two: to move, 1 + 20 · 0.4 against 1 + 20 · 0.6
+    )  # share of the better successor, to move: 1 + 20 · 0.4 against 1 + 20 · 0.6
     low = stats.beta.ppf(0.1, 13.0, 9.0)
     with np.errstate(invalid="ignore"):
         right = np.where(move > stay, stay + high * (move - stay), move + low * (stay - move))
@@ -464,10 +462,7 @@ def test_a_long_chain_where_no_band_is_narrow_enough(monkeypatch, entries):
 
 
 class Misleading:
-    """A quantile whose rows point to the worst successor for Newton.
-
-    Valid, and of no use at all.
-    """
+    """A quantile whose rows point Newton to the worst successor: valid, and of no use."""
 
     def __init__(self, alpha):
         self.inner = brmdp.Quantile(alpha)
@@ -494,7 +489,7 @@ class Misleading:
 @pytest.mark.parametrize("patience", [0, fixed_point.PATIENCE])
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_steps_cannot_cycle(monkeypatch, patience, seed):
-    """Neither convex nor concave, or with rows that mislead.
+    """The measure is neither convex nor concave, or its rows mislead.
 
     A logarithmic number of excursions delays value iteration.
     """
@@ -577,9 +572,9 @@ def test_lowest_index_among_exact_ties():
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share, scale):
-    """The second action is better by a share of 2η + 2γη/(1 − γ), with η =.
+    """The second action is better by a share of 2η + 2γη/(1 − γ).
 
-    (1 + 8)ε·max|w| for a single successor.
+    For a single successor, η = (1 + 8)ε·max|w|.
     """
     width = 2 * (9 + 0.5 * 9 / 0.5) * np.finfo(float).eps * 2.0 * scale
     kernel = np.zeros((2, 2, 2))
@@ -598,7 +593,7 @@ def test_the_width_of_a_tie_follows_the_scale_not_the_tolerance(tolerance, share
 
 @pytest.mark.parametrize("tolerance", [None, 1e-5])
 def test_a_resolved_difference_is_no_tie(tolerance):
-    """Ten times the tolerance was a tie: the first action lost 9e-5 a step, 0.9 in all."""
+    """When ten times the tolerance was a tie, the first action lost 9e-5 a step, 0.9 in all."""
     mdp = brmdp.TabularMDP(np.ones((1, 2, 1)), np.array([[1.0, 1.0 + 9e-5]]), 0.9999)
     got = brmdp.solve(mdp, tolerance=tolerance)
     assert got.policy.tolist() == [1]
@@ -609,7 +604,7 @@ def test_a_resolved_difference_is_no_tie(tolerance):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_the_error_bound_resolves_is_no_tie(seed):
-    """Small differences on large values, discounts up to 0.999999.
+    """Small differences on large values, and discounts up to 0.999999.
 
     What is called a tie lies within twice the bound.
     """
@@ -629,7 +624,7 @@ def test_what_the_error_bound_resolves_is_no_tie(seed):
 def test_a_difference_resolved_on_huge_values_is_no_tie():
     """Better by 0.499 a step, on values of 7e8 known to 0.16.
 
-    The first action lost 49,350 in all.
+    When it was a tie, the first action lost 49,350 in all.
     """
     kernel = np.array(
         [
@@ -649,11 +644,11 @@ def test_a_difference_resolved_on_huge_values_is_no_tie():
 
 
 def problem_with_ties(seed):
-    """Actions 0 and 2 are the same everywhere.
+    """A problem with exact and near ties.
 
-    Two copies of one world, numbered differently, and a state that leads to either.
-
-    In some states action 1 is like action 0, but for a reward higher by 1e-16 to 1e-3.
+    Actions 0 and 2 are the same everywhere. There are two copies of one world, numbered
+    differently, and a state that leads to either. In some states, action 1 is like action 0, but
+    its reward is higher by 1e-16 to 1e-3.
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 6))
@@ -677,9 +672,9 @@ def problem_with_ties(seed):
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar"])
 @pytest.mark.parametrize("seed", range(8))
 def test_ties_do_not_depend_on_the_path(name, seed):
-    """Cold, warm, from afar, by either method, to another tolerance.
+    """Cold, warm, from afar, by either method, to another tolerance: always the same ties.
 
-    The same ties, the exact ones among them.
+    The exact ties are among them.
     """
     case = problem_with_ties(seed)
     n, rng = case.n_states, np.random.default_rng(seed)
@@ -811,9 +806,10 @@ def test_unreachable_tolerance_is_named():
 @pytest.mark.parametrize("name", ["mean", "quantile-low", "cvar", "saddlepoint"])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 0.99, 0.9999, 0.999999])
 def test_the_default_tolerance_follows_the_scale(name, discount):
-    """Absolute, it made quantiles fail from rewards of 1e4.
+    """An absolute default made plans fail.
 
-    (γ = 0.9), 1e3 (0.99), 1 (0.9999) on, CVaR from 100 at 0.9.
+    Quantiles failed from rewards of 1e4 (γ = 0.9), 1e3 (0.99) and 1 (0.9999) on, and CVaR from 100
+    at 0.9.
     """
     case = problem("dense-1")
     risk = (
@@ -864,14 +860,12 @@ def test_values_that_cancel():
 
 
 def test_a_huge_penalty_does_not_coarsen_the_plan():
-    """An action that nobody takes is not the scale of the problem."""
+    """An action that is never taken does not set the scale of the problem."""
     case = problem("dense-2")
     forbidden = np.concatenate([case.rewards, np.full((4, 1, 4), -1e9)], axis=1)
     phi = np.concatenate([case.belief.concentration(), np.ones((4, 1, 4))], axis=1)
     plain = case.plan(brmdp.Quantile(0.2))
-    got = brmdp.plan(
-        brmdp.DirichletBelief(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2)
-    )
+    got = brmdp.plan(brmdp.DirichletBelief(phi), forbidden, case.discount, risk=brmdp.Quantile(0.2))
     assert got.tolerance <= 1e-2
     assert np.abs(got.values - plain.values).max() <= got.error_bound + plain.error_bound
     np.testing.assert_array_equal(got.policy, plain.policy)
@@ -906,7 +900,7 @@ def test_large_policies_are_evaluated_as_far_as_arithmetic_goes():
 
 @pytest.mark.parametrize("n", [1, 2, 7, 48, 49, 80])
 def test_many_policies_are_evaluated_like_linear_systems(n):
-    """Both sides of the size up to which elimination is written out."""
+    """Both sides of the size up to which elimination is hand-written."""
     rng = np.random.default_rng(n)
     kernel = rng.dirichlet(np.full(n, 0.3), size=(n, 3))
     rewards = rng.normal(size=(n, 3, n))

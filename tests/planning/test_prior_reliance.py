@@ -18,7 +18,7 @@ KEEP, REPLACE = 0, 1
 
 
 def maintenance_log(n_states=90, steps=15_800, seed=0):
-    """Wear grows by 0 to 3 a day.
+    """A log in which wear grows by 0 to 3 a day.
 
     The operator replaces now and then, and mostly from two thirds of the wear on.
     """
@@ -40,7 +40,7 @@ def maintenance_rewards(n_states=90):
 
 
 def structure(n_states=90):
-    """What is known without data: wear grows by 3 at most, a new machine is new."""
+    """What is known without data: wear grows by at most 3, and a replaced machine is new."""
     now, then = np.arange(n_states)[:, None], np.arange(n_states)
     return np.stack(
         [(then >= now) & (then <= now + 3), np.broadcast_to(then == 0, (n_states, n_states))],
@@ -92,7 +92,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
         certificate = brmdp.certify(uniform, rewards, 0.95, 0.9, coverage_samples=50, rng=0)
     assert certificate.prior.outweighs
     assert "This belief rests heavily on the prior" in str(certificate)
-    # the same log with a prior that leaves out what is impossible
+    # the same log with a prior that rules out what is impossible
     careful = brmdp.DirichletBelief.uniform(90, 2, possible=structure())
     careful.observe(*log.T)
     with warnings.catch_warnings():
@@ -257,8 +257,8 @@ def test_a_long_chain_is_followed_to_its_end():
     belief.observe(states, 0 * states, states + 1)
     policy = np.zeros(n, dtype=int)
     found = brmdp.prior_reliance(belief, policy, 0.9999, start=0)
-    # of n states in a row the time in state s is (1 − γ)Π_{r<s} γp_r/(1 − γ(1 − p_r)) / (1 − γ(1 −
-    # p_s)), p the mean step
+    # In a chain with mean step p, the time in state s is
+    # (1 − γ) Π_{r<s} γp_r/(1 − γ(1 − p_r)) / (1 − γ(1 − p_s)).
     step = np.r_[np.full(n - 100, 21 / 22), np.full(99, 0.5), 0.0]
     leave = 1 - 0.9999 * (1 - step)
     time = 1e-4 * np.cumprod(np.r_[1.0, 0.9999 * step[:-1] / leave[:-1]]) / leave
@@ -268,10 +268,7 @@ def test_a_long_chain_is_followed_to_its_end():
 
 
 def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
-    """A costly state that the policy meets rarely.
-
-    Half a percent of its time, and all of the loss.
-    """
+    """A costly state that the policy rarely meets: half a percent of its time, all of the loss."""
     kernel = np.array([[0.99, 0.005, 0, 0.005], [0.5, 0, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0]])[
         :, None
     ]
@@ -292,9 +289,9 @@ def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
 
 
 def split(outweighed_time, observations):
-    """γ = 0 from a start of two states.
+    """γ = 0 and a start of two states.
 
-    ``outweighed_time`` in a pair never observed, the rest in one observed.
+    ``outweighed_time`` is spent in a pair never observed, the rest in an observed one.
     """
     belief = brmdp.DirichletBelief.uniform(2, 1)
     belief.observe([0] * observations, [0] * observations, [0] * observations)

@@ -1,11 +1,8 @@
-"""Exactness of the Dirichlet functional.
-
-CDF, quantile, CVaR and their rows against independent oracles.
+"""Exactness of the Dirichlet functions: CDF, quantile, CVaR and rows against independent oracles.
 
 Contract: the CDF to a relative error of 1e-9 in min(F, 1 - F); the quantile within 2 ulp of max|w|
-or to a relative tail error of 1e-9, whichever is looser.  A case is one (φ, w, level): the
-library's quantile q is held against the oracle's CDF, and the library's CDF at q against the same
-oracle value.
+or to a relative tail error of 1e-9, whichever is looser. A case is one (φ, w, level): the library's
+quantile q is compared with the oracle's CDF, and the library's CDF at q with the same oracle value.
 """
 
 import numpy as np
@@ -28,14 +25,14 @@ def test_at_least_ten_thousand_cases():
 
 
 def cdf_error(tails, phi, values, z):
-    """Relative error of the library's CDF and complement at z, in the smaller tail."""
+    """Relative error of the library's CDF and its complement at z, in the smaller tail."""
     lower = float(brmdp.dirichlet.cdf(phi, values, z))
     upper = float(brmdp.dirichlet.cdf(phi, values, z, complement=True))
     return oracle.cdf_fault(lower, upper, *tails(phi, values, z)[:2])
 
 
 def faults(tails, phi, values, alpha, z=None):
-    """Every breach of the contract at one case, as text; also checks the CDF at a free point z."""
+    """Every breach of the contract in one case, as text; also checks the CDF at a free point z."""
     tails = cache_points(tails)
     q = float(brmdp.dirichlet.quantile(phi, values, alpha, method="exact"))
     if not np.isfinite(q):
@@ -54,7 +51,7 @@ def faults(tails, phi, values, alpha, z=None):
 
 
 def cache_points(tails):
-    """The oracle of one problem, which remembers its value at each z."""
+    """The oracle of one problem, with its value at each z remembered."""
     known = {}
 
     def remembered(phi, values, z):
@@ -113,7 +110,7 @@ def test_three_values_against_stick_breaking(seed):
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs an 80-bit long double")
 @pytest.mark.parametrize("seed", CHUNKS)
 def test_general_against_inversion_along_a_ray(seed):
-    # 1e-7 and not 1e-8: below it this oracle has no digits to spare; the slow suite goes on to 1e-8
+    # not 1e-8: below 1e-7 this oracle has no digits to spare; the slow suite goes on to 1e-8
     cases = draw([4, seed], GENERAL, oracle.random_problem, smallest=1e-7)
     assert len(cases) == GENERAL
     assert report(cases, oracle.ray_tails) == []
@@ -139,7 +136,7 @@ def test_cdf_in_very_deep_tails():
 
 
 def check_row(phi, values, target, row):
-    """A probability vector that lives on the support of φ and averages w to ``target``."""
+    """The row is a probability vector on the support of φ and averages w to ``target``."""
     active = values[phi > 0]
     slack = 1e-9 * np.ptp(active) + 4 * np.spacing(np.abs(active).max())
     assert np.all(np.isfinite(row))
@@ -209,7 +206,7 @@ def test_quantile_row_is_the_gradient_of_the_quantile():
 
 
 def check_cvar(tails, phi, values, alpha):
-    """CVaR against the oracle, and, where q is sharp, the row E[P_i | X <= q]."""
+    """Check CVaR against the oracle, and, where q is sharp, the row E[P_i | X <= q]."""
     active = phi > 0
     q = float(brmdp.dirichlet.quantile(phi, values, alpha))
     cvar, row = brmdp.dirichlet.cvar_row(phi, values, alpha)
@@ -306,7 +303,7 @@ def test_point_equal_to_a_value():
 def test_point_equal_to_the_middle_value_leaves_a_beta():
     def others(
         phi, values, z
-    ):  # the coordinate with w_i = z has no say in the sign of Σ (w_i - z) P_i
+    ):  # the coordinate with w_i = z does not affect the sign of Σ (w_i - z) P_i
         return beta_tails(phi[[0, 2]], values[[0, 2]], z)
 
     rng = np.random.default_rng(16)
@@ -367,7 +364,7 @@ def test_the_saddlepoint_is_found_after_an_overstep():
 
 
 def random_row_after_data(rng):
-    """A few successors seen often, others never, with values that have outliers."""
+    """A few successors seen often, others never, and values with outliers."""
     n = int(rng.integers(3, 17))
     phi = 1.0 + rng.integers(0, 100, n) * (rng.random(n) < 0.5)
     values = (
@@ -384,10 +381,7 @@ def test_rows_after_data(chunk):
 
 
 def test_the_quadrature_resolves_every_point_of_many_rows():
-    """A distribution function that is not resolved raises.
-
-    So 200,000 of them are a search for such points.
-    """
+    """An unresolved distribution function raises, so 200,000 of them search for such points."""
     rng = np.random.default_rng(11)
     for _ in range(500):
         phi, values = random_row_after_data(rng)
@@ -398,12 +392,10 @@ def test_the_quadrature_resolves_every_point_of_many_rows():
 
 
 def test_beside_a_heavy_value():
-    """Within 1e-10 of a heavy value the density may be out of reach.
+    """Within 1e-10 of a heavy value, the distribution function is that at the value itself.
 
-    The distribution function is that at the value itself.
-
-    There, F = Pr(a P_1 ≤ b P_3) is a Beta probability, and F(z) differs from it by O((Φ|z|)^min(1,
-    φ_1 + φ_3)).
+    The density may be out of reach there. F = Pr(a P_1 ≤ b P_3) is a Beta probability, and F(z)
+    differs from it by O((Φ|z|)^min(1, φ_1 + φ_3)).
     """
     rng = np.random.default_rng(5)
     n = 20_000
@@ -423,12 +415,10 @@ def test_beside_a_heavy_value():
 
 
 def test_quantiles_beyond_which_a_negligible_value_lies():
-    """The distribution function hardly grows between the negligible value and the others.
+    """A distribution function that hardly grows after a negligible value, and then jumps.
 
-    And then jumps.
-
-    Where the level is far above ε, it is that of the row without the negligible value, up to 1e3 ε
-    in probability.
+    If the level is far above ε, the quantile is that of the row without the negligible value, up to
+    1e3 ε in probability.
     """
     rng = np.random.default_rng(6)
     n = 400
@@ -450,6 +440,6 @@ def test_quantiles_beyond_which_a_negligible_value_lies():
         return stats.beta.cdf((z - bottom) / (top - bottom), upper, lower)
 
     slack = 1e-8 + 1e3 * light
-    # the Beta's own argument is known to a rounding error only
+    # the argument of the Beta itself is known only up to rounding
     assert (without(q - 2 * step) <= level + slack).all()
     assert (without(q + 2 * step) >= level - slack).all()

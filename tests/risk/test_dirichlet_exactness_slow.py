@@ -1,6 +1,6 @@
-"""Exactness of the Dirichlet functional against multiple-precision inversion (contract.
+"""Exactness of the Dirichlet functions against multiple-precision inversion.
 
-The fast suite).
+The contract is that of the fast suite.
 """
 
 import mpmath

@@ -1,10 +1,8 @@
-"""Exactness of the Dirichlet functional, searched by structure rather than by chance.
+"""Exactness of the Dirichlet functions, searched by structure rather than by chance.
 
-(contract: the other exactness tests).
-
-Every small integer total and every way to share it out; levels whose quantile lies beside a value,
-so that the search must step over it; and both sides of every place at which the kernel changes its
-mind.
+The contract is that of the other exactness tests. The cases are: every small integer total and
+every way to split it; levels whose quantile lies next to a value, so that the search must step over
+it; and both sides of every point at which the kernel takes another branch.
 """
 
 import itertools
@@ -26,7 +24,7 @@ LEVELS = (1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 
 def problems(totals):
-    """(φ, w) for every composition of every total and every spread of the values."""
+    """All (φ, w): every composition of every total, with every spread of the values."""
     for total in totals:
         for phi in oracle.compositions(total):
             for values in oracle.spreads(len(phi)).values():
@@ -46,7 +44,7 @@ def quantile_faults(phi, values, levels):
 
 
 def evaluated(measure, phi, values, level):
-    """(value, error bound) of one row, as a plan sees them."""
+    """The value and error bound of one row, as a plan sees them."""
     n = len(phi)
     rows = dirichlet.Rows.of(
         np.array([0, n]), np.array([0]), np.asarray(phi, float), np.array([float(level)]), n
@@ -61,7 +59,7 @@ def evaluated(measure, phi, values, level):
 def levels_beside_values(phi, values, distances):
     """Levels F(w) (1 ± distance), of the smaller tail, at every inner value w.
 
-    Their quantiles lie just beside w.
+    Their quantiles lie right next to w.
     """
     levels = []
     for value in np.unique(values)[1:-1]:
@@ -154,7 +152,10 @@ def test_every_small_total_at_many_levels(total):
 @pytest.mark.parametrize("total", [1.0, 2.0, 5.0, 6.0, 7.0, 8.0])
 @pytest.mark.parametrize("offset", [-1e-3, -1e-9, 1e-9, 1e-3])
 def test_totals_beside_integers(total, offset):
-    """FAST_DECAY, BIASED_DECAY and the binomials of the Taylor series change at integer totals: three values, by stick-breaking."""
+    """FAST_DECAY, BIASED_DECAY and the Taylor binomials change at integer totals.
+
+    The problems have three values; the oracle is stick-breaking.
+    """
     tails = oracle.merged(oracle.three_value_tails)
     phi = np.array([0.2, 0.5, 0.3]) * (total + offset)
     for values in (np.array([0.0, 3.0, 1000.0]), np.array([0.0, 0.5, 0.6])):
@@ -176,7 +177,7 @@ def test_concentrations_beside_the_largest_power(heavy, light):
 
 @pytest.mark.parametrize("light", [1e-3 * (1 - 1e-9), 1e-3])
 def test_concentrations_beside_the_least_that_are_biased(light):
-    """LEAST_BIASED, in multiple precision: the other oracles lose their digits there."""
+    """LEAST_BIASED, in multiple precision, since the other oracles lose their digits there."""
     for phi in ([light, light, 1.5], [light, 1.5, light], [1.5, light, light]):
         phi, values = np.array(phi), np.array([0.0, 0.7, 1.0])
         for alpha in (0.01, 0.6):
@@ -184,13 +185,16 @@ def test_concentrations_beside_the_least_that_are_biased(light):
             assert oracle.quantile_fault(oracle.mp_tails, phi, values, q, alpha) == ""
 
 
-# Of the kernel's other constants - MAX_BIAS cannot be passed: ⌈8 − Φ⌉ ≤ 8 (Φ just above 0 is tried
-# below); - MAX_NODES cannot be reached: a tail's integrand falls at least like exp(−x), and is dead
-# after some 40/step nodes; - TAIL_CUT, TURN_MATTERS, MAX_GROWTH, COARSE_TOLERANCE and the numbers
-# of halvings decide on a quadrature's own estimates: their effect, whether the first path is kept,
-# is approached below; - START_SHARPNESS, the ends of the saddlepoint's search and of ``saddle``
-# move only the start or the path, not what is integrated; - MAX_ERROR decides only between a bound
-# and none; ROW_TOLERANCE concerns gradients, which are held against finite differences.
+# The kernel's other constants:
+# - MAX_BIAS cannot be exceeded: ⌈8 − Φ⌉ ≤ 8 (Φ just above 0 is tried below);
+# - MAX_NODES cannot be reached: a tail's integrand falls at least like exp(−x), and has decayed
+#   after about 40/step nodes;
+# - TAIL_CUT, TURN_MATTERS, MAX_GROWTH, COARSE_TOLERANCE and the numbers of halvings act on a
+#   quadrature's own estimates: their effect, whether the first path is kept, is approached below;
+# - START_SHARPNESS and the ends of the saddlepoint's search and of ``saddle`` only move the start
+#   or the path, not what is integrated;
+# - MAX_ERROR only decides between a bound and none;
+# - ROW_TOLERANCE concerns gradients, which are compared with finite differences.
 
 
 def line_at(phi, values, z):
@@ -226,9 +230,9 @@ def line_at(phi, values, z):
 
 
 def sides_of(decision, problem, start, end):
-    """Neighbouring numbers between which a decision changes.
+    """Neighbouring numbers between which a decision changes, found by bisection.
 
-    Found by bisection between two at which it differs.
+    The bisection starts from two numbers at which the decision differs.
     """
     first = getattr(line_at(*problem(start)), decision)
     assert getattr(line_at(*problem(end)), decision) != first, (
@@ -280,9 +284,9 @@ LIGHT = np.array([0.4, 1.2, 0.7])
     ],
 )
 def test_both_sides_of_what_the_kernel_decides(decision, problem, start, end):
-    """The distribution function just before and just behind.
+    """The distribution function on both sides of a decision, and the quantile at its level.
 
-    And at its own level the quantile, by stick-breaking.
+    The oracle is stick-breaking.
     """
     tails = oracle.merged(oracle.three_value_tails)
     for parameter in sides_of(decision, problem, start, end):
@@ -301,7 +305,7 @@ def test_both_sides_of_what_the_kernel_decides(decision, problem, start, end):
 
 @pytest.mark.parametrize("total", [1e-2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
 def test_totals_that_are_integers_or_their_neighbours(total):
-    """FAST_DECAY and BIASED_DECAY; binary shares, so that the sum is what it should be."""
+    """FAST_DECAY and BIASED_DECAY; the shares are binary, so their sum is exact."""
     tails = oracle.merged(oracle.three_value_tails)
     for beside in (np.nextafter(total, 0), total, np.nextafter(total, 9)):
         phi = np.array([0.25, 0.5, 0.25]) * beside
@@ -314,7 +318,7 @@ def test_totals_that_are_integers_or_their_neighbours(total):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("factor", [1 - 1e-9, 1.0, 1 + 1e-9])
 def test_points_beside_the_closest_that_are_told_from_a_value(sign, factor):
-    """CLOSEST: at the value itself, and so near to it.
+    """CLOSEST: at the value itself, and that close to it.
 
     The distribution function is a Beta probability.
     """
@@ -323,7 +327,7 @@ def test_points_beside_the_closest_that_are_told_from_a_value(sign, factor):
             brmdp.dirichlet.cdf(phi, [-1.0, 0.0, 2.0], sign * factor * 3 * dirichlet.CLOSEST)
         )
         expected = float(special.betainc(phi[2], phi[0], 1 / 3))
-        # F has moved by (distance)^(φ₁ + φ₃) where that is less than 1
+        # F has moved by (distance)^(φ₁ + φ₃) if that is less than 1
         assert abs(found - expected) <= 1e-9 * expected + 50 * (3 * dirichlet.CLOSEST) ** min(
             1.0, phi[0] + phi[2]
         )
@@ -333,9 +337,9 @@ def test_points_beside_the_closest_that_are_told_from_a_value(sign, factor):
     "phi", [(1.0, 1.0), (1.0, 4.5), (2.5, 2.5), (3.0, 3.0), (1.0, 5.0), (4.999, 1.0)]
 )
 def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
-    """Concentrations of 1 and a total of FAST_DECAY, levels beside ½.
+    """Concentrations of 1, a total of FAST_DECAY, and levels next to ½.
 
-    Quantiles beside the middle and beside the clip at 1e-10.
+    The quantiles lie next to the middle and next to the clip at 1e-10.
     """
     tails = oracle.merged(oracle.beta_tails)
     values = np.array([0.0, 1.0])
@@ -366,10 +370,7 @@ def test_two_values_beside_the_edges_of_the_beta_quantile(phi):
 @pytest.mark.parametrize("count", [20, 30, 40, 60, 120, 200])
 @pytest.mark.parametrize("each", [1.0, 1.5, 2.0, 4.0, 40.0])
 def test_products_beside_the_largest_that_are_kept(count, each):
-    """Powers and products of many factors are taken in parts before they overflow.
-
-    (1e60, and e^200 for one power).
-    """
+    """Products are computed in parts before they overflow: at 1e60, and e^200 for one power."""
     tails = oracle.merged(oracle.three_value_tails)
     phi = np.full(count, each)
     values = np.array([0.0, 0.3, 1.0])[np.arange(count) % 3]
@@ -394,9 +395,9 @@ def test_levels_in_small_steps(phi):
 
 @pytest.mark.parametrize("gap", [1, 2, 3, 4])
 def test_values_a_few_roundings_apart(gap):
-    """Constant up to a rounding error or not.
+    """Values that are constant up to rounding, or not quite.
 
-    The quantile is one of the numbers between, and its error bound reaches all.
+    The quantile is one of the numbers in between, and its error bound reaches all of them.
     """
     values = np.array([1.0, 1.0 + gap * 2.0**-52])
     for alpha in (0.01, 0.5, 0.99):
@@ -415,7 +416,7 @@ STRUCTURED_LEVELS = np.array([2.0**-26, 2.0**-10, 0.125, 0.5, 0.75, 1 - 2.0**-10
 
 
 def structured_values(rng, n):
-    """Ties, values a few roundings apart, mixed magnitudes and the spreads above."""
+    """Ties, values a few roundings apart, mixed magnitudes, and the spreads above."""
     kind = rng.integers(6)
     whole = rng.integers(0, 3, n).astype(float)
     if kind == 0:
@@ -480,7 +481,7 @@ def test_problems_that_must_agree_do_within_their_error_bounds(seed):
         cvar, cvar_error = evaluated(dirichlet.CVAR, phi, values, alpha)
         other, other_error = evaluated(dirichlet.CVAR, phi, -values, 1 - alpha)
         assert cvar <= q + q_error + cvar_error, where
-        # the two halves make the mean
+        # the two halves add up to the mean
         mean = low + phi / phi.sum() @ (values - low)
         slack = alpha * cvar_error + (1 - alpha) * other_error + 4 * ulp
         assert abs(alpha * cvar - (1 - alpha) * other - mean) <= slack, where
@@ -488,7 +489,7 @@ def test_problems_that_must_agree_do_within_their_error_bounds(seed):
 
 @pytest.mark.parametrize("total", [1e10, 1e11, 1e12])
 def test_the_error_bound_beyond_the_range_of_the_promise(total):
-    """Above 1e10 rounding grows, and the quantile's own bound with it."""
+    """Above 1e10 rounding grows, and the quantile's own bound grows with it."""
     rng = np.random.default_rng(int(np.log10(total)))
     for alpha in (1e-6, 0.3, 0.999):
         phi, values = total * rng.dirichlet(np.ones(3)), rng.normal(size=3)
@@ -546,7 +547,7 @@ def test_the_mean_over_many_successors_errs_within_its_bound():
 
 
 def test_constant_values_have_an_error_bound():
-    """The targets themselves are rounded: no bound is zero."""
+    """The targets themselves are rounded, so no bound is zero."""
     for measure in (dirichlet.EXACT, dirichlet.CVAR):
         rows = dirichlet.Rows.of(np.array([0, 2]), np.array([0]), np.ones(2), np.array([0.3]), 2)
         assert (
@@ -558,7 +559,7 @@ def test_constant_values_have_an_error_bound():
 
 
 def test_cvar_at_a_quantile_between_values_of_neighbouring_numbers():
-    """The point is moved off the values that it meets, as often as it meets one.
+    """The point moves away from a value as often as it meets one.
 
     CVaR of the mirrored problem is the other half.
     """
@@ -599,7 +600,7 @@ def test_cvar_of_an_unresolved_quantile_says_so(light, level):
 def test_the_error_bound_of_quantiles_beside_a_light_successor(phi, level):
     """Terms cancel there, and the density is not resolved.
 
-    Two values: Pr(X ≤ z) in multiple precision from its own series.
+    With two values, Pr(X ≤ z) comes from its own series in multiple precision.
     """
     phi = np.array(phi)
     q, error = evaluated(dirichlet.EXACT, phi, [0.0, 1.0], level)
@@ -616,7 +617,7 @@ def test_the_error_bound_of_quantiles_beside_a_light_successor(phi, level):
 @pytest.mark.parametrize("own", [0.01, 0.3, 1.0, 7.0])
 @pytest.mark.parametrize("other", [0.01, 0.3, 2.5])
 def test_distribution_function_at_no_distance_from_an_end(own, other):
-    """Where squares of differences vanish the tail is a power of the distance."""
+    """Where squares of differences underflow, the tail is a power of the distance."""
     for distance in (3e-150, 1e-150, 0.999e-150, 1e-151, 1.18e-188, 1e-250, 2.2e-311):
         expected = float(mpmath.betainc(other, own, 0, mpmath.mpf(distance), regularized=True))
         assert brmdp.dirichlet.cdf([own, other], [0.0, 1.0], distance) == pytest.approx(
@@ -641,9 +642,9 @@ def test_vanishing_totals_choose_a_corner(size):
 @pytest.mark.parametrize("times", [1e-1, 1e-4, 1e-11, 1e-30])
 @pytest.mark.parametrize("others", [(0.0025, 0.0025), (0.34, 1.28), (0.5,)])
 def test_a_tail_that_is_lost_beside_a_light_successor_is_in_the_bound(light, times, others):
-    """Pr(P₀ > ½) ≥ φ₀·2^−b/b·0.9, b the others' sum, and then X < 0.55.
+    """Pr(P₀ > ½) ≥ φ₀·2^−b/b·0.9, where b is the sum of the others, and then X < 0.55.
 
-    So is every quantile of a level below that.
+    So every quantile of a level below that is less than 0.55 too.
     """
     rest = sum(others)
     level = times * light

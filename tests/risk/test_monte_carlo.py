@@ -1,7 +1,4 @@
-"""The paper's sampled quantile.
-
-Budgets, order statistics, fixed draws, and draws reused between plans.
-"""
+"""The paper's sampled quantile: budgets, order statistics, fixed draws, and reused draws."""
 
 import numpy as np
 import pytest
@@ -141,14 +138,14 @@ def test_draws_are_fixed_during_a_solve(kind, method):
 
 
 def assert_law(rows, phi, level=1e-3):
-    """Kolmogorov–Smirnov for every marginal, Beta(φ_i, Σφ − φ_i), at a joint level of ``level``."""
+    """Kolmogorov–Smirnov for every marginal, Beta(φ_i, Σφ − φ_i), at joint level ``level``."""
     for i in range(phi.size):
         p = stats.kstest(rows[:, i], stats.beta(phi[i], phi.sum() - phi[i]).cdf).pvalue
         assert p > level / phi.size, (i, p)
 
 
 def assert_functional_law(rows, phi, rng):
-    """And for a random linear functional, which sees the dependence of the coordinates."""
+    """The same for a random linear functional, which sees the dependence of the coordinates."""
     weights = rng.normal(size=phi.size)
     p = stats.kstest(rows @ weights, lambda z: brmdp.dirichlet.cdf(phi, weights, z)).pvalue
     assert p > 1e-3, p
@@ -162,7 +159,7 @@ def reuse_problem():
 
 @pytest.mark.parametrize("rounds", [1, 6])
 def test_reused_draws_have_exactly_the_posterior_law(rounds):
-    """For data chosen without looking at the draws."""
+    """The data are chosen without looking at the draws."""
     belief, rng = reuse_problem()
     method = brmdp.MonteCarlo(samples=3000, reuse=True, rng=7)
     risk = brmdp.Quantile(0.3, method)
@@ -180,7 +177,7 @@ def test_reused_draws_have_exactly_the_posterior_law(rounds):
 
 
 def test_reuse_changes_the_law_of_observed_rows():
-    """The check above can fail: the draws of before do not have the law of after."""
+    """The check above can fail: old draws do not have the new law."""
     belief, _ = reuse_problem()
     risk = brmdp.Quantile(0.3, brmdp.MonteCarlo(samples=3000, reuse=True, rng=7))
     before = draws_of(risk, belief)[0].copy()
@@ -291,9 +288,9 @@ def test_fresh_draws_have_the_posterior_law_for_tiny_concentrations():
 
 @pytest.mark.parametrize("options", [{}, {"raise_on_failure": False, "max_iterations": 1}])
 def test_a_sampled_plan_says_so_and_what_its_bound_bounds(options):
-    """Few draws: a tiny bound, far from the exact value.
+    """Few draws give a tiny bound, far from the exact value.
 
-    Nothing may read as if the bound held for the posterior.
+    Nothing may read as if the bound held for the belief itself.
     """
     case = problem("dense-1")
     exact = case.plan(brmdp.Quantile(0.1))
@@ -325,7 +322,7 @@ def test_more_draws_than_a_machine_holds_are_refused(name):
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_draws_that_do_not_fit_the_problem_are_refused_before_they_are_made(reuse):
-    """A small file or a slip of the pen must not fill the memory."""
+    """A small file or a typing error must not fill the memory."""
     belief = brmdp.DirichletBelief.uniform(4, 2)
     method = brmdp.MonteCarlo(samples=10**7, reuse=reuse, rng=0)
     with pytest.raises(

@@ -1,6 +1,6 @@
-"""Monotone, translation invariant, a γ-contraction.
+"""The properties behind every certificate: monotone, translation invariant, a γ-contraction.
 
-What every certificate rests on, as properties; and the nested value.
+Also the nested value.
 """
 
 import numpy as np
@@ -60,17 +60,14 @@ def measures(shape, draw):
 
 
 def operators(belief, rewards, discount, risk, values):
-    """TV and T^π V for the first admissible action of every state."""
+    """TV, and T^π V for the first admissible action of every state."""
     q_values = brmdp.backup(belief, rewards, discount, values, risk=risk).q_values
     first = belief.pattern.admissible.argmax(axis=1)
     return q_values.max(axis=1), q_values[np.arange(len(first)), first]
 
 
 def slack(*arrays_):
-    """What rounding and the stated accuracy of the quantile.
-
-    (1e-9 in the tail probability) may add.
-    """
+    """What rounding, and the accuracy of 1e-9 in the tail probability, may add."""
     return 1e-8 * (1 + max(np.abs(a).max() for a in arrays_))
 
 
@@ -118,10 +115,7 @@ def test_contraction(data, case):
 @relaxed
 @given(st.data(), KINDS, NAMES)
 def test_contraction_for_every_belief_and_measure(data, kind, name):
-    """Scenarios, disturbances and fixed draws too.
-
-    Monotone, translation invariant, a contraction.
-    """
+    """Monotone, translation invariant and a contraction, also for scenarios and fixed draws."""
     case = problem(kind)
     n = case.n_states
     low, size = data.draw(vectors(n)), np.abs(data.draw(vectors(n)))
@@ -187,7 +181,7 @@ def test_between_the_worst_and_the_best_successor(data, case):
 @relaxed
 @given(st.data(), beliefs())
 def test_plans_are_fixed_points_and_inherit_the_order(data, case):
-    """A finite, certified answer for any belief; V* grows with rewards and with the level."""
+    """Every belief has a finite, certified answer; V* grows with rewards and with the level."""
     belief, rewards, discount = case
     n = belief.n_states
     risk = measures((n, belief.n_actions), data.draw)
@@ -209,9 +203,9 @@ def test_plans_are_fixed_points_and_inherit_the_order(data, case):
 
 @pytest.mark.parametrize("policy", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_nested_value_converges_to_the_evaluation(policy):
-    """The paper's eq.
+    """The paper's eq. (nested V), unrolled stage by stage, converges at the rate γ^depth.
 
-    (nested V), unrolled stage by stage with a Beta quantile by bisection, at the rate γ^depth.
+    It uses a Beta quantile by bisection.
     """
     rng = np.random.default_rng(3)
     phi = rng.uniform(0.5, 8.0, (2, 2, 2))

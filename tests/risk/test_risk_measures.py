@@ -90,7 +90,7 @@ def test_cvar_at_one_is_the_mean(kind):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_positively_homogeneous_measures_are_their_row_applied(kind, name):
-    """For these measures the value is w·row, not only to first order."""
+    """For these measures the value is exactly w·row, not only to first order."""
     case = problem(kind)
     values = values_of(case)
     got = brmdp.backup(
@@ -111,7 +111,7 @@ def oracle_tails(phi, values, z):
 
 @pytest.mark.parametrize("kind", ["dense-1", "sparse-1"])
 def test_levels_are_taken_pair_by_pair(kind):
-    """A quantile with its own level for every pair, against bisection on another CDF."""
+    """A quantile with a level for every pair, against bisection on another CDF."""
     case = problem(kind)
     levels, values = level_array(case.shape), values_of(case)
     got = brmdp.backup(
@@ -238,7 +238,7 @@ def test_scenario_quantile_and_cvar_against_loops(seed):
     if n_scenarios > 2:
         weights = np.append(
             weights[:-2] / weights[:-2].sum(), [0.0, 0.0]
-        )  # scenarios that have been ruled out
+        )  # scenarios that are ruled out
         kernels[1] = kernels[0]  # and two that agree
     belief = brmdp.ScenarioBelief(kernels, weights)
     rewards, values = rng.normal(size=(n_states, n_actions, n_states)), rng.normal(size=n_states)
@@ -255,9 +255,9 @@ def test_scenario_quantile_and_cvar_against_loops(seed):
 
 
 def two_coins(mu):
-    """One action that leads to state 0.
+    """One action, leading to state 0 (value 1) in the good scenario and to state 1 in the bad.
 
-    (value 1) in the good scenario, weight μ, and to state 1 (value 0) in the bad.
+    The good scenario has weight μ; state 1 has value 0.
     """
     good, bad = np.zeros((2, 1, 2)), np.zeros((2, 1, 2))
     good[:, 0, 0] = 1.0
@@ -294,7 +294,7 @@ def test_level_one_minus_mu_attains_the_bad_scenario(order):
 
 
 def test_atoms_of_many_scenarios_survive_accumulated_rounding():
-    """Ten scenarios of weight 0.1: the level k/10 is reached by the k-th, not by the next."""
+    """With ten scenarios of weight 0.1, the k-th reaches the level k/10, not the next one."""
     kernels = np.zeros((10, 11, 1, 11))
     for k in range(10):
         kernels[k, :, 0, k] = 1.0
@@ -353,7 +353,9 @@ def test_proposition_2_robustness_is_needed(gamma, mu, loss, c, method):
     regret = {}
     for name, chosen in (("neutral", neutral), ("cautious", cautious)):
         worlds = [brmdp.TabularMDP(kernel, rewards, gamma) for kernel in kernels]
-        regret[name] = [brmdp.solve(w).values[S0] - brmdp.evaluate_in_mdp(w, chosen)[S0] for w in worlds]
+        regret[name] = [
+            brmdp.solve(w).values[S0] - brmdp.evaluate_in_mdp(w, chosen)[S0] for w in worlds
+        ]
     np.testing.assert_allclose(
         regret["neutral"], [0.0, (c + gamma * loss) / (1 - gamma)], atol=1e-7
     )
