@@ -399,7 +399,7 @@ def test_the_callers_belief_is_left_alone():
 
 
 def test_transitions_chosen_by_others_are_learned():
-    """Data given before the first action and actions that the agent would not have taken count alike."""
+    """Transitions count alike, before the first action and for actions the agent would not take."""
     agent = agents.aq_brmdp(
         uniform(RIVER), RIVER.rewards, 0.9, delta=5.0, restart=agents.FixedLength(10), rng=0
     )
@@ -1153,7 +1153,7 @@ def test_bad_beliefs_rewards_and_discounts_are_refused():
     parts = {"risk": brmdp.Mean(), "restart": agents.EveryStep()}
     with pytest.raises(
         brmdp.InvalidInputError,
-        match="belief must be a brmdp belief with a method observe, .* got TabularMDP",
+        match=r"belief must be a brmdp belief with a method observe, .* got TabularMDP",
     ):
         agents.Agent(RIVER, RIVER.rewards, 0.9, **parts)
     with pytest.raises(brmdp.InvalidInputError, match="belief must be"):

@@ -217,7 +217,7 @@ def test_visit_doubling_in_an_agent():
 
 
 def test_nothing_is_decided_before_the_first_plan_or_after_a_decision():
-    """Data that others collect before an action is asked for end nothing and cost no random number."""
+    """Data observed before the first plan end no pseudo-episode and use no random number."""
     answers = []
 
     class Noted:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pytest
+from test_live_agents import StopAt
 
 import brmdp
 from brmdp import ConvergenceError, CorruptFileError, InvalidInputError, agents, continuous
@@ -30,7 +31,6 @@ from brmdp.continuous import agent as agent_module
 from brmdp.continuous.fitted_q import targets
 from drifting import module as drifting
 from oracles import continuous_targets
-from test_live_agents import StopAt
 
 DISCOUNT = 0.8
 SMALL = FittedQ(
@@ -704,7 +704,8 @@ def test_without_jax_the_rest_works_and_the_extra_is_named():
     code = """
 import sys
 sys.modules["jax"] = None
-import brmdp, brmdp.continuous, brmdp.continuous.environment, brmdp.continuous.belief, brmdp.continuous.oracle
+import brmdp, brmdp.continuous, brmdp.continuous.environment
+import brmdp.continuous.belief, brmdp.continuous.oracle
 from brmdp.continuous import ContinuousFrozenLakeEnv, LakeBelief, optimal_values
 try:
     from brmdp.continuous import aq_brmdp

@@ -148,7 +148,7 @@ def test_targets_are_clipped():
 
 
 def test_a_belief_without_doubt_is_planned_almost_optimally():
-    """Fitted Q finds the optimal policy of the true lake but for what a small network cannot tell apart."""
+    """Fitted Q finds the optimal policy of the true lake, up to what a small network resolves."""
     sure = LakeBelief((5e7, 2.5e7, 2.5e7), (2e7, 8e7), (1e8, 0.5))
     settings = FittedQ(draws=1, first_rounds=60)
     agent = posterior_mean(sure, LakeModel(), 0.8, fitting=settings, restart=EveryStep(), rng=0)

@@ -18,7 +18,7 @@ from oracles import online, planning
 RIVER = riverswim(6)
 LAKE = frozenlake(0.9)
 WORLDS = {"riverswim": (RIVER, 5.0), "frozenlake": (LAKE, 1.0)}
-"""MDP and δ; with the paper's δ = 10 the first 300 steps on the lake would be all caution, and without robust regret."""
+"""MDP and δ. With the paper's δ = 10 the first 300 steps on the lake would all be cautious."""
 ALL_DIAGNOSTICS = Diagnostics(robust_level=0.2, quantile_level=0.1, quantile_every=50)
 
 METHODS = {
@@ -181,7 +181,7 @@ def test_posterior_quantile_value_agrees_with_loops(world, name):
         k = run.history.episode[step] - 1
         policy = run.policies[k]
         pairs = np.arange(n) * mdp.n_actions + policy
-        kernels = run.beliefs[k].sample_entries(147, rng, pairs=pairs).reshape(147, n, n)
+        kernels = run.beliefs[k].sample_entries(147, pairs, rng=rng).reshape(147, n, n)
         expected = online.posterior_quantile_value(
             kernels, np.array(mdp.rewards), mdp.discount, policy, 0, 0.1
         )
@@ -574,7 +574,7 @@ def test_an_agent_of_another_size_is_refused():
 
 
 def test_what_is_no_agent_or_world_is_refused():
-    with pytest.raises(brmdp.InvalidInputError, match="agent must be"):
+    with pytest.raises(brmdp.InvalidInputError, match="agent must have the methods act"):
         simulate(None, world_of(RIVER), 10)
     with pytest.raises(brmdp.InvalidInputError, match="world must be"):
         simulate(preset("brmdp/exact", RIVER, rng=0), "brmdp/RiverSwim-v0", 10)
@@ -593,9 +593,9 @@ def test_true_regret_needs_the_truth():
     world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)))
     agent = agents.fixed_quantile(world.prior(), world.rewards, 0.9, alpha=0.2, rng=0)
     with pytest.raises(
-        brmdp.InvalidInputError, match="true_regret=True needs a world that knows the truth"
+        brmdp.InvalidInputError, match="true_regret=True needs a world whose truth is known"
     ):
-        simulate(agent, world, 10, diagnostics=Diagnostics())
+        simulate(agent, world, 10, diagnostics=Diagnostics(true_regret=True))
     world = World(Blind(RIVER), 0.9, rewards=np.zeros((6, 2)), random_rewards=True)
     assert simulate(agent, world, 10, seed=1).true_regret is None
 

@@ -3,6 +3,8 @@
 And Gymnasium's own tables.
 """
 
+import re
+
 import gymnasium
 import numpy as np
 import pytest
@@ -271,7 +273,7 @@ def test_an_end_that_the_table_does_not_know_is_refused():
 
     world = World(Liar(), 0.9)
     with pytest.raises(
-        brmdp.InvalidInputError, match="terminated in state 3, where its table P never ends"
+        brmdp.InvalidInputError, match="terminated in state 3, although no episode ends there"
     ):
         world.end_of(3)
 
@@ -286,7 +288,7 @@ def test_an_environment_without_a_table_needs_rewards():
 
 @pytest.mark.parametrize("shape", [(4,), (5, 2), (4, 3), (4, 2, 4), (5, 2, 5), (2, 4, 5)])
 def test_rewards_of_another_shape_are_refused(shape):
-    message = rf"rewards must have shape \(4, 2\) or \(4, 2, 5\).*got {str(shape).replace('(', '.').replace(')', '.')}"
+    message = rf"rewards must have shape \(4, 2\) or \(4, 2, 5\).*got {re.escape(str(shape))}"
     with pytest.raises(brmdp.InvalidInputError, match=message):
         World(Corridor(), 0.9, rewards=np.zeros(shape))
 
@@ -309,7 +311,7 @@ def test_the_model_of_an_environment_without_a_table():
     assert (phi[:4] == 1.0).all()
     np.testing.assert_array_equal(phi[4], [[0, 0, 0, 0, 1]] * 2)
     with pytest.raises(
-        brmdp.InvalidInputError, match="known_successors=True needs an environment that tells"
+        brmdp.InvalidInputError, match="known_successors=True needs a world whose truth is known"
     ):
         world.prior(known_successors=True)
 
@@ -494,7 +496,9 @@ def test_any_of_several_outcomes_that_may_have_happened_will_do():
 
 def test_an_agent_that_plans_with_other_rewards_is_refused():
     world = World(TabularEnv(riverswim(6)), 0.9)
-    agent = agents.fixed_quantile(world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0)
+    agent = agents.fixed_quantile(
+        world.prior(), np.array(world.rewards) + 0.5, 0.9, alpha=0.3, rng=0
+    )
     with pytest.raises(
         brmdp.RewardMismatchError,
         match=r"the agent plans with the reward 0\.5\d* for \(state=0, action=0",
@@ -631,7 +635,8 @@ def test_one_end_for_all_cannot_pay_in_two_ways():
         acted(world, 500)
     # an end that pays, in a model that has zero there
     one[:, :, 5] = 0.0
-    with pytest.raises(brmdp.RewardMismatchError, match=r"where the model has 0\..*ends=…"):
+    message = r"where the model has 0\..*pass ends= to World"
+    with pytest.raises(brmdp.RewardMismatchError, match=message):
         acted(World(Expedition(), 0.95, rewards=one), 500)
 
 
@@ -640,13 +645,13 @@ def test_ends_may_be_grouped_and_must_be_complete():
     world = World(Expedition(), 0.9, rewards=rewards, ends=[(3, 4)], random_rewards=True)
     assert world.end_of(3) == world.end_of(4) == 5
     with pytest.raises(
-        brmdp.InvalidInputError, match=r"terminated in state 4, where no end was given \(ends=\)"
+        brmdp.InvalidInputError, match=r"terminated in state 4, which is not one of the given ends"
     ):
         World(Expedition(), 0.9, rewards=rewards, ends=[3]).end_of(4)
     for bad, message in (
-        ([], "ends must be states"),
-        ("34", "ends must be states"),
-        (3, "ends must be states"),
+        ([], "ends must be a collection of states"),
+        ("34", "ends must be a collection of states"),
+        (3, "ends must be a collection of states"),
         ([5], r"ends must lie in 0\.\.4; got 5"),
         ([3, 3], "ends must name each state once; got 3 twice"),
         ([(3, 4), 4], "ends must name each state once; got 4 twice"),
@@ -654,7 +659,7 @@ def test_ends_may_be_grouped_and_must_be_complete():
     ):
         with pytest.raises(brmdp.InvalidInputError, match=message):
             World(Expedition(), 0.9, rewards=rewards, ends=bad)
-    with pytest.raises(brmdp.InvalidInputError, match="ends go with rewards="):
+    with pytest.raises(brmdp.InvalidInputError, match="ends can be given only together with"):
         World(Mapped(), 0.9, ends=[3, 4])
     with pytest.raises(
         brmdp.InvalidInputError, match=r"\(5, 2, 7\), the last 2 successors being the ends"
@@ -673,7 +678,7 @@ def test_a_very_large_prior_must_be_asked_for():
     world = World(Wide(), 0.9, rewards=np.zeros((1500, 2)))
     with pytest.raises(
         brmdp.InvalidInputError,
-        match=r"has 4,506,002 entries here.*ask for prior\(known_successors=False\)",
+        match=r"has 4,506,002 entries here.*pass known_successors=False",
     ):
         world.prior()
     assert world.prior(known_successors=False).pattern.n_states == 1501
@@ -875,7 +880,7 @@ class Spaces(gymnasium.Env):
 )
 def test_spaces_that_are_not_discrete_are_refused(spaces, culprit):
     with pytest.raises(
-        brmdp.InvalidInputError, match=f"env must have a Discrete {culprit} that begins at 0; got"
+        brmdp.InvalidInputError, match=f"env must have a Discrete {culprit} that starts at 0; got"
     ):
         World(Spaces(*spaces), 0.9, rewards=np.zeros((4, 2)))
 
@@ -949,7 +954,7 @@ def test_random_rewards_are_declared_by_a_truth_value(value):
         ),
         (
             {0: {0: None}, 1: {0: []}},
-            r"P\[0\]\[0\] must list \(probability, next state, reward, terminated\); got None",
+            r"P\[0\]\[0\] must be a list of \(probability, next state, .*; got None",
         ),
         ({0: {0: [(1.0, 0, 0.0)]}, 1: {0: []}}, r"P\[0\]\[0\] must list"),
         (
@@ -971,3 +976,155 @@ def test_tables_that_make_no_sense_are_refused(table, message):
 
     with pytest.raises(brmdp.InvalidInputError, match=message):
         World(Tabled(), 0.9)
+
+
+# --- a truth that is told -------------------------------------------------------------------------
+
+
+def corridor_truth(discount=0.9, *, with_end=True):
+    """The corridor as an MDP, the end of an episode being the state after its four cells.
+
+    Without that state, the last cell is absorbing and entering it pays.
+    """
+    n = 5 if with_end else 4
+    kernel, rewards = np.zeros((n, 2, n)), np.zeros((n, 2, n))
+    kernel[3:, :, n - 1] = 1.0
+    rewards[:3, :, n - 1] = 1.0
+    for cell in range(3):
+        ahead = n - 1 if cell == 2 else cell + 1
+        kernel[cell, :, max(cell - 1, 0)] = [1.0, 0.25]
+        kernel[cell, 1, ahead] += 0.75
+    return brmdp.TabularMDP(kernel, rewards, discount)
+
+
+@pytest.mark.parametrize("with_end", [True, False])
+def test_a_truth_gives_sizes_rewards_and_regret(with_end):
+    truth = corridor_truth(with_end=with_end)
+    world = World(Corridor(), 0.9, truth=truth)
+    assert world.n_states == truth.n_states
+    assert world.truth is truth
+    assert world.rewards is truth.rewards
+    assert world.end_of(3) == truth.n_states - 1
+    agent = learner(world)
+    transitions = noting(agent)
+    history = simulate(agent, world, 400, seed=1)
+    ended = [next_state for _, _, next_state in transitions if next_state == world.end_of(3)]
+    assert len(ended) == history.reward.sum() > 5
+    best = brmdp.solve(truth).values
+    assert best[0] > 0.0
+    assert history.true_regret is not None
+    followed = brmdp.evaluate_in_mdp(truth, agent.policy)
+    last = history.episode == history.episode[-1]
+    np.testing.assert_allclose(
+        history.true_regret[last],
+        np.maximum(best - followed, 0.0)[history.state[last]],
+        atol=1e-8,
+    )
+
+
+def test_only_absorbing_states_may_end_an_episode_without_ends():
+    world = World(Corridor(), 0.9, truth=corridor_truth(with_end=False))
+    with pytest.raises(
+        brmdp.InvalidInputError, match="terminated in state 1, although no episode ends there"
+    ):
+        world.end_of(1)
+    # the prior knows the successors, and that the last cell is never left
+    prior = world.prior()
+    np.testing.assert_array_equal(prior.mean()[3], [[0.0, 0.0, 0.0, 1.0]] * 2)
+
+
+def test_a_truth_with_several_ends():
+    kernel, rewards = np.zeros((7, 2, 7)), np.zeros((7, 2, 7))
+    kernel[:, :, 5], kernel[6] = 1.0, 0.0
+    kernel[6, :, 6] = 1.0
+    truth = brmdp.TabularMDP(kernel, rewards, 0.9)
+    world = World(Expedition(), 0.9, truth=truth, ends=[3, 4])
+    assert (world.end_of(3), world.end_of(4)) == (5, 6)
+    grouped = World(
+        Expedition(), 0.9, truth=brmdp.TabularMDP(kernel[:6, :, :6], rewards[:6, :, :6], 0.9)
+    )
+    assert grouped.end_of(3) == grouped.end_of(4) == 5
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"ends must have 2 items, one for each state of truth .*got 1",
+    ):
+        World(Expedition(), 0.9, truth=truth)
+    with pytest.raises(brmdp.InvalidInputError, match=r"ends must have 2 items.*got 3"):
+        World(Expedition(), 0.9, truth=truth, ends=[2, 3, 4])
+    with pytest.raises(brmdp.InvalidInputError, match="ends must name each state once"):
+        World(Expedition(), 0.9, truth=truth, ends=[3, 3])
+
+
+def test_ends_need_states_of_the_truth():
+    truth = corridor_truth(with_end=False)
+    with pytest.raises(brmdp.InvalidInputError, match="ends need a truth with a state for each"):
+        World(Corridor(), 0.9, truth=truth, ends=[3])
+
+
+def test_a_truth_takes_the_discount_of_the_world():
+    truth = corridor_truth(0.5)
+    world = World(Corridor(), 0.9, truth=truth)
+    assert world.truth.discount == 0.9
+    np.testing.assert_array_equal(world.truth.kernel(), truth.kernel())
+    np.testing.assert_array_equal(world.truth.rewards, truth.rewards)
+    assert World(Corridor(), 0.5, truth=truth).truth is truth
+
+
+def test_rewards_given_with_a_truth_are_those_of_the_model():
+    truth = corridor_truth()
+    given = CORRIDOR_REWARDS.copy()
+    world = World(Corridor(), 0.9, truth=truth, rewards=given)
+    np.testing.assert_array_equal(world.rewards[:4], given)
+    np.testing.assert_array_equal(world.rewards[4], np.zeros((2, 5)))
+    assert world.truth is truth
+    with pytest.raises(brmdp.InvalidInputError, match="rewards must have shape"):
+        World(Corridor(), 0.9, truth=truth, rewards=np.zeros((5, 2)))
+    # a model that says something else is found out
+    world = World(Corridor(), 0.9, truth=truth, rewards=np.zeros((4, 2)))
+    with pytest.raises(brmdp.RewardMismatchError, match="paid 1 for"):
+        acted(world, 300)
+
+
+@pytest.mark.parametrize("bad", [np.zeros((5, 2, 5)), TabularEnv(riverswim(4)), "truth", 0])
+def test_a_truth_of_another_type_is_refused(bad):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=f"truth must be a TabularMDP; got {type(bad).__name__}"
+    ):
+        World(Corridor(), 0.9, truth=bad)
+
+
+@pytest.mark.parametrize(("states", "actions"), [(3, 2), (5, 3), (4, 1)])
+def test_a_truth_of_another_size_is_refused(states, actions):
+    kernel = np.full((states, actions, states), 1.0 / states)
+    truth = brmdp.TabularMDP(kernel, np.zeros((states, actions)), 0.9)
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match="truth must have the environment's 4 states, then any ends, and its 2 actions; "
+        f"got {states} states and {actions} actions",
+    ):
+        World(Corridor(), 0.9, truth=truth)
+
+
+def test_a_truth_comes_before_the_environments_own():
+    other = riverswim(6, discount=0.8)
+    world = World(TabularEnv(riverswim(6)), 0.8, truth=other)
+    assert world.truth is other
+
+
+def test_worlds_print_on_one_line():
+    for world, text in (
+        (
+            World(Corridor(), 0.9, truth=corridor_truth()),
+            "World(Corridor: 5 states (including 1 end), 2 actions, discount 0.9, truth known)",
+        ),
+        (
+            World(Expedition(), 0.95, rewards=np.zeros((5, 2, 7)), ends=[3, 4]),
+            "World(Expedition: 7 states (including 2 ends), 2 actions, discount 0.95, "
+            "truth unknown)",
+        ),
+        (
+            World("brmdp/RiverSwim-v0", 0.9),
+            "World(brmdp/RiverSwim-v0: 6 states, 2 actions, discount 0.9, truth known)",
+        ),
+    ):
+        assert repr(world) == text

@@ -370,7 +370,8 @@ INVALID = brmdp.InvalidInputError
     [
         (
             (0.4, 0.3, 0.5, 0.9),
-            r"Proposition 2 are violated: it needs μ > 1/2 \(μ = 0\.4\); c < γ\(μ − \(1 − μ\)L\) \(c = 0\.3",
+            r"Proposition 2 are violated: it needs μ > 1/2 \(μ = 0\.4\); "
+            r"c < γ\(μ − \(1 − μ\)L\) \(c = 0\.3",
         ),
         ((0.7, 0.1, 0.5, 0.9), r"γ\(1 − L\)/2 < c \(γ\(1 − L\)/2 = 0\.225, c = 0\.1\)"),
         (

@@ -1,4 +1,4 @@
-"""Agents in worlds: the loop, and what it records."""
+"""Agents acting in worlds: the loop, and what it records."""
 
 from brmdp.simulation.actor import Actor
 from brmdp.simulation.history import Episodes, History, Steps

@@ -1,4 +1,4 @@
-"""Agents that are not the library's: what they must have, what they may have, and their adapter."""
+"""Agents from outside the library: what they must have, what they may have, and their adapter."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from brmdp._validation import IntArray, as_index, as_policy
 from brmdp.errors import InvalidInputError
 from brmdp.simulation.loop import Details
 
-__all__ = ["Actor", "Guest", "require_actor"]
+__all__ = ["Actor", "ActorAdapter", "require_actor"]
 
 
 @runtime_checkable
 class Actor(Protocol):
-    """Anything that can act in a :class:`brmdp.World`: two methods are enough.
+    """Anything that can act in a :class:`brmdp.World`: the methods act and observe are enough.
 
-    More is used where it is there:
+    An agent may have more, which is then used:
 
-    - ``observe`` may take ``reward``, ``disturbance`` and ``info`` by keyword. It is given those
-      that its signature names, or ``reward`` and ``info`` if it takes any keyword.
-    - ``policy``, the (S,) action that the agent would now take in every state. True regret is
-      measured if it is there, for the policy that each step follows, and not otherwise.
-    - ``episode``, a number that grows whenever ``policy`` may have changed. Without it ``policy``
-      is looked at after every action.
-    - ``belief``, ``rewards`` and ``discount``, for the diagnostics that look at what is believed.
+    - ``observe`` may take ``reward``, ``disturbance`` and ``info`` by keyword. It receives those
+      that its signature names, or ``reward`` and ``info`` if it takes arbitrary keywords.
+    - ``policy`` is the (S,) action that the agent would now take in each state. With it, true
+      regret is measured for the policy that each step follows; without it, true regret is not
+      measured.
+    - ``episode`` is a number that grows whenever ``policy`` may have changed. Without it,
+      ``policy`` is read after every action.
+    - ``belief``, ``rewards`` and ``discount`` are needed by the diagnostics that depend on the
+      belief.
 
     Examples
     --------
-    An agent that always takes the action that paid most so far:
+    An agent that always takes the action that has paid most so far:
 
     >>> import numpy as np
     >>> import brmdp
@@ -60,24 +62,25 @@ class Actor(Protocol):
 
 
 def require_actor(agent: Any) -> None:
-    """Refuse what cannot act."""
+    """Raise unless ``agent`` can act and observe."""
     missing = [name for name in ("act", "observe") if not callable(getattr(agent, name, None))]
     if missing or isinstance(agent, type):
-        lacking = f"; it lacks {', '.join(missing)}" if missing else ", a class"
+        lacking = f", which lacks {' and '.join(missing)}" if missing else ", which is a class"
         raise InvalidInputError(
             "agent must have the methods act(state) and observe(state, action, next_state); got "
             f"{agent!r:.80}{lacking}"
         )
 
 
-class Guest:
-    """An agent of somebody else's, as the loop wants it: checked, and with numbered policies.
+class ActorAdapter:
+    """Adapts an agent from outside the library to the loop: checks it and numbers its policies.
 
     Parameters
     ----------
     agent : Actor
+        The agent.
     n_states, n_actions : int
-        Of the world.
+        Sizes of the world.
     """
 
     def __init__(self, agent: Actor, n_states: int, n_actions: int) -> None:
@@ -89,7 +92,7 @@ class Guest:
         self.observe = agent.observe
 
     def act(self, state: int) -> int:
-        """The agent's action, which must be one of the world's."""
+        """The agent's action, after checking that the world has it."""
         action = as_index(self.agent.act(state), self._admissible.shape[1], "the agent's action")
         if self._numbered:
             self.episode = as_index(self.agent.episode, 2**62, "agent.episode")  # type: ignore[attr-defined]
@@ -103,11 +106,11 @@ class Guest:
 
     @property
     def policy(self) -> IntArray:
-        """What the agent would now do in every state."""
+        """(S,) action that the agent would now take in each state."""
         return as_policy(self.agent.policy, self._admissible)  # type: ignore[attr-defined]
 
     def details(self) -> Details | None:
-        """What the agent wants to be told beside the transition; None for nothing."""
+        """Selects what ``observe`` takes besides the transition; None if it takes nothing more."""
         names = _keywords(self.agent.observe)
         if not names:
             return None
@@ -120,9 +123,10 @@ class Guest:
 
 
 def _keywords(observe: Any) -> tuple[str, ...]:
+    """The keywords that are passed to ``observe``."""
     try:
         parameters = inspect.signature(observe).parameters.values()
-    except (TypeError, ValueError):  # a compiled one, which does not say
+    except (TypeError, ValueError):  # some compiled functions have no signature
         return ()
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return ("reward", "info")

@@ -1,7 +1,7 @@
-"""What is recorded of an interaction: every column declared once, here.
+"""The record of an interaction: every column is declared once, here.
 
 :mod:`brmdp.runs` stores and reads these columns, :mod:`brmdp.report` sums up those that have a
-total, and the documentation lists them; none of them names a column that it does not need.
+total, and the documentation lists them. None of these names a column that it does not need.
 """
 
 from __future__ import annotations
@@ -16,16 +16,25 @@ __all__ = ["Episodes", "History", "Steps"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Steps:
-    """One entry per step; in the records of several runs, (R, T) arrays."""
+    """Columns with one entry per step; in the records of several runs they are (R, T) arrays.
+
+    Examples
+    --------
+    >>> from dataclasses import fields
+    >>> from brmdp.simulation import Steps
+    >>> [one.name for one in fields(Steps)][:4]
+    ['state', 'action', 'reward', 'next_state']
+    """
 
     state: IntArray = column("s_t, the state in which the agent acts")
     action: IntArray = column("a_t, the action it takes")
-    reward: FloatArray = column("r_t, as the environment paid it", total="reward")
+    reward: FloatArray = column("r_t, as paid by the environment", total="reward")
     next_state: IntArray | None = column(
-        "where the transition led; the next step begins elsewhere after a reset", since=3
+        "the state that the transition leads to; after a reset the next step begins elsewhere",
+        since=3,
     )
     disturbance: IntArray | None = column(
-        "what drove the transition, where one disturbance drives them all and the agent is told",
+        "the disturbance that drives the transition, if one drives them all and the agent sees it",
         since=3,
     )
     episode: IntArray = column("number of the pseudo-episode, from 1")
@@ -33,26 +42,38 @@ class Steps:
         "V*(s_t) − V^{π_k}(s_t), by exact evaluation in the true world", total="true regret"
     )
     robust_regret: FloatArray | None = column(
-        "V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), under what the agent believes at its plan",
+        "V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), under the belief of the current plan",
         total="robust regret",
     )
 
 
 @dataclass(slots=True)
 class Episodes:
-    """One entry per pseudo-episode: how it was planned; None where an agent does not say."""
+    """How each pseudo-episode was planned: lists with one entry per pseudo-episode.
+
+    Entries are None if the agent does not provide them.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.World("brmdp/RiverSwim-v0", discount=0.9)
+    >>> agent = brmdp.agents.posterior_mean(world.prior(), world.rewards, 0.9, rng=1)
+    >>> episodes = brmdp.simulate(agent, world, 20, seed=1).episodes
+    >>> episodes.first_step[0], episodes.status[0]
+    (0, 'converged')
+    """
 
     first_step: list[int] = field(default_factory=list)
-    """The step that follows the plan first."""
+    """First step that follows the plan."""
 
     policy: list[int] = field(default_factory=list)
-    """Number of the policy followed, in the order of first appearance: equal numbers, equal policies."""
+    """Number of the policy, in order of first appearance; equal policies have equal numbers."""
 
     levels: list[FloatArray | None] = column(
-        "α_k(s,a), state by state, action by action", empty=True
+        "α_k(s,a), state by state and action by action", empty=True
     )
-    iterations: list[int | None] = column("sweeps of the solver", empty=True)
-    residual: list[float | None] = column("max|TV − V| where the solver stopped", empty=True)
+    iterations: list[int | None] = column("number of sweeps of the solver", empty=True)
+    residual: list[float | None] = column("max|TV − V| when the solver stopped", empty=True)
     error_bound: list[float | None] = column(
         "bound on the distance to the true fixed point", empty=True
     )
@@ -63,21 +84,30 @@ class Episodes:
 class History(Steps):
     """A recorded interaction of T steps.
 
-    Beside the columns of :class:`Steps`, regrets per step and not accumulated:
+    It has the columns of :class:`Steps`, with regrets per step (not accumulated), and:
 
     Attributes
     ----------
     quantile_step : (D,) integers
-        When the posterior quantile value was looked at.
+        Steps at which the posterior quantile value was estimated.
     quantile_value : (D,) array
-        Posterior quantile of the policy's value at the first state; empty if not asked for.
+        Posterior quantile of the policy's value at the first state; empty if not requested.
     episodes : Episodes
         How each pseudo-episode was planned.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.World("brmdp/RiverSwim-v0", discount=0.9)
+    >>> agent = brmdp.agents.posterior_mean(world.prior(), world.rewards, 0.9, rng=1)
+    >>> history = brmdp.simulate(agent, world, 20, seed=1)
+    >>> len(history), history.reward.shape, history.robust_regret is None
+    (20, (20,), True)
     """
 
     quantile_step: IntArray
     quantile_value: FloatArray = column(
-        "posterior quantile of the policy's value at the first state, at the diagnostic times"
+        "posterior quantile of the policy's value at the first state, at the diagnostic steps"
     )
     episodes: Episodes
 
@@ -85,7 +115,11 @@ class History(Steps):
         return int(self.state.size)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} steps", f"{len(self.episodes.first_step)} pseudo-episodes"]
+        steps, episodes = len(self), len(self.episodes.first_step)
+        parts = [
+            f"{steps} step{'' if steps == 1 else 's'}",
+            f"{episodes} pseudo-episode{'' if episodes == 1 else 's'}",
+        ]
         if len(self):
             parts.append(f"mean reward {self.reward.mean():.4g}")
         if self.true_regret is not None:

@@ -1,4 +1,4 @@
-"""An agent in a tabular world, its regrets and diagnostics."""
+"""Simulation of an agent in a tabular world, with regrets and diagnostics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.planning import evaluate_all_in_mdp, posterior_quantile_value, solve
 from brmdp.planning.planner import solution_of
 from brmdp.risk import Quantile
-from brmdp.simulation.actor import Actor, Guest, require_actor
+from brmdp.simulation.actor import Actor, ActorAdapter, require_actor
 from brmdp.simulation.history import Episodes, History
 from brmdp.simulation.loop import Details, interact
 from brmdp.simulation.world import World
@@ -33,23 +33,34 @@ __all__ = ["Diagnostics", "simulate"]
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What to measure beside the interaction; nothing of it changes a trajectory.
+    """What to measure during a simulation. Measuring does not change the trajectory.
 
     Parameters
     ----------
     true_regret : bool, optional
-        V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation. It needs a world that knows the
-        truth and an agent that tells its policy; by default it is measured where both do.
-    robust_level : float, optional
-        α̲: record V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step, exactly, whatever the
-        agent's own method.
-    quantile_level : float, optional
-        Record the posterior quantile of the current policy's value at the first state, by the
-        paper's estimator.
+        Whether to record V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation. This needs a
+        world with a known truth and an agent with a ``policy``; by default it is recorded if both
+        are available.
+    robust_level : float in (0, 1), optional
+        α̲. If given, V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) is recorded at every step, with exact
+        quantiles whatever method the agent uses.
+    quantile_level : float in (0, 1), optional
+        If given, the posterior quantile of the current policy's value at the first state is
+        recorded, by the paper's estimator.
     quantile_every : int
-        At steps 0, ``quantile_every``, 2 ``quantile_every``, …
+        The quantile is estimated at steps 0, ``quantile_every``, 2 ``quantile_every``, …
     quantile_samples : int
-        Draws M of that estimator (the paper: 147).
+        Number of draws M of that estimator (147 in the paper).
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> world = brmdp.World("brmdp/RiverSwim-v0", discount=0.9)
+    >>> agent = brmdp.agents.posterior_mean(world.prior(), world.rewards, 0.9, rng=1)
+    >>> wanted = brmdp.Diagnostics(robust_level=0.2, quantile_level=0.1, quantile_every=20)
+    >>> history = brmdp.simulate(agent, world, 50, seed=1, diagnostics=wanted, diagnostics_rng=2)
+    >>> history.robust_regret.shape, history.quantile_step.tolist()
+    ((50,), [0, 20, 40])
     """
 
     true_regret: bool | None = None
@@ -82,27 +93,33 @@ def simulate(
     Parameters
     ----------
     agent : Agent or Actor
-        One of the library's, or anything with ``act`` and ``observe``; see :class:`brmdp.Actor`. It
-        goes on learning from where it stands.
+        An agent of the library, or anything with ``act`` and ``observe``; see
+        :class:`brmdp.Actor`. It continues to learn from its current state.
     world : World
+        The world.
     steps : int
+        T.
     seed : int, optional
-        Of the environment.
+        Seed of the environment.
     diagnostics : Diagnostics, optional
-        By default true regret where it can be measured, and nothing else.
-    diagnostics_rng : numpy.random.Generator or seed
-        Stream of the diagnostics, apart from all others.
+        What to measure. By default true regret if it can be measured, and nothing else.
+    diagnostics_rng : numpy.random.Generator or seed, optional
+        Stream of the diagnostics, separate from all others.
     on_step : function, optional
-        Called with the number of steps done every 100 steps, for progress.
+        Called every 100 steps with the number of steps done, to show progress.
     on_episode : function, optional
-        Called with the number of steps done whenever the agent has made a new plan, for a look at
-        it: a diagnostic of your own, or :class:`brmdp.theory.OptimismMeter`.
+        Called with the number of steps done whenever the agent has made a new plan: for your own
+        diagnostics, or for :class:`brmdp.theory.OptimismMeter`.
+
+    Returns
+    -------
+    History
 
     Raises
     ------
     RewardMismatchError
-        If the agent plans with other rewards than the world's model has, or the environment pays
-        others; see :class:`World`.
+        If the agent plans with rewards other than those of the world's model, or the environment
+        pays other rewards; see :class:`World`.
 
     Examples
     --------
@@ -116,7 +133,8 @@ def simulate(
     require_actor(agent)
     if not isinstance(world, World):
         raise InvalidInputError(
-            f"world must be a brmdp.World, such as World(env, discount); got {type(world).__name__}"
+            f"world must be a brmdp.World, as made by World(env, discount); got "
+            f"{type(world).__name__}"
         )
     _require_same_size(agent, world)
     if isinstance(agent, Agent):
@@ -129,9 +147,9 @@ def simulate(
         details = _disturbance(disturbances) if _is_driven(agent) else None
         path = interact(agent, world, n, meter, state=state, details=details, on_step=on_step)
     else:
-        guest = Guest(agent, world.n_states, world.n_actions)
+        adapter = ActorAdapter(agent, world.n_states, world.n_actions)
         path = interact(
-            guest, world, n, meter, state=state, details=guest.details(), on_step=on_step
+            adapter, world, n, meter, state=state, details=adapter.details(), on_step=on_step
         )
     return History(
         state=path.state,
@@ -155,18 +173,19 @@ def _require_same_size(agent: Any, world: World) -> None:
         world.n_actions,
     ):
         raise InvalidInputError(
-            f"agent and world must agree: the agent knows {pattern.n_states} states and "
-            f"{pattern.n_actions} actions, the world has {world.n_states} and {world.n_actions}"
+            f"agent and world must have the same sizes: the agent knows {pattern.n_states} states "
+            f"and {pattern.n_actions} actions, the world has {world.n_states} and "
+            f"{world.n_actions}"
         )
 
 
 def _is_driven(agent: Agent) -> bool:
-    """Whether one disturbance drives all transitions that the agent learns from."""
+    """Whether the agent's belief is about one disturbance that drives all transitions."""
     return isinstance(agent.belief, DisturbanceBelief)
 
 
 def _disturbance(noted: list[int]) -> Details:
-    """Tell what drove the transition, where the world tells, and note it; −1 where it does not."""
+    """Pass on the disturbance if the world reveals it, and note it (−1 if it does not)."""
 
     def details(_: float, info: dict[str, Any]) -> dict[str, Any]:
         driver = info.get("disturbance")
@@ -177,7 +196,7 @@ def _disturbance(noted: list[int]) -> Details:
 
 
 class _Meter:
-    """Regrets and diagnostics, from what the agent believes and does in each pseudo-episode."""
+    """Regrets and diagnostics, from the agent's belief and policy in each pseudo-episode."""
 
     def __init__(
         self,
@@ -194,7 +213,7 @@ class _Meter:
             self.with_true_regret = world.truth is not None and tells
         if self.with_true_regret and world.truth is None:
             raise InvalidInputError(
-                "true_regret=True needs a world that knows the truth; pass World(…, truth=mdp), or "
+                "true_regret=True needs a world whose truth is known; pass World(…, truth=mdp), or "
                 "true_regret=False"
             )
         discount = getattr(agent, "discount", world.discount)
@@ -212,8 +231,8 @@ class _Meter:
             missing = [attribute for attribute in attributes if not hasattr(agent, attribute)]
             if missing and (name == "true_regret" or getattr(wanted, name) is not None):
                 raise InvalidInputError(
-                    f"{name} needs an agent with {', '.join(missing)}; {type(agent).__name__} has "
-                    "none"
+                    f"{name} needs an agent with the attributes {', '.join(attributes)}; "
+                    f"{type(agent).__name__} lacks {', '.join(missing)}"
                 )
         self.agent = agent
         self.tells = tells
@@ -241,7 +260,7 @@ class _Meter:
             policy: IntArray = self.agent.policy
             if not isinstance(self.agent, Agent):
                 policy = as_policy(policy, self.every_action)
-            # policies return: each is kept once
+            # the same policy may come back: each is kept once
             number = self._policies.setdefault(policy.tobytes(), len(self._policies))
             episodes.policy.append(number)
             if self.wanted.robust_level is not None:
@@ -250,10 +269,7 @@ class _Meter:
             self.on_episode(t)
 
     def measure(self, t: int) -> int | None:
-        """The posterior quantile of the current policy's value at the first state, under φ_k.
-
-        If it is wanted.
-        """
+        """Estimate the posterior quantile of the policy's value at the first state, if wanted."""
         if self.wanted.quantile_level is None:
             return None
         estimate = posterior_quantile_value(
@@ -270,7 +286,7 @@ class _Meter:
         return t + self.wanted.quantile_every
 
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
-        """V*_{φ,α̲} − V^π_{φ,α̲} under what the agent believes now."""
+        """(S,) V*_{φ,α̲} − V^π_{φ,α̲} under the agent's current belief."""
         belief, discount, risk = self.agent.belief, self.agent.discount, Quantile(level)
         best = solution_of(belief, self.agent.rewards, discount, risk, initial=self._robust_values)
         self._robust_values = best.values
@@ -288,7 +304,7 @@ class _Meter:
         return best.values - followed.values
 
     def true_regret(self, states: IntArray, n: int) -> FloatArray | None:
-        """V*(s_t) − V^{π_k}(s_t) at every step."""
+        """(T,) V*(s_t) − V^{π_k}(s_t), or None if it was not measured."""
         if not self.with_true_regret:
             return None
         truth = self.world.truth
@@ -298,15 +314,15 @@ class _Meter:
         return self._along(gaps[self.episodes.policy], states, n)
 
     def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:
-        """V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) at every step."""
+        """(T,) V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), or None if it was not measured."""
         if self.wanted.robust_level is None:
             return None
         return self._along(np.array(self._robust_gaps), states, n)
 
     def _along(self, gaps: FloatArray, states: IntArray, n: int) -> FloatArray:
-        """From one row of gaps per pseudo-episode to one number per step."""
+        """(T,) one number per step, from one row of gaps per pseudo-episode."""
         lengths = np.diff(np.append(self.episodes.first_step, n))
-        # nothing beats the optimum; what falls below zero is the solver's tolerance
+        # nothing beats the optimum: negative gaps are within the solver's tolerance
         regret: FloatArray = np.maximum(
             gaps[np.repeat(np.arange(lengths.size), lengths), states], 0.0
         )

@@ -1,8 +1,8 @@
 """The only agent–environment loop.
 
-An agent plans when a new pseudo-episode begins, on being asked to act; so the loop asks for the
-action first, then lets the meter look at the plan, then acts. Nothing that is measured changes what
-happens.
+An agent plans when it is asked to act and a new pseudo-episode begins. So the loop first asks for
+the action, then lets the meter look at the plan, then takes the action. Measurements do not affect
+the interaction.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Details", "Meter", "PlanningActor", "SteppedWorld", "Trajectory", "i
 PROGRESS_EVERY = 100
 
 Details = Callable[[float, dict[str, Any]], Mapping[str, Any]]
-"""From a reward and Gymnasium's info to what an agent is told beside the transition, by name."""
+"""Maps a reward and Gymnasium's info to the keywords passed to ``observe``."""
 
 
 class PlanningActor(Protocol):
-    """What the loop needs of an agent: one that acts, observes, and numbers its plans."""
+    """What the loop needs from an agent: it acts, observes, and numbers its plans."""
 
     @property
     def episode(self) -> int:
@@ -32,23 +32,23 @@ class PlanningActor(Protocol):
         ...
 
     def act(self, state: Any) -> int:
-        """An action; plans first when a new pseudo-episode begins."""
+        """An action; plans first if a new pseudo-episode begins."""
         ...
 
     def observe(self, state: Any, action: int, next_state: Any) -> None:
-        """Learn from a transition, and from the details of it, passed by name."""
+        """Learn from a transition and its details, which are passed by keyword."""
         ...
 
 
 class SteppedWorld(Protocol):
-    """What the loop needs of a world."""
+    """What the loop needs from a world."""
 
     def reset(self, seed: int | None = None) -> Any:
-        """Begin; the first state."""
+        """Start anew and return the first state."""
         ...
 
     def step(self, action: int) -> tuple[Any, float, Any, dict[str, Any]]:
-        """Next state of the transition, reward, state to resume from, and Gymnasium's info.
+        """Next state of the transition, reward, state to continue from, and Gymnasium's info.
 
         The two states differ after a reset.
         """
@@ -56,29 +56,32 @@ class SteppedWorld(Protocol):
 
 
 class Meter(Protocol):
-    """What looks on."""
+    """Measures the agent during the interaction."""
 
     def begin_episode(self, t: int) -> None:
-        """The plan that step ``t`` follows is new."""
+        """Called when step ``t`` is the first to follow a new plan."""
         ...
 
     def measure(self, t: int) -> int | None:
-        """Look at what the agent is doing at step ``t``; the next step to do so, if any."""
+        """Measure the agent at step ``t`` and return the next step to do so, if any."""
         ...
 
 
 class Trajectory(NamedTuple):
-    """T steps.
+    """The T steps of an interaction.
 
     Attributes
     ----------
     state : (T, ...) array
+        State in which each action was taken.
     action : (T,) integers
+        The action.
     reward : (T,) array
+        The reward.
     next_state : (T, ...) array
-        Where the transition led; the next step begins elsewhere after a reset.
+        State that the transition led to; after a reset the next step begins elsewhere.
     episode : (T,) integers
-        Pseudo-episode, from 1.
+        Number of the pseudo-episode, from 1.
     """
 
     state: NDArray[Any]
@@ -103,15 +106,19 @@ def interact(
     Parameters
     ----------
     agent : PlanningActor
+        The agent.
     world : SteppedWorld
+        The world.
     steps : int
+        T.
     meter : Meter
+        What to measure.
     state : any
-        Of the same shape and type in every step.
+        The first state. All states must have the same shape and type.
     details : function, optional
-        What the agent observes beside the transition.
+        Selects what the agent observes besides the transition.
     on_step : function, optional
-        Called with the number of steps done every 100 steps.
+        Called every 100 steps with the number of steps done.
     """
     first = np.asarray(state)
     states, next_states = (np.empty((steps, *first.shape), dtype=first.dtype) for _ in range(2))

@@ -1,23 +1,23 @@
-"""A Gymnasium environment as a tabular agent sees it.
+"""A Gymnasium environment as a tabular agent sees it: numbered states and known rewards.
 
-Numbered states, known rewards, and an end that is a state.
+The end of an episode is a state, too. A terminated transition leads to a known absorbing state that
+pays nothing, and a reset follows. Resets and truncations are not transitions, so no agent learns
+from them. The transition into the end may pay, and endings that pay differently are different
+absorbing states.
 
-A terminated transition goes to a known absorbing state that pays nothing, and is followed by a
-reset; resets and truncations are not transitions, so no agent learns from them. The transition into
-the end may pay, and endings that pay differently are different absorbing states.
-
-Agents plan with known rewards, so a world refuses to go on when its environment pays another one
-than its model has for the outcome that happened.
+Agents plan with known rewards. So a world raises an error if the environment pays a reward that
+differs from the model's reward for the outcome that happened.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from brmdp._validation import (
@@ -36,65 +36,75 @@ from brmdp.mdp import TabularMDP, gymnasium_entry
 __all__ = ["World"]
 
 LARGEST_DENSE = 4_000_000
-"""Most numbers in a dense array that was not asked for."""
+"""Largest dense array, in numbers, that is made without being asked for."""
 
 REWARD_TOLERANCE, REWARD_ROUNDING = 1e-6, 1e-9
-"""Rewards agree within this fraction of the model's.
+"""Allowed difference between rewards, as fractions of the model's reward and of the largest one.
 
-For environments may compute in single precision, and of the largest.
+The first allows for environments that compute in single precision.
 """
+
+Ends: TypeAlias = Collection[int | Collection[int]]
+"""States where episodes end, or groups of such states."""
 
 
 class World:
-    """An environment with discrete spaces, and what is known of it.
+    """An environment with discrete spaces, and what is known about it.
 
     Parameters
     ----------
     env : gymnasium.Env or str
         An environment, or the id of a registered one.
     discount : float in [0, 1)
-        For the truth, where it is known.
+        Discount factor of the truth, where that is known.
     rewards : (S, A) or (S, A, S + E) array, optional
-        Known rewards, for environments without ``env.unwrapped.P``; the last E successors are the
-        ends of an episode. Otherwise they come from the environment.
-    ends : sequence of states or of groups of states, optional
-        With ``rewards``: where episodes end, if endings pay differently. Each item, a state of the
-        environment or a collection of them, becomes an absorbing state of its own: ``ends=[dead,
-        (home, safe)]`` makes two. By default one end, E = 1, stands for all. With a table ``P`` the
-        world finds out by itself.
+        Known rewards, for environments without ``env.unwrapped.P``. The last E successors are the
+        ends of an episode. By default the rewards come from the environment.
+    ends : collection of states or of groups of states, optional
+        Where episodes end, if endings pay differently; only with ``rewards`` or ``truth``. Each
+        item, a state of the environment or a group of them, becomes an absorbing state of its own:
+        ``ends=[dead, (home, safe)]`` makes two. By default one end, E = 1, stands for all. If the
+        environment has a table ``P``, the ends are found in the table.
     truth : TabularMDP, optional
-        The true world, for regret, where the environment has no table: its states are those of the
-        environment, then the ends, if there are any; rewards come from it unless they are given.
-        Without ends, an episode may end in a state that is never left and pays nothing.
+        The true world, for regret, if the environment has no table. Its states are those of the
+        environment, followed by the ends, if there are any. Its rewards are used unless ``rewards``
+        are given. Without extra states for the ends, an episode may end in a state that is never
+        left and pays nothing.
     random_rewards : bool
-        Whether what the environment pays for a transition is random around the model's reward, or
-        differs on purpose. Then nothing is compared, and the model's rewards are believed to be the
+        Whether the environment's rewards are random around the model's rewards, or differ from them
+        on purpose. Then rewards are not compared, and the model's rewards are taken to be the
         means.
 
     Attributes
     ----------
     n_states, n_actions : int
-        Of the tabular model: the states of the environment, then the ends.
+        Sizes of the tabular model. Its states are those of the environment, followed by the ends.
     rewards : array, sparse matrix or DisturbanceRewards
-        In a form that :func:`brmdp.plan` takes.
+        Rewards in a form that :func:`brmdp.plan` accepts.
     truth : TabularMDP or None
-        The true kernel, for regret; None if the environment does not tell.
+        The true kernel, for regret; None if it is unknown.
 
     Notes
     -----
-    :meth:`step` compares the reward received with the model's r(s, a, s') and raises
-    :class:`brmdp.RewardMismatchError` if they differ by more than a millionth of the latter and a
-    billionth of the model's largest reward. Where the table ``P`` lists several outcomes with the
-    same next state, one of which happened, any of their rewards will do.
+    :meth:`step` compares the reward received with the model's r(s, a, s'). It raises
+    :class:`brmdp.RewardMismatchError` if they differ by more than a millionth of the latter plus a
+    billionth of the model's largest reward. If the table ``P`` lists several outcomes with the same
+    next state, the reward of any of them is accepted.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> brmdp.World("FrozenLake-v1", discount=0.9)
+    World(FrozenLake-v1: 17 states (including 1 end), 4 actions, discount 0.9, truth known)
     """
 
     def __init__(
         self,
-        env: Any,
+        env: gymnasium.Env[Any, Any] | str,
         discount: float,
         *,
-        rewards: Any = None,
-        ends: Any = None,
+        rewards: ArrayLike | None = None,
+        ends: Ends | None = None,
         truth: TabularMDP | None = None,
         random_rewards: bool = False,
     ) -> None:
@@ -116,8 +126,8 @@ class World:
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
         if ends is not None and rewards is None and truth is None:
             raise InvalidInputError(
-                "ends go with rewards= or truth=; without them the environment's table tells the "
-                "ends"
+                "ends can be given only together with rewards= or truth=; otherwise the "
+                "environment's table P defines the ends"
             )
         if truth is not None:
             self._take_truth(truth, rewards, ends)
@@ -145,33 +155,34 @@ class World:
             self.rewards = _beyond_the_table(self.truth)
         else:
             raise InvalidInputError(
-                f"rewards must be given for {self.env}: it has no env.unwrapped.P to take them from"
+                f"rewards must be given for {self.env}, which has no table env.unwrapped.P"
             )
         self._rounding: float = REWARD_ROUNDING * _largest(self.rewards)
 
     def _take_truth(self, truth: Any, rewards: Any, ends: Any) -> None:
-        """Sizes, ends and rewards from a known MDP."""
+        """Set sizes, ends and rewards from a known MDP."""
         if not isinstance(truth, TabularMDP):
             raise InvalidInputError(f"truth must be a TabularMDP; got {type(truth).__name__}")
         extra = truth.n_states - self._observed
         if truth.n_actions != self.n_actions or extra < 0:
             raise InvalidInputError(
-                f"truth must have the environment's {self._observed} states, then any ends, and its "
-                f"{self.n_actions} actions; got {truth.n_states} states and {truth.n_actions} "
-                "actions"
+                f"truth must have the environment's {self._observed} states, then any ends, and "
+                f"its {self.n_actions} actions; got {truth.n_states} states and "
+                f"{truth.n_actions} actions"
             )
         if extra:
             self._ends = _given_ends(ends, self._observed)
         elif ends is not None:
             raise InvalidInputError(
-                f"ends are states beyond the environment's {self._observed}; truth has none"
+                "ends need a truth with a state for each of them, after the environment's "
+                f"{self._observed} states; truth has no such states"
             )
         else:
             self._ends = {state: state for state in _absorbing(truth)}
         if extra and len(set(self._ends.values())) != extra:
             raise InvalidInputError(
-                f"truth has {extra} states beyond the environment's {self._observed}, so ends must "
-                f"name {extra}; got {len(set(self._ends.values()))}"
+                f"ends must have {extra} items, one for each state of truth beyond the "
+                f"environment's {self._observed}; got {len(set(self._ends.values()))}"
             )
         self.n_states = truth.n_states
         self.truth = _with_discount(truth, self.discount)
@@ -184,22 +195,23 @@ class World:
     ) -> DirichletBelief | DisturbanceBelief:
         """A prior for this world: independent Dirichlet rows, with the ends known to be absorbing.
 
-        Where one disturbance drives all transitions (the inventory), a Dirichlet prior for that.
+        If one disturbance drives all transitions (the inventory), it is a Dirichlet prior for that
+        disturbance.
 
         Parameters
         ----------
         concentration : float
-            Of every possible successor.
+            Concentration of every possible successor.
         known_successors : bool, optional
-            Whether only the truth's successors are possible. By default yes for an environment that
-            ends and gives its table ``P``, whose rewards are defined for those transitions alone,
-            and no otherwise (the paper's setting). Where all successors are possible and would take
-            more than four million numbers, False must be asked for.
+            Whether only the truth's successors are possible. By default True if the truth is known
+            and the environment ends, because then rewards are defined for those transitions only;
+            otherwise False, as in the paper. If all successors are possible and the prior would
+            hold more than four million numbers, False must be passed explicitly.
 
         Raises
         ------
         InvalidInputError
-            If the prior would be very large and was not asked for.
+            If the prior would be very large and was not asked for explicitly.
         """
         value = as_positive_number(concentration, "concentration")
         if self._outcomes is not None:
@@ -209,15 +221,13 @@ class World:
             known_successors = bool(self._ends) and self.truth is not None
             if not known_successors and size > LARGEST_DENSE:
                 raise InvalidInputError(
-                    f"a prior in which every state may follow every pair has {size:,} entries "
-                    "here; if that is what you want, ask for prior(known_successors=False). Better "
-                    "tell what is possible: DirichletBelief.uniform(n_states, n_actions, "
+                    f"a prior in which every state can follow every pair has {size:,} entries "
+                    "here. If you want that, pass known_successors=False; it is better to say "
+                    "which transitions are possible: DirichletBelief.uniform(n_states, n_actions, "
                     "possible=…)"
                 )
         if known_successors and self.truth is None:
-            raise InvalidInputError(
-                "known_successors=True needs an environment that tells its successors"
-            )
+            raise InvalidInputError("known_successors=True needs a world whose truth is known")
         if known_successors:
             assert self.truth is not None
             return DirichletBelief.uniform(
@@ -237,26 +247,36 @@ class World:
         spec = getattr(self.env, "spec", None)
         name = type(self.env.unwrapped).__name__ if spec is None else spec.id
         ends = len({end for end in self._ends.values() if end >= self._observed})
-        parts = [f"{self.n_states} states" + (f" ({ends} of them ends)" if ends else "")]
+        extra = f" (including {ends} end{'s' if ends > 1 else ''})" if ends else ""
+        parts = [f"{self.n_states} states{extra}"]
         parts += [f"{self.n_actions} actions", f"discount {self.discount:g}"]
         parts.append("truth unknown" if self.truth is None else "truth known")
         return f"World({name}: {', '.join(parts)})"
 
     def reset(self, seed: int | None = None) -> int:
-        """Begin; the first state."""
+        """Reset the environment and return the first state."""
         observation, _ = self.env.reset(seed=seed)
         self._state = as_index(observation, self._observed, "the environment's observation")
         return self._state
 
     def step(self, action: int) -> tuple[int, float, int, dict[str, Any]]:
-        """Act; next state of the transition, reward, state to go on from.
+        """Take an action.
 
-        (another after a reset), and Gymnasium's info.
+        Returns
+        -------
+        next_state : int
+            State that the transition leads to.
+        reward : float
+            The reward.
+        resumed : int
+            State to continue from; it differs from ``next_state`` after a reset.
+        info : dict
+            Gymnasium's info.
 
         Raises
         ------
         RewardMismatchError
-            If the environment pays another reward than the model has for what happened.
+            If the environment pays a reward that the model does not have for what happened.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
         if type(observation) is not int or not 0 <= observation < self._observed:
@@ -275,7 +295,7 @@ class World:
     def _check_reward(
         self, action: int, observation: int, next_state: int, reward: float, info: dict[str, Any]
     ) -> None:
-        """Compare a reward with those that the model has for what happened."""
+        """Compare a reward with the model's rewards for what happened."""
         state = self._state
         if state is None:
             raise InvalidInputError("call reset() before the first step()")
@@ -296,15 +316,15 @@ class World:
             raise RewardMismatchError(
                 f"the environment paid {reward:.10g} for (state={state}, action={action}, "
                 f"next_state={next_state}{end}), where the model has {listed}. Agents would plan "
-                "with a wrong reward, and regret would be wrong: correct the rewards of the model "
-                "(endings that pay differently: World(…, ends=…)), or declare World(…, "
-                "random_rewards=True)"
+                "with a wrong reward, and regret would be wrong. Correct the rewards of the model "
+                "(for endings that pay differently, pass ends= to World), or pass "
+                "random_rewards=True to World"
             )
 
     def _model_rewards(
         self, state: int, action: int, observation: int, next_state: int, disturbance: int | None
     ) -> tuple[float, ...]:
-        """The rewards of the outcomes that may have happened."""
+        """The model's rewards for all outcomes that may have happened."""
         if self._outcomes is not None:
             by_disturbance = self.rewards.rewards[state, action]
             if disturbance is not None:
@@ -330,11 +350,11 @@ class World:
         return (self._reward_of(state, action, next_state),)
 
     def _agrees(self, rewards: Any, model: Any) -> Any:
-        """Whether rewards are the model's, up to rounding."""
+        """Whether rewards equal the model's, up to rounding."""
         return abs(rewards - model) <= REWARD_TOLERANCE * abs(model) + self._rounding
 
     def _reward_of(self, state: int, action: int, next_state: int) -> float:
-        """r(s, a, s') of the model."""
+        """The model's r(s, a, s')."""
         rewards = self.rewards
         if sparse.issparse(rewards):
             return float(rewards[state * self.n_actions + action, next_state])
@@ -342,18 +362,20 @@ class World:
         return float(row if row.ndim == 0 else row[next_state])
 
     def require_same_rewards(self, belief: Any, rewards: FloatArray) -> None:
-        """Refuse an agent that plans with other rewards than this world has.
+        """Raise if an agent plans with rewards that differ from this world's.
 
         Parameters
         ----------
-        belief : belief
+        belief : Belief
+            The agent's belief.
         rewards : (transitions,) array
-            The agent's, on the belief's pattern. Where the truth is known, only its transitions are
-            compared.
+            The agent's rewards on the pattern of its belief. If the truth is known, only its
+            transitions are compared.
 
         Raises
         ------
         RewardMismatchError
+            If a reward differs.
         """
         if self.random_rewards:
             return
@@ -376,8 +398,8 @@ class World:
         raise RewardMismatchError(
             f"the agent plans with the reward {rewards[first]:.10g} for (state={s}, action={a}, "
             f"next_state={int(next_states[first])}), where the world's model has "
-            f"{model[first]:.10g}. Give the agent world.rewards, or declare World(…, "
-            "random_rewards=True)"
+            f"{model[first]:.10g}. Give the agent world.rewards, or pass random_rewards=True to "
+            "World"
         )
 
     def end_of(self, observation: int) -> int:
@@ -385,11 +407,13 @@ class World:
         try:
             return self._ends[observation]
         except KeyError:
-            known = (
-                "its table P never ends" if self.truth is not None else "no end was given (ends=)"
+            reason = (
+                "although no episode ends there in the model"
+                if self.truth is not None
+                else "which is not one of the given ends"
             )
             raise InvalidInputError(
-                f"the environment terminated in state {observation}, where {known}"
+                f"the environment terminated in state {observation}, {reason}"
             ) from None
 
 
@@ -398,14 +422,15 @@ def _made(name: str) -> Any:
         return gymnasium.make(name)
     except gymnasium.error.Error as error:
         raise InvalidInputError(
-            f"env must be an environment or the id of a registered one; got {name!r}: {error}"
+            f"env must be a Gymnasium environment or the id of a registered one; got {name!r}: "
+            f"{error}"
         ) from None
 
 
 def _size(env: Any, name: str) -> int:
     space = getattr(env, name, None)
     if not isinstance(space, gymnasium.spaces.Discrete) or int(space.start) != 0:
-        raise InvalidInputError(f"env must have a Discrete {name} that begins at 0; got {space}")
+        raise InvalidInputError(f"env must have a Discrete {name} that starts at 0; got {space}")
     return int(space.n)
 
 
@@ -416,7 +441,7 @@ def _as_reward(reward: Any) -> float:
 
 
 def _largest(rewards: Any) -> float:
-    """The largest reward in absolute value."""
+    """The largest absolute reward."""
     if isinstance(rewards, DisturbanceRewards):
         rewards = rewards.rewards
     numbers = rewards.data if sparse.issparse(rewards) else rewards
@@ -424,12 +449,13 @@ def _largest(rewards: Any) -> float:
 
 
 def _given_ends(ends: Any, n_states: int) -> dict[int, int]:
-    """A number for the end of each episode: one for all, or those asked for."""
+    """The absorbing state for each last observation: one for all, or as given by ``ends``."""
     if ends is None:
         return dict.fromkeys(range(n_states), n_states)
     if isinstance(ends, str) or not isinstance(ends, Collection) or len(ends) == 0:
         raise InvalidInputError(
-            f"ends must be states in 0..{n_states - 1}, or groups of them; got {ends!r}"
+            f"ends must be a collection of states in 0..{n_states - 1}, or of groups of them; got "
+            f"{ends!r}"
         )
     numbers: dict[int, int] = {}
     for number, item in enumerate(ends, n_states):
@@ -480,7 +506,7 @@ Outcome = tuple[float, int, float, bool]
 
 
 def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]]]:
-    """A table ``P`` of Gymnasium's; the environment may change its own."""
+    """A checked copy of Gymnasium's table ``P``; the environment may change its own."""
     if not table or not all(isinstance(row, Mapping) and row for row in table.values()):
         raise InvalidInputError(
             "env.unwrapped.P must map every state to a non-empty dictionary of actions"
@@ -492,7 +518,7 @@ def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]
             name = f"P[{s}][{a}]"
             if not isinstance(listed, Sequence):
                 raise InvalidInputError(
-                    f"{name} must list (probability, next state, reward, terminated); got "
+                    f"{name} must be a list of (probability, next state, reward, terminated); got "
                     f"{listed!r}"
                 )
             outcomes = (gymnasium_entry(entry, name) for entry in listed)
@@ -503,9 +529,9 @@ def _checked_copy(table: Any, n: int) -> dict[int, dict[int, tuple[Outcome, ...]
 
 
 def _ends(table: Any, n: int) -> dict[int, int]:
-    """A number for the end of each episode.
+    """The absorbing state for each last observation in the table.
 
-    One for all, unless an action can end in ways that pay differently.
+    There is one for all, unless an action can end the episode in ways that pay differently.
     """
     last = sorted(
         {
@@ -543,9 +569,10 @@ def _with_absorbing_ends(
 
 
 def _beyond_the_table(truth: TabularMDP) -> Any:
-    """Rewards for transitions that the table does not list too: the least that the pair can pay.
+    """Rewards that also cover transitions not in the table: the least that the pair can pay.
 
-    Only for a model in which those are thought possible, and only where a dense array fits.
+    They matter only for beliefs that think such transitions possible. If a dense array would be too
+    large, only the table's rewards are returned.
     """
     pattern = truth.pattern
     if pattern.n_pairs * pattern.n_states > LARGEST_DENSE:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +31,7 @@ from brmdp._validation import (
 from brmdp.beliefs import ScenarioBelief
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import draws_of, require_belief, scenarios_of
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.mdp import TabularMDP
 from brmdp.planning import Problem
 from brmdp.planning.guarantees import clopper_pearson
@@ -85,7 +85,7 @@ class Exposure:
 
 def downside_exposure(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     policy: ArrayLike,
     threshold: float,

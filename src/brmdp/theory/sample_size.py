@@ -46,7 +46,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,6 +64,7 @@ from brmdp._validation import (
 )
 from brmdp.beliefs import DirichletBelief, DisturbanceBelief
 from brmdp.beliefs.base import Belief
+from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import evaluate_in_mdp
@@ -316,7 +316,7 @@ def _cost_by_pair(
 
 def exact_caution_cost(
     belief: Belief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     policy: ArrayLike,
     alpha: float,
@@ -359,7 +359,7 @@ def exact_caution_cost(
 
 def observations_needed(
     belief: DirichletBelief | DisturbanceBelief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     policy: ArrayLike,
     alpha: float,
@@ -461,7 +461,7 @@ def _steps_along_policy(now: CautionCost, frequencies: FloatArray, target: float
 
 def _plan_for_disturbance(
     belief: DisturbanceBelief,
-    rewards: Any,
+    rewards: Rewards,
     discount: float,
     policy: ArrayLike,
     level: float,
