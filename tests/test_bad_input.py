@@ -270,7 +270,7 @@ def cases():
         call = partial(brmdp.dirichlet.quantile, [1, 1], bad, 0.5)
         yield f"function values {bad!r}", call, INVALID, "values"
         yield (
-            f"posterior from {bad!r}",
+            f"belief from {bad!r}",
             lambda bad=bad: brmdp.DirichletBelief(bad),
             INVALID,
             "concentration",
@@ -284,7 +284,7 @@ def cases():
     call = partial(brmdp.dirichlet.quantile, [1.0, 1.0], [0, 1e200], 0.5)
     yield "values too large", call, INVALID, r"values.*1e\+200"
     call = partial(brmdp.DirichletBelief.uniform, 2, 2, 1e308)
-    yield "posterior concentration too large", call, INVALID, r"concentration.*1e\+308"
+    yield "belief concentration too large", call, INVALID, r"concentration.*1e\+308"
     for name in ("method", "Method"):
         yield (
             f"unknown {name}",
@@ -692,7 +692,7 @@ def cases():
         )
 
     # --- beliefs
-    for bad in (None, KERNEL, "posterior", 3, brmdp.Mean()):
+    for bad in (None, KERNEL, "belief", 3, brmdp.Mean()):
         name = type(bad).__name__
         pattern = f"belief must be.*{name}"
         options = {"risk": brmdp.Mean()}
@@ -718,7 +718,7 @@ def cases():
             "mdp must be a brmdp.TabularMDP",
         )
     yield (
-        "solve a posterior",
+        "solve a belief",
         lambda: brmdp.solve(dirichlet()),
         INVALID,
         "mdp must be.*DirichletBelief",
@@ -880,7 +880,7 @@ def test_certify_passes_non_convergence_on():
 @pytest.mark.parametrize("make", [dirichlet, disturbance, scenario])
 @pytest.mark.parametrize("damage", ["truncated", "altered", "empty", "foreign"])
 def test_damaged_files_are_named(tmp_path, make, damage):
-    path = tmp_path / "posterior.npz"
+    path = tmp_path / "belief.npz"
     belief = make()
     belief.save(path)
     whole = path.read_bytes()
@@ -893,7 +893,7 @@ def test_damaged_files_are_named(tmp_path, make, damage):
         "foreign": b"hello",
     }
     path.write_bytes(content[damage])
-    with pytest.raises(brmdp.CorruptFileError, match=r"posterior\.npz"):
+    with pytest.raises(brmdp.CorruptFileError, match=r"belief\.npz"):
         type(belief).load(path)
 
 

@@ -309,7 +309,7 @@ def test_interruptions_leave_no_file_behind(tmp_path):
     script = textwrap.dedent(
         """
         import os, signal, sys, time, brmdp
-        posterior = brmdp.DirichletBelief.uniform(3, 2)
+        belief = brmdp.DirichletBelief.uniform(3, 2)
         armed = False
 
         def interrupt(*_):
@@ -323,13 +323,13 @@ def test_interruptions_leave_no_file_behind(tmp_path):
             try:
                 armed = True
                 while time.time() < end:
-                    posterior.save("p.npz")
+                    belief.save("p.npz")
                 armed = False
             except KeyboardInterrupt:
                 armed = False
                 interrupted += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
-        posterior.save("p.npz")
+        belief.save("p.npz")
         print(interrupted, len(os.listdir("/proc/self/fd")) - before)
         """
     )

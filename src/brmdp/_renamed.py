@@ -27,6 +27,13 @@ _NAMES: dict[str, dict[str, str]] = {
         "DisturbancePosterior": "brmdp:DisturbanceBelief",
         "ScenarioPosterior": "brmdp:ScenarioBelief",
     },
+    "brmdp.risk": {
+        "dirichlet_cdf": "brmdp.dirichlet:cdf",
+        "dirichlet_cvar": "brmdp.dirichlet:cvar",
+        "dirichlet_cvar_row": "brmdp.dirichlet:cvar_row",
+        "dirichlet_quantile": "brmdp.dirichlet:quantile",
+        "dirichlet_quantile_row": "brmdp.dirichlet:quantile_row",
+    },
     "brmdp.agents": {"brmdp": "brmdp.agents:fixed_quantile"},
     "brmdp.continuous": {
         "LakePosterior": "brmdp.continuous:LakeBelief",

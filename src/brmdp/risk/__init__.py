@@ -1,10 +1,9 @@
-"""Risk measures: a belief and next-state targets in, a value and a risk-adjusted row out."""
+"""Risk measures: they turn a belief and next-state targets into values and risk-adjusted rows."""
 
-from brmdp.dirichlet import cdf as dirichlet_cdf
-from brmdp.dirichlet import cvar as dirichlet_cvar
-from brmdp.dirichlet import cvar_row as dirichlet_cvar_row
-from brmdp.dirichlet import quantile as dirichlet_quantile
-from brmdp.dirichlet import quantile_row as dirichlet_quantile_row
+from __future__ import annotations
+
+from typing import Any
+
 from brmdp.risk.base import RiskMeasure, RiskOperator
 from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
@@ -19,10 +18,11 @@ __all__ = [
     "Quantile",
     "RiskMeasure",
     "RiskOperator",
-    "dirichlet_cdf",
-    "dirichlet_cvar",
-    "dirichlet_cvar_row",
-    "dirichlet_quantile",
-    "dirichlet_quantile_row",
     "order_statistic_rank",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)
