@@ -1,11 +1,12 @@
 """The experiment ``continuous`` with networks that are fitted in no time.
 
-Also for processes that tests start.
+Processes that tests start import it, too.
 """
 
 from dataclasses import replace
 
-from brmdp.runs import EXPERIMENTS, Case, Experiment
+from brmdp.runs import Case, Experiment
+from brmdp.studies.continuous_lake.experiment import EXPERIMENT
 
 FITTING = {
     "hidden": [8],
@@ -16,15 +17,14 @@ FITTING = {
     "draws": 48,
 }
 COMPUTED = {
-    "continuous-portrait": {"early": 10, "points": 3},
-    "continuous-epsilon": {"episodes": [1, 3], "choices": [0.001, 0.01, 0.1]},
+    "portrait": {"early": 10, "points": 3},
+    "epsilon": {"episodes": [1, 3], "choices": [0.001, 0.01, 0.1]},
 }
-FULL = EXPERIMENTS["continuous"]
 
 
 def tiny_lake(runs=2, steps=30, names=None):
-    """All cases, or those named."""
-    chosen = [case for case in FULL.cases if names is None or case.name in names]
+    """All cases in small, or those named."""
+    chosen = [case for case in EXPERIMENT.cases if names is None or case.name in names]
     return Experiment(
         "continuous", "A tiny lake", tuple(_tiny(case, steps) for case in chosen), runs, seed=5
     )
@@ -45,6 +45,6 @@ def _tiny(case, steps):
             **case.parameters,
             "agent_parameters": agent,
             "steps": steps,
-            **COMPUTED[case.program],
+            **COMPUTED[case.name],
         },
     )

@@ -1,9 +1,5 @@
-"""The experiment ``continuous``.
+"""The study ``continuous``: its runs, whoever computes or kills them, closer looks and claims."""
 
-Runs that anyone may compute and kill, its closer looks, claims, and the report.
-"""
-
-import json
 import math
 import subprocess
 import sys
@@ -14,24 +10,17 @@ import pytest
 
 from brmdp.continuous import optimal_values
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.report.claims import Verdict, judge
-from brmdp.report.writing import write_report
-from brmdp.runs import (
-    ALL,
-    EXPERIMENTS,
-    Case,
-    CaseRecords,
-    Computation,
-    Store,
-    execute,
-    run_experiment,
-)
+from brmdp.report.claims import Verdict
+from brmdp.runs import Case, CaseRecords, Computation, Store, execute, run_experiment
+from brmdp.runs.encoding import extra_versions
 from brmdp.runs.execute import extra_of, validate
 from brmdp.runs.lake import AGENTS, LAKE
-from brmdp.runs.store import extra_versions
-from brmdp.studies.continuous_lake.analysis import CLAIMS, PARTS, lake_table
+from brmdp.studies import all_studies
+from brmdp.studies.continuous_lake import STUDIES
+from brmdp.studies.continuous_lake.analysis import PARTS, claims, table
+from brmdp.studies.continuous_lake.experiment import EXPERIMENT
 from tiny_experiments import with_tests_on_the_path
-from tiny_lake import FITTING, FULL, tiny_lake
+from tiny_lake import FITTING, tiny_lake
 
 NAMES = (
     "aq-brmdp",
@@ -58,16 +47,14 @@ def records(store):
 # --- what is asked for ----------------------------------------------------------------------------
 
 
-def test_the_experiment_is_listed_with_the_settings_of_the_paper():
-    assert FULL is EXPERIMENTS["continuous"]
-    assert "continuous" not in ALL
-    assert tuple(case.name for case in FULL.cases) == NAMES
-    assert [FULL.runs_of(case) for case in FULL.cases] == [100, 100, 30, 30, 30, 1, 1]
-    for case in FULL.cases[:5]:
+def test_the_settings_are_those_of_the_paper():
+    assert tuple(case.name for case in EXPERIMENT.cases) == NAMES
+    assert [EXPERIMENT.runs_of(case) for case in EXPERIMENT.cases] == [100, 100, 30, 30, 30, 1, 1]
+    for case in EXPERIMENT.cases[:5]:
         assert (case.environment, case.discount, case.steps) == (LAKE, 0.8, 4500)
         # written out, so that a store does not depend on defaults of the day
         assert set(case.agent_parameters) == set(AGENTS[case.agent])
-    adaptive = FULL.cases[0].agent_parameters
+    adaptive = EXPERIMENT.cases[0].agent_parameters
     wanted = {
         "delta": 10.0,
         "floor": 0.2,
@@ -81,7 +68,7 @@ def test_the_experiment_is_listed_with_the_settings_of_the_paper():
 
 
 def test_fewer_steps_hold_for_the_closer_looks_too():
-    short = FULL.adjusted(runs=2, steps=50)
+    short = EXPERIMENT.adjusted(runs=2, steps=50)
     assert {case.steps for case in short.cases if isinstance(case, Case)} == {50}
     assert {case.parameters["steps"] for case in short.cases if isinstance(case, Computation)} == {
         50
@@ -123,9 +110,9 @@ def test_fewer_steps_hold_for_the_closer_looks_too():
             {"agent_parameters": {"delta": 1.0, "hidden": 64}},
             "hidden must be a tuple of positive integers; got 64",
         ),
-        ({"agent": "brmdp", "agent_parameters": {}}, "brmdp needs alpha"),
+        ({"agent": "fixed-quantile", "agent_parameters": {}}, "fixed-quantile needs alpha"),
         (
-            {"agent": "brmdp", "agent_parameters": {"alpha": 1.0}},
+            {"agent": "fixed-quantile", "agent_parameters": {"alpha": 1.0}},
             "alpha must lie strictly between 0 and 1",
         ),
         (
@@ -162,8 +149,8 @@ def test_without_jax_the_extra_is_named_before_anything_runs(name, package, tmp_
 
 def test_checking_needs_no_jax():
     code = (
-        "import sys; from brmdp.runs import EXPERIMENTS; from brmdp.runs.execute "
-        "import validate; [validate(case) for case in EXPERIMENTS['continuous'].cases]; "
+        "import sys; from brmdp.studies.continuous_lake import STUDIES; from brmdp.runs.execute "
+        "import validate; [validate(case) for case in STUDIES[0].experiment.cases]; "
         "print('jax' in sys.modules)"
     )
     done = subprocess.run(
@@ -173,14 +160,14 @@ def test_checking_needs_no_jax():
 
 
 def test_only_these_cases_need_the_extra():
-    assert {extra_of(case) for case in FULL.cases} == {"continuous"}
+    assert {extra_of(case) for case in EXPERIMENT.cases} == {"continuous"}
     assert all(
         extra_of(case) is None
-        for name in EXPERIMENTS
-        if name != FULL.name
-        for case in EXPERIMENTS[name].cases
+        for name, study in all_studies().items()
+        if name != EXPERIMENT.name
+        for case in study.experiment.cases
     )
-    assert set(extra_versions(FULL.cases[0])) == {"jax", "optax"}
+    assert set(extra_versions(EXPERIMENT.cases[0])) == {"jax", "optax"}
 
 
 # --- whoever computes -----------------------------------------------------------------------------
@@ -190,7 +177,9 @@ import sys
 from tiny_lake import tiny_lake
 from brmdp.runs import run_experiment
 folder, workers, *names = sys.argv[1:]
-store = run_experiment(tiny_lake(3, names=names), folder, workers=int(workers), on_progress=lambda *_: print("on", flush=True))
+experiment = tiny_lake(3, names=names)
+said = lambda *_: print("on", flush=True)
+store = run_experiment(experiment, folder, workers=int(workers), on_progress=said)
 print(store.digest(), "jax" in sys.modules)
 """
 SOME = ("aq-brmdp", "continuing-psrl", "epsilon")
@@ -263,30 +252,31 @@ def test_records_are_those_of_any_interaction(store, records):
 
 
 def levels_by_hand(case, run=0):
-    """Of run 0 of AQ-BRMDP: first step and levels at the centres of every pseudo-episode."""
+    """Levels at the centres in a run of AQ-BRMDP, by the first step of the pseudo-episode."""
     episodes = execute(case, 5, run).history.episodes
     return dict(zip(episodes.first_step, episodes.levels, strict=True))
 
 
 def test_the_portrait_shows_the_agent_of_run_0_beside_the_truth(store, records):
-    columns = {name: column[0] for name, column in records["portrait"].columns.items()}
-    early, late = np.unique(columns["after"])
+    columns = records["portrait"].pooled
+    early, late = np.unique(columns.after)
     assert 10 <= early < late == 30
-    assert columns["x"].size == 2 * 16 * 9
-    states = np.stack([columns["x"], columns["y"]], axis=-1)
+    assert columns.x.size == 2 * 16 * 9
+    states = columns.states
     assert np.abs(states - np.round(states)).min() > 0.1
     best = optimal_values(0.8)
-    np.testing.assert_array_equal(columns["optimal_value"], best.at(states))
-    np.testing.assert_array_equal(columns["optimal_action"], best.actions(states))
-    assert (columns["policy_value"] <= columns["optimal_value"] + 1e-3).all()
-    assert columns["policy_value"].max() > 0.1
-    assert set(columns["learned_action"]) <= {0, 1, 2, 3}
+    np.testing.assert_array_equal(columns.optimal_value, best.at(states))
+    np.testing.assert_array_equal(columns.optimal_action, best.actions(states))
+    assert (columns.policy_value <= columns.optimal_value + 1e-3).all()
+    assert columns.policy_value.max() > 0.1
+    assert set(columns.learned_action) <= {0, 1, 2, 3}
     # at the centres, the levels which the record of the run has for that pseudo-episode
     recorded = levels_by_hand(store.experiment.case("aq-brmdp"))[int(early)]
-    shown = np.stack(
-        [columns[f"level_{name}"] for name in ("left", "right", "up", "down")], axis=-1
+    shown = columns.levels
+    np.testing.assert_array_equal(
+        shown.T, [columns.level_left, columns.level_right, columns.level_up, columns.level_down]
     )
-    centre = (columns["after"] == early) & (np.abs(states % 1.0 - 0.5) < 1e-9).all(axis=1)
+    centre = (columns.after == early) & (np.abs(states % 1.0 - 0.5) < 1e-9).all(axis=1)
     assert centre.sum() == 16
     np.testing.assert_allclose(shown[centre][:15], recorded, rtol=0, atol=1e-6)
     assert (shown >= 0.2).all()
@@ -294,15 +284,15 @@ def test_the_portrait_shows_the_agent_of_run_0_beside_the_truth(store, records):
 
 
 def test_levels_for_other_epsilons_by_plain_loops(store, records):
-    columns = {name: column[0] for name, column in records["epsilon"].columns.items()}
-    assert set(columns["episode"]) == {1, 3}
-    assert columns["level"].size == 2 * 3 * 60
+    columns = records["epsilon"].pooled
+    assert set(columns.episode) == {1, 3}
+    assert columns.level.size == 2 * 3 * 60
     parameters = store.experiment.case("aq-brmdp").agent_parameters
     recorded = levels_by_hand(store.experiment.case("aq-brmdp"))
     for k in (1, 3):
         for epsilon in (0.001, 0.01, 0.1):
-            rows = np.flatnonzero((columns["episode"] == k) & (columns["epsilon"] == epsilon))
-            unsure = [float(columns["uncertainty"][row]) for row in rows]
+            rows = np.flatnonzero((columns.episode == k) & (columns.epsilon == epsilon))
+            unsure = [float(columns.uncertainty[row]) for row in rows]
             constant = epsilon * sum(unsure) / 60
             costs = [1.0 / (u + constant) for u in unsure]
             mean = sum(costs) / 60
@@ -310,16 +300,14 @@ def test_levels_for_other_epsilons_by_plain_loops(store, records):
                 min(max(1.0 - 10.0 * cost / mean * math.log(2 * k) / math.sqrt(k), 0.2), 0.95)
                 for cost in costs
             ]
-            np.testing.assert_allclose(columns["level"][rows], expected, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(columns.level[rows], expected, rtol=0, atol=1e-9)
             if epsilon == parameters["epsilon"]:
-                first = int(columns["after"][rows[0]])
+                first = int(columns.after[rows[0]])
                 np.testing.assert_allclose(
-                    columns["level"][rows], recorded[first].ravel(), rtol=0, atol=1e-12
+                    columns.level[rows], recorded[first].ravel(), rtol=0, atol=1e-12
                 )
-    assert columns["cell"][:8].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    by_choice = [
-        columns["level"][columns["epsilon"] == epsilon].mean() for epsilon in (0.001, 0.01, 0.1)
-    ]
+    assert columns.cell[:8].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    by_choice = [columns.level[columns.epsilon == epsilon].mean() for epsilon in (0.001, 0.01, 0.1)]
     assert by_choice == sorted(by_choice, reverse=True)
 
 
@@ -327,30 +315,29 @@ def test_levels_for_other_epsilons_by_plain_loops(store, records):
 
 
 def made_up(name, regret, seconds, runs=None):
-    case = replace(FULL.case(name), steps=regret.shape[1], reported_steps=regret.shape[1])
+    case = replace(EXPERIMENT.case(name), steps=regret.shape[1], reported_steps=regret.shape[1])
     run = np.arange(len(regret)) if runs is None else np.array(runs)
     zeros = np.zeros(regret.shape, dtype=np.int64)
     return CaseRecords(
-        case,
-        run,
-        zeros,
-        zeros,
-        zeros + 1,
-        zeros * 1.0,
-        regret,
-        None,
-        run[:0],
-        np.empty((len(run), 0)),
-        seconds,
-        16,
+        state=zeros,
+        action=zeros,
+        reward=zeros * 1.0,
+        next_state=None,
+        disturbance=None,
+        episode=zeros + 1,
+        true_regret=regret,
+        robust_regret=None,
+        quantile_step=run[:0],
+        quantile_value=np.empty((len(run), 0)),
+        case=case,
+        run=run,
+        seconds=seconds,
+        n_states=16,
     )
 
 
 def test_claims_of_made_up_runs():
-    """The adaptive agent saves 2 in each run, all of it in the first 300 steps.
-
-    At 2.5 times the time.
-    """
+    """The adaptive agent saves 2 in each run, all in the first 300 steps, at 2.5 times the time."""
     rng = np.random.default_rng(3)
     sampling = rng.random((6, 4500))
     adaptive = sampling.copy()
@@ -362,7 +349,7 @@ def test_claims_of_made_up_runs():
             "posterior-mean", sampling[2:5] - 1e-3, np.ones(3), runs=[2, 3, 4]
         ),
     }
-    judged = {claim.identifier: claim for claim in judge(CLAIMS, "continuous", records)}
+    judged = {claim.identifier: claim for claim in claims("continuous", records)}
     gain = judged["continuous/adaptive-regret"]
     assert gain.verdict is Verdict.REPRODUCED
     saved = adaptive.sum(axis=1) - sampling.sum(axis=1)
@@ -379,16 +366,18 @@ def test_claims_of_made_up_runs():
     time = judged["continuous/time"]
     assert time.verdict is Verdict.REPRODUCED
     assert time.comparisons[0].paper == 3.85
-    for ends, measure in zip([(0, 300), (300, 1500), (1500, 4500)], PARTS.values(), strict=True):
+    for ends, statistic in zip([(0, 300), (300, 1500), (1500, 4500)], PARTS.values(), strict=True):
         np.testing.assert_allclose(
-            measure.samples(records["aq-brmdp"]),
+            statistic.samples(records["aq-brmdp"]),
             adaptive[:, slice(*ends)].sum(axis=1),
             rtol=0,
             atol=1e-9,
         )
-    table = lake_table(records)
-    assert table.rows[0][0:2] == ("aq-brmdp", "6")
-    assert "steps 301 to 1500" in table.header
+    found = table(records)
+    assert found.rows[0][0:2] == ("aq-brmdp", "6")
+    assert "steps 301 to 1500" in found.header
+    unknown = replace(records["aq-brmdp"], true_regret=None)
+    assert table({"aq-brmdp": unknown}).rows[0][2:-1] == ("–", "–", "–", "–")
 
 
 @pytest.mark.parametrize(
@@ -402,20 +391,19 @@ def test_claims_of_made_up_runs():
         ["epsilon"],
     ],
 )
-def test_reports_of_few_runs_and_missing_cases(names, store, records, tmp_path):
-    report = write_report(store.experiment, {name: records[name] for name in names}, tmp_path)
-    written = {path.name for path in report.files}
+def test_few_runs_and_missing_cases_can_be_reported(names, store, records):
+    (study,) = (one.of(store.experiment) for one in STUDIES)
+    some = {name: records[name] for name in names}
     wanted = {"portrait": {"values", "levels"}, "epsilon": {"epsilon"}}
     expected = set().union(*(wanted.get(name, {"regret"}) for name in names))
-    assert {f"continuous-{part}.png" for part in expected} == {
-        name for name in written if name.endswith(".png")
-    }
-    assert len(report.claims) == 4
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert set(summary["agents"]) == set(names) & set(NAMES[:5])
-    assert not any(claim.verdict is Verdict.REPRODUCED for claim in report.claims)
-    # of the agents, where there are any: the closer looks are of one run
-    assert report.text.startswith(f"A tiny lake: {'2 runs' if summary['agents'] else '1 run'},")
+    figures = study.draw(some)
+    assert set(figures) == {f"continuous-{part}" for part in expected}
+    for figure in figures.values():
+        figure.draw_without_rendering()
+    found = study.findings(some)
+    assert len(found.claims) == 4
+    assert not any(claim.verdict is Verdict.REPRODUCED for claim in found.claims)
+    assert set(found.summary["agents"]) == set(names) & set(NAMES[:5])
 
 
 def test_fitting_parameters_reach_the_agent():
