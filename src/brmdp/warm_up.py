@@ -1,8 +1,7 @@
-"""Compile the numerical kernels now, for instance while an image is built.
+"""Compile the numerical kernels now, for example while building a container image.
 
-``python -m brmdp.warm_up``.
-
-They are kept where :mod:`brmdp._kernels.compiled` says, and found there by every later process.
+Run ``python -m brmdp.warm_up``. The compiled kernels are stored as described in
+:mod:`brmdp._kernels.compiled`, and later processes load them from there.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["main", "warm_up"]
 
 
 def warm_up() -> None:
-    """Plan small problems of every kind, so that whatever plans and agents need is compiled."""
+    """Plan small problems of every kind, which compiles everything that plans and agents need."""
     rng = np.random.default_rng(0)
     world = brmdp.envs.riverswim(4)
     large = brmdp.envs.riverswim(DENSE_STATES + 1)
@@ -48,9 +47,9 @@ def warm_up() -> None:
         before = brmdp.plan(belief, rewards, world.discount, risk=risk)
         brmdp.plan(belief, rewards, world.discount, risk=risk, initial=before.values)
         brmdp.evaluate_under_belief(belief, rewards, world.discount, optimal, risk=risk)
-    for posterior in (scenarios, shared):
+    for other in (scenarios, shared):
         for risk in (brmdp.Mean(), brmdp.Quantile(0.1), brmdp.CVaR(0.1)):
-            brmdp.plan(posterior, rewards, world.discount, risk=risk)
+            brmdp.plan(other, rewards, world.discount, risk=risk)
     brmdp.certify(belief, rewards, world.discount)
 
     for quantile in (
@@ -67,11 +66,11 @@ def warm_up() -> None:
 
 
 def main() -> int:
-    """Compile, and say where the result is kept; returns the exit code."""
+    """Compile the kernels, print where they are stored, and return the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("numba").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about problems that nobody has
+        warnings.simplefilter("ignore")  # the problems here are artificial
         warm_up()
     found = kept()
     for folder, entries in found.items():

@@ -519,7 +519,7 @@ def test_inventory_tables_are_read_only():
         ({"demand": 0.5}, "demand"),
         ({"demand": [[1.0]]}, "demand"),
         ({"demand": [np.nan, 1.0]}, "demand"),
-        ({"price": -1.0}, r"price must be a finite number, not negative; got -1\.0"),
+        ({"price": -1.0}, r"price must be a finite number that is not negative; got -1\.0"),
         ({"unit_cost": np.inf}, "unit_cost"),
         ({"order_cost": "2"}, "order_cost"),
         ({"holding_cost": np.nan}, "holding_cost"),

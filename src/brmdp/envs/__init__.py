@@ -1,4 +1,4 @@
-"""Worlds: known MDPs, and their Gymnasium faces under ids such as ``brmdp/RiverSwim-v0``."""
+"""Known MDPs, and Gymnasium environments for them with ids such as ``brmdp/RiverSwim-v0``."""
 
 from brmdp.envs.frozenlake import frozenlake
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory

@@ -1,6 +1,6 @@
-"""FrozenLake with sticky holes and, optionally, a risky shortcut.
+"""FrozenLake with sticky holes and an optional risky shortcut.
 
-(the paper's exploration-costly world).
+This is the paper's exploration-costly world.
 """
 
 from __future__ import annotations
@@ -37,18 +37,31 @@ def frozenlake(shortcut_risk: float | None = None, *, discount: float = 0.8) -> 
     """The paper's 4×4 FrozenLake: a continuing task with sticky holes.
 
     Cells are numbered row by row; actions are Left = 0, Right = 1, Up = 2, Down = 3. On ordinary
-    cells the intended move happens with probability 0.5 and each perpendicular one with 0.25; a
-    blocked move stays. In a hole the intended move succeeds with probability 0.2, otherwise the
-    agent stays. From the goal (15) the next cell is uniform over the 11 ordinary ones, whatever the
-    action. Every transition into the goal pays 1, from wherever it comes.
+    cells the intended move happens with probability 0.5 and each perpendicular move with
+    probability 0.25; a blocked move leaves the agent in place. In a hole the intended move succeeds
+    with probability 0.2, otherwise the agent stays. From the goal (15) the next cell is uniform
+    over the 11 ordinary cells, whatever the action. Every transition into the goal pays 1.
 
     Parameters
     ----------
     shortcut_risk : float in [0, 1], optional
-        θ: taking Down at cell 2 leads to the hole 5 with probability θ and to cell 10 otherwise
-        (the paper: 0.7 and 0.9). None: the ordinary slippery move.
-    discount : float
-        The paper uses 0.8.
+        θ. Taking Down in cell 2 leads to the hole 5 with probability θ and to cell 10 otherwise
+        (0.7 and 0.9 in the paper). None makes it an ordinary slippery move.
+    discount : float in [0, 1)
+        γ (0.8 in the paper).
+
+    Returns
+    -------
+    TabularMDP
+
+    Examples
+    --------
+    >>> from brmdp.envs import frozenlake
+    >>> lake = frozenlake(0.7)
+    >>> lake.n_states, lake.n_actions, lake.action_names
+    (16, 4, ('Left', 'Right', 'Up', 'Down'))
+    >>> lake.kernel()[2, 3, [5, 10]].round(2).tolist()
+    [0.7, 0.3]
     """
     n = SIDE * SIDE
     ordinary = [s for s in range(n) if s not in HOLES and s != GOAL]

@@ -1,19 +1,19 @@
-"""A store that does not know its demand: one item, lost sales, daily orders.
+"""A shop with unknown demand: one item, daily orders, lost sales.
 
-The example to start from in practice. Everything is known but the distribution of the demand, which
-is the same on every day and at every stock. So one observed demand teaches about all states and
-orders, and the belief that fits is :class:`brmdp.DisturbanceBelief`::
+This is a good example to start from. Everything is known except the distribution of the demand,
+which is the same every day and at every stock. So one observed demand teaches about all states and
+orders, and the right belief is :class:`brmdp.DisturbanceBelief`::
 
     problem = brmdp.envs.inventory()
-    posterior = brmdp.DisturbanceBelief(problem.outcomes)
+    belief = brmdp.DisturbanceBelief(problem.outcomes)
     rewards = brmdp.DisturbanceRewards(problem.disturbance_rewards)
-    posterior.observe_disturbance([2, 0, 3])
-    plan = brmdp.plan(posterior, rewards, problem.mdp.discount, risk=brmdp.Quantile(0.2))
+    belief.observe_disturbance([2, 0, 3])
+    plan = brmdp.plan(belief, rewards, problem.mdp.discount, risk=brmdp.Quantile(0.2))
 
-What the books reveal: if something is left, the demand was stock + order − next stock. If nothing
-is left, it was at least stock + order, and the rest went home unserved.
-``DisturbanceBelief.observe(state, action, next_state)`` therefore refuses such a day unless it
-is told the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
+If some stock is left in the evening, the demand was stock + order − next stock. If nothing is left,
+the demand was at least stock + order, and the rest of it was not served. Therefore
+``DisturbanceBelief.observe(state, action, next_state)`` raises an error for such a day unless it is
+given the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
 customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days
 out would make the demand look smaller than it is.
 """
@@ -39,7 +39,7 @@ from brmdp._validation import (
     sum_tolerance,
 )
 from brmdp.envs.rendering import StockPainter
-from brmdp.envs.tabular_env import TabularEnv
+from brmdp.envs.tabular_env import RenderMode, TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import DENSE_REWARDS
@@ -47,7 +47,7 @@ from brmdp.pattern import DENSE_REWARDS
 __all__ = ["DEMAND", "InventoryEnv", "InventoryProblem", "inventory"]
 
 DEMAND = (0.10, 0.20, 0.30, 0.20, 0.15, 0.05)
-"""The default demand: probabilities of 0, 1, …, 5 units a day, 2.25 on average."""
+"""The default demand: probabilities of 0, 1, …, 5 units a day, with mean 2.25."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +57,25 @@ class InventoryProblem:
     Attributes
     ----------
     mdp : TabularMDP
-        The truth, by stock and order. Its rewards r(s, a, s') are those of
-        :attr:`disturbance_rewards`, averaged over the demands that lead to s'; only a shortage cost
-        makes a difference between these. They are an (S, A, S) array, or a sparse (S·A, S) matrix
-        over the possible transitions where that would hold more than four million numbers.
+        The true MDP; states are stocks and actions are orders. Its rewards r(s, a, s') are
+        :attr:`disturbance_rewards` averaged over the demands that lead to s'; these differ only if
+        there is a shortage cost. They are an (S, A, S) array, or a sparse (S·A, S) matrix over the
+        possible transitions if the array would hold more than four million numbers.
     outcomes : (S, A, D) integers
-        Next stock f(s, a, d), −1 for inadmissible orders: what :class:`brmdp.DisturbanceBelief`
-        takes.
+        Next stock f(s, a, d), or −1 for inadmissible orders, for :class:`brmdp.DisturbanceBelief`.
     disturbance_rewards : (S, A, D) array
-        Profit r(s, a, d) of the day: what :class:`brmdp.DisturbanceRewards` takes.
+        Profit r(s, a, d) of the day, for :class:`brmdp.DisturbanceRewards`.
     demand : (D,) array
         True probabilities of the demands 0, …, D − 1.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> problem = brmdp.envs.inventory(capacity=4, max_order=2)
+    >>> problem.outcomes.shape
+    (5, 3, 6)
+    >>> problem.outcomes[1, 2].tolist()  # 3 units for demands 0, 1, ..., 5
+    [3, 2, 1, 0, 0, 0]
     """
 
     mdp: TabularMDP
@@ -88,32 +96,43 @@ def inventory(
     shortage_cost: float = 0.0,
     discount: float = 0.95,
 ) -> InventoryProblem:
-    """One item with lost sales.
+    """An inventory of one item with lost sales.
 
-    The state is the stock in the morning, the action the quantity ordered.
-
-    The order arrives at once, then the day's demand d comes; min(s + a, d) units are sold and max(s
-    + a − d, 0) are left. The profit of the day is price × sold − unit_cost × a − order_cost × [a >
-    0] − holding_cost × left − shortage_cost × unserved. The first morning finds an empty store.
+    The state s is the stock in the morning, the action a the quantity ordered. The order arrives at
+    once, then the day's demand d comes: min(s + a, d) units are sold and max(s + a − d, 0) are
+    left. The profit of the day is price × sold − unit_cost × a − order_cost × [a > 0] −
+    holding_cost × left − shortage_cost × unserved. The shop starts empty.
 
     Parameters
     ----------
     capacity : int
-        Most units in stock; orders beyond it (s + a > capacity) are inadmissible. There are
-        capacity + 1 states.
+        Largest stock. Orders beyond it (s + a > capacity) are inadmissible. There are capacity + 1
+        states.
     max_order : int, at most ``capacity``
-        Most units in one order. There are max_order + 1 actions.
+        Largest order. There are max_order + 1 actions.
     demand : (D,) probabilities
-        The true distribution of the demand 0, …, D − 1; by default :data:`DEMAND`.
+        True distribution of the demand 0, …, D − 1; by default :data:`DEMAND`.
     price, unit_cost : float
-        Of one unit, sold and bought.
+        Selling price and purchase cost of one unit.
     order_cost : float
-        Of an order, whatever its size.
+        Cost of placing an order, whatever its size.
     holding_cost : float
-        Of one unit left overnight.
+        Cost of keeping one unit overnight.
     shortage_cost : float
-        Of one unit of unserved demand, beyond the lost sale itself.
-    discount : float
+        Cost of one unit of unserved demand, in addition to the lost sale.
+    discount : float in [0, 1)
+        γ.
+
+    Returns
+    -------
+    InventoryProblem
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> problem = brmdp.envs.inventory()
+    >>> brmdp.solve(problem.mdp).policy[:4].tolist()  # what to order for a stock of 0 to 3
+    [5, 5, 4, 0]
     """
     capacity = as_positive_int(capacity, "capacity")
     max_order = as_positive_int(max_order, "max_order")
@@ -144,8 +163,8 @@ def inventory(
         price * (wanted - unserved) - spent - holding_cost * left - shortage_cost * unserved
     )
 
-    # an empty shelf hides how much was wanted: on average, given that at least the available units
-    # were
+    # an empty shelf hides the unserved demand: take its mean, given that the demand was at least
+    # the available units
     likely = demand * (wanted >= available)
     chance = likely.sum(axis=2)
     hidden = np.divide(
@@ -191,34 +210,42 @@ def inventory(
 class InventoryEnv(TabularEnv):
     """The inventory as a Gymnasium environment.
 
-    ``info["disturbance"]`` is the day's demand, unserved units included.
+    ``info["disturbance"]`` is the day's demand, including unserved units.
 
     Parameters
     ----------
     render_mode : {None, "ansi", "rgb_array"}
+        As in :class:`TabularEnv`.
     **settings
-        Those of :func:`inventory`.
+        Arguments of :func:`inventory`.
 
     Attributes
     ----------
     problem : InventoryProblem
+        The inventory and its true demand.
+
+    Examples
+    --------
+    >>> from brmdp.envs import InventoryEnv
+    >>> env = InventoryEnv(capacity=4, max_order=2)
+    >>> stock, _ = env.reset(seed=1)
+    >>> stock, profit, _, _, info = env.step(2)
+    >>> stock == max(2 - info["disturbance"], 0)
+    True
     """
 
-    def __init__(self, render_mode: str | None = None, **settings: Any) -> None:
+    def __init__(self, render_mode: RenderMode | None = None, **settings: Any) -> None:
         self.problem = inventory(**settings)
         super().__init__(self.problem.mdp, render_mode, StockPainter(self.problem.mdp.n_states - 1))
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """One day: returns (next stock, profit, False, False, {"disturbance": demand})."""
+        """Simulate a day; returns (next stock, profit, False, False, {"disturbance": demand})."""
         stock, profit, terminated, truncated, info = super().step(action)
         info["disturbance"] = self._outcome
         return stock, profit, terminated, truncated, info
 
     def _outcomes(self, state: int, action: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        """One outcome per demand.
-
-        So that the demand is known and the profit counts unserved units.
-        """
+        """One outcome per demand, so that ``info`` and the profit account for unserved units."""
         problem = self.problem
         return (
             problem.demand,
@@ -237,7 +264,7 @@ def _as_demand(demand: Any) -> FloatArray:
         or abs(probabilities.sum() - 1.0) > tolerance
     ):
         raise InvalidInputError(
-            f"demand must be probabilities of 0, 1, …, one after another, that sum to one; "
+            "demand must be a vector of the probabilities of 0, 1, … units, with sum one; "
             f"got shape {probabilities.shape}, sum {probabilities.sum():.12g}"
         )
     normalised: FloatArray = probabilities / probabilities.sum()
@@ -245,7 +272,9 @@ def _as_demand(demand: Any) -> FloatArray:
 
 
 def _amount(value: Any, name: str) -> float:
-    amount = as_number(value, name, "a finite number, not negative")
+    amount = as_number(value, name, "a finite number that is not negative")
     if not 0.0 <= amount < np.inf:
-        raise InvalidInputError(f"{name} must be a finite number, not negative; got {value!r}")
+        raise InvalidInputError(
+            f"{name} must be a finite number that is not negative; got {value!r}"
+        )
     return amount

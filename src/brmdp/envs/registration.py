@@ -1,7 +1,7 @@
-"""The worlds under versioned Gymnasium ids; importing brmdp registers them.
+"""Environments with versioned Gymnasium ids; importing brmdp registers them.
 
-None has a time limit: these are continuing tasks. A version number changes when the same seed and
-actions would no longer give the same trajectory.
+They are continuing tasks, so none has a time limit. A version number changes whenever the same seed
+and actions would no longer give the same trajectory.
 """
 
 from __future__ import annotations
@@ -11,19 +11,35 @@ import gymnasium
 from brmdp.envs.frozenlake import GOAL, HOLES, SHORTCUT_STATE, SIDE, frozenlake
 from brmdp.envs.rendering import GridPainter
 from brmdp.envs.riverswim import riverswim
-from brmdp.envs.tabular_env import TabularEnv
+from brmdp.envs.tabular_env import RenderMode, TabularEnv
 
 __all__ = ["FrozenLakeEnv", "RiverSwimEnv"]
 
 
 class RiverSwimEnv(TabularEnv):
-    """The paper's RiverSwim (see :func:`brmdp.envs.riverswim`).
+    """The paper's RiverSwim as an environment.
 
-    The start S, water ~, the goal G.
+    It is drawn as start S, water ~ and goal G.
+
+    Parameters
+    ----------
+    n, discount
+        As in :func:`brmdp.envs.riverswim`.
+    render_mode : {None, "ansi", "rgb_array"}
+        As in :class:`TabularEnv`.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> env = brmdp.envs.RiverSwimEnv(render_mode="ansi")
+    >>> state, _ = env.reset(seed=1)
+    >>> print(env.render().rstrip())
+    state 0
+    [S] ~  ~  ~  ~  G
     """
 
     def __init__(
-        self, n: int = 6, *, discount: float = 0.9, render_mode: str | None = None
+        self, n: int = 6, *, discount: float = 0.9, render_mode: RenderMode | None = None
     ) -> None:
         mdp = riverswim(n, discount=discount)
         river = "S" + "~" * (mdp.n_states - 2) + "G"
@@ -31,9 +47,24 @@ class RiverSwimEnv(TabularEnv):
 
 
 class FrozenLakeEnv(TabularEnv):
-    """The paper's FrozenLake (see :func:`brmdp.envs.frozenlake`).
+    """The paper's FrozenLake as an environment.
 
-    Start S, ice F, holes H, goal G, risky shortcut J.
+    It is drawn as start S, ice F, holes H, goal G and risky shortcut J.
+
+    Parameters
+    ----------
+    shortcut_risk, discount
+        As in :func:`brmdp.envs.frozenlake`.
+    render_mode : {None, "ansi", "rgb_array"}
+        As in :class:`TabularEnv`.
+
+    Examples
+    --------
+    >>> from brmdp.envs import FrozenLakeEnv
+    >>> env = FrozenLakeEnv(0.7)
+    >>> state, _ = env.reset(seed=1)
+    >>> state, int(env.observation_space.n), int(env.action_space.n)
+    (0, 16, 4)
     """
 
     def __init__(
@@ -41,7 +72,7 @@ class FrozenLakeEnv(TabularEnv):
         shortcut_risk: float | None = None,
         *,
         discount: float = 0.8,
-        render_mode: str | None = None,
+        render_mode: RenderMode | None = None,
     ) -> None:
         mdp = frozenlake(shortcut_risk, discount=discount)
         cells = {0: "S", GOAL: "G"} | dict.fromkeys(HOLES, "H")

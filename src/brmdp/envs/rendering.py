@@ -1,4 +1,4 @@
-"""Pictures of worlds, as text and as pixels, with NumPy alone."""
+"""Drawings of states as text and as pixels, with NumPy alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TILES = {
     "H": (44, 62, 100),
     "J": (255, 165, 79),
 }
-"""Colours: plain state, ice, water, start, goal, hole, shortcut."""
+"""Colours of plain states, ice, water, start, goal, holes and the shortcut."""
 
 DIGITS = (
     "111101101101111",
@@ -38,7 +38,7 @@ DIGITS = (
     "111101111101111",
     "111101111001111",
 )
-"""Digits of 5 rows by 3 columns, row after row."""
+"""Pixels of the digits 0 to 9, each 5 rows of 3, row by row."""
 
 
 class Painter(Protocol):
@@ -49,25 +49,25 @@ class Painter(Protocol):
         ...
 
     def picture(self, state: int) -> Picture:
-        """The state as (H, W, 3) bytes; a new array in every call."""
+        """The state as a new (H, W, 3) array of bytes."""
         ...
 
 
 @dataclass(frozen=True)
 class GridPainter:
-    """States as the cells of a map, row by row; the agent is a disc, or brackets in text.
+    """Draws states as cells of a map, row by row, with the agent as a disc or in brackets.
 
     Parameters
     ----------
     rows : tuple of str, all of one length
-        One letter of :data:`TILES` per cell; blanks fill up the last row.
+        One letter of :data:`TILES` per cell; blanks fill the last row.
     """
 
     rows: tuple[str, ...]
 
     @classmethod
     def of_states(cls, n_states: int) -> GridPainter:
-        """A nearly square map of states without a place of their own."""
+        """A nearly square map, for states that have no places on a map."""
         width = int(np.ceil(np.sqrt(n_states)))
         cells = "." * n_states
         return cls(
@@ -87,10 +87,7 @@ class GridPainter:
         return self.picture_at(column + 0.5, row + 0.5)
 
     def picture_at(self, x: float, y: float) -> Picture:
-        """The same with the agent anywhere on the map.
-
-        In units of cells from the upper left corner.
-        """
+        """The map with the agent at any point, in units of cells from the upper left corner."""
         picture = self._empty.copy()
         size = self._size
         down, across = (np.arange(pixels) + 0.5 for pixels in picture.shape[:2])
@@ -101,7 +98,7 @@ class GridPainter:
 
     @property
     def _size(self) -> int:
-        """Pixels of a cell: fewer on large maps."""
+        """Width of a cell in pixels, smaller on large maps."""
         return max(4, min(CELL, WIDEST // len(self.rows[0])))
 
     @cached_property
@@ -120,12 +117,12 @@ class GridPainter:
 
 @dataclass(frozen=True)
 class StockPainter:
-    """Stock as a shelf: one place per unit, the number in stock beside it.
+    """Draws a stock as a shelf with one place per unit, and the stock as a number beside it.
 
     Parameters
     ----------
     capacity : int
-        Places on the shelf.
+        Number of places on the shelf.
     """
 
     capacity: int
@@ -146,13 +143,13 @@ class StockPainter:
 
 
 def fill(cell: Picture, colour: tuple[int, int, int]) -> None:
-    """Paint a cell, with its border."""
+    """Paint a cell and its border."""
     cell[:] = LINE
     cell[1:-1, 1:-1] = colour
 
 
 def write_number(area: Picture, number: int, colour: tuple[int, int, int], scale: int) -> None:
-    """Write a number at the upper left of an area; what does not fit is cut off."""
+    """Write a number at the upper left of an area, cutting off what does not fit."""
     digits: list[NDArray[Any]] = []
     for digit in str(number):
         bits = np.array([bit == "1" for bit in DIGITS[int(digit)]])

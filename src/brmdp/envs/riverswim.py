@@ -1,7 +1,4 @@
-"""RiverSwim: a chain that must be swum against the current.
-
-(the paper's exploration-demanding world).
-"""
+"""RiverSwim: a chain to be swum against the current (the paper's exploration-demanding world)."""
 
 from __future__ import annotations
 
@@ -21,24 +18,36 @@ LEFT, RIGHT = 0, 1
 
 
 def riverswim(n: int = 6, *, discount: float = 0.9) -> TabularMDP:
-    """RiverSwim-n, exactly as in the paper (states 0…n−1, left = 0, right = 1).
+    """RiverSwim-n, exactly as in the paper, with states 0…n−1 and actions left = 0, right = 1.
 
-    Left always moves one step left (and stays at the left end). Right at an interior state moves
-    right with probability 0.35, stays with 0.60 and falls back with 0.05; at the left end it moves
-    on with 0.60, at the right end it stays with 0.60. Rewards: 0.005 for left at state 0, whatever
-    follows; 1 for (n−1, right, n−1); 0 otherwise.
+    Left always moves one step to the left (and stays at the left end). Right at an interior state
+    moves right with probability 0.35, stays with probability 0.60 and falls back with probability
+    0.05; at the left end it moves on with probability 0.60, at the right end it stays with
+    probability 0.60. The reward is 0.005 for left at state 0, whatever follows; 1 for (n−1, right,
+    n−1); and 0 otherwise.
 
     Parameters
     ----------
     n : int
         Number of states, at least 2.
-    discount : float
-        The paper uses 0.9.
+    discount : float in [0, 1)
+        γ (0.9 in the paper).
+
+    Returns
+    -------
+    TabularMDP
 
     Notes
     -----
     Time and memory grow with n. From n = 1,415 on, ``rewards`` are a sparse (2n, n) matrix instead
     of an (n, 2, n) array.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> river = brmdp.envs.riverswim(6)
+    >>> brmdp.solve(river).policy.tolist()
+    [1, 1, 1, 1, 1, 1]
     """
     n = as_positive_int(n, "n")
     if n < 2:

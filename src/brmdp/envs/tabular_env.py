@@ -1,15 +1,15 @@
-"""The Gymnasium face of a known MDP.
+"""A known MDP as a Gymnasium environment.
 
-:class:`TabularEnv` plays a :class:`~brmdp.TabularMDP`: the state is the observation, every step
-uses exactly one uniform random number, and the task never ends. A step costs a microsecond or two,
-because simulations call it millions of times.
+:class:`TabularEnv` simulates a :class:`~brmdp.TabularMDP`: the state is the observation, every step
+uses exactly one uniform random number, and the task never ends. Simulations take millions of steps,
+so a step takes only a microsecond or two.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -21,35 +21,45 @@ from brmdp.envs.rendering import GridPainter, Painter
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 
-__all__ = ["TabularEnv"]
+__all__ = ["RenderMode", "TabularEnv"]
+
+RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
 
 
 class TabularEnv(gymnasium.Env[Any, Any]):
-    """A continuing Gymnasium environment that follows a known MDP.
+    """A continuing Gymnasium environment that simulates a known MDP.
 
     The next state is the inverse of the row's cumulative distribution at one uniform number of
-    ``np_random``, so a seed and the actions determine the trajectory, and environments with the
+    ``np_random``. So a seed and the actions determine the trajectory, and environments with the
     same seed share their random numbers.
 
     Parameters
     ----------
     mdp : TabularMDP
-        The world. Its start (a state or a distribution) is where :meth:`reset` begins.
+        The MDP. :meth:`reset` begins at its start (a state or a distribution).
     render_mode : {None, "ansi", "rgb_array"}
-        What :meth:`render` returns: nothing, text, or a picture.
+        What :meth:`render` returns: nothing, text or a picture.
     painter : Painter, optional
         How states are drawn; by default as cells of a grid.
 
     Attributes
     ----------
     mdp : TabularMDP
-        The truth, for regret and for checks. An agent that learns must not look at its kernel.
+        The truth, for regret and for checks. A learning agent must not look at its kernel.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> env = brmdp.envs.TabularEnv(brmdp.envs.riverswim(4))
+    >>> state, info = env.reset(seed=1)
+    >>> env.step(0)
+    (0, 0.005, False, False, {})
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], ("render_fps"): 4}  # noqa: RUF012 (as in the base)
 
     def __init__(
-        self, mdp: TabularMDP, render_mode: str | None = None, painter: Painter | None = None
+        self, mdp: TabularMDP, render_mode: RenderMode | None = None, painter: Painter | None = None
     ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise InvalidInputError(f"mdp must be a brmdp.TabularMDP; got {type(mdp).__name__}")
@@ -65,13 +75,13 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._state: int | None = None
         self._action: int | None = None
         self._outcome: int | None = None
-        # filled as pairs are first met, so that a large world costs nothing before it is visited
+        # filled when a pair is first visited, so that a large MDP costs nothing in advance
         self._rows: dict[tuple[int | None, int], tuple[list[float], list[int], list[float]]] = {}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """Begin anew at the MDP's start, or at ``options["state"]``.
+        """Start again at the MDP's start, or at ``options["state"]``.
 
         A random number is used only if the start is a distribution and no state is given.
         """
@@ -90,15 +100,13 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return state, {}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Take an admissible action.
-
-        Returns (next state, reward, False, False, {}): the task never ends.
+        """Take an action; returns (next state, reward, False, False, {}): the task never ends.
 
         Raises
         ------
         InvalidInputError
-            If the action is out of range or not admissible in the current state, or before the
-            first :meth:`reset`.
+            If the action is out of range or inadmissible in the current state, or if
+            :meth:`reset` has not been called yet.
         """
         if type(action) is not int:
             action = as_index(action, self.mdp.n_actions, "action")
@@ -114,7 +122,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return state, rewards[outcome], False, False, {}
 
     def _prepare(self, action: int) -> tuple[list[float], list[int], list[float]]:
-        """Check the action and keep its row as plain lists."""
+        """Check the action and store its row as plain lists."""
         state = self._state
         if state is None:
             raise InvalidInputError("call reset() before the first step()")
@@ -130,7 +138,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return row
 
     def _outcomes(self, state: int, action: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        """What may follow an admissible pair: probabilities, next states and rewards."""
+        """Probabilities, next states and rewards of the outcomes of an admissible pair."""
         pattern = self.mdp.pattern
         pair = state * pattern.n_actions + action
         row = slice(int(pattern.indptr[pair]), int(pattern.indptr[pair + 1]))
@@ -141,7 +149,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         )
 
     def action_mask(self, state: Any) -> NDArray[np.int8]:
-        """Admissible actions of a state in the form that ``action_space.sample(mask)`` takes."""
+        """Admissible actions in a state, in the form that ``action_space.sample(mask)`` takes."""
         mask: NDArray[np.int8] = self.mdp.admissible[
             as_index(state, self.mdp.n_states, "state")
         ].astype(np.int8)
@@ -151,9 +159,8 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
         """Gymnasium's table: P[s][a] lists (probability, next state, reward, terminated).
 
-        Empty if inadmissible.
-
-        Built when first asked for; :meth:`TabularMDP.from_gymnasium` reads it.
+        The list is empty for inadmissible actions. The table is built on first access;
+        :meth:`TabularMDP.from_gymnasium` reads it.
         """
         pattern = self.mdp.pattern
         entries = list(
@@ -177,19 +184,16 @@ class TabularEnv(gymnasium.Env[Any, Any]):
 
     @property
     def initial_state_distrib(self) -> FloatArray:
-        """Distribution of the start,.
-
-        (S,), under the name that Gymnasium's tabular environments use.
-        """
+        """(S,) distribution of the start, under the name used by Gymnasium's environments."""
         start = self.mdp.start
         return np.eye(1, self.mdp.n_states, start)[0] if isinstance(start, int) else start
 
     def render(self) -> Any:
         """The current state as text ("ansi") or as an (H, W, 3) array of bytes ("rgb_array")."""
         if self.render_mode is None:
-            # Gymnasium's way: rendering without a mode is no error, so that generic loops run
+            # as in Gymnasium, not an error, so that generic loops run
             gymnasium.logger.warn(
-                "render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'"
+                "render() shows nothing without a render_mode; choose 'ansi' or 'rgb_array'"
             )
             return None
         if self._state is None:
@@ -207,10 +211,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
 
 
 def _cumulative(probabilities: FloatArray) -> list[float]:
-    """Cumulative probabilities that reach 1 exactly, at the last possible outcome.
-
-    (which rounding must not pass).
-    """
+    """Cumulative probabilities that reach exactly 1 at the last possible outcome."""
     sums = np.cumsum(probabilities)
     cumulative: list[float] = (sums / sums[-1]).tolist()
     return cumulative
