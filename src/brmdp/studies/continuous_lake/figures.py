@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from brmdp._validation import FloatArray, IntArray
@@ -40,9 +40,6 @@ ARROWS = 3
 
 VALUES, LOSSES, LEVELS = "viridis", "Greys", "cividis"
 """Colour maps; each changes steadily from dark to light, so that it can be read in grey."""
-
-NO_CHOICE = "#cccccc"
-"""Colour of the goal in maps of levels, where all actions are alike."""
 
 RESOLVED = 1e-3
 """Accuracy of a policy's value; no colour scale of losses ends below it.
@@ -151,8 +148,8 @@ def _levels(found: Replications[PortraitColumns]) -> Figure:
             _draw_centres(left, moment.states, levels, low, high)
             left.set_ylabel(f"after {after} steps", fontsize=9.5)
             planned = levels[np.arange(len(levels)), moment.learned_action]
-            planned[cells(moment.states) == GOAL] = np.nan
             image = _draw_map(right, "", planned, LEVELS, low, high)
+            _hatch_goal(right)
             _draw_arrows(right, moment.states, moment.learned_action)
         rows[0, 0].set_title("All four actions at the\ncell centres (triangles)")
         rows[0, 1].set_title("The planned action\nin every state (arrows)")
@@ -182,7 +179,7 @@ def _draw_map(
     image = axes.imshow(
         values.reshape(side, side),
         extent=(0.0, SIDE, SIDE, 0.0),
-        cmap=colormaps[colours].with_extremes(bad=NO_CHOICE),
+        cmap=colours,
         vmin=low,
         vmax=high,
         aspect="equal",
@@ -221,11 +218,27 @@ def _draw_centres(
     patches.set_array(levels[nearest].ravel())
     patches.set_clim(low, high)
     axes.add_collection(patches)
-    axes.set_facecolor(NO_CHOICE)
     axes.set_xlim(0.0, SIDE)
     axes.set_ylim(SIDE, 0.0)
     axes.set_aspect("equal")
     _mark_cells(axes, "white")
+    _hatch_goal(axes)
+
+
+def _hatch_goal(axes: Axes) -> None:
+    """Cover the goal in a map of levels: all actions are alike there."""
+    corner = CENTRES[GOAL] - 0.5
+    axes.add_patch(
+        Rectangle(
+            (float(corner[0]), float(corner[1])),
+            1.0,
+            1.0,
+            facecolor="white",
+            edgecolor="#999999",
+            hatch="////",
+            linewidth=0.6,
+        )
+    )
 
 
 def _mark_cells(axes: Axes, ink: str) -> None:

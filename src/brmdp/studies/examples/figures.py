@@ -319,13 +319,14 @@ def _trap(example: Example, records: Mapping[str, Probing]) -> Figure:
         lower.set_ylim(len(records) - 0.4, -0.6)
         lower.set_xlim(0, steps)
         lower.set_xlabel("time step")
-        figure.legend(
+        legend = figure.legend(
             *upper.get_legend_handles_labels(),
             loc="outside upper center",
             ncols=2,
             title=f"Probing example, good kernel true (μ = {mu:g}, c = {c:g}, γ = {gamma:g})\n"
             "means of all runs with 95 % intervals",
         )
+        legend.get_title().set_multialignment("center")
     return figure
 
 
