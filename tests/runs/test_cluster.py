@@ -8,30 +8,38 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+import types
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from brmdp.figures import report
 
 import brmdp
 from brmdp import cli
 from brmdp.errors import ExperimentError
-from brmdp.runs import Store, cluster, cluster_executor, run_experiment
-from tiny_experiments import tiny
+from brmdp.report import writing
+from brmdp.runs import Computation, Store, cluster, cluster_executor, run_experiment, runner
+from brmdp.studies import Study
+from tiny_experiments import DICE, dicing, tiny
 
 pytest.importorskip("distributed")
 
-TINY = tiny()
+pytestmark = pytest.mark.xdist_group("cluster")  # one scheduler serves all of these tests
+
+TINY = tiny(runs=2, steps=30)
 STARTING = 60.0
 
 
 def dask(*arguments, folder, first_on_path=""):
-    path = os.pathsep.join(
-        (str(first_on_path), str(Path(__file__).parents[1]), str(Path(brmdp.__file__).parents[1]))
-    )
-    environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(folder)}
+    """A process of Dask's that can import the library, this module and its helpers."""
+    here = Path(__file__).parent
+    path = (first_on_path, here, here.parent, Path(brmdp.__file__).parents[1])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
+        "DASK_TEMPORARY_DIRECTORY": str(folder),
+    }
     # whatever warns in there is none of this process's business
     environment.pop("PYTHONWARNINGS", None)
     return subprocess.Popen(
@@ -43,40 +51,36 @@ def dask(*arguments, folder, first_on_path=""):
     )
 
 
-@contextmanager
-def scheduler_in(folder):
-    """A scheduler: its address, the options of a worker that joins it.
+class Cluster:
+    """A scheduler, and the workers that joined it; all are ended at the end."""
 
-    And the list of processes to be ended.
-    """
-    file = folder / "scheduler.json"
-    scheduler = (
-        "distributed.cli.dask_scheduler",
-        "--scheduler-file",
-        str(file),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-    )
-    processes = [dask(*scheduler, "--dashboard-address", "127.0.0.1:0", folder=folder)]
-    try:
+    def __init__(self, folder):
+        self.folder = folder
+        self.file = folder / "scheduler.json"
+        options = ("--scheduler-file", str(self.file), "--host", "127.0.0.1", "--port", "0")
+        scheduler = ("distributed.cli.dask_scheduler", *options)
+        self.scheduler = dask(*scheduler, "--dashboard-address", "127.0.0.1:0", folder=folder)
+        self.workers = []
+
+    @cached_property
+    def address(self):
         deadline = time.monotonic() + STARTING
-        while not file.exists() or not file.read_text():
+        while not self.file.exists() or not self.file.read_text():
             assert time.monotonic() < deadline
-            assert processes[0].poll() is None
-            time.sleep(0.1)
-        worker = (
-            "distributed.cli.dask_worker",
-            "--scheduler-file",
-            str(file),
-            "--nthreads",
-            "1",
-            "--no-dashboard",
-        )
-        yield json.loads(file.read_text())["address"], worker, processes
-    finally:
-        for process in reversed(processes):
+            assert self.scheduler.poll() is None
+            time.sleep(0.05)
+        return json.loads(self.file.read_text())["address"]
+
+    def join(self, *options, folder=None, first_on_path=""):
+        """A new worker of one thread."""
+        worker = ("distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-dashboard")
+        folder = self.folder if folder is None else folder
+        process = dask(*worker, *options, folder=folder, first_on_path=first_on_path)
+        self.workers.append(process)
+        return process
+
+    def end(self):
+        for process in (*reversed(self.workers), self.scheduler):
             end(process)
 
 
@@ -90,40 +94,80 @@ def end(process):
 
 
 @pytest.fixture(scope="module")
-def dask_cluster(tmp_path_factory):
-    """Address of a scheduler with two workers of one thread each.
+def scheduler(tmp_path_factory):
+    """A scheduler without workers."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.end()
 
-    One with a nanny and one without; and the processes.
-    """
-    folder = tmp_path_factory.mktemp("cluster")
-    with scheduler_in(folder) as (address, worker, processes):
-        processes += [dask(*worker, folder=folder), dask(*worker, "--no-nanny", folder=folder)]
-        yield address, processes
+
+@pytest.fixture(scope="module")
+def dask_cluster(scheduler):
+    """The scheduler with two workers, one with a nanny and one without."""
+    scheduler.join()
+    scheduler.join("--no-nanny")
+    return scheduler
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Look at the cluster more often than one would in earnest."""
+    monkeypatch.setattr(cluster, "LOOKING", 0.1)
+    monkeypatch.setattr(runner, "LOOKING", 0.1)
 
 
 def wait_for_workers(executor, number):
     executor._client.wait_for_workers(number, timeout=STARTING)
 
 
+def test_a_scheduler_without_workers(scheduler):
+    """Must come first, before workers join."""
+    said = []
+    with (
+        pytest.raises(
+            ExperimentError,
+            match=rf"the Dask scheduler at {scheduler.address} had no workers for 1 s",
+        ),
+        cluster_executor(scheduler.address, patience=0.6, on_message=said.append),
+    ):
+        pass
+    assert said[1:] == [
+        f"the Dask scheduler at {scheduler.address} has no workers; waiting for one, 1 s at most"
+    ]
+
+
 def test_a_cluster_gives_the_same_bits_and_resumes(dask_cluster, tmp_path):
-    address, _ = dask_cluster
-    alone = run_experiment(TINY, tmp_path / "alone", workers=1)
-    with cluster_executor(address) as executor:
+    more = TINY.adjusted(runs=3)
+    alone = run_experiment(TINY, tmp_path / "alone", workers=1).digest()
+    with cluster_executor(dask_cluster.address) as executor:
         wait_for_workers(executor, 2)
         there = run_experiment(TINY, tmp_path / "there", executor=executor)
-    assert there.digest() == alone.digest()
+        assert there.digest() == alone
+    with cluster_executor(dask_cluster.address) as executor:
+        there = run_experiment(more, tmp_path / "there", executor=executor)
+    assert there.digest() == run_experiment(more, tmp_path / "alone", workers=1).digest()
 
-    with cluster_executor(address) as executor:
-        more = run_experiment(TINY.adjusted(runs=4), tmp_path / "there", executor=executor)
-    assert (
-        more.digest()
-        == run_experiment(TINY.adjusted(runs=4), tmp_path / "alone", workers=1).digest()
-    )
+
+def test_programs_of_ones_own_run_where_workers_find_them(dask_cluster, tmp_path, monkeypatch):
+    only_here = types.ModuleType("only_here")
+    only_here.DICE = DICE
+    monkeypatch.setitem(sys.modules, "only_here", only_here)
+    hidden = dicing(cases=(Computation("cube", "only_here:DICE", {"throws": 2}),), name="hidden")
+    alone = run_experiment(dicing(), tmp_path / "alone", workers=1)
+    with cluster_executor(dask_cluster.address) as executor:
+        there = run_experiment(dicing(), tmp_path / "there", executor=executor)
+        with pytest.raises(
+            ExperimentError,
+            match=r"workers of .* cannot load what the runs need: tcp://.*only_here.*Put the",
+        ):
+            run_experiment(hidden, tmp_path / "there", executor=executor)
+    assert there.digest() == alone.digest()
+    assert not list((tmp_path / "there" / "hidden" / "runs").iterdir())
 
 
 def test_the_command_line_computes_on_a_cluster(dask_cluster, tmp_path, monkeypatch, capsys):
-    address, _ = dask_cluster
-    monkeypatch.setattr(report, "write_report", lambda *_: report.Report("", {}, (), ()))
+    address = dask_cluster.address
+    monkeypatch.setattr(Study, "report", lambda *_: writing.Report("", {}, (), ()))
     options = ["--runs", "1", "--steps", "20", "--out", str(tmp_path), "--cluster", address]
     assert cli.main(["reproduce", "riverswim-6", *options]) == 0
     assert Store.at(tmp_path / "riverswim-6").records("aq-brmdp").reward.shape == (1, 20)
@@ -131,7 +175,7 @@ def test_the_command_line_computes_on_a_cluster(dask_cluster, tmp_path, monkeypa
 
 
 def test_a_run_has_one_thread_on_a_cluster_and_leaves_no_limit(dask_cluster):
-    with cluster_executor(dask_cluster[0]) as executor:
+    with cluster_executor(dask_cluster.address) as executor:
         client = executor._client
         before = client.run(limits)
         within = executor.submit(limits).result()
@@ -141,10 +185,7 @@ def test_a_run_has_one_thread_on_a_cluster_and_leaves_no_limit(dask_cluster):
 
 
 def limits():
-    """In a worker: threads of a backup and of linear algebra.
-
-    And the variable that sets the former.
-    """
+    """In a worker: threads of a backup and of linear algebra, and the variable for the former."""
     import threadpoolctl
 
     from brmdp.risk.threads import thread_count
@@ -158,7 +199,7 @@ def limits():
 
 
 def test_workers_with_other_code_are_refused_before_anything_runs(dask_cluster, monkeypatch):
-    address, _ = dask_cluster
+    address = dask_cluster.address
     ours = {**cluster.identity(), "brmdp": "99.0"}
     monkeypatch.setattr(cluster, "identity", lambda: ours)
     with (
@@ -184,7 +225,7 @@ def test_other_versions_of_packages_are_said(dask_cluster, monkeypatch):
     ours = {**cluster.identity(), "numpy": "99.0"}
     monkeypatch.setattr(cluster, "identity", lambda: ours)
     said = []
-    with cluster_executor(dask_cluster[0], on_message=said.append):
+    with cluster_executor(dask_cluster.address, on_message=said.append):
         pass
     assert any("has numpy" in message and "not 99.0" in message for message in said)
 
@@ -200,24 +241,22 @@ sys.meta_path.insert(0, Finder)
 
 
 def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster, tmp_path):
-    """A worker without brmdp that joins after us computes for others.
-
-    The first run that it gets ends ours, naming it.
-    """
-    address, processes = dask_cluster
+    """A worker without brmdp that joins after us computes for others, and ends our runs by name."""
+    address = dask_cluster.address
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_BRMDP)
     with cluster_executor(address) as executor:
         run_experiment(TINY.adjusted(runs=1), tmp_path / "there", executor=executor)
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_BRMDP)
-    options = (*processes[1].args[2:], "--name", "plain", "--no-nanny")
     with cluster_executor(address) as executor:
         client = executor._client
-        plain = dask(*options, folder=tmp_path, first_on_path=tmp_path)
+        workers = len(client.scheduler_info()["workers"])
+        plain = dask_cluster.join(
+            *("--name", "plain", "--no-nanny"), folder=tmp_path, first_on_path=tmp_path
+        )
         try:
             assert client.run_on_scheduler(plugins) == []
-            client.wait_for_workers(3, timeout=STARTING)
-            assert (
-                client.submit(abs, -7, workers=["plain"], pure=False).result(timeout=STARTING) == 7
-            )
+            wait_for_workers(executor, workers + 1)
+            mine = client.submit(abs, -7, workers=["plain"], pure=False)
+            assert mine.result(timeout=STARTING) == 7
             executor._executor = client.get_executor(pure=False, workers=["plain"])
             with pytest.raises(ExperimentError, match=r"tcp://\S+ has no brmdp\. Install"):
                 run_experiment(tiny(runs=30), tmp_path / "late", executor=executor)
@@ -239,84 +278,65 @@ def plugins(dask_scheduler):
     ]
 
 
-def test_a_scheduler_without_workers(tmp_path, capsys):
-    with scheduler_in(tmp_path) as (address, _, _):
-        said = []
-        with (
-            pytest.raises(
-                ExperimentError, match=rf"the Dask scheduler at {address} had no workers for 1 s"
-            ),
-            cluster_executor(address, patience=1.0, on_message=said.append),
-        ):
-            pass
-        assert said[1:] == [
-            f"the Dask scheduler at {address} has no workers; waiting for one, 1 s at most"
-        ]
+# --- what dies ------------------------------------------------------------------------------------
+
+LONG = tiny(runs=8, steps=80)
 
 
-def test_a_worker_of_the_cluster_dies(dask_cluster, tmp_path):
+def test_a_worker_of_the_cluster_dies(dask_cluster, tmp_path, impatient):
     """Dask computes its runs again elsewhere; a worker is gone then."""
-    address, processes = dask_cluster
-    experiment = tiny(runs=8, steps=100)
+    victim = dask_cluster.join("--no-nanny")
 
     def kill(finished, wanted):
         if finished == 3:
-            processes[2].kill()
+            victim.kill()
 
-    with cluster_executor(address) as executor:
-        wait_for_workers(executor, 2)
-        there = run_experiment(experiment, tmp_path / "there", executor=executor, on_progress=kill)
-    assert there.digest() == run_experiment(experiment, tmp_path / "alone", workers=1).digest()
+    with cluster_executor(dask_cluster.address) as executor:
+        wait_for_workers(executor, 3)
+        there = run_experiment(LONG, tmp_path / "there", executor=executor, on_progress=kill)
+    assert there.digest() == run_experiment(LONG, tmp_path / "alone", workers=1).digest()
 
 
-def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path):
+def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path, impatient):
     """Then others are waited for, not for ever; no worker is left then."""
-    address, processes = dask_cluster
     said = []
 
     def kill(finished, wanted):
         if finished == 1:
-            end(processes[1])
+            for process in dask_cluster.workers:
+                process.kill()  # a nanny's worker follows
 
     with (
         pytest.raises(ExperimentError, match=r"had no workers for 1 s\. Finished runs are kept"),
-        cluster_executor(address, patience=1.0) as executor,
+        cluster_executor(dask_cluster.address, patience=0.6) as executor,
     ):
-        run_experiment(
-            tiny(runs=8, steps=100),
-            tmp_path,
-            executor=executor,
-            on_progress=kill,
-            on_message=said.append,
-        )
-    assert said[-1] == f"all workers of {address} are gone; waiting for others, 1 s at most"
+        run_experiment(LONG, tmp_path, executor=executor, on_progress=kill, on_message=said.append)
+    where = f"all workers of {dask_cluster.address} are gone"
+    assert said[-1] == f"{where}; waiting for others, 1 s at most"
 
 
-def test_the_scheduler_dies(dask_cluster, tmp_path):
+def test_the_scheduler_dies(dask_cluster, tmp_path, impatient):
     """Must come last: the cluster is gone then."""
-    address, processes = dask_cluster
-    worker = dask(*processes[1].args[2:], folder=tmp_path)
-    try:
-        with (
-            pytest.raises(
-                ExperimentError,
-                match=rf"connection to the Dask scheduler at {address} is lost.*are kept",
-            ),
-            cluster_executor(address) as executor,
-        ):
-            run_experiment(
-                tiny(runs=8, steps=100),
-                tmp_path,
-                executor=executor,
-                on_progress=lambda finished, wanted: processes[0].kill() if finished == 1 else None,
-            )
-    finally:
-        end(worker)
+    dask_cluster.join("--no-nanny")
+    lost = rf"connection to the Dask scheduler at {dask_cluster.address} is lost.*are kept"
+
+    def kill(finished, wanted):
+        if finished == 1:
+            dask_cluster.scheduler.kill()
+
+    with (
+        pytest.raises(ExperimentError, match=lost),
+        cluster_executor(dask_cluster.address) as executor,
+    ):
+        run_experiment(LONG, tmp_path, executor=executor, on_progress=kill)
+
+
+# --- without a cluster ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "not an address", "tcp://", ""])
 def test_no_scheduler_is_a_clear_error(address, monkeypatch):
-    monkeypatch.setattr("brmdp.runs.cluster.CONNECTING", "1s")
+    monkeypatch.setattr("brmdp.runs.cluster.CONNECTING", "300ms")
     with (
         pytest.raises(ExperimentError, match="no Dask scheduler answers at"),
         cluster_executor(address),
@@ -350,11 +370,11 @@ def test_lost_runs_may_be_known_before_the_lost_connection(reason, said):
 
 
 def test_a_scheduler_that_never_speaks_is_given_up(monkeypatch):
-    monkeypatch.setattr("brmdp.runs.cluster.SPEAKING", 2.0)
+    monkeypatch.setattr("brmdp.runs.cluster.SPEAKING", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         with (
-            pytest.raises(ExperimentError, match=r"no Dask scheduler answers .* within 2 s"),
+            pytest.raises(ExperimentError, match=r"no Dask scheduler answers .* within 0.5 s"),
             cluster_executor(address),
         ):
             pass

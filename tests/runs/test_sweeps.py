@@ -1,8 +1,12 @@
 """Sweeps in TOML: what they mean, and what is said about mistakes."""
 
+import sys
+import textwrap
+
 import pytest
 
 import brmdp
+import brmdp.runs.sweep as sweep_module
 from brmdp.errors import InvalidInputError
 from brmdp.runs import load_sweep, run_experiment
 from brmdp.runs.execute import build
@@ -81,18 +85,48 @@ def test_everything_meets_everything(sweep):
     }
 
 
-def test_the_example_in_the_documentation_is_this_one():
-    import brmdp.runs.sweep as module
+OWN_PARTS = """
+class Weekly:
+    def __init__(self, days):
+        self.days = days
+    def ends(self, progress, rng):
+        return progress.steps_in_episode >= self.days
+"""
+OWN_AGENTS = """
+class QLearning:
+    def __init__(self, belief, rewards, discount, *, rate, rng):
+        assert rate == 0.1
+    def act(self, state):
+        return 0
+    def observe(self, state, action, next_state):
+        pass
+"""
 
-    lines = [line.split("#")[0].strip() for line in module.__doc__.splitlines()]
-    assert [line for line in FULL.splitlines() if line and "title" not in line] == [
-        line for line in lines if " = " in line or line.startswith("[[")
+
+def test_the_example_in_the_documentation_works(sweep, tmp_path, monkeypatch):
+    for name, text in (("my_parts", OWN_PARTS), ("my_agents", OWN_AGENTS)):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    documentation = sweep_module.__doc__
+    example, _, after = documentation.partition("::\n")[2].partition("\nEvery agent meets")
+    experiment = sweep(textwrap.dedent(example))
+    assert "(2 + 1) × (2 + 1 + 1) cases of 20 runs" in after
+    assert (len(experiment.cases), experiment.runs) == (3 * 4, 20)
+    assert "``riverswim-n6/aq-brmdp-delta5``" in after
+    assert experiment.cases[0].name == "riverswim-n6/aq-brmdp-delta5"
+    assert {case.label for case in experiment.cases} == {
+        *("riverswim-n6/CVaR", "riverswim-n10/CVaR", "FrozenLake-v1/CVaR", "")
+    }
+    assert [case.prior for case in experiment.cases[:1] + experiment.cases[-1:]] == [
+        {"concentration": 0.5},
+        {"concentration": 0.5, "known_successors": True},
     ]
 
 
 def test_one_environment_is_left_out_of_the_names(sweep):
-    experiment = sweep(COMMON + RIVER + PSRL + '[[agent]]\nname = "brmdp"\nalpha = 0.1\n')
-    assert [case.name for case in experiment.cases] == ["continuing-psrl", "brmdp"]
+    experiment = sweep(COMMON + RIVER + PSRL + '[[agent]]\nname = "fixed-quantile"\nalpha = 0.1\n')
+    assert [case.name for case in experiment.cases] == ["continuing-psrl", "fixed-quantile"]
     assert (experiment.title, experiment.seed, experiment.cases[0].robust_level) == (
         "try",
         2026,
@@ -101,11 +135,13 @@ def test_one_environment_is_left_out_of_the_names(sweep):
 
 
 def test_tables_of_the_same_name_are_told_apart(sweep):
-    agents = "".join(f'[[agent]]\nname = "brmdp"\nalpha = {alpha}\n' for alpha in (0.1, 0.3, 0.3))
+    agents = "".join(
+        f'[[agent]]\nname = "fixed-quantile"\nalpha = {alpha}\n' for alpha in (0.1, 0.3, 0.3)
+    )
     rules = '[[agent]]\nname = "continuing-psrl"\nrestart = ["every-step", 5]\n'
     assert [case.name for case in sweep(COMMON + RIVER + agents + rules).cases] == [
-        "brmdp-alpha0.1",
-        "brmdp-alpha0.3",
+        "fixed-quantile-alpha0.1",
+        "fixed-quantile-alpha0.3",
         "continuing-psrl-restartevery-step",
         "continuing-psrl-restart5",
     ]
@@ -119,6 +155,20 @@ def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
     cases = sweep(COMMON + RIVER + agents).cases
     assert [case.name for case in cases] == ["aq-brmdp", "aq-brmdp-floor0.1", "aq-brmdp-floor0.3"]
     assert [case.agent_parameters["floor"] for case in cases] == [0.2, 0.1, 0.3]
+
+
+def test_tables_can_be_swept(sweep):
+    agent = '[[agent]]\nname = "agent"\nrisk = ["mean", {name = "cvar", alpha = 0.2}]\n'
+    prior = "prior = [{concentration = 1}, {concentration = 1, known_successors = true}]\n"
+    experiment = sweep(COMMON + RIVER + agent + prior)
+    assert [case.name for case in experiment.cases] == [
+        "agent-riskmean-priorconcentration1",
+        "agent-riskmean-priorconcentration1-known_successorsTrue",
+        "agent-riskcvar-alpha0.2-priorconcentration1",
+        "agent-riskcvar-alpha0.2-priorconcentration1-known_successorsTrue",
+    ]
+    sizes = [build(case)[1].belief.pattern.n_transitions for case in experiment.cases]
+    assert sizes[0] == sizes[2] > sizes[1] == sizes[3]
 
 
 def test_names_of_long_lists_are_short_and_different(sweep, tmp_path):
@@ -270,8 +320,8 @@ def test_a_sweep_runs(sweep, tmp_path):
             "unknown agent of riverswim 'psrl'; did you mean 'continuing-psrl'",
         ),
         (
-            COMMON + RIVER + "[[agent]]\nname = 'posterior-mean'\n",
-            "unknown agent of riverswim 'posterior-mean'; valid: aq",
+            COMMON + RIVER + "[[agent]]\nname = 'posterior-men'\n",
+            "unknown agent of riverswim 'posterior-men'; did you mean 'posterior-mean'",
         ),
         (
             COMMON + LAKE + PSRL + "restart = 5\n",
@@ -320,14 +370,25 @@ def test_a_sweep_runs(sweep, tmp_path):
             COMMON + RIVER + "[[agent]]\nname = 'aq-brmdp'\ndelta = 5\nfloor = 1.2\n",
             "floor must lie strictly between 0 and 1; got 1.2",
         ),
-        (COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = true\n", "alpha must be a number"),
         (
-            COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 2000-01-01\n",
+            COMMON + RIVER + "[[agent]]\nname = 'fixed-quantile'\nalpha = true\n",
+            "alpha must be a number",
+        ),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'fixed-quantile'\nalpha = 2000-01-01\n",
             "alpha must be a finite number, text",
         ),
         (
-            COMMON + RIVER + "[[agent]]\nname = 'brmdp'\nalpha = 0.1\nmethod = 'exct'\n",
+            COMMON + RIVER + "[[agent]]\nname = 'fixed-quantile'\nalpha = 0.1\nmethod = 'exct'\n",
             "unknown method 'exct'; did you mean 'exact'",
+        ),
+        (COMMON + RIVER + PSRL + "label = 3\n", "label must be printable text; got 3"),
+        (COMMON + RIVER + "label = true\n" + PSRL, "label must be printable text; got True"),
+        (COMMON + "prior = 3\n" + RIVER + PSRL, "prior must be a table or module:attribute; got 3"),
+        (COMMON + RIVER + PSRL + "prior = {weight = 2}\n", "unknown key of prior 'weight'"),
+        (
+            COMMON + RIVER + "[[agent]]\nname = 'agent'\nrisk = 'cvr'\n",
+            "unknown risk 'cvr'; did you mean 'cvar'",
         ),
     ],
 )

@@ -164,10 +164,10 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         _require_few(len(environments) * len(agents), "environments × agents")
         parameters = dict(given)
         discount = parameters.pop("discount", settings["discount"])
-        where = {key: parameters.pop(key, None) for key in COMMON}
+        where = _common(parameters)
         for method, (agent, given_to_agent) in zip(_names(agents), agents, strict=True):
             chosen = dict(given_to_agent)
-            who = {key: chosen.pop(key, None) for key in COMMON}
+            who = _common(chosen)
             # all written out, so that a store does not depend on defaults of the day
             defaults = {
                 key: value
@@ -195,6 +195,14 @@ def _experiment(content: dict[str, Any]) -> Experiment:
     name = settings["name"]
     title = str(name) if settings["title"] in (None, "") else settings["title"]
     return Experiment(name, title, tuple(cases), settings["runs"], settings["seed"])
+
+
+def _common(parameters: dict[str, Any]) -> dict[str, Any]:
+    """What an environment or an agent says of prior and label, taken out of its parameters."""
+    found = {key: parameters.pop(key, None) for key in COMMON}
+    if found["label"] is not None and not isinstance(found["label"], str):
+        raise InvalidInputError(f"label must be printable text; got {found['label']!r}")
+    return found
 
 
 def _merged(*priors: Any) -> dict[str, Any]:
@@ -296,13 +304,13 @@ def _require_few(number: int, what: str) -> None:
 
 def _word(value: Any) -> str:
     """A value in the name of a case: long ones by their beginning and a digest."""
+    word = str(value)
     if isinstance(value, dict):
         given = {**value}
         name = str(given.pop("name", "")).rpartition(":")[2]
         parts = [name] if name else []
-        return "-".join([*parts, *(f"{key}{_word(one)}" for key, one in given.items())])
-    word = str(value)
-    if isinstance(value, float) and float(format(value, "g")) == value:
+        word = "-".join([*parts, *(f"{key}{_word(one)}" for key, one in given.items())])
+    elif isinstance(value, float) and float(format(value, "g")) == value:
         word = format(value, "g")  # 10 instead of 10.0
     return (
         word
