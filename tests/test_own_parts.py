@@ -80,7 +80,7 @@ def test_extreme_levels_take_more_draws_or_are_refused():
         plan_of(Jittered(PHI), brmdp.Quantile(1e-9))
 
 
-def test_only_a_belief_without_doubt_falls_back_on_the_mean():
+def test_only_a_known_kernel_falls_back_on_the_mean():
     mean = CASE.plan(brmdp.Mean())
     for measure in (brmdp.Quantile(0.1), brmdp.CVaR(0.1), brmdp.Quantile(0.1, "saddlepoint")):
         got = plan_of(Sure(PHI), measure)

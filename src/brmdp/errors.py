@@ -183,7 +183,14 @@ class MissingExtraError(ExperimentError, ImportError):
 
 
 class OtherOriginError(ExperimentError):
-    """A run comes from other code, or from another world, than the runs it would be mixed with."""
+    """A run comes from other code, or from another world, than the runs it would be mixed with.
+
+    Examples
+    --------
+    >>> from brmdp.errors import ExperimentError, OtherOriginError
+    >>> issubclass(OtherOriginError, ExperimentError)
+    True
+    """
 
 
 class PriorWarning(UserWarning):

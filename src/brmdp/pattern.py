@@ -370,7 +370,14 @@ def pattern_and_entries(
 def full_pattern(
     n_states: int, n_actions: int, admissible: ArrayLike | None = None
 ) -> TransitionPattern:
-    """The pattern in which every state may follow every admissible pair (by default every pair)."""
+    """The pattern in which every state may follow every admissible pair (by default every pair).
+
+    Examples
+    --------
+    >>> from brmdp.pattern import full_pattern
+    >>> full_pattern(3, 2).n_transitions
+    18
+    """
     mask = _as_mask(admissible, n_states, n_actions).ravel()
     entries = int(np.count_nonzero(mask)) * n_states
     if entries > LARGEST_FULL:
