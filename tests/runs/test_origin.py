@@ -30,7 +30,7 @@ from brmdp.runs import runner as runner_module
 from brmdp.runs import store as store_module
 from brmdp.runs.encoding import decode, encode
 from brmdp.runs.execute import digest_of, digests_of
-from brmdp.runs.origin import ANALYSIS, CODE, package_digests, short, world_digest
+from brmdp.runs.origin import ANALYSIS, CODE, CONTINUOUS, package_digests, short, world_digest
 from brmdp.simulation import World
 from brmdp.studies import FOLDERS, Study
 from tiny_experiments import dicing, tiny
@@ -236,7 +236,8 @@ def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
     assert digest_of(drawn) != digest_of(
         replace(drawn, environment_parameters={"n_states": 3, "n_actions": 3})
     )
-    assert digest_of(Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)) == ""
+    lake = Case("lake", "continuous-frozenlake", "continuing-psrl", 0.8, 10)
+    assert digest_of(lake) == CONTINUOUS
 
 
 # --- code -----------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def test_which_code_counts(tmp_path):
     shutil.copytree(
         Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert package_digests(package) == (CODE, ANALYSIS)
+    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS)
 
     def digests_after(place, change=lambda text: text + b"\n# another line\n"):
         path = package / place
@@ -260,7 +261,7 @@ def test_which_code_counts(tmp_path):
     for place in (
         *("_kernels/dirichlet.py", "planning/fixed_point.py", "beliefs/gammas.py", "dirichlet.py"),
         *("risk/measures.py", "pattern.py", "mdp.py", "_streams.py", "envs/riverswim.py"),
-        *("agents/agent.py", "simulation/loop.py", "theory/worlds.py", "continuous/fitted_q.py"),
+        *("agents/agent.py", "simulation/loop.py", "theory/worlds.py", "_columns.py"),
         *("runs/execute.py", "runs/streams.py", "runs/encoding.py", "runs/catalogue.py"),
     ):
         assert digests_after(place)[0] != CODE, place
@@ -270,11 +271,14 @@ def test_which_code_counts(tmp_path):
         *("runs/former.py", "report/style.py", "report/panels.py", "studies/lemmas/figures.py"),
         "studies/lemmas/experiment.py",  # counts with its program
     ):
-        assert digests_after(place) == (CODE, ANALYSIS), place
+        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS), place
     for place in ("report/claims.py", "report/estimates.py", "studies/lemmas/analysis.py"):
         assert digests_after(place)[0] == CODE
         assert digests_after(place)[1] != ANALYSIS
-    assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n")) == (CODE, ANALYSIS)
+    code, analysis, continuous = digests_after("continuous/fitted_q.py")
+    assert (code, analysis) == (CODE, ANALYSIS)
+    assert continuous != CONTINUOUS
+    assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n"))[0] == CODE
     (package / "new.py").touch()
     assert package_digests(package)[0] != CODE
 

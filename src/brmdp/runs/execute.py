@@ -23,7 +23,7 @@ from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
 from brmdp.risk.threads import one_blas_thread
 from brmdp.runs.catalogue import Setting, foreign_parts, make_agent, make_setting, references_of
 from brmdp.runs.lake import EXTRA, LAKE, check_lake, run_lake
-from brmdp.runs.origin import UNKNOWN, case_digest, program_digest, short
+from brmdp.runs.origin import CONTINUOUS, UNKNOWN, case_digest, program_digest, short
 from brmdp.runs.program import parameters_of, program_of
 from brmdp.runs.spec import Case, Computation
 from brmdp.runs.streams import run_seed, streams_of
@@ -100,9 +100,10 @@ def execute(
             return Replication(columns, time.process_time() - begin, digest)
         streams = streams_of(run_seed(seed, run))
         if case.environment == LAKE:
+            _require_digest(case, CONTINUOUS, world)
             lake = run_lake(case, streams.environment, streams.agent)
             spent = time.process_time() - begin
-            return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent)
+            return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent, CONTINUOUS)
         setting, agent = _built(case, streams.agent, streams.world)
         # a world that is drawn is another one in every run: what it is drawn from counts
         digest = digest_of(case) if case.environment == "prior" else _digest(case, setting)
@@ -160,13 +161,14 @@ def validate(case: Case | Computation) -> None:
 def digest_of(case: Case | Computation) -> str:
     """Digest of what a case is made of beside the library's code, as it is in this process.
 
-    For an interaction the tables of its world and the parts of one's own, for a computation the
-    file of its program; empty for the continuous lake, which is made of the library's code alone.
+    For an interaction these are the tables of its world and the parts of one's own, for a
+    computation the file of its program; for the continuous lake the code of that part.
     """
     with _named(case):
         if isinstance(case, Computation):
-            return program_digest(program_of(case).replicate)
-        return UNKNOWN if case.environment == LAKE else _digest(case, make_setting(case, 0))
+            program = program_of(case)
+            return program_digest(program.replicate, continuous=program.extra == EXTRA)
+        return CONTINUOUS if case.environment == LAKE else _digest(case, make_setting(case, 0))
 
 
 def _digest(case: Case, setting: Setting) -> str:

@@ -84,10 +84,7 @@ def lake_agent(case: Case, rng: Any) -> ContinuousAgent:
 
 
 def run_lake(case: Case, environment: int, rng: Any) -> LakeHistory:
-    """One run: the interaction of the case's agent, seeded by ``rng``, with the lake.
-
-    Seeded by ``environment``.
-    """
+    """One run of the case's agent in the lake; ``environment`` is the seed of the lake."""
     return continuous.simulate_lake(lake_agent(case, rng), case.steps, seed=environment)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -30,6 +30,7 @@ from brmdp.simulation import World
 __all__ = [
     "ANALYSIS",
     "CODE",
+    "CONTINUOUS",
     "UNKNOWN",
     "Origin",
     "case_digest",
@@ -47,12 +48,13 @@ WITHOUT_INFLUENCE = frozenset(
         *("report", "studies", "cli.py", "warm_up.py", "_files.py", "_version.py", "_renamed.py"),
         *("envs/rendering.py", "runs/__init__.py", "runs/cluster.py", "runs/former.py"),
         *("runs/origin.py", "runs/parquet.py", "runs/records.py", "runs/runner.py"),
-        *("runs/store.py", "runs/sweep.py"),
+        *("runs/store.py", "runs/sweep.py", "continuous"),
     }
 )
-"""Files and folders of the package that cannot change a run; a new one counts until it is named.
+"""Files and folders of the package that cannot change any run; a new one counts until it is named.
 
-The programs of studies count case by case, with :func:`program_digest`.
+The programs of studies and the continuous part count case by case (:func:`program_digest`,
+:data:`CONTINUOUS`).
 """
 
 DRAWING = frozenset(
@@ -76,8 +78,7 @@ class Origin:
     code : tuple of str
         Digests of the code: one, unless somebody insisted on going on with another.
     worlds : mapping
-        Digest of the world or program of each case, by name; :data:`UNKNOWN` for the continuous
-        lake, which is made of the library's code alone.
+        Digest of the world or program of each case, by name.
     """
 
     code: tuple[str, ...]
@@ -134,12 +135,34 @@ def _code_digest(sources: Mapping[str, bytes]) -> str:
     return result.hexdigest()
 
 
-def package_digests(folder: Traversable) -> tuple[str, str]:
-    """Digests of the code that can change a run, and of that which turns runs into verdicts."""
+class Digests(NamedTuple):
+    """Digests of parts of the package.
+
+    Attributes
+    ----------
+    code : str
+        What can change any run.
+    analysis : str
+        What turns runs into numbers and verdicts.
+    continuous : str
+        What the continuous lake rests on besides.
+    """
+
+    code: str
+    analysis: str
+    continuous: str
+
+
+def package_digests(folder: Traversable) -> Digests:
+    """Digests of the package in a folder."""
     sources = dict(_sources(folder))
-    runs = {place: text for place, text in sources.items() if _can_change_a_run(place)}
-    judging = {place: text for place, text in sources.items() if _judges(place)}
-    return _code_digest(runs), _code_digest(judging)
+
+    def chosen(which: Callable[[str], bool]) -> str:
+        return _code_digest({place: text for place, text in sources.items() if which(place)})
+
+    return Digests(
+        chosen(_can_change_a_run), chosen(_judges), chosen(lambda p: p.startswith("continuous/"))
+    )
 
 
 def _judges(place: str) -> bool:
@@ -150,15 +173,23 @@ def _judges(place: str) -> bool:
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
-CODE, ANALYSIS = package_digests(resources.files("brmdp"))
+CODE, ANALYSIS, CONTINUOUS = package_digests(resources.files("brmdp"))
 
 
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def program_digest(replicate: Callable[..., Any]) -> str:
-    """Digest of the file in which a program's function is defined."""
-    return hashlib.sha256(source_of(replicate).encode()).hexdigest()
+def program_digest(replicate: Callable[..., Any], *, continuous: bool = False) -> str:
+    """Digest of the file in which a program's function is defined.
+
+    Parameters
+    ----------
+    replicate : function
+    continuous : bool
+        Whether it also rests on the continuous part.
+    """
+    text = source_of(replicate) + (f"|{CONTINUOUS}" if continuous else "")
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def case_digest(world: World, parts: Iterable[Any]) -> str:

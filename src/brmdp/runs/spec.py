@@ -1,6 +1,6 @@
-"""Experiments as data.
+"""Experiments as data: cases, each run many times from common seeds.
 
-Cases (an agent in an environment, or a computation), each run many times from common seeds.
+A case is an agent in an environment, or a computation.
 """
 
 from __future__ import annotations
@@ -20,28 +20,25 @@ from brmdp.errors import InvalidInputError
 __all__ = ["METHODS", "Case", "Computation", "Experiment", "file_name", "require_known"]
 
 LONGEST_NAME = 200
-"""Most bytes of a name in the name of a file, which has room for 255."""
+"""Most bytes that a name may take in a file name, which has room for 255."""
 
 MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
-"""Runs of a case, steps of a run, cases, and runs of all cases: more than anybody can mean."""
+"""Limits on runs per case, steps per run, cases, and runs in all; more can only be a slip."""
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
-"""Ways to take the quantile.
-
-The sampled ones with the paper's budgets, drawn afresh for every plan or kept.
-"""
+"""Ways to take the quantile; the sampled ones draw afresh for every plan, or reuse their draws."""
 
 
 def file_name(name: str) -> str:
-    """A name as part of the name of a file: different ones stay different."""
+    """A name as part of a file name; different names stay different."""
     quoted = quote(name, safe="+=,@ ")
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted  # a leading dot hides a file
 
 
 def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
-    """Refuse a name that is not among the valid ones, with these and the nearest.
+    """Refuse an unknown name, and say which are valid and which is nearest.
 
-    ``others`` are too many to list.
+    ``others`` are valid, too, but too many to list.
     """
     names, unlisted = list(valid), list(others)
     if name in names or name in unlisted:
@@ -283,11 +280,9 @@ class Experiment:
     def adjusted(
         self, *, runs: int | None = None, steps: int | None = None, method: str | None = None
     ) -> Self:
-        """The same with another number of runs or steps, or another way to take the quantile.
+        """The same experiment with other runs or steps, or another way to take the quantile.
 
-        In all cases.
-
-        Where agents are compared, computations that take ``steps`` get them too.
+        The change applies to all cases, and to computations that take ``steps``.
 
         Raises
         ------

@@ -1,10 +1,8 @@
-"""The random streams of a run.
+"""The random streams of a run, which depend on the experiment's seed and the run number alone.
 
-They depend on the experiment's seed and the run number, and on nothing else.
-
-Four streams belong to an interaction: of the environment, of the agent, of the diagnostics, and of
-the world itself where that is drawn from the prior. They do not depend on the case, so run i of all
-cases meets the same world and the same luck.
+An interaction has four: for the environment, the agent, the diagnostics, and the world itself where
+that is drawn from the prior. They do not depend on the case, so run i of every case meets the same
+world and the same luck.
 """
 
 from __future__ import annotations
@@ -33,15 +31,12 @@ class RunStreams(NamedTuple):
 
 
 def run_seed(seed: int, run: int) -> np.random.SeedSequence:
-    """Of run number ``run`` of an experiment with that seed."""
+    """The seed of run number ``run`` of an experiment with the seed ``seed``."""
     return np.random.SeedSequence(seed, spawn_key=(run,))
 
 
 def streams_of(seed: np.random.SeedSequence) -> RunStreams:
-    """The streams of the run whose :func:`run_seed` is ``seed``.
-
-    However often they were asked for.
-    """
+    """The streams of the run whose :func:`run_seed` is ``seed``; the same at every call."""
     environment, *others = (
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, stream))
         for stream in range(4)
