@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from brmdp import cli
-from brmdp.runs import Store, load_sweep, run_experiment
+from brmdp.report.writing import Report
+from brmdp.runs import Case, Experiment, Store, load_sweep, run_experiment
+from brmdp.studies import Study, find_study, study_of
 
 SWEEP = """
 name = "small"
@@ -42,13 +44,12 @@ def elsewhere(tmp_path, monkeypatch):
 @pytest.fixture
 def no_report(monkeypatch):
     """Without figures, which take seconds."""
-    from brmdp.figures import report
 
-    def write(experiment, records, directory):
-        assert set(records) == {case.name for case in experiment.cases}
-        return report.Report(f"report of {experiment.name}", {}, (), ())
+    def write(study, records, directory):
+        assert set(records) == {case.name for case in study.experiment.cases}
+        return Report(f"report of {study.name}", {}, (), ())
 
-    monkeypatch.setattr(report, "write_report", write)
+    monkeypatch.setattr(Study, "report", write)
 
 
 COMMAND = (sys.executable, Path(sys.executable).with_name("brmdp"))
@@ -137,6 +138,75 @@ def test_all_means_those_of_the_paper(no_report, capsys):
     assert Path("results/claims.json").exists()
 
 
+@pytest.mark.parametrize("name", ["riverswim-6", "coverage", "continuous"])
+def test_a_sweep_does_not_take_the_name_of_a_study(name, capsys):
+    """Its folder would be taken for the study's, and reported with the paper's claims."""
+    Path("sweep.toml").write_text(SWEEP.replace('"small"', f'"{name}"'))
+    assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 1
+    assert capsys.readouterr().err == (
+        f"brmdp: sweep.toml: name must not be that of a study of the library; got {name!r}\n"
+    )
+    assert not Path("results").exists()
+
+
+def river(name="aq-brmdp", agent="aq-brmdp", n=6, **agent_parameters):
+    return Case(name, "riverswim", agent, 0.9, 20, {"n": n}, agent_parameters)
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        (river(delta=5.0), river("mine", "posterior-mean")),
+        (river(n=4, delta=5.0),),
+        (river(agent="posterior-mean"),),
+        (river("brmdp-0.1", "fixed-quantile", alpha=0.1), river("BRMDP-0.1", "posterior-mean")),
+    ],
+)
+def test_cases_of_ones_own_under_the_name_of_a_study_are_not_that_study(cases):
+    experiment = Experiment("riverswim-6", "Mine", cases, runs=1)
+    assert study_of(experiment) == Study(experiment)
+    assert not study_of(experiment).in_paper
+
+
+def test_a_folder_that_only_looks_like_a_study_has_none_of_its_claims(monkeypatch, capsys):
+    monkeypatch.setattr("brmdp.report.writing.picture", lambda *_: b"a picture")
+    run_experiment(Experiment("riverswim-6", "Mine", (river(n=4, delta=5.0),), 1), ".", workers=1)
+    assert cli.main(["report", "riverswim-6"]) == 0
+    assert "Claims" not in capsys.readouterr().out
+    assert json.loads(Path("riverswim-6/claims.json").read_text()) == []
+
+
+def test_a_part_of_a_study_is_still_that_study():
+    study = find_study("riverswim-6")
+    for experiment in (
+        study.adjusted(runs=2, steps=30, method="saddlepoint").experiment,
+        Experiment("riverswim-6", "Some of it", study.experiment.cases[:2], runs=3),
+    ):
+        assert study_of(experiment) == study.of(experiment)
+        assert study_of(experiment).in_paper
+
+
+def test_a_study_of_ones_own_by_reference(no_report, monkeypatch, capsys):
+    Path("my_study.py").write_text(
+        "from brmdp.runs import Case, Experiment\n"
+        "from brmdp.studies import Study\n"
+        "case = Case('mean', 'riverswim', 'posterior-mean', 0.9, 20, {'n': 4})\n"
+        "STUDY = Study(Experiment('mine', 'Mine', (case,), runs=5))\n"
+    )
+    monkeypatch.syspath_prepend(".")
+    options = ["--runs", "2", "--steps", "10", "--workers", "1"]
+    assert cli.main(["reproduce", "my_study:STUDY", *options]) == 0
+    assert capsys.readouterr().out == "report of mine\n"
+    assert Store.at("results/mine").records("mean").reward.shape == (2, 10)
+    for reference, message in (
+        ("my_study:case", "'my_study:case' must be a Study; got Case"),
+        ("my_study:NOTHING", "my_study has no attribute 'NOTHING'"),
+        ("no_study:STUDY", "No module named 'no_study'"),
+    ):
+        assert cli.main(["reproduce", reference]) == 1
+        assert message in capsys.readouterr().err
+
+
 def test_a_report_is_written_and_printed():
     done = command("run", "sweep.toml", "--workers", "1")
     out, err = done.communicate(timeout=120)
@@ -144,7 +214,7 @@ def test_a_report_is_written_and_printed():
     assert "aq-brmdp" in out
     folder = Path("results/small")
     summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["experiment"], summary["runs"]) == ("small", 3)
+    assert (summary["experiment"], summary["runs"]) == ("small", {"least": 3, "most": 3})
     assert set(summary["agents"]) == {"aq-brmdp", "continuing-psrl"}
     assert (folder / "claims.json").exists()
     assert list(folder.rglob("*.png"))
@@ -194,7 +264,7 @@ def test_help(arguments, capsys):
     [
         (
             ["reproduce", "riverswim6"],
-            "unknown experiment 'riverswim6'; did you mean 'riverswim-6'? valid: riverswim-6, ",
+            "unknown study 'riverswim6'; did you mean 'riverswim-6'? valid: riverswim-6, ",
         ),
         (["reproduce"], "requires an argument"),
         (["reproduce", "riverswim-6", "--runs", "0"], "runs must be a positive integer; got 0"),
@@ -368,7 +438,7 @@ def test_stores_are_not_mixed(no_report, capsys):
 
 def test_codes_are_not_mixed_unless_one_insists(no_report, capsys, monkeypatch):
     cli.main(["run", "sweep.toml", "--workers", "1"])
-    for module in ("runner", "store"):
+    for module in ("runner", "store", "encoding"):
         monkeypatch.setattr(f"brmdp.runs.{module}.CODE", "f" * 64)
     capsys.readouterr()
     more = ["run", "sweep.toml", "--runs", "4", "--workers", "1"]
@@ -386,7 +456,7 @@ def test_no_traceback_from_the_shell():
     done = command("reproduce", "riverswim-7")
     _, err = done.communicate(timeout=60)
     assert done.returncode == 1
-    assert err.startswith("brmdp: unknown experiment 'riverswim-7'; did you mean 'riverswim-6'?")
+    assert err.startswith("brmdp: unknown study 'riverswim-7'; did you mean 'riverswim-6'?")
     assert err.count("\n") == 1
 
 
