@@ -239,8 +239,8 @@ def _decomposition(
 def _mean_and_error(name: str, sums: FloatArray) -> dict[str, Any]:
     if np.ptp(sums) == 0.0:
         raise InvalidInputError(
-            f"samples must be large enough for pseudo-episodes to differ; got {sums.size}, all with "
-            "the same sum"
+            f"samples must be large enough for pseudo-episodes to differ; got {sums.size}, all "
+            "with the same sum"
         )
     return {f"{name}_sampled": sums.mean(), f"{name}_error": sums.std(ddof=1) / np.sqrt(sums.size)}
 

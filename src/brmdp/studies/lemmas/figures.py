@@ -164,7 +164,8 @@ def _decomposition(records: Mapping[str, Decompositions]) -> Figure:
         worlds = sums["gap", False].size
         figure.suptitle(
             "Do averages over simulated pseudo-episodes match both sides of the lemmas?\n"
-            f"Differences of {worlds:,} worlds, sorted: along the diagonal they are pure chance",
+            f"Sorted differences of {worlds:,} worlds. Diagonal: pure chance; skewed sums stray at "
+            "the ends",
             fontsize=9.5,
         )
         figure.legend(
