@@ -709,3 +709,20 @@ def test_no_linear_measure_with_a_negative_weight_passes(place):
         plan_of(
             brmdp.DirichletBelief(PHI), measure, method="value-iteration", raise_on_failure=False
         )
+
+
+def test_beliefs_written_for_the_version_before_still_work():
+    class Former(Jittered):
+        without_doubt = True
+
+        def sample_entries(self, n, rng, pairs=None):
+            return super().sample_entries(n, pairs, rng=rng)
+
+    problem = dense(3)
+    belief = Former(problem.belief.concentration("dense"))
+    arguments = (belief, problem.rewards, problem.discount)
+    with pytest.warns(FutureWarning, match="Former.without_doubt is now kernel_known"):
+        known = brmdp.plan(*arguments, risk=brmdp.Quantile(0.2))
+    assert known.values == pytest.approx(brmdp.plan(*arguments, risk=brmdp.Mean()).values)
+    sampled = brmdp.plan(*arguments, risk=brmdp.PosteriorSample(rng=1))
+    assert sampled.status == "sampled"

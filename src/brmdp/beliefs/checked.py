@@ -5,6 +5,7 @@ The library's own beliefs are trusted, so nothing is checked twice in a hot loop
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,17 @@ def is_builtin(belief: object) -> bool:
 
 def has_known_kernel(belief: object) -> bool:
     """Whether the kernel is known: a TabularMDP, or a belief with ``kernel_known = True``."""
-    return isinstance(belief, TabularMDP) or getattr(belief, "kernel_known", False) is True
+    if isinstance(belief, TabularMDP) or getattr(belief, "kernel_known", False) is True:
+        return True
+    if getattr(belief, "without_doubt", False) is True:
+        warnings.warn(
+            f"{type(belief).__name__}.without_doubt is now kernel_known; the old name will go with "
+            "the next version",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return True
+    return False
 
 
 def require_belief(belief: Any) -> None:
@@ -145,7 +156,7 @@ def draws_of(
     if is_builtin(belief):
         return belief.sample_entries(n, pairs, rng=rng)
     sample = method_of(belief, "sample_entries", "to be planned from draws")
-    return _kernels(belief, sample(n, pairs, rng=rng), n, pairs, "sample_entries")
+    return _kernels(belief, sample(n, pairs=pairs, rng=rng), n, pairs, "sample_entries")
 
 
 def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
