@@ -1,9 +1,8 @@
-"""Coverage of the certificate (Proposition 1).
+"""Coverage of the certified bound (Proposition 1) in random worlds.
 
-Random worlds and posteriors around one setting, one parameter varied at a time.
-
-Coverage is a posterior probability and is sampled for each posterior; posteriors come from worlds
-drawn from the prior.
+All cases share one setting (:data:`BASE`) but for a single parameter. Worlds are drawn from the
+prior, and each is observed to obtain a belief. Coverage is a posterior probability, so it is
+sampled anew for every belief.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["BASE", "COVERAGE", "EXPERIMENT", "CoverageColumns"]
 
 @dataclass(frozen=True, eq=False)
 class CoverageColumns(Columns):
-    """One row per world; values are means over states."""
+    """One row per world; bounds and values are means over states."""
 
     coverage: FloatArray = column("share of posterior draws in which all certified bounds hold")
     held_in_truth: BoolArray = column("whether all certified bounds hold in the true world")
@@ -32,7 +31,7 @@ class CoverageColumns(Columns):
     union_of_pairs: FloatArray = column("bound at the union level α/(SA)")
     quantile: FloatArray = column("posterior α-quantile of the policy's value, sampled")
     states_above_quantile: IntArray = column(
-        "states whose bound lies above the whole interval of the sampled quantile"
+        "number of states whose bound exceeds the whole interval of the sampled quantile"
     )
     true_value: FloatArray = column("the policy's value in the true world")
 
@@ -48,7 +47,7 @@ def _replicate(
     worlds: int,
     samples: int,
 ) -> CoverageColumns:
-    """Certificates of several worlds; values are means over states."""
+    """Certify several random worlds, one row each."""
     reports = [
         replicate_coverage(
             n_states,
@@ -97,7 +96,7 @@ BASE: dict[str, Any] = {
     "discount": 0.9,
     "confidence": 0.9,
 }
-"""What all cases share but for one parameter."""
+"""The common setting; every case but "base" changes one of these parameters."""
 
 _VARIED: dict[str, tuple[float, ...]] = {
     "discount": (0.1, 0.3, 0.5, 0.7, 0.97),
@@ -110,7 +109,7 @@ _VARIED: dict[str, tuple[float, ...]] = {
 
 def _case(name: str, **changes: Any) -> Computation:
     parameters = {**BASE, **changes}
-    # half the worlds where a world costs five times as much
+    # half the runs where a world costs five times as much
     return Computation(
         name, f"{__name__}:COVERAGE", parameters, max_runs=50 if parameters["n_states"] > 12 else 0
     )
