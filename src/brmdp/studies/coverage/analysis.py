@@ -1,8 +1,8 @@
 """From the replications of ``coverage`` to numbers and judged claims.
 
-Conservatism is measured in per cent of the posterior α-quantile of the same policy's value, the
-largest number that holds at each state with posterior probability 1 − α: how far a bound lies below
-it, averaged over states.
+Conservatism is how far a bound lies below the posterior α-quantile of the same policy's value, in
+per cent of that quantile, averaged over states. The quantile is the largest number that bounds the
+value at a single state with posterior probability 1 − α.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ AXES: dict[str, str] = {
     "observations_per_pair": "observations of each pair",
     "confidence": "confidence 1 − α",
 }
-"""What is varied, in words."""
+"""The parameters that are varied, and what figures call them."""
 
 BOUNDS: dict[str, str] = {
     "certified": "ᾱ (Proposition 1)",
     "union_of_states": "α/S",
     "union_of_pairs": "α/(SA)",
 }
-"""Columns that hold a bound, with the level at which it is planned."""
+"""The columns that hold a bound, and the level at which each bound was planned."""
 
 ERROR = 0.025
-"""How often, at most, a two-sided 95 % interval lies wholly on a given side of its number."""
+"""Largest probability that a two-sided 95 % interval misses its number on a given side."""
 
 
 def along(records: Mapping[str, Coverage], axis: str) -> list[Coverage]:
-    """The first case and those that differ from it in ``axis`` alone, by its value."""
+    """The first case and those that differ from it only in ``axis``, sorted by its value."""
     base = next(iter(records.values()))
     shared = {key: value for key, value in base.case.parameters.items() if key != axis}
     chosen = [
@@ -61,14 +61,14 @@ def along(records: Mapping[str, Coverage], axis: str) -> list[Coverage]:
 
 
 def below_quantile(found: Coverage, bound: str) -> FloatArray:
-    """How many per cent a bound lies below the posterior α-quantile value, for every world."""
+    """By how many per cent a bound lies below the posterior α-quantile value, in every world."""
     quantile = found.pooled.quantile
     below: FloatArray = 100.0 * (quantile - getattr(found.pooled, bound)) / quantile
     return below
 
 
 def analyse(experiment: Experiment, records: Mapping[str, Coverage]) -> Findings:
-    """Coverage and conservatism, and what Proposition 1 says of them."""
+    """Coverage, conservatism and the verdicts on Proposition 1."""
     return Findings(summary(experiment, records), table(records), claims(experiment.name, records))
 
 
@@ -125,14 +125,14 @@ def table(records: Mapping[str, Coverage]) -> Table:
 
 
 def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...]:
-    """Proposition 1 and its consequence, judged; conservatism, measured."""
+    """Judge Proposition 1 and its consequence; measure conservatism."""
     return (
         JudgedClaim(
             "coverage/joint",
             "With posterior probability at least 1 − α, the nested value at level ᾱ = 1 − (1 − "
             "α)^{1/S} is below the policy's value at all states (Proposition 1).",
             "Share of posterior draws in which all bounds hold, averaged over random worlds and "
-            "posteriors.",
+            "beliefs.",
             tuple(
                 JudgedComparison.of(
                     name,
@@ -145,13 +145,13 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
         ),
         JudgedClaim(
             "coverage/every-posterior",
-            "That holds for every posterior (Proposition 1).",
-            "Share of all posteriors whose coverage has a 95 % interval wholly below 1 − α: at "
-            "most 0.025 by chance.",
+            "This holds for every posterior (Proposition 1).",
+            "Share of beliefs whose coverage has a 95 % interval wholly below 1 − α; chance alone "
+            "yields at most 0.025.",
             (
                 _pooled_share(
                     name,
-                    "posteriors with too little coverage",
+                    "beliefs with too little coverage",
                     [_too_little(r) for r in records.values()],
                 ),
             ),
@@ -160,8 +160,8 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
             "coverage/quantile-value",
             "The posterior α-quantile value is at least the nested value at level ᾱ, at every "
             "state (Proposition 1).",
-            "Share of worlds in which some state's bound lies above the whole 95 % interval of the "
-            "sampled quantile.",
+            "Share of worlds in which the bound of some state exceeds the whole 95 % interval of "
+            "the sampled quantile.",
             (
                 _pooled_share(
                     name,
@@ -172,9 +172,9 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
         ),
         JudgedClaim(
             "coverage/truth",
-            "The same for the true kernel, which is a draw from the posterior if it was drawn from "
+            "The same holds for the true kernel, which is a posterior draw if it was drawn from "
             "the prior.",
-            "Share of worlds in which all bounds hold in truth.",
+            "Share of worlds in which all bounds hold for the true kernel.",
             tuple(
                 JudgedComparison.of(
                     name,
@@ -195,9 +195,9 @@ def _confident(found: Coverage) -> Region:
 
 
 def _too_little(found: Coverage) -> FloatArray:
-    """Whether a posterior's coverage is below 1 − α by more than sampling explains, as 0 or 1.
+    """Whether a belief's coverage is below 1 − α by more than sampling explains, as 0 or 1.
 
-    NaN where it is not known.
+    NaN where the coverage is not known.
     """
     samples = parameters_of(found.case)["samples"]
     held = np.rint(found.pooled.coverage * samples)
@@ -217,7 +217,7 @@ def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> Judged
 
 
 def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClaim]:
-    """From the lowest to the highest value of each parameter."""
+    """How conservatism changes from the lowest to the highest value of each parameter."""
     expected = {"discount": ("grows with", ABOVE_ZERO), "n_states": ("grows with", ABOVE_ZERO)}
     expected["observations_per_pair"] = ("shrinks with", BELOW_ZERO)
     claims = []
@@ -230,8 +230,8 @@ def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClai
             JudgedClaim(
                 f"coverage/{axis.replace('_', '-')}",
                 f"Not in the paper: conservatism {verb} the {AXES[axis]}.",
-                "Per cent by which the bound lies below the posterior α-quantile value; last less "
-                "first of the values tried.",
+                "Per cent by which the bound lies below the posterior α-quantile value: its change "
+                "from the smallest to the largest value tried.",
                 (
                     JudgedComparison.of(
                         experiment,
@@ -246,7 +246,7 @@ def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClai
 
 
 def _difference(first: Coverage, second: Coverage) -> Estimate:
-    """Of conservatism, run by run."""
+    """Difference in conservatism, run by run."""
     mine, theirs = common_runs(first.run, second.run)
     by_run = [
         below_quantile(found, "certified").reshape(found.run.size, -1).mean(axis=1)
@@ -263,8 +263,8 @@ def _union_levels(experiment: str, records: Mapping[str, Coverage]) -> JudgedCla
     }
     return JudgedClaim(
         "coverage/union-levels",
-        "Not in the paper: what the union levels α/S and α/(SA) give away beyond ᾱ.",
-        "Per cent of the posterior α-quantile value by which their bounds are lower.",
+        "Not in the paper: how much the union levels α/S and α/(SA) lose compared with ᾱ.",
+        "How much lower their bounds are, in per cent of the posterior α-quantile value.",
         tuple(
             JudgedComparison.of(
                 experiment,

@@ -28,14 +28,14 @@ STYLES = {
 
 
 def draw(experiment: Experiment, records: Mapping[str, Coverage]) -> dict[str, Figure]:
-    """How often the certified bounds hold, and how conservative they are."""
+    """Draw how often the certified bounds hold, and how conservative they are."""
     return {experiment.name: _coverage(records)}
 
 
 def _coverage(records: Mapping[str, Coverage]) -> Figure:
-    """A row for each parameter that is varied: coverage to the left, conservatism to the right."""
+    """One row per varied parameter, with coverage on the left and conservatism on the right."""
     sweeps = {axis: found for axis in AXES if len(found := along(records, axis)) > 1}
-    # a single case has nothing that varies, and is shown all the same
+    # if nothing varies, show the single case all the same
     sweeps = sweeps or {next(iter(AXES)): along(records, next(iter(AXES)))}
     with styled():
         figure = new_figure(WIDTH, 0.3 + ROW_HEIGHT * len(sweeps))
@@ -84,7 +84,7 @@ def _draw_coverage(axes: Axes, found: list[Coverage]) -> None:
         linewidth=1.4,
         elinewidth=0.9,
         capsize=3,
-        label="found: mean, and range of all posteriors",
+        label="found: mean and range over beliefs",
     )
     axes.set_ylim(top=1.0 + 0.04 * (1.0 - min(*wanted, *(float(share.min()) for share in shares))))
 
