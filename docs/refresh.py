@@ -22,9 +22,11 @@ from pathlib import Path
 
 from brmdp.report.tables import Table
 from brmdp.report.writing import write_figures
-from brmdp.runs import RUN_COLUMNS, columns_of
-from brmdp.runs.origin import ANALYSIS, CODE, short
+from brmdp.runs import RUN_COLUMNS, columns_of, load_sweep
+from brmdp.runs.execute import digest_of
+from brmdp.runs.origin import ANALYSIS, CODE, run_digest, short
 from brmdp.runs.references import load
+from brmdp.studies import all_studies
 from brmdp.studies.paper.schematics import schematics
 
 DOCS = Path(__file__).parent
@@ -99,13 +101,27 @@ def stale(page: Path) -> Iterator[str]:
         yield str(error)
         return
     for name, runs, analysis in tables:
-        if runs != {short(CODE)}:
+        today = digests_of_today(name)
+        if runs != today:
             yield (
                 f"{page.name}: {name}: runs made by code {', '.join(sorted(runs))}, now "
-                f"{short(CODE)}"
+                f"{', '.join(sorted(today))}"
             )
         elif analysis != short(ANALYSIS):
             yield f"{page.name}: {name}: made by analysis {analysis}, now {short(ANALYSIS)}"
+
+
+def digests_of_today(table: str) -> set[str]:
+    """Digests of the code that would make the runs behind a table now."""
+    name = table.partition("/")[0]
+    studies = all_studies()
+    if name in studies:
+        cases = studies[name].experiment.cases
+    elif name == "lake-settings":
+        cases = load_sweep(DOCS.parent / "examples" / f"{name}.toml").cases
+    else:  # claims of several studies
+        cases = [case for one in studies.values() if one.in_paper for case in one.experiment.cases]
+    return {short(run_digest(case, CODE, digest_of(case))) for case in cases}
 
 
 def check() -> int:

@@ -25,6 +25,7 @@ from brmdp._validation import FloatArray
 from brmdp.beliefs import DisturbanceRewards
 from brmdp.errors import OtherOriginError
 from brmdp.runs.references import source_of
+from brmdp.runs.spec import Case, Computation
 from brmdp.simulation import World
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "case_digest",
     "package_digests",
     "program_digest",
+    "run_digest",
     "short",
     "world_digest",
 ]
@@ -190,6 +192,23 @@ def program_digest(replicate: Callable[..., Any], *, continuous: bool = False) -
     """
     text = source_of(replicate) + (f"|{CONTINUOUS}" if continuous else "")
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def run_digest(case: Case | Computation, code: str, own: str) -> str:
+    """Digest of all code behind a run, for tables that say what made them.
+
+    Parameters
+    ----------
+    case : Case or Computation
+    code : str
+        Digest of the code that made the run.
+    own : str
+        Digest of the run's world or program. It counts where that is code: for a computation, and
+        for the continuous lake.
+    """
+    if UNKNOWN in (code, own) or (isinstance(case, Case) and own != CONTINUOUS):
+        return code
+    return hashlib.sha256(f"{code}|{own}".encode()).hexdigest()
 
 
 def case_digest(world: World, parts: Iterable[Any]) -> str:

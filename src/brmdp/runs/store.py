@@ -56,7 +56,7 @@ from brmdp.runs.encoding import (
 from brmdp.runs.execute import digest_of, digests_of
 from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
 from brmdp.runs.lake import LAKE
-from brmdp.runs.origin import CODE, UNKNOWN, Origin, short
+from brmdp.runs.origin import CODE, UNKNOWN, Origin, run_digest, short
 from brmdp.runs.parquet import LARGEST, metadata_of
 from brmdp.runs.program import known_program
 from brmdp.runs.records import CaseRecords, Replications
@@ -430,9 +430,10 @@ class Store:
         for item in stored:
             origin.require(str(self.path(case, item.run)), case.name, item.code, item.world)
         numbers, seconds = np.array(chosen), np.array([item.seconds for item in stored])
-        made = tuple(
-            sorted({(item.versions.get("brmdp", "unknown"), item.code) for item in stored})
-        )
+        made = {
+            (item.versions.get("brmdp", "unknown"), run_digest(case, item.code, item.world))
+            for item in stored
+        }
 
         def stacked(name: str) -> Any:
             return np.stack([values_of(item.table[name]) for item in stored])
@@ -449,7 +450,7 @@ class Store:
             columns = _columns_class(case, stored[0].table)(
                 **{name: stacked(name) for name in names}
             )
-            return Replications(case, numbers, columns, seconds, made)
+            return Replications(case, numbers, columns, seconds, tuple(sorted(made)))
         first = stored[0].table
         steps: dict[str, Any] = {}
         for one in columns_of(Steps):
@@ -469,7 +470,7 @@ class Store:
             run=numbers,
             seconds=seconds,
             n_states=stored[0].n_states,
-            made_by=made,
+            made_by=tuple(sorted(made)),
         )
 
     def to_arrow(self, cases: Sequence[str] | None = None) -> Any:
