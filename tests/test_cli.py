@@ -388,7 +388,7 @@ def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("brmdp: results/small/summary.md cannot be written: ")
     assert last.endswith(
-        "Runs are intact; remove the cause, and `brmdp report` writes the report anew"
+        "The runs are intact: fix the cause, then write the report with `brmdp report`"
     )
     assert not [path for path in Path("results/small").iterdir() if "unfinished" in path.name]
     Path("results/small/summary.md").rmdir()

@@ -1,6 +1,6 @@
-"""From records to numbers: curves, intervals, comparisons, claims; and pictures of them.
+"""From the records of runs to curves, intervals, comparisons, judged claims and pictures.
 
-Nothing here loads matplotlib but the modules that draw: style, panels, layouts, normal_plot and
+Only the modules that draw load matplotlib: style, drawing, panels, layouts, normal_plot and
 writing.
 """
 

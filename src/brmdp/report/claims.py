@@ -1,30 +1,30 @@
 """Claims as data, and the rules by which runs judge them.
 
-A claim is a list of comparisons. A comparison estimates one number from the runs (a measure of one
-case, or a difference, ratio or reduction between two cases on common seeds) and claims that it lies
-in a region: below or above a number, or, for statements of closeness, within a margin. Its interval
-(:mod:`brmdp.report.estimates`) decides:
+A claim is a list of comparisons. A comparison estimates one number from the runs: a statistic of
+one case, or a difference, ratio or reduction between two cases on common seeds. It claims that this
+number lies in a region: below or above some value or, for statements of closeness, within a margin.
+The interval of the estimate (:mod:`brmdp.report.estimates`) decides:
 
 - *reproduced*: the interval lies inside the region;
-- *contradicted*: it lies outside altogether;
-- *not resolved at this number of runs*: it reaches over an end of the region, or there is none: too
-  few runs, or all of them equal, which leaves no spread to judge by. Only a number that is no
-  average may have an interval without width.
+- *contradicted*: the interval lies entirely outside the region;
+- *not resolved at this number of runs*: the interval crosses an end of the region, or there is no
+  interval, because there are too few runs or because all runs are equal, which leaves no spread to
+  judge by. Only a number that is not an average may have an interval of zero width.
 
-The verdict on a claim is that of its worst comparison. A statement that something *can* happen is
-an exception: it asks for one experiment in which it does, so it is contradicted only when all
-experiments that it speaks of are in and contradict it.
+The verdict on a claim is that of its worst comparison. The exception is a statement that something
+*can* happen. One experiment in which it does happen suffices, so the claim is contradicted only
+once all the experiments it covers have been run and contradict it.
 
-**How often a verdict is wrong.** With m comparisons to judge in a claim, each has an interval of
-confidence 1 − 0.05/m (Bonferroni; over all experiments that a claim spans). So all intervals of a
-claim cover at once with probability 0.95, and a wrong verdict has a probability of at most
-:data:`CLAIM_ERROR` = 0.05 per claim, as far as the intervals hold what they promise. Claims are not
-corrected for one another: of K claims, up to 0.05 K wrong verdicts must be expected. Numbers that
-are only measured have intervals of 95 % each.
+**How often a verdict is wrong.** If a claim has m comparisons to judge, each gets an interval of
+confidence 1 − 0.05/m (Bonferroni, counted over all experiments that the claim covers). All
+intervals of a claim then hold jointly with probability 0.95, so a verdict is wrong with probability
+at most :data:`CLAIM_ERROR` = 0.05 per claim, provided that the intervals hold what they promise.
+There is no correction across claims: among K claims, up to 0.05 K wrong verdicts must be expected.
+Numbers that are measured but not judged have 95 % intervals.
 
-**What would undo a verdict.** Where the range of the numbers is not known, a small group of runs
-may be unseen. For each verdict it is told where such a group, of the largest share that is missed
-with a probability of 5 %, would have to lie to undo it.
+**What would undo a verdict.** Where the range of the numbers is unknown, a small group of runs may
+have gone unseen. Take the largest group that is missed with probability 5 %: each verdict says
+where that group would have to lie to undo it.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ __all__ = [
 ]
 
 CLAIM_ERROR = 0.05
-"""Probability of a wrong verdict on a claim, at most."""
+"""Largest probability of a wrong verdict on a claim."""
 
 
 class Verdict(StrEnum):
     """What the runs say about a claim, from best to worst.
 
-    ``MEASURED`` where nothing was claimed.
+    ``MEASURED`` means that nothing was claimed.
     """
 
     MEASURED = "measured"
@@ -86,14 +86,14 @@ _WORSE = list(Verdict)
 
 @dataclass(frozen=True)
 class Region:
-    """Where a number is claimed to lie: strictly between ``low`` and ``high``."""
+    """The open interval (``low``, ``high``) in which a number is claimed to lie."""
 
     low: float = -math.inf
     high: float = math.inf
 
     @classmethod
     def around(cls, centre: float, margin: float) -> Region:
-        """Within ``margin`` of ``centre``."""
+        """The region within ``margin`` of ``centre``."""
         return cls(centre - margin, centre + margin)
 
     def judge(self, found: Estimate) -> Verdict:
@@ -108,19 +108,17 @@ class Region:
         return Verdict.NOT_RESOLVED
 
     def overturned_by(self, found: Estimate) -> float | None:
-        """Where a group of runs that were not seen would have to lie, or beyond.
+        """The point at or beyond which an unseen group of runs would undo the verdict.
 
-        To undo the verdict.
-
-        Its share is :func:`~brmdp.report.estimates.unseen_share`. None where there is no verdict,
-        or where the interval reckons with such a group already.
+        The group makes up a share of :func:`~brmdp.report.estimates.unseen_share` of all runs. None
+        if there is no verdict, or if the interval already allows for such a group.
         """
         verdict = self.judge(found)
         if found.seen is None or verdict is Verdict.NOT_RESOLVED:
             return None
         low, high = float(found.low), float(found.high)
         inside = verdict is Verdict.REPRODUCED
-        # which end of the interval has to move to which end of the region
+        # the end of the interval that has to move, and the end of the region it has to reach
         moves = [(high if inside else low, self.high), (low if inside else high, self.low)]
         if not inside:
             moves = moves[:1] if self.high < low else moves[1:]
@@ -143,7 +141,7 @@ class Region:
 BELOW_ZERO = Region(high=0.0)
 ABOVE_ZERO = Region(low=0.0)
 NO_EXCEPTION = Region(high=0.5)
-"""Claimed of the number of exceptions to a statement that must always hold: one contradicts it."""
+"""Region for the number of exceptions to a statement that must always hold: none is allowed."""
 
 Operation = Literal["value", "difference", "ratio", "reduction"]
 _WORDING: dict[Operation, str] = {
@@ -156,21 +154,22 @@ _WORDING: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One number, and where it is claimed to lie.
+    """One number, and the region in which it is claimed to lie.
 
     Attributes
     ----------
     statistic : Statistic
     case : str
+        Name of the case.
     baseline : str
-        Name of the other case; unused by "value".
+        Name of the case to compare with; unused by "value".
     operation : {"difference", "value", "ratio", "reduction"}
-        case − baseline run by run; the case alone; case / baseline; 100 (baseline − case) /
-        baseline. The last two are ratios of means.
+        "difference" is case − baseline, run by run; "value" is the case alone; "ratio" is case /
+        baseline; "reduction" is 100 (baseline − case) / baseline. The last two are ratios of means.
     claimed : Region or None
-        None: only measured.
+        None if the number is only measured.
     paper : float, optional
-        The paper's number.
+        The number that the paper reports.
     """
 
     statistic: Statistic
@@ -181,7 +180,7 @@ class Comparison:
     paper: float | None = None
 
     def estimate(self, records: Mapping[str, CaseRecords]) -> tuple[Estimate, str]:
-        """The number compared, and what stands in the way where it is not known."""
+        """The estimated number, and the reason why it is unknown, or ""."""
         names = [self.case] if self.operation == "value" else [self.case, self.baseline]
         known: list[FloatArray] = []
         for name in names:
@@ -201,7 +200,7 @@ class Comparison:
         return estimate(case - baseline, scale=float(np.abs([case, baseline]).max(initial=0.0))), ""
 
     def judge(self, experiment: str, records: Mapping[str, CaseRecords]) -> JudgedComparison:
-        """Estimate the number and judge the claim, as if it were the only one."""
+        """Estimate the number and judge it as if it were the claim's only comparison."""
         found, note = self.estimate(records)
         some = records.get(self.case)
         quantity = _WORDING[self.operation].format(
@@ -223,15 +222,17 @@ class JudgedComparison:
     Attributes
     ----------
     experiment : str
+        Name of the experiment.
     quantity : str
-        What was estimated.
+        What was estimated, in words.
     region : Region or None
-        Where it was claimed to lie; None if nothing was claimed.
+        The region in which it was claimed to lie; None if nothing was claimed.
     estimate : Estimate
-        With the interval that decides.
+        The number with the interval that decides.
     paper : float or None
+        The number that the paper reports.
     note : str
-        What a reader should know beside the numbers.
+        What a reader should know besides the numbers.
     """
 
     experiment: str
@@ -252,7 +253,7 @@ class JudgedComparison:
         paper: float | None = None,
         note: str = "",
     ) -> JudgedComparison:
-        """Judge an estimated number; without a region it is only measured."""
+        """Judge an estimated number; without a ``claimed`` region it is only measured."""
         if not note and not found.has_interval and not found.exact:
             note = f"an interval needs {MINIMUM_RUNS} runs"
         if claimed is not None and found.all_equal:
@@ -261,22 +262,22 @@ class JudgedComparison:
 
     @property
     def claimed(self) -> str:
-        """Where the number was claimed to lie, in words; "" if nothing was claimed."""
+        """The claimed region in words; "" if nothing was claimed."""
         return "" if self.region is None else str(self.region)
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval says."""
+        """The verdict that follows from the interval."""
         return Verdict.MEASURED if self.region is None else self.region.judge(self.estimate)
 
     @property
     def left_to_chance(self) -> bool:
-        """Whether there is a verdict to give that chance could make wrong."""
+        """Whether something was claimed and chance could make the verdict wrong."""
         return self.region is not None and not self.estimate.exact
 
     @property
     def overturned_by(self) -> float | None:
-        """Where runs that were not seen would have to lie to undo the verdict.
+        """Where unseen runs would have to lie to undo the verdict.
 
         See :meth:`Region.overturned_by`.
         """
@@ -284,22 +285,22 @@ class JudgedComparison:
 
     @property
     def fragile(self) -> bool:
-        """Whether that is no farther away than the runs that were seen."""
+        """Whether runs within the range of those seen could undo the verdict."""
         beyond, seen = self.overturned_by, self.estimate.seen
         return (
             beyond is not None and seen is not None and float(seen[0]) <= beyond <= float(seen[1])
         )
 
     def at_confidence(self, confidence: float) -> JudgedComparison:
-        """Judged by an interval of another confidence."""
+        """The same comparison judged by an interval of another confidence."""
         return replace(self, estimate=self.estimate.at_confidence(confidence))
 
     @property
     def standard_errors_from_paper(self) -> float | None:
-        """(estimate − paper) in our standard errors.
+        """(estimate − paper) in units of our standard error.
 
-        The paper gives none of its own; if they were as large as ours, the difference would have √2
-        times as much.
+        The paper reports no standard errors. If they were as large as ours, that of the difference
+        would be √2 times ours.
         """
         if (
             self.paper is None
@@ -310,7 +311,7 @@ class JudgedComparison:
         return (float(self.estimate.mean) - self.paper) / float(self.estimate.standard_error)
 
     def numbers(self) -> str:
-        """The numbers in one line."""
+        """The numbers as one line of text."""
         found = self.estimate
         usual = found.exact or found.confidence == CONFIDENCE or bool(np.isnan(found.low))
         parts = [str(found) + ("" if usual else f" ({100.0 * found.confidence:.4g} %)")]
@@ -332,7 +333,7 @@ class JudgedComparison:
         return "; ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """For ``claims.json``."""
+        """The entry in ``claims.json``."""
         found = self.estimate.as_json()
         content = {
             "experiment": self.experiment,
@@ -364,7 +365,7 @@ class JudgedComparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper and how it is tested.
+    """A statement of the paper, and how it is tested.
 
     Attributes
     ----------
@@ -372,11 +373,11 @@ class Claim:
     paper : str
         What the paper says.
     test : str
-        What is compared, where the paper's words leave it open.
+        How the paper's words are turned into a comparison of numbers.
     comparisons : tuple of Comparison
     somewhere_in : tuple of str
-        For a statement that something *can* happen: the experiments of which one suffices. Empty
-        otherwise.
+        For a statement that something *can* happen: the experiments, one of which must show it.
+        Empty for all other statements.
     """
 
     identifier: str
@@ -388,15 +389,15 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class JudgedClaim:
-    """A claim with the verdict of the runs.
+    """A claim and the verdict of the runs.
 
     Attributes
     ----------
     identifier, paper, test, somewhere_in
         As in :class:`Claim`.
     comparisons : tuple of JudgedComparison
-        Given with intervals of any confidence; kept with those that hold jointly with probability
-        0.95.
+        They may be passed with intervals of any confidence. The claim keeps them with intervals
+        that hold jointly with probability 0.95.
     """
 
     identifier: str
@@ -406,8 +407,7 @@ class JudgedClaim:
     somewhere_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # here and nowhere else, so that no claim is judged without: also when claims of several
-        # experiments are merged
+        # corrected in this one place, so that every claim is, also after merging experiments
         judged = sum(comparison.left_to_chance for comparison in self.comparisons)
         joint = 1.0 - CLAIM_ERROR / max(1, judged)
         corrected = (
@@ -417,9 +417,9 @@ class JudgedClaim:
 
     @property
     def error_rate(self) -> float | None:
-        """Probability of a wrong verdict, at most.
+        """Largest probability of a wrong verdict.
 
-        0 where nothing is left to chance, None where nothing was claimed.
+        0 if nothing is left to chance; None if nothing was claimed.
         """
         if all(comparison.region is None for comparison in self.comparisons):
             return None
@@ -431,12 +431,12 @@ class JudgedClaim:
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """Where it was tested."""
+        """Names of the experiments in which the claim was tested."""
         return tuple(dict.fromkeys(comparison.experiment for comparison in self.comparisons))
 
     @property
     def verdict(self) -> Verdict:
-        """What follows from the verdicts on its comparisons."""
+        """The verdict that follows from those on the comparisons."""
         ranked = sorted((comparison.verdict for comparison in self.comparisons), key=_WORSE.index)
         if not self.somewhere_in:
             return ranked[-1]
@@ -446,7 +446,7 @@ class JudgedClaim:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For ``claims.json``."""
+        """The entry in ``claims.json``."""
         return {
             "id": self.identifier,
             "paper": self.paper,
@@ -465,10 +465,7 @@ def _number(value: FloatArray) -> float | None:
 def judge(
     claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRecords]
 ) -> tuple[JudgedClaim, ...]:
-    """Judge the claims about one experiment by its records.
-
-    A :class:`CaseRecords` per case name.
-    """
+    """Judge the claims about one experiment by its records, given by case name."""
     return tuple(
         JudgedClaim(
             claim.identifier,
@@ -482,10 +479,7 @@ def judge(
 
 
 def merged(judged: Sequence[JudgedClaim]) -> tuple[JudgedClaim, ...]:
-    """Bring together, under their common identifier.
-
-    Claims that were tested in several experiments.
-    """
+    """Merge claims that share an identifier because they were tested in several experiments."""
     together: dict[str, JudgedClaim] = {}
     for claim in judged:
         known = together.setdefault(claim.identifier, claim)

@@ -1,7 +1,7 @@
-"""What the figures show, run by run: regrets, rewards, occupancy and posterior quantile values.
+"""What figures show, run by run: regrets, rewards, occupancy and posterior quantile values.
 
-A curve is indexed by the number of steps *done*: its value at n looks at the steps t = 0, …, n − 1
-of the paper.
+A curve is indexed by the number of steps *done*: its value at n covers the paper's steps
+t = 0, …, n − 1.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ class Curve:
     Attributes
     ----------
     run : (R,) integers
-        Run numbers; equal numbers of different cases share their seeds.
+        Run numbers; runs of the same number in different cases share their seeds.
     step : (D,) integers
-        Steps done, increasing.
+        Numbers of steps done, increasing.
     values : (R, D) array
+        The quantity in each run after each of these steps.
     """
 
     run: IntArray
@@ -68,7 +69,7 @@ class Curve:
         return self.values[:, position]
 
     def __sub__(self, other: Curve) -> Curve:
-        """The difference run by run, over the runs and steps that both have."""
+        """The difference run by run, over the runs and steps that both curves have."""
         mine, theirs = common_runs(self.run, other.run)
         steps, columns, other_columns = np.intersect1d(self.step, other.step, return_indices=True)
         difference = (
@@ -78,15 +79,15 @@ class Curve:
 
 
 def common_runs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the run numbers that both have stand in each: pairs of runs with common seeds."""
+    """Positions, in each array, of the run numbers that both have: pairs with common seeds."""
     _, in_first, in_second = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     return in_first, in_second
 
 
 def reported_steps(records: CaseRecords) -> int:
-    """How many steps figures and claims look at.
+    """How many steps figures and claims cover.
 
-    The case's ``reported_steps``, or all where it says 0 or too many.
+    This is the case's ``reported_steps``, or all steps if that is 0 or exceeds their number.
     """
     total = int(records.reward.shape[1])
     return min(records.case.reported_steps or total, total)
@@ -121,8 +122,8 @@ def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
     """The mean of the last ``window`` rewards.
 
     The paper's r̄_t = w⁻¹ Σ_{τ=t−w+1}^{t} r_τ stands at n = t + 1 steps. It needs w rewards, so the
-    curve begins at n = w: there is no shorter average before, and nothing at all if there are fewer
-    than w steps.
+    curve begins at n = w, with no shorter averages before. It is empty if there are fewer than w
+    steps.
     """
     sums = np.cumsum(np.pad(records.reward, ((0, 0), (1, 0))), axis=1)
     return Curve(
@@ -133,10 +134,7 @@ def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
 
 
 def quantile_value(records: CaseRecords) -> Curve | None:
-    """Estimated posterior quantile value of the policy at the first state.
-
-    Or None if it was not recorded.
-    """
+    """Estimated posterior quantile value of the policy at the first state; None if not recorded."""
     if records.quantile_value.size == 0:
         return None
     return Curve(records.run, records.quantile_step, records.quantile_value)
@@ -145,7 +143,7 @@ def quantile_value(records: CaseRecords) -> Curve | None:
 def occupancy(records: CaseRecords, steps: int | None = None) -> FloatArray:
     """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state.
 
-    By default the shown steps.
+    By default the reported steps.
     """
     count = reported_steps(records) if steps is None else min(steps, int(records.state.shape[1]))
     states = records.state[:, :count]

@@ -1,4 +1,4 @@
-"""States and arrows: what schematics are drawn with."""
+"""States and arrows, from which schematics are drawn."""
 
 from __future__ import annotations
 

@@ -1,27 +1,27 @@
-"""Means over independent runs and their intervals.
+"""Means over independent runs, and their intervals.
 
 Runs of learning agents often fall into two groups: most learn, a few are trapped. Student's t
-misses the mean of such numbers far more often than it says. So two intervals are taken, and at each
-end the wider one counts:
+interval misses the mean of such numbers far more often than it states. So two intervals are
+computed, and at each end the wider one counts:
 
-- Student's t, right for normal numbers;
-- Gaffke's. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with P ~ Dir(1, …, 1):
-  the runs x_1, …, x_n weighted at random, and one run more at b, the most that a run could be; its
-  lower end is the mirror image. Where the range of the numbers is *known*, as that of a share is,
-  this interval stands alone and assumes nothing else; for runs that are 0 or 1 it is the one of
-  Clopper and Pearson. That it always covers is a conjecture to which no exception is known (Gaffke
-  2005; Learned-Miller and Thomas, arXiv:1905.06208). Where the range is not known, the extremes of
-  the runs seen stand in for it.
+- Student's t interval, which is right for normal numbers;
+- Gaffke's interval. Its upper end is the upper quantile of Σ_i P_i x_i + P_{n+1} b with
+  P ~ Dir(1, …, 1): the runs x_1, …, x_n with random weights, and one extra run at b, the largest
+  number possible. Its lower end is the mirror image. Where the range of the numbers is *known*, as
+  for a share, this interval is used alone and assumes nothing else; for runs that are 0 or 1 it
+  is the Clopper-Pearson interval. That it always covers is a conjecture without a known
+  counterexample (Gaffke 2005; Learned-Miller and Thomas, arXiv:1905.06208). Where the range is
+  unknown, the extremes of the runs seen stand in for it.
 
 **What no such interval can see.** A group of runs with probability p is missed by all n runs with
 probability (1 − p)^n. So where the range is unknown, 100 runs may miss a group of 3 %
-(:func:`unseen_share`), and if it lies far away, the interval knows nothing of it. Judged numbers
-tell where such a group would have to lie to undo their verdict.
+(:func:`unseen_share`); if it lies far away, the interval does not account for it. Judged numbers
+say where such a group would have to lie to undo their verdict.
 
-**All runs equal.** Without spread and without a known range there is no interval: equal runs do not
-show that all are.
+**All runs equal.** Without spread and without a known range there is no interval: that all runs
+seen are equal does not show that all runs are.
 
-Measured coverage stands in docs/intervals.md (``python -m benchmarks.intervals``).
+The measured coverage is given in docs/intervals.md (``python -m benchmarks.intervals``).
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ __all__ = [
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
-"""Fewest runs with an interval.
+"""Fewest runs that get an interval.
 
-Two leave one degree of freedom, and an interval of ±12.7 standard errors.
+Two runs would leave one degree of freedom and an interval of ±12.7 standard errors.
 """
 
 ROUNDING = 1e-12
-"""Spread relative to the size of the numbers that counts as none."""
+"""Spread, relative to the size of the numbers, that counts as no spread."""
 
 AT_ONCE = 1_000_000
-"""Numbers handed to the quantile at once."""
+"""Most numbers passed to the quantile function in one call."""
 
 SHARE = (0.0, 1.0)
 """The range of a share or a probability."""
@@ -71,24 +71,25 @@ Ends: TypeAlias = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A mean over runs with its interval; arrays of one shape, or single numbers.
+    """Means over runs with their intervals: single numbers, or arrays of one shape.
 
     Attributes
     ----------
     mean, standard_error : array
-        NaN where there is no run, and no second run.
+        The mean is NaN without a run, the standard error without a second run.
     low, high : array
-        Ends of the interval; NaN for fewer than :data:`MINIMUM_RUNS` runs, and where all runs are
+        Ends of the interval; NaN with fewer than :data:`MINIMUM_RUNS` runs, and where all runs are
         equal.
     runs : int
+        Number of runs.
     confidence : float
-        Of the interval.
+        Confidence of the interval.
     exact : bool
-        Whether the number is no average and nothing about it is left to chance.
+        Whether the number is not an average, so that nothing about it is left to chance.
     seen : pair of arrays, or None
-        Smallest and largest number of a run, where they stand in for a range that is not known.
+        Smallest and largest number of any run, where they stand in for an unknown range.
     ends : function of a confidence, or None
-        The interval anew.
+        Computes the ends of an interval of another confidence.
     """
 
     mean: FloatArray
@@ -108,25 +109,26 @@ class Estimate:
 
     @property
     def all_equal(self) -> bool:
-        """Whether a single number has no interval because all runs are equal."""
+        """Whether this single number has no interval because all runs are equal."""
         return self.has_interval and bool(np.isnan(self.low)) and not bool(np.isnan(self.mean))
 
     @property
     def reach(self) -> FloatArray:
-        """How far the interval reaches below and above the mean, (2, …), as error bars want it.
+        """How far the interval reaches below and above the mean, (2, …), for error bars.
 
-        0 where there is none.
+        0 where there is no interval.
         """
         reach: FloatArray = np.nan_to_num(np.stack([self.mean - self.low, self.high - self.mean]))
         return reach
 
     def at_confidence(self, confidence: float) -> Estimate:
-        """The same with an interval of another confidence."""
+        """The same estimate with an interval of another confidence."""
         if self.exact or confidence == self.confidence:
             return self
         if self.ends is None:
             raise InvalidInputError(
-                f"confidence must be {self.confidence:g}, that of the only interval known"
+                f"confidence must be {self.confidence:g}, the only one with a known interval; got "
+                f"{confidence:g}"
             )
         low, high = self.ends(confidence)
         return replace(self, low=low, high=high, confidence=confidence)
@@ -147,7 +149,7 @@ class Estimate:
         return Estimate(mean, error, low, high, self.runs, self.confidence, self.exact, seen, ends)
 
     def scaled(self, factor: float) -> Estimate:
-        """All numbers times a positive ``factor``."""
+        """The estimate with all numbers multiplied by a positive ``factor``."""
         mean, error, low, high = (
             np.asarray(factor * part)
             for part in (self.mean, self.standard_error, self.low, self.high)
@@ -162,16 +164,16 @@ class Estimate:
         return Estimate(mean, error, low, high, self.runs, self.confidence, self.exact, seen, ends)
 
     def as_json(self) -> dict[str, Any]:
-        """``{"mean": …, "ci95": [low, high]}`` with None for what is not known.
+        """``{"mean": …, "ci95": [low, high]}``, with None for what is not known.
 
-        Lists where this is an array.
+        Arrays become lists.
         """
         usual = self.at_confidence(CONFIDENCE)
         ends = np.stack([usual.low, usual.high], axis=-1)
         return {"mean": _plain(self.mean), "ci95": _plain(ends) if self.has_interval else None}
 
     def __str__(self) -> str:
-        """A single number as "mean [low, high]" to four figures."""
+        """A single number as "mean [low, high]", to four figures."""
         mean, low, high = float(self.mean), float(self.low), float(self.high)
         if np.isnan(mean):
             return "unknown"
@@ -190,18 +192,29 @@ class Estimate:
 def estimate(
     samples: ArrayLike, *, bounds: tuple[float, float] | None = None, scale: float = 0.0
 ) -> Estimate:
-    """Mean and 95 % interval over the first axis (the runs); see the module.
+    """Mean and 95 % interval over the runs, which are the first axis.
+
+    The module's description says how intervals are computed.
 
     Parameters
     ----------
     samples : (R, …) array
-        One entry per independent run; R may be 0. Where one is not finite, neither mean nor
-        interval is known.
+        One entry per independent run; R may be 0. Where an entry is not finite, neither the mean
+        nor the interval is known.
     bounds : (float, float), optional
-        Range in which every run's number must lie, if that is known.
+        Range in which every run's number must lie, if it is known.
     scale : float
-        Size of the numbers that the samples were computed from, if they are larger than the
-        samples: spread below their rounding is none.
+        Size of the numbers from which the samples were computed, if these are larger than the
+        samples. Spread below their rounding error counts as none.
+
+    Examples
+    --------
+    >>> print(estimate([0.2, 0.4, 0.3, 0.5]))
+    0.3500 [0.1446, 0.5554]
+    >>> print(estimate([0.2, 0.4, 0.3, 0.5], bounds=(0.0, 1.0)))
+    0.3500 [0.1316, 0.7454]
+    >>> print(estimate([0.3, 0.3, 0.3]))
+    0.3000 in every run
     """
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim == 0:
@@ -243,8 +256,13 @@ def estimate(
 def proportion(happened: ArrayLike) -> Estimate:
     """Share of independent trials in which something happened, with its Clopper-Pearson interval.
 
-    ``happened`` holds truth values, or 0, 1 and NaN. Where one is unknown, or there is no trial,
-    the share is unknown, too.
+    ``happened`` holds truth values, or 0, 1 and NaN. The share is unknown if any entry is NaN, or
+    if there is no trial.
+
+    Examples
+    --------
+    >>> print(proportion([True, False, True, True]))
+    0.7500 [0.1941, 0.9937]
     """
     trials = np.asarray(happened, dtype=np.float64).reshape(-1)
     if trials.size == 0 or not np.isfinite(trials).all():
@@ -262,9 +280,14 @@ def proportion(happened: ArrayLike) -> Estimate:
 
 
 def exact_number(value: float, trials: int) -> Estimate:
-    """A number that is no average: it was looked at in all trials, and chance plays no part in it.
+    """A number that is not an average, such as a count over all trials; chance plays no part in it.
 
-    Without a trial nothing is known.
+    It is unknown if there were no trials.
+
+    Examples
+    --------
+    >>> print(exact_number(0, trials=200))
+    0 [0, 0]
     """
     if trials < 1:
         return estimate(np.empty(0))
@@ -273,15 +296,21 @@ def exact_number(value: float, trials: int) -> Estimate:
 
 
 def unseen_share(runs: int) -> float:
-    """The largest group of runs, as a share, that ``runs`` runs miss with a probability of 5 %."""
+    """Share of the largest group of runs that ``runs`` runs miss with a probability of 5 %.
+
+    Examples
+    --------
+    >>> round(unseen_share(100), 3)
+    0.03
+    """
     return float(1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)) if runs > 0 else 1.0
 
 
 def ratio_samples(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Per-run numbers whose mean is mean(numerator) / mean(denominator).
 
-    Their standard error is that of the ratio of means to first order (the delta method), with the
-    correlation of numerator and denominator on common seeds taken into account.
+    Their standard error is, to first order (the delta method), that of the ratio of means. It
+    accounts for the correlation of numerator and denominator on common seeds.
     """
     if numerator.size == 0:
         return numerator
@@ -294,9 +323,9 @@ def ratio_samples(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 
 def _gaffke(rows: FloatArray, least: FloatArray, most: FloatArray, confidence: float) -> Ends:
-    """Ends for every one of.
+    """Ends of Gaffke's interval for each of (m, R) ``rows``.
 
-    (m, R) rows, with one run more at ``least`` and at ``most``, (m,) each.
+    The extra run lies at ``least`` for the lower end and at ``most`` for the upper, (m,) each.
     """
     count, runs = rows.shape
     low, high = np.empty(count), np.empty(count)
@@ -308,16 +337,16 @@ def _gaffke(rows: FloatArray, least: FloatArray, most: FloatArray, confidence: f
     for begin in range(0, count, step):
         some = slice(begin, begin + step)
         for end, extreme, level in ((low, least, tail), (high, most, 1.0 - tail)):
-            # in units of the range, so that quantiles are as accurate for any numbers
+            # in units of the range, so that quantiles are equally accurate for numbers of any size
             points = (np.column_stack([rows[some], extreme[some]]) - centre[some]) / spread[some]
             quantile = dirichlet.quantile(np.ones(runs + 1), points, level)
             end[some] = centre[some, 0] + spread[some, 0] * quantile
-    # rounding must not carry an end beyond the range
+    # rounding must not push an end out of the range
     return np.maximum(low, least), np.minimum(high, most)
 
 
 def _as_bounds(bounds: tuple[float, float], least: Any, most: Any) -> Ends:
-    """Both ends for every entry, which the numbers must not exceed but by rounding."""
+    """Both bounds for every entry; numbers may exceed them only by rounding."""
     low, high = (as_number(end, "bounds", "two numbers") for end in bounds)
     if not low < high:
         raise InvalidInputError(f"bounds must be two increasing numbers; got {bounds!r}")
@@ -335,15 +364,14 @@ def _each(ends: Ends, change: Callable[[FloatArray], Any]) -> Ends:
 
 
 def _plain(array: FloatArray) -> Any:
-    """Python numbers, None for NaN, for JSON."""
+    """The array as Python numbers for JSON, with None for NaN."""
     plain = array.astype(object)
     plain[np.isnan(array)] = None
     return plain.tolist()
 
 
 def _t_quantile(runs: int, confidence: float) -> float:
-    from scipy.special import (
-        stdtrit,
-    )  # the same number as scipy.stats.t.ppf, without its second of import
+    # the same number as scipy.stats.t.ppf, which takes a second to import
+    from scipy.special import stdtrit
 
     return float(stdtrit(runs - 1, 0.5 + confidence / 2.0))

@@ -1,4 +1,4 @@
-"""What the runs of an experiment say, in numbers and verdicts."""
+"""The numbers and verdicts that follow from the runs of an experiment."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["Findings"]
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the runs of an experiment say, in numbers and verdicts.
+    """The numbers and verdicts that follow from the runs of an experiment.
 
     Attributes
     ----------
     summary : dict
         The content of ``summary.json``.
     table : Table
-        The numbers that a reader wants first.
+        The numbers that readers want first.
     claims : tuple of JudgedClaim
+        The claims with their verdicts.
     """
 
     summary: dict[str, Any]

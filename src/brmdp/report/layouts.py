@@ -23,7 +23,7 @@ __all__ = ["draw_agents", "draw_panels"]
 
 PANEL_HEIGHT = 2.25
 LABELS_IN_A_ROW = 52
-"""Letters of labels that fit into a row of the legend."""
+"""Letters of labels that fit into one row of the legend."""
 
 
 def draw_agents(
@@ -31,9 +31,9 @@ def draw_agents(
     records: Mapping[str, CaseRecords | Replications[Any]],
     panels: tuple[Panel, ...] | None = None,
 ) -> dict[str, Figure]:
-    """The figures of compared agents, one per environment, by file name without ending.
+    """Figures that compare agents, one per environment, by file name without extension.
 
-    Without ``panels`` there is one for everything that was recorded.
+    By default there is a panel for everything that was recorded.
     """
     agents = interactions(records)
     worlds = _worlds(
@@ -55,7 +55,7 @@ def draw_agents(
 def draw_panels(
     title: str, panels: tuple[Panel, ...], records: Mapping[str, CaseRecords]
 ) -> Figure:
-    """Panels one above the other under a common legend."""
+    """A figure with the panels one above the other, under a common legend."""
     labels_of = {name: found.case.label for name, found in records.items()}
     styles = styles_of(records, labels_of)
     with styled():
@@ -76,7 +76,7 @@ def draw_panels(
 
 
 def _worlds(records: Mapping[str, CaseRecords]) -> list[dict[str, CaseRecords]]:
-    """Cases of the same environment together, in order."""
+    """The cases grouped by environment, in order."""
     worlds: list[dict[str, CaseRecords]] = []
     for name, found in records.items():
         for world in worlds:

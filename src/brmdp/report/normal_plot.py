@@ -1,4 +1,4 @@
-"""Samples against the normal law, quantile by quantile."""
+"""Normal quantile plots of samples."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from brmdp.report.style import CurveStyle
 __all__ = ["draw_against_normal", "spread_ranks"]
 
 RANKS = 45
-"""Points of a plot."""
+"""Number of points in a plot."""
 
 
 def spread_ranks(size: int) -> IntArray:
-    """Ranks of a sample, from 0, the first and the last among them.
+    """Ranks of a sample, counted from 0 and evenly spread over the normal scale.
 
-    Evenly spread over the normal scale.
+    The first and the last rank are among them.
     """
     levels = (np.arange(size) + 0.5) / size
     wanted = np.linspace(ndtri(levels[0]), ndtri(levels[-1]), RANKS)
@@ -26,7 +26,7 @@ def spread_ranks(size: int) -> IntArray:
 
 
 def draw_against_normal(axes: Axes, sample: FloatArray, style: CurveStyle, label: str) -> None:
-    """Order statistics of ``sample`` against the normal quantiles of their ranks."""
+    """Plot order statistics of ``sample`` against the normal quantiles of their ranks."""
     kept = spread_ranks(sample.size)
     axes.plot(
         ndtri((kept + 0.5) / sample.size),

@@ -1,4 +1,4 @@
-"""The panels of which figures are made: each draws one quantity of several cases onto axes."""
+"""The panels that figures consist of; each draws one quantity of several cases."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ __all__ = [
 ]
 
 Panel: TypeAlias = Callable[[Axes, Mapping[str, CaseRecords], Mapping[str, CurveStyle]], None]
+"""Draws onto axes, given the records and the style of each case by name."""
 
 POINTS = 400
-"""Most points of a drawn curve: more cannot be seen and makes the files heavy."""
+"""Most points of a drawn curve; more cannot be seen and would only make the files larger."""
 
 MARKERS = 8
 NUMBERED_CELLS = 12
-"""Most states whose occupancy is written into the heatmap."""
+"""Largest number of states for which occupancy is written into the heatmap."""
 
 LABEL_WIDTH = 18
-"""Letters in a line of the heatmap's labels."""
+"""Most letters on one line of the heatmap's labels."""
 
 
 def true_regret_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """Cumulative true regret."""
+    """Draw the cumulative true regret."""
     _draw_curves(axes, records, styles, cumulative_true_regret)
     axes.set_title("Cumulative true regret")
     axes.set_ylabel("regret (discounted value)")
@@ -60,7 +61,7 @@ def true_regret_panel(
 
 
 def gain_panel(baseline: str) -> Panel:
-    """Cumulative true regret of the baseline minus that of each other case, on common seeds."""
+    """Panel of the baseline's cumulative true regret minus each other case's, on common seeds."""
 
     def panel(
         axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
@@ -84,7 +85,7 @@ def gain_panel(baseline: str) -> Panel:
 def robust_regret_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """Cumulative robust regret."""
+    """Draw the cumulative robust regret."""
     _draw_curves(axes, records, styles, cumulative_robust_regret)
     levels = {
         found.case.robust_level for found in records.values() if found.robust_regret is not None
@@ -98,7 +99,7 @@ def robust_regret_panel(
 def reward_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """Moving-average reward."""
+    """Draw the moving-average reward."""
     _draw_curves(axes, records, styles, moving_average_reward)
     axes.set_title(f"Moving-average reward, window {WINDOW}")
     axes.set_ylabel("reward per step")
@@ -109,7 +110,7 @@ def reward_panel(
 def quantile_value_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """Posterior quantile value at the first state."""
+    """Draw the posterior quantile value at the first state."""
     _draw_curves(axes, records, styles, quantile_value)
     levels = {found.case.quantile_level for found in records.values() if found.quantile_value.size}
     level = f"{levels.pop():g}-" if len(levels) == 1 else ""
@@ -123,7 +124,7 @@ def _draw_curves(
     styles: Mapping[str, CurveStyle],
     curve_of: Callable[[CaseRecords], Curve | None],
 ) -> None:
-    """Means with 95 % bands over the shown steps."""
+    """Draw means with 95 % bands over the reported steps."""
     last = max(reported_steps(found) for found in records.values())
     for order, (name, found) in enumerate(records.items()):
         curve, style = curve_of(found), styles[name]
@@ -131,7 +132,7 @@ def _draw_curves(
             continue
         band = curve.estimate()
         size = curve.step.size
-        # markers of different cases at different places, or equal curves would hide one another's
+        # markers at different places for each case, so that equal curves do not hide them
         marks = np.unique(
             np.linspace(0, size - 1, MARKERS + 1) + order * size / MARKERS / len(records)
         ).astype(int)
@@ -149,7 +150,7 @@ def _draw_curves(
             zorder=above,
         )
         if band.has_interval:
-            # edges keep bands apart where their fillings lie over one another
+            # edges tell bands apart where their fillings overlap
             axes.fill_between(
                 curve.step,
                 band.low,
@@ -164,7 +165,7 @@ def _draw_curves(
 
 
 def _thinned(curve: Curve) -> Curve:
-    """At most :data:`POINTS` points, the first and the last among them."""
+    """The curve at no more than :data:`POINTS` points, including the first and the last."""
     kept: IntArray = np.unique(np.linspace(0, max(curve.step.size - 1, 0), POINTS).astype(np.int64))
     kept = kept[kept < curve.step.size]
     return Curve(curve.run, curve.step[kept], curve.values[:, kept])
@@ -173,7 +174,7 @@ def _thinned(curve: Curve) -> Curve:
 def occupancy_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """Share of the shown steps in each state, averaged over runs: one row per case."""
+    """Draw the share of the reported steps in each state, averaged over runs; one row per case."""
     shares: FloatArray = np.stack([occupancy(found).mean(axis=0) for found in records.values()])
     n_states = shares.shape[1]
     numbered = n_states <= NUMBERED_CELLS
@@ -221,9 +222,9 @@ def _short(share: float) -> str:
 def regret_and_time_panel(
     axes: Axes, records: Mapping[str, CaseRecords], styles: Mapping[str, CurveStyle]
 ) -> None:
-    """True regret beyond the first case's, on common seeds, against time per run.
+    """Draw the true regret in excess of the first case's, on common seeds, against time per run.
 
-    95 % intervals both ways.
+    There are 95 % intervals in both directions.
     """
     first = next(iter(records))
     axes.axhline(0.0, color=styles[first].colour, linewidth=0.8)
@@ -238,7 +239,7 @@ def regret_and_time_panel(
         axes.errorbar(
             float(seconds.mean),
             float(regret.mean),
-            # a logarithmic axis has no place for an interval that reaches zero
+            # a logarithmic axis cannot show an interval that reaches zero
             xerr=np.minimum(seconds.reach, 0.9 * float(seconds.mean))[:, None],
             yerr=regret.reach[:, None],
             color=style.colour,

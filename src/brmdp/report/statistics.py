@@ -1,4 +1,4 @@
-"""One number per run: what claims and tables compare."""
+"""Statistics, one number per run, that claims and tables compare."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ class Statistic:
     Attributes
     ----------
     name : str
-        What it is; ``{steps}`` stands for the number of reported steps, which all statistics cover.
+        What it is, in words; ``{steps}`` stands for the number of reported steps, which all
+        statistics cover.
     of : function of (CaseRecords, steps)
-        Returns (R,) numbers, or None where they were not recorded.
+        Returns (R,) numbers, or None if they were not recorded.
     bounds : (float, float), optional
-        Range in which the number of every run must lie, if there is one. Intervals of its mean then
-        assume nothing else. (Those of differences do not use it: runs unseen at the far end of [−1,
-        1] would leave no difference below 0.04 resolved at 100 runs.)
+        Range in which the number of every run must lie, if there is one. Intervals for its mean
+        then assume nothing else. Intervals for differences do not use it: allowing for unseen runs
+        at the far end of [−1, 1] would leave no difference below 0.04 resolved at 100 runs.
     """
 
     name: str
@@ -56,11 +57,11 @@ class Statistic:
     bounds: tuple[float, float] | None = None
 
     def samples(self, records: CaseRecords) -> FloatArray | None:
-        """(R,) numbers over the reported steps, or None where they were not recorded."""
+        """(R,) numbers over the reported steps, or None if they were not recorded."""
         return self.of(records, reported_steps(records))
 
     def named(self, records: CaseRecords) -> str:
-        """Its name with the number of steps."""
+        """The name with the number of steps filled in."""
         return self.name.format(steps=reported_steps(records))
 
 
@@ -84,7 +85,7 @@ def _second_half(records: CaseRecords, steps: int) -> FloatArray | None:
         return None
     total = regret.after(steps)
     late = total - regret.after(max(1, steps // 2))
-    # no regret at all grows as linearly as any; where that is rounding, parts may exceed the whole
+    # zero regret counts as linear growth; if it is only rounding, a part may exceed the whole
     share: FloatArray = np.divide(late, total, out=np.full(total.shape, 0.5), where=~(total <= 0.0))
     return np.clip(share, *SHARE)
 

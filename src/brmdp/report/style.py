@@ -1,9 +1,7 @@
-"""One look for all pictures.
-
-Who has which colour and line, type sizes, and files that are equal for equal data.
+"""The common style of all figures: colours, lines, type sizes and file formats.
 
 The colours are those of Okabe and Ito, which colour-blind readers can tell apart; line styles and
-markers say the same in grey.
+markers carry the same information in grey. Equal data give equal files.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -22,7 +20,7 @@ from PIL import Image
 __all__ = ["COLUMN", "CurveStyle", "new_figure", "picture", "styled", "styles_of"]
 
 COLUMN = 5.2
-"""Width of a column in inches."""
+"""Width of a text column in inches."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -41,7 +39,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 3.4,
     "pdf.fonttype": 42,
-    "text.parse_math": False,  # names of cases are text, whatever they contain
+    "text.parse_math": False,  # names of cases are plain text, whatever they contain
     "savefig.dpi": 200,
 }
 
@@ -65,15 +63,16 @@ class CurveStyle:
     label : str
     colour : str
     line : str or (offset, pattern)
-        Line style of matplotlib.
+        Line style, as matplotlib takes it.
     marker : str
-        A few of them along the line, for readers in grey.
+        Drawn at a few points along the line, for readers without colour.
     width : float
+        Width of the line in points.
     """
 
     label: str
     colour: str
-    line: Any
+    line: str | tuple[float, tuple[float, ...]]
     marker: str
     width: float = 1.4
 
@@ -99,21 +98,20 @@ STYLES = {
     "monte-carlo": CurveStyle("Monte Carlo, fresh draws", VERMILION, _DASHED, "s"),
     "monte-carlo-reused": CurveStyle("Monte Carlo, reused draws", PURPLE, _DASH_DOT, "D"),
 }
-"""Cases that keep their style in all figures, by the last part of their name."""
+"""Styles of cases that look the same in all figures, by the last part of the case name."""
 
 _SPARE_COLOURS = (PURPLE, SKY, GREEN, ORANGE, BLACK, VERMILION, BLUE)
 _SPARE_LINES = ((_DASHED, "s"), (_DOTTED, "v"), (_DASH_DOT, "D"), ("-", "o"))
-# seven colours and four lines side by side: neighbours differ in both, and none returns before the
-# 28th
+# seven colours and four lines: neighbours differ in both, and no pair repeats within 28 styles
 _SPARE = [(_SPARE_COLOURS[number % 7], *_SPARE_LINES[number % 4]) for number in range(28)]
 
 
 def styles_of(
     names: Iterable[str], labels: Mapping[str, str] | None = None
 ) -> dict[str, CurveStyle]:
-    """A style for every case name: the fixed one where there is one, otherwise the next spare one.
+    """A style for every case name: its fixed style if it has one, otherwise the next spare one.
 
-    ``labels`` says what the legend calls some of the cases.
+    ``labels`` gives labels for the legend, by case name; cases may be left out.
     """
     styles: dict[str, CurveStyle] = {}
     spare = 0
@@ -128,21 +126,21 @@ def styles_of(
 
 
 def styled() -> AbstractContextManager[None]:
-    """The house style, for as long as the context lasts."""
+    """A context in which matplotlib uses the common style."""
     return matplotlib.rc_context(STYLE)
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of its own (no pyplot), in inches."""
+    """A new figure, made without pyplot; sizes are in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def picture(figure: Figure, kind: str) -> bytes:
-    """The figure as a "png" or "pdf" file, without dates or versions.
+def picture(figure: Figure, kind: Literal["png", "pdf"]) -> bytes:
+    """The content of a "png" or "pdf" file of the figure.
 
-    So that equal data give equal bytes.
+    It contains neither dates nor versions, so equal data give equal bytes.
     """
     buffer = io.BytesIO()
     with styled():
@@ -159,7 +157,7 @@ def picture(figure: Figure, kind: str) -> bytes:
 
 
 def _with_palette(png: io.BytesIO) -> io.BytesIO:
-    """The same picture in 256 colours, at a third of the size."""
+    """The same picture reduced to 256 colours, a third of the size."""
     smaller = io.BytesIO()
     with Image.open(png) as image:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(

@@ -1,4 +1,4 @@
-"""Totals, checkpoints and pairwise differences of compared agents."""
+"""Comparing agents: totals, checkpoints and pairwise differences."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ __all__ = [
 ]
 
 CHECKPOINT_EVERY = 500
-"""Steps between two checkpoints of a total."""
+"""Number of steps between two checkpoints of a total."""
 
 TOTALS = tuple(one for one in columns_of(Steps) if one.total)
-"""Columns whose sums over the steps mean something; regrets first."""
 TOTALS = tuple(sorted(TOTALS, key=lambda one: "regret" not in one.total))
+"""Columns with a meaningful sum over the steps, regrets first."""
 
 
 def heading(
     experiment: Experiment, records: Mapping[str, CaseRecords | Replications[Any]]
 ) -> dict[str, Any]:
-    """The beginning of every ``summary.json``.
+    """The part with which every ``summary.json`` begins.
 
-    ``runs`` holds the least and the largest number of runs of a case.
+    ``runs`` holds the smallest and the largest number of runs of any case.
     """
     runs = [int(found.run.size) for found in records.values()]
     return {
@@ -56,7 +56,7 @@ def heading(
 def interactions(
     records: Mapping[str, CaseRecords | Replications[Any]],
 ) -> dict[str, CaseRecords]:
-    """The agents among the cases."""
+    """The records of those cases in which an agent acts."""
     return {name: found for name, found in records.items() if isinstance(found, CaseRecords)}
 
 
@@ -65,7 +65,7 @@ def compare_agents(
     records: Mapping[str, CaseRecords | Replications[Any]],
     claims: tuple[Claim, ...] = (),
 ) -> Findings:
-    """What is said of agents that were compared by their regrets."""
+    """Compare agents by their regrets, and judge the claims about them."""
     agents = interactions(records)
     return Findings(
         summary=agents_summary(experiment, agents),
@@ -75,7 +75,7 @@ def compare_agents(
 
 
 def agents_summary(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Any]:
-    """The content of ``summary.json``.
+    """The content of ``summary.json`` for agents.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _agent(records: CaseRecords) -> dict[str, Any]:
 
 
 def _difference(first: CaseRecords, second: CaseRecords) -> dict[str, Any]:
-    """``first`` − ``second`` on common seeds."""
+    """The difference ``first`` − ``second`` on common seeds."""
     shown = min(reported_steps(first), reported_steps(second))
     content: dict[str, Any] = {"first": first.case.name, "second": second.case.name}
     for one in TOTALS:
@@ -131,7 +131,7 @@ def _difference(first: CaseRecords, second: CaseRecords) -> dict[str, Any]:
 
 
 def _with_checkpoints(curve: Curve | None, shown: int) -> dict[str, Any] | None:
-    """The total over all steps, and over the first 500, 1000, … and the shown ones."""
+    """The total over all steps, over the first 500, 1000, …, and over the reported steps."""
     if curve is None:
         return None
     last = int(curve.step[-1])
@@ -143,7 +143,7 @@ def _with_checkpoints(curve: Curve | None, shown: int) -> dict[str, Any] | None:
 
 
 def _quantile_value(records: CaseRecords, steps: int) -> dict[str, Any] | None:
-    """The mean over the diagnostic times, and at each of them."""
+    """The quantile value averaged over the diagnostic times, and at each of them."""
     curve = quantile_value(records)
     average = QUANTILE_VALUE.of(records, steps)
     if curve is None or average is None:
@@ -159,10 +159,10 @@ def _quantile_value(records: CaseRecords, steps: int) -> dict[str, Any] | None:
 
 
 def agents_table(records: Mapping[str, CaseRecords]) -> Table:
-    """Total regrets with 95 % intervals and time, one row per agent.
+    """A table of total regrets with 95 % intervals, and of the time per run; one row per agent.
 
-    Where figures are cut, true regret up to there has a column of its own. Agents without regrets
-    are compared by their rewards.
+    If figures show only the first steps, the regret over those steps has a column of its own.
+    Agents without regrets are compared by their rewards.
     """
     shown = {reported_steps(found) for found in records.values()}
     cut = any(reported_steps(found) < found.reward.shape[1] for found in records.values())
@@ -193,12 +193,12 @@ def _cell(records: CaseRecords, column: str, step: int) -> str:
 
 
 def label_of(case: Case) -> str:
-    """What tables and figures call a case."""
+    """The name of a case in tables and figures."""
     return case.label or case.name
 
 
 def count_of_runs(records: Mapping[str, CaseRecords | Replications[Any]]) -> str:
-    """How many runs there are of each case, in words; of each agent, where agents are compared."""
+    """The number of runs of each case, in words; where agents are compared, only theirs count."""
     agents = [found for found in records.values() if isinstance(found, CaseRecords)]
     runs = sorted({int(found.run.size) for found in agents or records.values()})
     counted = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"

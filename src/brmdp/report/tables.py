@@ -1,4 +1,4 @@
-"""Tables as text for a terminal and as Markdown."""
+"""Tables, as text for a terminal or as Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["TERMINAL", "Table"]
 
 TERMINAL = 100
-"""Columns of a terminal."""
+"""Width of a terminal, in characters."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,23 @@ class Table:
     ----------
     header : tuple of str
     rows : tuple of tuples of str
+
+    Examples
+    --------
+    >>> table = Table(("agent", "regret"), (("AQ-BRMDP", "39.4"), ("PSRL", "121.6")))
+    >>> print(table.as_text())
+    agent     regret
+    AQ-BRMDP    39.4
+    PSRL       121.6
     """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def as_text(self) -> str:
-        """Aligned columns: the first to the left, the others to the right.
+        """Aligned columns, the first flush left and the others flush right.
 
-        Long names on lines of their own.
+        If a row would not fit on a terminal, names go on lines of their own.
         """
         lines = [self.header, *self.rows]
         widths = [max(len(line[column]) for line in lines) for column in range(len(self.header))]
@@ -47,7 +55,7 @@ class Table:
         return "\n".join(aligned)
 
     def as_markdown(self, *, numbers: bool = True) -> str:
-        """A Markdown table; columns of ``numbers`` stand to the right, but for the first."""
+        """A Markdown table; with ``numbers``, all columns but the first are flush right."""
         alignment = (":--", *("--:" if numbers else ":--" for _ in self.header[1:]))
         return "\n".join(
             "| " + " | ".join(line) + " |" for line in (self.header, alignment, *self.rows)

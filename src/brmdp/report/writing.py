@@ -1,17 +1,18 @@
-"""The report of an experiment: numbers, claims and figures in one folder, and a text to print.
+"""The report of an experiment: a folder of numbers, claims and figures, and a text to print.
 
-Every file is complete or absent, and equal records give equal files.
+Every file is either complete or absent. Equal records give equal files.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
@@ -34,7 +35,10 @@ from brmdp.runs.origin import ANALYSIS, short
 __all__ = ["Report", "made_by_line", "write_figures", "write_overview", "write_report"]
 
 LONGEST_NAME = 150
-"""Most bytes of the name of a figure."""
+"""Longest name of a figure, in bytes."""
+
+KINDS: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
+"""File formats in which figures are written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +48,15 @@ class Report:
     Attributes
     ----------
     text : str
-        For a terminal of 100 columns: final regrets with intervals, and the claims with verdicts.
+        The report for a terminal of 100 columns: final regrets with intervals, and claims with
+        verdicts.
     summary : dict
-        What stands in ``summary.json``.
+        The content of ``summary.json``.
     claims : tuple of JudgedClaim
     files : tuple of Path
-        All that was written.
+        All files that were written.
     made_by : tuple of (str, str)
-        Versions of brmdp and digests of the code that made the runs.
+        Versions of brmdp, and digests of the code, that made the runs.
     """
 
     text: str
@@ -66,24 +71,24 @@ def write_report(
     records: Mapping[str, CaseRecords | Replications[Any]],
     findings: Findings,
     figures: Mapping[str, Figure],
-    directory: Path,
+    directory: str | os.PathLike[str],
 ) -> Report:
     """Write the report of an experiment into ``directory``.
 
-    It holds ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure as
-    PNG and PDF; without claims their files are empty. Below each table stands what code made its
-    runs and what code made the table.
+    The files are ``summary.json``, ``summary.md``, ``claims.json``, ``claims.md`` and every figure
+    as PNG and PDF. Without claims, ``claims.json`` holds an empty list and ``claims.md`` is empty.
+    A line below each table names the code that made its runs and the code that made the table.
 
     Parameters
     ----------
     experiment : Experiment
     records : mapping
-        The records from which findings and figures were made.
+        The records behind findings and figures.
     findings : Findings
     figures : mapping
-        Figures by file name without ending.
-    directory : Path
-        Made if it does not exist.
+        Figures by file name without extension.
+    directory : path
+        Folder to write into; created if it does not exist.
 
     Raises
     ------
@@ -110,8 +115,10 @@ def write_report(
     return Report("\n\n".join(parts), findings.summary, claims, files, made_by)
 
 
-def write_figures(figures: Mapping[str, Figure], directory: Path) -> tuple[Path, ...]:
-    """Write figures as PNG and PDF; returns the files."""
+def write_figures(
+    figures: Mapping[str, Figure], directory: str | os.PathLike[str]
+) -> tuple[Path, ...]:
+    """Write figures as PNG and PDF, and return the paths of the files."""
     return _write_all(directory, {}, _pictures(figures))
 
 
@@ -119,21 +126,21 @@ def _pictures(figures: Mapping[str, Figure]) -> dict[str, bytes]:
     return {
         f"{name}.{kind}": picture(figure, kind)
         for name, figure in zip(_file_names(figures), figures.values(), strict=True)
-        for kind in ("png", "pdf")
+        for kind in KINDS
     }
 
 
 def made_by_line(made_by: Iterable[tuple[str, str]]) -> str:
-    """What code made runs, and what code judges them here.
+    """A line that names the code that made the runs and the code that judges them here.
 
-    Empty if nothing is known of the runs.
+    Empty if nothing is known about the runs.
     """
     runs = " and ".join(f"brmdp {version}, code {short(code)}" for version, code in made_by)
     return f"Runs: {runs}; analysis {short(ANALYSIS)}." if runs else ""
 
 
 def _file_names(names: Iterable[str]) -> list[str]:
-    """Names that every file system takes, all different."""
+    """Distinct names that every file system accepts."""
     chosen: list[str] = []
     taken: set[str] = set()
     for name in names:
@@ -152,10 +159,13 @@ def _file_names(names: Iterable[str]) -> list[str]:
     return chosen
 
 
-def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedClaim, ...]:
+def write_overview(
+    reports: Sequence[Report], directory: str | os.PathLike[str]
+) -> tuple[JudgedClaim, ...]:
     """Write the claims of several reports together as ``claims.json`` and ``claims.md``.
 
-    Statements that span experiments (something *can* happen) are judged over all of them here.
+    Claims that cover several experiments, because something *can* happen, are judged over all of
+    them here.
     """
     claims = merged([claim for report in reports for claim in report.claims])
     line = made_by_line(sorted({origin for report in reports for origin in report.made_by}))
@@ -169,7 +179,7 @@ def write_overview(reports: Sequence[Report], directory: Path) -> tuple[JudgedCl
 
 
 def _markdown(claims: Sequence[JudgedClaim]) -> str:
-    """The table of claims, and how often their verdicts are wrong."""
+    """The table of claims, followed by how often verdicts are wrong."""
     return "\n\n".join(filter(None, [claims_as_markdown(claims), error_statement(claims)])) + "\n"
 
 
@@ -178,7 +188,7 @@ def _json(content: Any) -> str:
 
 
 def _write_all(
-    directory: Path, texts: Mapping[str, str], pictures: Mapping[str, bytes]
+    directory: str | os.PathLike[str], texts: Mapping[str, str], pictures: Mapping[str, bytes]
 ) -> tuple[Path, ...]:
     directory = Path(directory)
     contents = {name: text.encode() for name, text in texts.items()} | dict(pictures)
@@ -191,7 +201,7 @@ def _write_all(
     except (OSError, InvalidInputError) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise ExperimentError(
-            f"{target} cannot be written: {reason}. Runs are intact; remove the cause, and `brmdp "
-            "report` writes the report anew"
+            f"{target} cannot be written: {reason}. The runs are intact: fix the cause, then write "
+            "the report with `brmdp report`"
         ) from error
     return tuple(directory / name for name in contents)
