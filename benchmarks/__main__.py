@@ -1,6 +1,6 @@
 """Run the benchmarks: ``python -m benchmarks [--quick] [section ...]``.
 
-Writes results/bench.json.
+The results are written to results/bench.json.
 """
 
 from __future__ import annotations
@@ -69,10 +69,7 @@ def main() -> None:
 
 
 def _write(report: dict) -> None:
-    """Replace the file in one move, after every section.
-
-    So that a stopped run keeps what it measured.
-    """
+    """Replace the file in one move after every section, so that a stopped run keeps its results."""
     RESULTS.parent.mkdir(exist_ok=True)
     partial = RESULTS.with_name(f".{RESULTS.name}")
     partial.write_text(json.dumps(report, indent=2) + "\n")

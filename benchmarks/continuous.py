@@ -100,9 +100,9 @@ def _long_runs() -> dict:
 
 
 def _run(name: str, steps: int, seed: int) -> tuple[_Followed, float, float]:
-    """A new agent's run, its seconds and the processor's.
+    """Run a new agent; returns elapsed seconds and processor seconds.
 
-    The two agree on a machine that does nothing else.
+    The two agree on an otherwise idle machine.
     """
     agent = lake_agent(CASES[name], seed)
     begin, begin_used = perf_counter(), process_time()
@@ -114,10 +114,7 @@ def _run(name: str, steps: int, seed: int) -> tuple[_Followed, float, float]:
 def _run_report(
     steps: int, seconds: dict[str, list[float]], processor: dict[str, list[float]]
 ) -> dict:
-    """Judged by processor time.
-
-    Which other work on the machine disturbs less during runs of minutes.
-    """
+    """Compare processor times, which other work on the machine disturbs less in long runs."""
     longer, elapsed_longer = (
         Ratio.of(*(times[name] for name in AGENTS)) for times in (processor, seconds)
     )
@@ -196,10 +193,7 @@ class _Episode:
         )
 
     def quantiles(self, model: Any, stride: int = 1) -> np.ndarray:
-        """(n, A) targets of every ``stride``-th state of the first iteration, before clipping.
-
-        By sorting.
-        """
+        """(n, A) targets of every ``stride``-th state of the first iteration, by sorting."""
         chosen = (0, slice(None, None, stride))
         sampled = np.asarray(
             targets(model, self.learner.network, self.states[chosen], self.draws, DISCOUNT)
@@ -227,10 +221,7 @@ class _OtherTargets:
 
 
 class _Simulation(NamedTuple):
-    """Posterior draws, the number M of next states for each.
-
-    And where their randomness comes from.
-    """
+    """Number of posterior draws, number M of next states for each, and the source of randomness."""
 
     parameters: LakeParameters
     samples: Any
@@ -240,9 +231,9 @@ class _Simulation(NamedTuple):
 def _simulated_targets(
     value: Value, states: jax.Array, draws: _Simulation, discount: float
 ) -> jax.Array:
-    """(n, 4, B) means of R + γ max Q over M next states, drawn afresh for every state.
+    """(n, 4, B) means of R + γ max Q over M next states.
 
-    Action and posterior draw.
+    They are drawn afresh for every state, action and posterior draw.
 
     A loop over pairs and samples, B next states at a time: the network then computes in the
     processor's cache, which is faster than longer arrays, and than NumPy.
@@ -448,10 +439,7 @@ BLOCK = 10
 
 
 def _shares(followed: dict[str, _Followed], rounds: int) -> dict:
-    """Parts of the time of a pseudo-episode of mean length.
-
-    What remains of the whole is the rest.
-    """
+    """Parts of the time of a pseudo-episode of mean length; the remainder is called the rest."""
     parts = {name: _parts(one, rounds) for name, one in followed.items()}
     rows = []
     for part in parts["AQ-BRMDP"]:

@@ -1,4 +1,4 @@
-"""How time and memory grow: dense posteriors in one process, sparse ones each in its own.
+"""How time and memory grow: dense beliefs in one process, sparse ones each in its own.
 
 ``python -m benchmarks.growth S GRAPH`` plans one sparse problem and prints a line of JSON.
 """
@@ -23,9 +23,9 @@ SUCCESSORS = 8
 
 
 def successors(n_states: int, graph: str, rng: np.random.Generator) -> np.ndarray:
-    """Distinct successors of every pair, (S·A, 8).
+    """(S·A, 8) distinct successors of every pair.
 
-    Anywhere ("random") or near the state itself ("local").
+    They are anywhere ("random") or near the state itself ("local").
     """
     reach = n_states // SUCCESSORS if graph == "random" else 4
     gaps = rng.integers(1, reach + 1, size=(n_states * ACTIONS, SUCCESSORS))
@@ -89,7 +89,7 @@ def run_dense(quick: bool) -> dict:
 def run_sparse(quick: bool) -> dict:
     """Exact plans for up to 10⁵ states on two threads.
 
-    Each size in its own process for its peak memory.
+    Each size has its own process, for its peak memory.
     """
     rows, report = [], {}
     environment = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
@@ -163,10 +163,7 @@ def plan_sparse(n_states: int, graph: str) -> dict:
 
 
 def chain(n_states: int, visits: float = 20.0) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """RiverSwim of any length, without a dense array.
-
-    Concentrations of 1 + visits · p, and rewards.
-    """
+    """RiverSwim of any length without a dense array: concentrations 1 + visits · p, and rewards."""
     states = np.arange(n_states)
     steps = np.stack(
         [states - 1, states - 1, states, states + 1], axis=1
@@ -188,7 +185,7 @@ def chain(n_states: int, visits: float = 20.0) -> tuple[sparse.csr_array, sparse
 def run_chains(quick: bool) -> dict:
     """Cautious plans of chains.
 
-    Sweeps and time per state should not grow with their length or the discount.
+    Sweeps and time per state should not grow with the length or the discount.
     """
     rows, report = [], {}
     brmdp.plan(

@@ -22,7 +22,7 @@ Law = tuple[Callable[[np.random.Generator, tuple[int, int]], np.ndarray], float,
 
 
 def _two_groups(share: float, blur: float) -> Law:
-    """Runs at 1 with probability ``share``, else at 0.
+    """Runs at 1 with probability ``share``, otherwise at 0.
 
     With a blur they are kept within [0, 1] by reflection.
     """

@@ -11,7 +11,7 @@ from benchmarks import paper_planner
 class NumpyRun:
     """One run in a known world.
 
-    Regret is measured as in the library, by a linear solve per pseudo-episode.
+    Regret is measured as in the library, with one linear solve per pseudo-episode.
     """
 
     def __init__(self, mdp: brmdp.TabularMDP, steps: int, seed: int) -> None:

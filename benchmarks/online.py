@@ -1,7 +1,4 @@
-"""Whole runs against straightforward NumPy, where the time of a run goes.
-
-And how two workers scale.
-"""
+"""Whole runs against straightforward NumPy, where the time goes, and how two workers scale."""
 
 from __future__ import annotations
 

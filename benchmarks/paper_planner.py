@@ -1,7 +1,4 @@
-"""The paper's planner in straightforward NumPy (Algorithm BR-MDP-vi-k-approx).
-
-The baseline to beat.
-"""
+"""The paper's planner in straightforward NumPy (BR-MDP-vi-k-approx), the baseline to beat."""
 
 from __future__ import annotations
 
@@ -26,9 +23,7 @@ def plan(
     max_iterations: int = 10_000,
     initial: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Value iteration.
-
-    (from V = 0, or warm) on empirical quantiles of draws that stay fixed during the solve.
+    """Value iteration on empirical quantiles of fixed draws, from V = 0 or from a warm start.
 
     Returns values, Q-values and the number of sweeps.
     """

@@ -1,7 +1,4 @@
-"""Posteriors and levels that the paper's agent meets.
-
-A small AQ-BRMDP loop on the paper's worlds.
-"""
+"""Beliefs and levels that the paper's agent meets: a small AQ-BRMDP loop on its worlds."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A world with the paper's settings.
-
-    Budget coefficient c, sensitivity δ and floor of the levels.
-    """
+    """A world with the paper's settings: budget coefficient c, sensitivity δ and floor."""
 
     name: str
     mdp: brmdp.TabularMDP
@@ -48,10 +42,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Moment:
-    """The start of one pseudo-episode.
-
-    What is believed, which levels apply, what was seen since the last.
-    """
+    """The start of one pseudo-episode: belief, levels, and what was observed since the last."""
 
     step: int
     belief: brmdp.DirichletBelief
@@ -73,10 +64,7 @@ def scenarios() -> tuple[Scenario, ...]:
 
 
 def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
-    """AQ-BRMDP with exact quantiles and random tie-breaking, one moment per pseudo-episode.
-
-    Without end.
-    """
+    """Endless AQ-BRMDP with exact quantiles and random ties, one moment per pseudo-episode."""
     rng = np.random.default_rng(seed)
     kernel = scenario.mdp.kernel()
     n_states, n_actions, _ = kernel.shape
@@ -113,9 +101,6 @@ def interact(scenario: Scenario, seed: int) -> Iterator[Moment]:
 def moments(
     scenario: Scenario, count: int, after: int = 2000, seed: int = 20250
 ) -> tuple[Moment, ...]:
-    """Return ``count`` consecutive pseudo-episodes.
-
-    From the first that begins after ``after`` steps.
-    """
+    """``count`` consecutive pseudo-episodes, from the first that begins after ``after`` steps."""
     later = (moment for moment in interact(scenario, seed) if moment.step >= after)
     return tuple(islice(later, count))

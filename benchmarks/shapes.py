@@ -37,10 +37,7 @@ def grid() -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(quick: bool) -> dict:
-    """Exact against saddlepoint plans of the grid.
-
-    Very light against ordinary priors over many successors.
-    """
+    """Exact against saddlepoint plans of the grid, very light against ordinary priors."""
     return {
         "grid": _grid(rounds=5 if quick else 25),
         "light": _light(200 if quick else 716, rounds=1 if quick else 3),

@@ -32,7 +32,7 @@ def true_kernel() -> np.ndarray:
 
 
 def rewards() -> np.ndarray:
-    """Daily profit: running earns less as the machine wears, a broken one loses.
+    """Daily profit: running earns less as the machine wears and loses once it is broken.
 
     Service and replacement cost.
     """

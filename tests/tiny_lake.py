@@ -1,4 +1,4 @@
-"""The experiment ``continuous`` with networks that are fitted in no time.
+"""The experiment ``continuous`` with networks that are fitted almost instantly.
 
 Processes that tests start import it, too.
 """

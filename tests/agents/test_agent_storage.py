@@ -75,7 +75,7 @@ def contents(agent):
 def interact(agent, env, state, steps, interrupt=None):
     """Transitions, pseudo-episodes, policies and levels.
 
-    ``interrupt(agent)`` gives the agent to go on with.
+    ``interrupt(agent)`` returns the agent to continue with.
 
     The environment's state lives outside the agent and is not touched.
     """
@@ -104,10 +104,7 @@ def started(mdp, seed=8):
 
 
 class Interruptions:
-    """At random moments the agent is written to a file, forgotten and read again.
-
-    Or passed on through its arrays.
-    """
+    """At random moments the agent is saved, dropped and loaded, or rebuilt from its arrays."""
 
     def __init__(self, folder, seed, often=0.15, **parts):
         self.path = folder / "agent.npz"
@@ -138,10 +135,7 @@ class Interruptions:
 @pytest.mark.parametrize("restart", RESTARTS)
 @pytest.mark.parametrize("name", PRESETS)
 def test_interruptions_at_random_moments_change_nothing(name, restart, tmp_path):
-    """Also before the first action, between acting and observing.
-
-    And right after a restart was decided.
-    """
+    """Also before the first action, between acting and observing, and right after a restart."""
     rule = RESTARTS[restart]
     whole, agent, _ = interact(preset(name, RIVER, restart=rule), *started(RIVER), 25)
     interruptions = Interruptions(tmp_path, seed=len(name))

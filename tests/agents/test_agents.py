@@ -1,6 +1,6 @@
-"""The agent against second implementations along common trajectories, its ties.
+"""The agent against second implementations along common trajectories.
 
-What it says of itself, and bad input.
+Also ties, what it reports about itself, and bad input.
 """
 
 import copy
@@ -219,10 +219,7 @@ def spread_out(plans, wanted):
 
 
 def assert_same_q_values(world, name, checked, method=None):
-    """Q-values of the library against plain value iteration from zero.
-
-    And its policy among the best actions.
-    """
+    """Q-values against plain value iteration from zero, and the policy among the best actions."""
     mdp, _, _ = WORLDS[world]
     _, plans = recorded(world, name, method)
     episodes = oracle_episodes(world, name, method)
@@ -240,10 +237,7 @@ def assert_same_q_values(world, name, checked, method=None):
 
 
 def assert_best(policy, q_values):
-    """The policy takes actions within 10 × 1e-8 of the best.
-
-    Up to the accuracy of the comparison.
-    """
+    """The policy takes actions within 10 × 1e-8 of the best, up to the comparison's accuracy."""
     chosen = q_values[np.arange(len(policy)), policy]
     assert (chosen >= q_values.max(axis=1) - 1e-7 - 2e-8).all()
 
@@ -319,10 +313,7 @@ def test_continuing_psrl_is_optimal_for_its_draw(world):
 
 
 def test_draws_of_continuing_psrl_follow_the_posterior():
-    """Probability-integral transforms of one entry of the draw.
-
-    Over many agents with the same data.
-    """
+    """Probability-integral transforms of one entry of the draw, over agents with the same data."""
     belief = brmdp.DirichletBelief(np.random.default_rng(2).uniform(0.5, 4.0, (2, 2, 2)))
     belief.observe([0, 0, 1, 1, 1], [0, 1, 0, 1, 1], [0, 1, 1, 0, 0])
     rewards = np.array([[[0.0, 0.0], [0.3, 0.3]], [[0.0, 1.0], [0.2, 0.2]]])
@@ -554,10 +545,7 @@ def test_the_choice_comes_from_the_agents_own_stream():
 
 
 def test_restarts_do_not_depend_on_ties():
-    """Agents with the same seed share their pseudo-episodes.
-
-    Whatever they draw for ties or plans.
-    """
+    """Agents with the same seed share their pseudo-episodes, whatever they draw otherwise."""
     episodes = []
     for name in PRESETS:
         agent = preset(name, uniform(LAKE), LAKE.rewards, 0.8, delta=10.0, rng=21)

@@ -1,13 +1,12 @@
-"""Live agents: whatever interrupts a call, and whoever else uses the agent.
+"""Live agents: interruptions and concurrent use.
 
-Every call happens completely or not at all.
+Every call takes effect completely or not at all.
 """
 
 import copy
 import functools
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +16,9 @@ from brmdp import agents
 from brmdp.agents import episodic
 from brmdp.beliefs.storage import load_arrays
 from brmdp.envs import riverswim
+from interruptions import StopAt, moments_of
 
 RIVER = riverswim(4)
-SOURCE = Path(brmdp.__file__).parent
 
 
 def agent_of(kind, restart=None):
@@ -78,57 +77,6 @@ def contents(agent):
 
 
 # --- an exception at every moment -----------------------------------------------------------------
-
-
-class Stopped(BaseException):
-    """As KeyboardInterrupt, which arrives between any two instructions."""
-
-
-@functools.cache
-def moments_of(filename):
-    """What counts as a moment in a file.
-
-    Every instruction in the code of the agents, lines or calls elsewhere.
-    """
-    if not filename.startswith(str(SOURCE)):
-        return None
-    if Path(filename).name in ("episodic.py", "agent.py"):
-        return "opcode"
-    return "call" if Path(filename).parent.name in ("planning", "_kernels") else "line"
-
-
-class StopAt:
-    """Raise at the n-th moment of the library's own code."""
-
-    def __init__(self, moment):
-        self.left = moment
-        self.where = None
-
-    def trace(self, frame, event, argument):
-        wanted = moments_of(frame.f_code.co_filename)
-        if wanted is None:
-            return None
-        if event == "call":
-            frame.f_trace_opcodes = wanted == "opcode"
-        if event == wanted:
-            self.left -= 1
-            if self.left < 0:
-                sys.settrace(None)
-                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-                raise Stopped
-        return self.trace
-
-    def run(self, action):
-        """Whether it was stopped."""
-        before = sys.gettrace()
-        sys.settrace(self.trace)
-        try:
-            action()
-        except Stopped:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
 
 
 CALLS = {
@@ -284,9 +232,9 @@ def test_a_belief_that_breaks_off_in_the_middle_has_learnt_nothing():
 
 
 def test_a_signal_handler_may_look_and_save_in_the_middle_of_a_call(tmp_path):
-    """As it would on SIGTERM.
+    """Saving in a signal handler, as on SIGTERM.
 
-    Whatever the moment, the file is that of the agent before or after the call.
+    At any moment, the file is that of the agent before or after the call.
     """
     path = tmp_path / "agent.npz"
     original = lived("kept draws")

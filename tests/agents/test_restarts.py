@@ -103,7 +103,7 @@ def test_expected_number_of_pseudo_episodes(discount, steps, runs):
 
 
 def test_no_pseudo_episode_is_lost_at_the_start_or_at_the_end():
-    """Short runs, many of them.
+    """Many short runs.
 
     The mean is known so well that one pseudo-episode more or less would show.
     """

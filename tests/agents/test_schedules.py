@@ -129,10 +129,7 @@ def test_the_first_pseudo_episode(delta, floor):
 @relaxed
 @given(situations(), st.floats(1.0, 20.0), st.floats(0.01, 0.5))
 def test_levels_rise_to_one_in_the_end(situation, delta, floor):
-    """g_k grows up to k = 4, falls afterwards and vanishes.
-
-    With r fixed, levels rise towards one.
-    """
+    """g_k grows until k = 4, then falls and vanishes, so levels rise towards one for fixed r."""
     visits, mask, _ = situation
     schedule = AdaptiveLevel(delta, floor)
     levels = [

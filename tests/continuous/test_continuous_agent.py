@@ -1,11 +1,12 @@
 """The continuous agent.
 
-What it fits and how, bad input, files, and the same bits whatever the threads.
+What it fits and how, bad input, files, and identical bits for any number of threads.
 """
 
 import copy
 import dataclasses
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pytest
-from test_live_agents import StopAt
 
 import brmdp
 from brmdp import ConvergenceError, CorruptFileError, InvalidInputError, agents, continuous
@@ -30,6 +30,7 @@ from brmdp.continuous import (
 from brmdp.continuous import agent as agent_module
 from brmdp.continuous.fitted_q import targets
 from drifting import module as drifting
+from interruptions import StopAt
 from oracles import continuous_targets
 
 DISCOUNT = 0.8
@@ -347,7 +348,7 @@ def test_a_network_that_diverges_stops_with_a_remedy():
     before = contents(walk.agent)
     with pytest.raises(
         ConvergenceError,
-        match=r"NaN in pseudo-episode 3.*Lower learning_rate \(now 0.003\) or gradient_steps",
+        match=r"NaN in pseudo-episode 3.*Lower the learning_rate \(now 0.003\) or gradient_steps",
     ):
         walk.on(1)
     assert contents(walk.agent) == before
@@ -455,7 +456,7 @@ class Sparing(LakeBelief):
 def test_a_belief_that_gives_fewer_draws():
     agent = PRESETS["brmdp"](Sparing(), LakeModel(), DISCOUNT, fitting=SMALL)
     with pytest.raises(
-        InvalidInputError, match=r"belief\.sample must give 60 draws when asked for 60; got 15"
+        InvalidInputError, match=r"belief\.sample\(60\) must return 60 draws; got 15"
     ):
         agent.act((0.5, 0.5))
 
@@ -470,13 +471,13 @@ def test_a_belief_that_gives_fewer_draws():
             {"model": Transposed()},
             r"model.targets must have shape \(15, 4, 2\) .*; got \(15, 2, 4\)",
         ),
-        ({"model": "lake"}, "model must have the methods of a ParametricModel; got 'lake' without"),
+        ({"model": "lake"}, "model must have the members of a ParametricModel; got 'lake', which"),
         ({"discount": 1.0}, r"discount must lie in \[0, 1\); got 1.0"),
         ({"risk": brmdp.Quantile(0.2)}, "risk must use the method MonteCarlo"),
         ({"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=60, reuse=True))}, "without reuse"),
         (
             {"risk": brmdp.Quantile([[0.2, 0.3]], brmdp.MonteCarlo(cap=60))},
-            "one level for all pairs",
+            "a single level for all pairs",
         ),
         (
             {"risk": brmdp.Quantile(0.2, brmdp.MonteCarlo(cap=61))},
@@ -493,7 +494,7 @@ def test_a_belief_that_gives_fewer_draws():
         ({"schedule": agents.AdaptiveLevel(5.0)}, "schedule must be an UncertaintyLevel"),
         (
             {"schedule": UncertaintyLevel(5.0), "risk": brmdp.Mean()},
-            "schedule must be an UncertaintyLevel, for a Quantile",
+            "schedule must be an UncertaintyLevel, and risk a Quantile",
         ),
         ({"restart": agents.EveryStep}, "restart must be an object with a method ends"),
         ({"fitting": {"states": 3}}, "fitting must be a FittedQ"),
@@ -594,6 +595,21 @@ def test_files_of_other_kinds_and_damaged_ones(saved, tmp_path):
     (tmp_path / "flipped").write_bytes(content)
     with pytest.raises(CorruptFileError):
         ContinuousAgent.load(tmp_path / "flipped")
+
+
+def test_files_from_before_the_belief_was_renamed(saved, tmp_path):
+    belief = LakeBelief((2.0, 1.0, 3.0), (1.0, 4.0), (5.0, 0.5))
+    save_arrays(tmp_path / "belief", "LakePosterior", belief.arrays())
+    loaded = LakeBelief.load(tmp_path / "belief")
+    for name, array in belief.arrays().items():
+        np.testing.assert_array_equal(loaded.arrays()[name], array)
+    arrays = load_arrays(saved, "ContinuousAgent")
+    parts = json.loads(str(arrays["parts"]))
+    assert parts["belief"] == {"type": "LakeBelief"}
+    former = json.dumps(parts | {"belief": {"type": "LakePosterior"}})
+    save_arrays(tmp_path / "agent", "ContinuousAgent", arrays | {"parts": np.array(former)})
+    renamed = ContinuousAgent.load(tmp_path / "agent")
+    assert contents(renamed) == contents(ContinuousAgent.load(saved))
 
 
 # --- interruptions --------------------------------------------------------------------------------
@@ -724,9 +740,10 @@ def test_everything_exported_exists_and_is_documented():
 
 
 def digest(name):
-    """Of an agent after some pseudo-episodes, in the lake or in the example, which compiles sooner.
+    """Digest of an agent after some pseudo-episodes, in the lake or in the example.
 
-    The example has batches so large that XLA would divide their sums among threads.
+    The example compiles faster, and its batches are so large that XLA would split their sums among
+    threads.
     """
     if name == "example":
         parts = (drifting.DriftBelief(), drifting.DriftModel(), drifting.DISCOUNT)
@@ -751,7 +768,7 @@ def test_threads_and_processors_change_no_bit(name):
     code = f"""
 import os, sys
 os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})
-sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
+sys.path[:0] = {[os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))]!r}
 from test_continuous_agent import digest
 print(digest({name!r}))
 """
@@ -771,5 +788,5 @@ def test_a_network_that_is_described_but_not_stored_is_refused_before_it_is_made
     }
     _check_network(FittedQ(hidden=(8, 4)), stored)
     for hidden in ((10**9,), (8, 10**6), (4, 8), (8, 8, 4)):
-        with pytest.raises(brmdp.InvalidInputError, match="the network must have the layers"):
+        with pytest.raises(brmdp.InvalidInputError, match="the network must have hidden layers"):
             _check_network(FittedQ(hidden=hidden), stored)

@@ -1,7 +1,4 @@
-"""LakeBelief.
-
-Conjugate updates against Bayes by brute force, draws within their error bars, files, bad input.
-"""
+"""LakeBelief: conjugate updates against Bayes by brute force, draws, files, bad input."""
 
 import numpy as np
 import pytest
@@ -313,7 +310,7 @@ def test_repr():
         ({"mobility": (1, np.inf)}, "mobility must be finite"),
         ({"spread": (2, 0)}, "spread must be 2 numbers"),
         ({"spread": 2.0}, "spread must be 2 numbers"),
-        ({"spread": (1.0, 0.25)}, r"spread must have a shape above 1.*got 1\.0"),
+        ({"spread": (1.0, 0.25)}, r"spread must have a shape .* above 1.*got 1\.0"),
     ],
 )
 def test_bad_priors_are_named(prior, culprit):
@@ -348,7 +345,7 @@ def primitives(mode=None, mobile=None, length=None):
         (
             ICE,
             primitives(0, None, 0.7),
-            r"\['length'\] on an ordinary cell .*not below 0\.75; got 0\.7",
+            r"\['length'\] on an ordinary cell .*at least 0\.75; got 0\.7",
         ),
         (ICE, primitives(0, None, np.nan), r"\['length'\].*nan"),
         (ICE, primitives(0, None, np.inf), r"\['length'\].*inf"),

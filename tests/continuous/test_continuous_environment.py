@@ -51,10 +51,7 @@ def steps_from(env, state, action, n):
 
 
 def assert_moved(state, directions, lengths, following):
-    """Each movement ends where its direction and length lead.
-
-    Or where it began if that is outside.
-    """
+    """Each movement ends where its direction and length lead, or where it began if blocked."""
     candidates = state + np.array(lengths)[:, None] * DIRECTIONS[directions]
     inside = ((candidates >= 0) & (candidates <= 4)).all(axis=1)
     np.testing.assert_allclose(

@@ -1,7 +1,4 @@
-"""The network, its gradient and fitted Q iteration against plain NumPy.
-
-And against the truth of the lake.
-"""
+"""The network, its gradient and fitted Q iteration against plain NumPy and the true lake."""
 
 import dataclasses
 

@@ -188,7 +188,7 @@ def test_other_discounts():
 def test_an_accuracy_out_of_reach_is_refused(monkeypatch):
     monkeypatch.setattr(oracle, "FINEST", 32)
     with pytest.raises(
-        brmdp.ConvergenceError, match=r"error of about 0\.0003.*accuracy must .*got 1e-12"
+        brmdp.ConvergenceError, match=r"accuracy must be at least 0\.0003.*got 1e-12"
     ) as caught:
         optimal_values(DISCOUNT, accuracy=1e-12)
     assert isinstance(caught.value.solution, LakeValues)
@@ -200,10 +200,7 @@ def test_an_accuracy_out_of_reach_is_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def finer():
-    """Values of a policy with everything at least twice as fine.
-
-    The policy's own nodes included.
-    """
+    """Values of a policy with everything at least twice as fine, including its own nodes."""
 
     def evaluate(greedy, states):
         with pytest.MonkeyPatch.context() as patch:
@@ -260,10 +257,7 @@ def test_a_wavy_policy_against_another_discretisation(seed):
 
 
 def assert_accurate(greedy, finer, most, seed):
-    """At states of a trajectory.
-
-    (any will do), errors within 1e-3, or what ``most`` allows at the worst of them.
-    """
+    """At states of any trajectory, errors are within 1e-3, or ``most`` at the worst of them."""
     states = random_states(150, seed)
     found = policy_values(greedy, DISCOUNT)
     gaps = np.abs(found.at(states) - finer(greedy, states))
@@ -416,16 +410,16 @@ def test_bad_settings(settings, culprit):
 @pytest.mark.parametrize(
     ("answer", "culprit"),
     [
-        (lambda n: np.full(n, 4), r"what greedy returns must lie in 0\.\.3; got 4"),
-        (lambda n: np.full(n, -1), r"what greedy returns must lie in 0\.\.3; got -1"),
-        (lambda n: np.full(n, 1.0), r"what greedy returns must be integers"),
+        (lambda n: np.full(n, 4), r"the result of greedy must lie in 0\.\.3; got 4"),
+        (lambda n: np.full(n, -1), r"the result of greedy must lie in 0\.\.3; got -1"),
+        (lambda n: np.full(n, 1.0), r"the result of greedy must be integers"),
         (
             lambda n: np.zeros((n, 3)),
-            r"what greedy returns must have shape \(16335,\) or \(16335, 4\).*\(16335, 3\)",
+            r"the result of greedy must have shape \(16335,\) or \(16335, 4\).*\(16335, 3\)",
         ),
-        (lambda n: np.zeros(n - 1, dtype=int), "what greedy returns must have shape"),
-        (lambda n: np.full((n, 4), np.nan), "what greedy returns must be finite"),
-        (lambda n: None, "what greedy returns must have shape"),
+        (lambda n: np.zeros(n - 1, dtype=int), "the result of greedy must have shape"),
+        (lambda n: np.full((n, 4), np.nan), "the result of greedy must be finite"),
+        (lambda n: None, "the result of greedy must have shape"),
     ],
 )
 def test_bad_answers_of_a_policy(answer, culprit):

@@ -97,10 +97,7 @@ def test_actions_and_regret_are_those_of_the_plan_of_the_step(recorded, policies
 
 
 def test_regret_against_rollouts(recorded, policies):
-    """Monte Carlo under the policy of the step.
-
-    Within four standard errors and the accuracy of the policy's values.
-    """
+    """Monte Carlo under the policy of the step, within four σ and the accuracy of its values."""
     _, plans = policies
     best = optimal_values(DISCOUNT)
     worst = int(recorded.history.true_regret.argmax())

@@ -1,7 +1,4 @@
-"""Targets of the continuous lake against quadrature and simulation.
-
-And the order statistic against sorting.
-"""
+"""Targets of the lake against quadrature and simulation, the order statistic against sorting."""
 
 import jax
 import jax.numpy as jnp
@@ -59,10 +56,7 @@ def lake_targets(value, states, draws):
 
 
 def cubic(states, xp):
-    """Of third degree in each coordinate, with jumps between all cells.
-
-    The lattice integrates it exactly.
-    """
+    """Cubic in each coordinate, with jumps between all cells; the lattice integrates it exactly."""
     corner = xp.minimum(xp.floor(states), 3.0)
     x, y = (states - corner).T
     jump = 0.1 * ((corner[:, 0] * 7 + corner[:, 1] * 5) % 4)

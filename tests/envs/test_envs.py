@@ -88,10 +88,7 @@ def test_riverswim_size_is_checked(bad):
 
 @pytest.mark.parametrize("n", [2, 6, 10])
 def test_riverswim_has_the_bits_of_a_dense_construction(n):
-    """Kernel, order of entries and rewards as a dense array, filled cell by cell.
-
-    Would give them.
-    """
+    """Kernel, order of entries and rewards are those of a dense array filled cell by cell."""
     kernel = np.zeros((n, 2, n))
     kernel[np.arange(n), 0, np.maximum(np.arange(n) - 1, 0)] = 1.0
     kernel[0, 1, [0, 1]] = 0.40, 0.60

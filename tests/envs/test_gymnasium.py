@@ -25,10 +25,7 @@ def env(request):
 
 
 def value_iteration(table, discount, sweeps):
-    """Plain loops on P[s][a]; what follows a terminated transition is worth zero.
-
-    Returns V and Q.
-    """
+    """V and Q by plain loops over P[s][a]; nothing is earned after a terminated transition."""
     n = len(table)
     values = np.zeros(n)
     for _ in range(sweeps):

@@ -1,4 +1,4 @@
-"""The Gymnasium faces of the worlds.
+"""The worlds as Gymnasium environments.
 
 Interface, law of the steps, random numbers, pictures, and the inventory's tables.
 """

@@ -55,10 +55,7 @@ AGENTS = {
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_memory_is_flat_over_a_million_steps(name):
-    """From step 100,000 to step 1,000,000 nothing but the current plan is kept.
-
-    In Python or below it.
-    """
+    """From step 100,000 to 1,000,000 only the current plan is kept, in Python and below it."""
     mdp = riverswim(6, discount=0.99)
     env = TabularEnv(mdp)
     state, _ = env.reset(seed=2)
@@ -95,9 +92,7 @@ def test_memory_is_flat_over_a_million_steps(name):
 
 
 def levels_hit(method, runs, steps=150, alpha=0.5):
-    """F(q̂) − E F(q̂) of every pair in the last plan of each run.
-
-    And whether the pair was never visited.
+    """F(q̂) − E F(q̂) of every pair in the last plan of each run, and whether it was visited.
 
     q̂ is the sampled quantile of the plan and F the exact distribution function of its target; the
     ⌈nα⌉-th of n independent draws has E F(q̂) = ⌈nα⌉/(n + 1).
@@ -143,10 +138,7 @@ def test_fresh_draws_are_calibrated():
 
 
 def test_few_reused_draws_suffer_the_winners_curse_and_many_do_not():
-    """Rows that look bad in the kept draws are not visited, and so never corrected.
-
-    Their quantiles are too low.
-    """
+    """Rows that look bad in the kept draws are never visited: their quantiles stay too low."""
     misses, unvisited = levels_hit({"samples": 20, "reuse": True}, 60)
     mean, error = bias(misses, unvisited)
     assert mean < -0.02
@@ -167,10 +159,7 @@ def test_few_reused_draws_suffer_the_winners_curse_and_many_do_not():
     ids=["riverswim", "frozenlake"],
 )
 def test_every_pseudo_episode_agrees_with_plain_value_iteration(mdp, delta, steps):
-    """AQ-BRMDP: Q-values, levels and robust regret of all pseudo-episodes.
-
-    From counts made again from the history.
-    """
+    """AQ-BRMDP: Q-values, levels and robust regret, recomputed from the history's counts."""
     agent, twin = (
         agents.aq_brmdp(uniform(mdp), mdp.rewards, mdp.discount, delta=delta, rng=1)
         for _ in range(2)

@@ -169,10 +169,7 @@ def test_robust_regret_agrees_with_plain_value_iteration(world, wanted, name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("world", WORLDS)
 def test_posterior_quantile_value_agrees_with_loops(world, name):
-    """The library's 147 kernels, drawn again from the stream of the diagnostics.
-
-    Evaluated one by one.
-    """
+    """The same 147 kernels, drawn again from the diagnostics' stream, evaluated one by one."""
     mdp, _ = WORLDS[world]
     run = run_of(world, name)
     n, rng = mdp.n_states, np.random.default_rng(43)
@@ -390,10 +387,7 @@ def test_seeds_reproduce_everything(name):
 
 
 def test_agents_share_the_noise_of_an_environment_seed():
-    """One uniform number per step, whoever acts.
-
-    The next state is the inverse of the row's distribution there.
-    """
+    """One uniform number per step, at which the row's distribution function is inverted."""
     numbers = gymnasium.utils.seeding.np_random(9)[0].random(200)
     cumulative = np.cumsum(LAKE.kernel(), axis=2)
     histories = [
@@ -420,10 +414,7 @@ def test_pseudo_episodes_do_not_depend_on_the_environment_or_the_measure():
 
 
 def test_agents_do_not_touch_the_environments_stream():
-    """The environment has used exactly one number per step.
-
-    Whatever the agent and the diagnostics drew.
-    """
+    """The environment uses one number per step, whatever the agent and the diagnostics draw."""
     for name in NAMES:
         world = world_of(RIVER)
         simulate(
@@ -503,10 +494,7 @@ def test_an_agent_goes_on_from_where_it_stands():
 
 @pytest.mark.parametrize("name", ["aq-brmdp/exact", "continuing-psrl"])
 def test_a_loaded_agent_can_be_simulated(name, tmp_path):
-    """In the middle of a pseudo-episode, too.
-
-    The result is that of the agent that was never saved.
-    """
+    """Also in the middle of a pseudo-episode: the result is that of an agent never saved."""
     agent = preset(name, RIVER, rng=1, restart=agents.FixedLength(30))
     simulate(agent, world_of(RIVER), 100, seed=2)
     agent.save(tmp_path / "agent")
@@ -538,10 +526,7 @@ def test_independent_rows_may_be_believed_of_the_inventory():
     "name", ["aq-brmdp/exact", "aq-brmdp/saddlepoint", "aq-brmdp/monte-carlo-reused"]
 )
 def test_agents_learn_the_river(name):
-    """Early rewards are those of the left end.
-
-    Later the right end is reached, whose mean reward is about 0.4.
-    """
+    """Early rewards come from the left end, later ones from the right end, 0.4 on average."""
     rewards = np.array(
         [
             simulate(preset(name, RIVER, rng=seed), world_of(RIVER), 1200, seed=50 + seed).reward

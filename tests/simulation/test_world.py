@@ -1,7 +1,4 @@
-"""Worlds: any Gymnasium environment with discrete spaces as agents see it, its ends.
-
-And Gymnasium's own tables.
-"""
+"""Worlds: any Gymnasium environment with discrete spaces, its ends, and Gymnasium's tables."""
 
 import re
 
@@ -67,9 +64,9 @@ def values_of_table(table, discount):
 
 
 class Corridor(gymnasium.Env):
-    """Four cells, no table: 1 goes right unless it slips (one time in four), 0 goes left.
+    """Four cells without a table: 1 goes right or slips (one time in four), 0 goes left.
 
-    The right end pays and ends.
+    The right end pays and ends the episode.
     """
 
     def __init__(self, n_states=4):
@@ -217,7 +214,7 @@ def test_unlisted_transitions_pay_the_least_that_the_pair_can_pay():
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1"])
 def test_neither_a_reset_nor_a_truncation_is_observed(name):
-    """A short limit of steps.
+    """With a short limit of steps.
 
     After an end or a truncation the next observed transition begins at the start.
     """
@@ -252,9 +249,9 @@ def test_neither_a_reset_nor_a_truncation_is_observed(name):
 
 
 def test_truncation_of_a_continuing_task():
-    """The river with a limit.
+    """The river with a limit of steps.
 
-    The jump back to the start is no transition, although the last step before it is one.
+    The jump back to the start is not a transition, but the last step before it is.
     """
     mdp = riverswim(6)
     world = World(TimeLimit(TabularEnv(mdp), 15), 0.9)
@@ -463,7 +460,7 @@ def test_a_step_before_the_reset_is_refused():
 class Twofold(gymnasium.Env):
     """One state and an end.
 
-    Outcomes with the same next state that pay differently, and an end in the same state.
+    Outcomes with the same next state pay differently, and the episode may end in that state.
     """
 
     P = {0: {0: [(0.5, 0, 1.0, False), (0.25, 0, 3.0, False), (0.25, 0, -7.0, True)]}}  # noqa: RUF012
@@ -513,7 +510,7 @@ def test_an_agent_that_plans_with_other_rewards_is_refused():
 class Expedition(gymnasium.Env):
     """Three camps, 0 to 2.
 
-    Waiting (0) costs 0.1 and may kill; climbing (1) goes on, kills more often, and ends at home.
+    Waiting (0) costs 0.1 and may kill. Climbing (1) goes on, kills more often, and ends at home.
 
     From every camp one may die (observation 3, pays -10) or, from the last, come home (observation
     4, pays +5).

@@ -1,6 +1,6 @@
-"""Deviation bounds against exact quantiles, the optimism lemma against the truth.
+"""Deviation bounds, the optimism lemma and value decompositions.
 
-Value decompositions against simulation.
+Bounds are compared with exact quantiles, the lemma with the truth, decompositions with simulation.
 """
 
 import doctest
@@ -192,10 +192,7 @@ def test_the_meter_sees_every_plan_and_changes_nothing():
 
 
 def test_a_loaded_agent_can_be_watched(tmp_path):
-    """A file does not hold the plan.
-
-    The next one is seen, and the agent goes on as it would have.
-    """
+    """A loaded agent has no plan to check: the meter sees the next one, and the run is the same."""
     truth, whole, path = watched()
     agent = agents.aq_brmdp(
         brmdp.DirichletBelief.uniform(3, 2), truth.rewards, 0.7, delta=0.1, rng=2
@@ -246,10 +243,7 @@ def test_optimism_for_a_fixed_river_is_only_a_diagnostic():
 
 
 def frequency(k, runs, first_seed, **options):
-    """Share of runs in which G_k held and V* ≤ V_k, and the mean of Π α_k.
-
-    At the k-th plan of each run.
-    """
+    """Share of runs with G_k and V* ≤ V_k at the k-th plan, and the mean of Π α_k."""
     reports = [
         theory.replicate_optimism(2, 2, k, discount=0.0, rng=first_seed + run, **options)[k - 1]
         for run in range(runs)
@@ -263,9 +257,9 @@ def frequency(k, runs, first_seed, **options):
 
 
 def test_the_event_is_as_frequent_as_its_probability():
-    """One plan per step at γ = 0, with rewards r(s,a,s'), so that w is known and not constant.
+    """One plan per step at γ = 0, to 4 standard errors.
 
-    4 standard errors.
+    Rewards are r(s,a,s'), so that w is known and not constant.
     """
     rewards = np.random.default_rng(5).random((2, 2, 2))
     event, optimistic, probability, stated = frequency(6, 300, 100, delta=0.1, rewards=rewards)
@@ -277,10 +271,7 @@ def test_the_event_is_as_frequent_as_its_probability():
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.05, 0.2])
 def test_the_event_is_as_frequent_as_its_probability_in_real_runs(delta):
-    """The last plan of independent runs at discount 0.8, to 4 standard errors.
-
-    The stated probability is exceeded.
-    """
+    """The last plan of independent runs at discount 0.8 exceeds the stated probability, to 4 σ."""
     last = [
         theory.replicate_optimism(3, 2, 40, delta=delta, discount=0.8, rng=seed)[-1]
         for seed in range(500)
@@ -360,9 +351,9 @@ def test_value_decomposition_with_rewards_of_pairs_is_the_papers():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_value_decompositions_by_simulation(robust):
-    """Both sides in 40,000 pseudo-episodes, within 4 standard errors.
+    """Both sides agree in simulated pseudo-episodes, within 4 standard errors.
 
-    And in 2,000 of a plain loop.
+    There are 40,000 of the library's, and 2,000 of a plain loop.
     """
     truth, belief, policy, alpha = decomposition_case(4)
     found = (

@@ -1,7 +1,4 @@
-"""Worlds from the prior.
-
-Proposition 1 over random worlds: levels, bounds, coverage; the exposure of a policy.
-"""
+"""Worlds from the prior, Proposition 1 over random worlds, and the exposure of a policy."""
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from problems import dense, disturbance, inadmissible, known, scenarios
 def test_worlds_are_draws_from_the_prior():
     """An entry of Dir(φ₀, …, φ₀) is Beta(φ₀, (S − 1)φ₀).
 
-    One entry of each of 1,200 independent rows, Kolmogorov–Smirnov.
+    Kolmogorov–Smirnov test with one entry of each of 1,200 independent rows.
     """
     rng = np.random.default_rng(1)
     for concentration in (0.3, 1.0, 4.0):
@@ -84,10 +81,7 @@ def test_levels_and_bounds_of_the_three_rules(n_states, n_actions, confidence):
 
 
 def test_the_certified_bound_is_below_the_quantile_value():
-    """The consequence of Proposition 1, with the interval of the sampled quantile.
-
-    And the gap is there.
-    """
+    """The bounds do not exceed the posterior quantile, up to its interval, and there is a gap."""
     gaps = []
     for seed in range(12):
         report = theory.replicate_coverage(4, 2, 0.9, samples=400, rng=seed)
@@ -98,10 +92,7 @@ def test_the_certified_bound_is_below_the_quantile_value():
 
 
 def test_coverage_is_no_more_than_stated_when_nothing_compounds():
-    """For γ → 0 the bounds hold if and only if S independent events do.
-
-    So coverage is 1 − α itself, up to O(γ).
-    """
+    """For γ → 0 coverage is 1 − α up to O(γ): the bounds hold iff S independent events occur."""
     samples = 20_000
     report = theory.replicate_coverage(3, 2, 0.9, discount=1e-3, samples=samples, rng=8)
     assert abs(report.certified.coverage - 0.9) < 1e-3 + 4 * np.sqrt(0.09 / samples)
@@ -140,10 +131,7 @@ def test_coverage_is_reproducible():
 
 @pytest.mark.slow
 def test_the_truth_is_covered_as_often_as_stated():
-    """The truth is a posterior draw.
-
-    Nothing compounds at γ = 0.001, so the bounds hold in 80 % of worlds, to 4 σ.
-    """
+    """With γ = 0.001 nothing compounds, so the bounds hold in 80 % of the worlds, to 4 σ."""
     held = [
         theory.replicate_coverage(
             2, 2, 0.8, discount=1e-3, observations=30, samples=1, rng=seed

@@ -1,6 +1,6 @@
 """The two illustrative examples and Propositions 2 and 3.
 
-Against rational arithmetic, at the atoms, and outside the conditions.
+They are checked against rational arithmetic, at the atoms, and outside the conditions.
 """
 
 import math
@@ -25,9 +25,9 @@ relaxed = settings(derandomize=True, deadline=None, max_examples=60)
 
 @st.composite
 def robust_parameters(draw):
-    """Decimal parameters for which Proposition 2 holds, its level.
+    """Parameters for which Proposition 2 holds, a level and the position of a threshold.
 
-    (often at the atom 1 − μ), and a threshold's position.
+    All are decimal numbers; the level is often at the atom 1 − μ.
     """
     mu = draw(st.integers(55, 99)) / 100
     gamma = draw(st.integers(10, 99)) / 100
@@ -125,10 +125,7 @@ def test_thresholds_that_cannot_be_resolved_are_refused(loss, resolved):
 
 @pytest.mark.parametrize("mu", [0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 def test_the_atom_belongs_to_caution(mu):
-    """α = 1 − μ as a decimal number, which the difference of floats may miss on either side.
-
-    A little more is curious.
-    """
+    """α = 1 − μ as a decimal is cautious, however 1 − μ is rounded; a little more is curious."""
     example = theory.robustness_example(mu, 0.5 * 0.9 * (mu - (1 - mu) * 0.9), 0.9, 0.9)
     alpha = round(1 - mu, 2)
     assert theory.check_robustness(example, alpha).holds
@@ -237,10 +234,7 @@ def scanned_escape(example, delta, floor):
     ],
 )
 def test_the_adaptive_schedule_leaves_the_trap(mu, delta, floor):
-    """Planning after every step, at the pseudo-episode that the formula says.
-
-    Then it knows, and has no regret.
-    """
+    """Planning after every step, the agent leaves when the formula says and has no regret after."""
     c, gamma = 0.5, 0.9
     example = theory.probing_example(mu, c, gamma)
     k = theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, floor))
@@ -291,10 +285,7 @@ def test_a_large_delta_postpones_the_escape():
     ],
 )
 def test_late_escapes_are_found(mu, delta):
-    """In multiple precision, to the last digits that the level itself has.
-
-    Before k it is too low, after it high enough.
-    """
+    """In multiple precision, the level is too low before k and high enough after it."""
     example = theory.probing_example(mu, 0.5, 0.9)
     k = theory.adaptive_escape_episode(example, agents.AdaptiveLevel(delta, 0.2))
     needed = 1.0 - mu + 1e-12

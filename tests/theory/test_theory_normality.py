@@ -1,7 +1,4 @@
-"""Theorem 1: the limit against series and enumeration.
-
-Its replications against the expansion in the proof and the law.
-"""
+"""Theorem 1: the limit against series and enumeration, replications against the expansion."""
 
 import math
 
@@ -288,7 +285,7 @@ def test_a_replication_is_the_nested_quantile_value(prior):
 def test_replications_follow_the_expansion_of_the_proof(seed):
     """√N times the remainder shrinks like N^{−1/2}.
 
-    By 10 from N = 10³ to 10⁵, less what its own scatter allows.
+    From N = 10³ to 10⁵ that is a factor of 10, less what its own scatter allows.
     """
     mdp, policy = random_problem(30 + seed)
     kernel, scaled = mdp.kernel(), {}
@@ -350,9 +347,9 @@ def test_replications_approach_the_limit():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_limit_law_at_large_samples(seed):
-    """800 replications of 20,000 steps.
+    """800 replications of 20,000 steps follow the law.
 
-    0.05 standard deviations are left for the bias of order N^{−1/2}.
+    The bias of order N^{−1/2} may be 0.05 standard deviations.
     """
     mdp, policy = random_problem(50 + seed, n_states=5)
     limit = asymptotic_normality(mdp, policy, LEVELS)

@@ -1,7 +1,4 @@
-"""Regret bounds against a transcription in multiple precision, trying all horizons.
-
-And the inequalities of the proof.
-"""
+"""Regret bounds against multiple precision, all horizons, and the inequalities of the proof."""
 
 import itertools
 import math
@@ -90,9 +87,9 @@ def test_bounds_grow_with_the_horizon_and_the_problem():
 
 
 def test_growth_tends_to_the_square_root():
-    """Slope of log bound against log T.
+    """The slope of log bound against log T is ½ plus what logarithms add.
 
-    ½ and what logarithms add, less and less (m_T² ln T at most: 2.5/ln u).
+    That is less and less: m_T² ln T adds at most 2.5/ln u.
     """
     for function in (regret_bound, robust_regret_bound):
         slopes = []
@@ -177,10 +174,7 @@ def test_first_informative_horizon_where_the_bound_jumps():
 
 
 def test_first_informative_horizon_before_the_jump_of_a_logarithm():
-    """Where m passes 2²⁶ the bound says nothing again for many values of m.
-
-    What follows is not the first horizon.
-    """
+    """Where m passes 2²⁶ the bound is uninformative again; later horizons are not the first."""
     setting = (6, 2, 1 - 1.2035495280493974e-06)
     first = first_informative_horizon(*setting, balanced_delta(6, 2), 0.2)
 
@@ -241,9 +235,9 @@ def test_long_episodes_are_rare(gamma, steps):
 @pytest.mark.parametrize(("n_states", "n_actions"), [(1, 1), (2, 2), (4, 3)])
 @pytest.mark.parametrize("delta", [0.05, 10.0])
 def test_sums_along_a_trajectory_obey_the_proof(n_states, n_actions, delta):
-    """The three inequalities behind the first four terms, on visits that are even, uneven.
+    """The three inequalities behind the first four terms.
 
-    And one pair only.
+    Visits are even, uneven, or to one pair only.
     """
     gamma, steps, n_pairs = 0.9, 3_000, n_states * n_actions
     _, m, _, extended, spread = (

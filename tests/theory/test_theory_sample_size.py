@@ -25,10 +25,7 @@ from problems import scenarios
 
 
 def known_problem(seed, observed, n_states=4, n_actions=2, discount=0.8):
-    """A random MDP, a policy.
-
-    And a posterior after ``observed`` transitions of every pair of the policy.
-    """
+    """A random MDP, a policy, and the belief after ``observed`` transitions of its pairs."""
     rng = np.random.default_rng(seed)
     mdp, policy = random_ergodic_mdp(n_states, n_actions, discount=discount, rng=rng)
     phi = oracle.collect(
@@ -158,10 +155,7 @@ def test_summary_names_pairs_and_numbers():
 
 
 def test_the_plan_tells_the_exact_cost_beside_the_first_order():
-    """RiverSwim after a hundred transitions of every pair.
-
-    The first order is a fifth too high, and says so.
-    """
+    """RiverSwim after 100 transitions of every pair: the first order is a fifth too high."""
     river, right = brmdp.envs.riverswim(6), np.ones(6, dtype=int)
     phi = 1.0 + np.random.default_rng(0).multinomial(100, river.kernel())
     belief = brmdp.DirichletBelief(phi)
@@ -179,10 +173,7 @@ def test_the_plan_tells_the_exact_cost_beside_the_first_order():
 
 
 def test_a_first_order_that_asks_for_too_little_says_so():
-    """A pair seen once, far from normal.
-
-    Ε between the first order and the exact cost is no success.
-    """
+    """A pair observed once, far from normal: ε between first order and exact cost is no success."""
     belief = brmdp.DirichletBelief(np.array([[[0.02, 0.98]], [[0.5, 0.5]]]))
     rewards = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     for alpha in (0.001, 0.01, 0.1, 0.3):
@@ -229,9 +220,9 @@ def test_chains_that_are_not_ergodic_are_sampled_by_pair():
 
 
 def machine(n_states=6, replaced_from=3, restart=None):
-    """Wear by one or none with unknown chance.
+    """A machine that wears by one or none with unknown probability.
 
-    From a threshold on the machine is replaced, by a new one or a restart.
+    From a threshold on it is replaced, by a new one or a restart.
     """
     phi = np.zeros((n_states, 1, n_states))
     for s in range(n_states):
@@ -248,10 +239,7 @@ def machine(n_states=6, replaced_from=3, restart=None):
 
 
 def test_states_above_a_threshold_are_left_out():
-    """From the first state the upper ones are never reached.
-
-    The plan is that of the machine without them.
-    """
+    """From the first state the upper ones are never reached: the plan is that without them."""
     phi, rewards = machine()
     whole = observations_needed(brmdp.DirichletBelief(phi), rewards, 0.9, [0] * 6, 0.1, 0, 0.5)
     few = brmdp.DirichletBelief(phi[:4, :, :4])
@@ -273,9 +261,9 @@ def test_states_above_a_threshold_are_left_out():
 
 
 def test_transient_states_on_the_way_keep_their_cost():
-    """From the last state.
+    """From the last state, the replacement is uncertain and happens only once.
 
-    Replacing it is uncertain, happens once, and is known as well as it will ever be.
+    So it never becomes better known.
     """
     for restart, known in (((3e4, 1e4), True), ((3.0, 1.0), False)):
         phi, rewards = machine(restart=None)
@@ -405,10 +393,7 @@ def test_a_disturbance_out_of_reach():
 
 
 def costs_after(belief, mdp, policy, further, runs, seed):
-    """Exact cost at state 0 after the observations were drawn from the true kernel.
-
-    For several draws.
-    """
+    """Exact cost at state 0 after drawing the observations from the true kernel, several times."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(runs):
@@ -474,7 +459,7 @@ def test_promise_in_the_papers_worlds(world, observed, lowest, highest):
 def test_promise_when_the_policy_is_really_followed(world, observed, runs, lowest, highest):
     """Along true trajectories.
 
-    RiverSwim falls short of it, since the belief's visit frequencies are not the river's.
+    RiverSwim misses its target, because the belief's visit frequencies are not the river's.
     """
     mdp = world()
     policy = brmdp.solve(mdp).policy

@@ -1,9 +1,8 @@
-"""The continuous-state extension.
+"""The continuous-state extension: a parametric belief, fitted Q iteration, and agents.
 
-A parametric belief, fitted Q iteration, and the agents built from them.
-
-Environment, posterior and truth need NumPy alone. The agents need JAX and optax, the extra
-``continuous``: they are loaded when first asked for, and say what to install where it is missing.
+The environment, the belief and the true values need NumPy and numba alone. The agents need JAX and
+optax, the extra ``continuous``; they are imported on first use, and the error says what to install
+if a package is missing.
 """
 
 from typing import TYPE_CHECKING, Any

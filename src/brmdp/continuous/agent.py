@@ -1,12 +1,10 @@
-"""The continuous-state agent.
+"""The continuous-state agent: a belief, a risk measure, a level schedule and a restart rule.
 
-A belief, a risk measure, a level schedule and a restart rule, as in the finite case.
-
-At the start of each pseudo-episode it learns what was observed, draws parameters from the
-posterior, fixes the rule that gives every state its levels, and fits the network to the
-risk-adjusted targets from where the last fit left it; until the pseudo-episode ends it is greedy
-for that network (the paper's Algorithm "Continuous-State AQ-BRMDP with Neural Fitted Q
-Approximation"). Every method is a choice of parts; see :mod:`brmdp.continuous.presets`.
+At the start of each pseudo-episode it updates its belief, draws parameters from it, fixes the rule
+that gives every state its levels, and fits the network to the risk-adjusted targets, starting from
+the last fit. Until the pseudo-episode ends, it takes greedy actions for that network (the paper's
+algorithm "Continuous-State AQ-BRMDP with Neural Fitted Q Approximation"). Every method is a choice
+of parts; see :mod:`brmdp.continuous.presets`.
 """
 
 from __future__ import annotations
@@ -16,17 +14,19 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, Self
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from brmdp._streams import independent_streams, stream_from_state, stream_state
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    Seed,
     as_discount,
     as_float_array,
     as_index,
@@ -58,7 +58,7 @@ from brmdp.continuous.fitted_q import (
     uncertainty,
 )
 from brmdp.continuous.lake_model import LakeModel
-from brmdp.continuous.model import ParametricModel
+from brmdp.continuous.model import ParametricBelief, ParametricModel
 from brmdp.continuous.network import Network, initial_network
 from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
@@ -73,24 +73,34 @@ SingleArray = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ContinuousActionReport:
-    """What the current plan thinks of one action; see :meth:`ContinuousAgent.explain`.
+    """How the current plan evaluates one action; see :meth:`ContinuousAgent.explain`.
 
     Attributes
     ----------
     action : int
+        The action.
     value : float
         The network's Q(s,a).
     chosen : bool
         Whether the plan takes it.
     level : float or None
-        The level at which the plan judges it; None for measures without levels.
+        Its level in the plan; None for measures without levels.
     mean, uncertainty : float
-        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, Q the
-        plan's network.
+        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, where
+        Q is the plan's network.
     quantile : float
-        Quantile of the same over all draws, at ``quantile_level``.
+        Quantile of the target over all draws, at ``quantile_level``.
     quantile_level : float
-        ``level``, or the one asked for.
+        ``level``, or the level passed to :meth:`ContinuousAgent.explain`.
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.aq_brmdp(belief, model, 0.9, rng=1)
+    >>> reports = agent.explain([0.5, 0.5])  # doctest: +SKIP
+    >>> [report.action for report in reports]  # doctest: +SKIP
+    [0, 1, 2, 3]
     """
 
     action: int
@@ -110,16 +120,27 @@ class ContinuousReport:
     Attributes
     ----------
     episode : int
+        Number k of the pseudo-episode.
     first_step : int
-        Transitions observed before it.
+        Number of transitions observed before it.
     iterations : int
-        Fitted Q iterations.
+        Number of fitted Q iterations.
     residual : float
         Root mean square difference between the network and its targets at the training states of
         the last iteration, before its gradient steps.
-    levels, uncertainty : (C, A) arrays or None
-        α_k and u_k at the model's centres; None for measures without levels, and without a schedule
-        that looks at u_k.
+    levels : (C, A) array or None
+        α_k at the model's centres; None for measures without levels.
+    uncertainty : (C, A) array or None
+        u_k at the model's centres; None without a schedule, which is what uses u_k.
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.fixed_quantile(belief, model, 0.9, alpha=0.2, rng=1)
+    >>> action = agent.act([0.5, 0.5])  # doctest: +SKIP
+    >>> agent.report.episode, agent.report.iterations  # doctest: +SKIP
+    (1, 120)
     """
 
     episode: int
@@ -132,7 +153,7 @@ class ContinuousReport:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What a pseudo-episode keeps: the rule of its levels, and how its fit went."""
+    """What defines the levels of a pseudo-episode, and how its fit went."""
 
     episode: int
     first_step: int
@@ -144,10 +165,7 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """The network with what its training remembers, and the plan that it is.
-
-    None before the first.
-    """
+    """The network and its optimiser, and the plan they belong to (None before the first)."""
 
     learner: Learner
     plan: _Plan | None
@@ -155,68 +173,98 @@ class _Fitted:
 
 @dataclass(frozen=True, eq=False)
 class NetworkPolicy:
-    """Greedy for a network: a function of states (n, D) that gives their action values (n, A)."""
+    """The greedy policy of a network, as a function from states (n, D) to action values (n, A).
+
+    Attributes
+    ----------
+    model : ParametricModel
+        The model, which gives the features of a state.
+    network : Network
+        The network.
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.aq_brmdp(belief, model, 0.9, rng=1)
+    >>> policy = agent.policy_preferences()  # doctest: +SKIP
+    >>> policy([[0.5, 0.5], [2.5, 0.5]]).shape  # doctest: +SKIP
+    (2, 4)
+    """
 
     model: ParametricModel
     network: Network
 
-    def __call__(self, states: Any) -> FloatArray:
-        """(n, A) values of the actions."""
+    def __call__(self, states: ArrayLike) -> FloatArray:
+        """(n, A) action values of states (n, D)."""
         checked = _single(self.model.as_states(states, "states"))
         return np.asarray(q_values(self.model, self.network, _padded(checked)), dtype=np.float64)[
             : len(checked)
         ]
 
-    def actions(self, states: Any) -> IntArray:
-        """(n,) the best, the first of several."""
+    def actions(self, states: ArrayLike) -> IntArray:
+        """(n,) best action in each state; the first if there are several."""
         best: IntArray = self(states).argmax(axis=1)
         return best
 
 
 class ContinuousAgent(EpisodicAgent):
-    """Learns online and acts in a continuous state space.
+    """An agent that learns online in a continuous state space.
 
     Parameters
     ----------
     belief : LakeBelief or another ParametricBelief
-        What is believed before the first step. The agent keeps a copy.
+        The belief before the first step. The agent keeps a copy.
     model : ParametricModel
-        What the parameters mean.
+        The model that the belief's parameters belong to.
     discount : float in [0, 1)
+        γ.
     risk : Quantile with a MonteCarlo method, Mean or PosteriorSample
-        How to turn doubt into a value. All pairs share one set of draws per pseudo-episode, from
-        the measure's own stream where it has one; a quantile uses as many of them as its budget
-        rule says.
+        How uncertainty about the parameter is turned into a value. All pairs share one set of draws
+        per pseudo-episode, drawn from the measure's own stream if it has one. A quantile uses as
+        many of the draws as its budget rule says.
     restart : RestartRule
-        When to learn and plan again. Visits are counted by action.
+        When to update the belief and plan again. Visits are counted by action.
     schedule : UncertaintyLevel, optional
-        Levels for ``risk``; by default its own.
-    fitting : FittedQ
+        Levels for ``risk``; by default the measure's own level.
+    fitting : FittedQ, optional
         How the network is fitted.
-    rng : numpy.random.Generator or seed
-        Source of the agent's streams: for the first network, training states, the restart rule, and
-        the draws of a measure without a stream (or a list of these four).
+    rng : numpy.random.Generator or seed, optional
+        Source of the agent's four streams: for the first network, the training states, the restart
+        rule, and the draws of a measure without a stream; or a list of these four streams.
 
     Notes
     -----
-    ``agent.act(state)`` gives an action; tell it what happened by ``agent.observe(state, action,
-    next_state, primitives)``. Threads may share an agent: calls take turns. Each happens completely
-    or not at all, whenever it is interrupted.
+    ``agent.act(state)`` returns an action. Report what happened with ``agent.observe(state, action,
+    next_state, primitives)``. Several threads may share an agent: calls take turns. A call that is
+    interrupted takes effect completely or not at all.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> restart = brmdp.agents.FixedLength(20)
+    >>> agent = continuous.ContinuousAgent(
+    ...     belief, model, 0.9, risk=brmdp.Mean(), restart=restart, rng=1
+    ... )
+    >>> agent.episode, agent.progress.steps
+    (0, 0)
     """
 
     schedule: UncertaintyLevel | None
 
     def __init__(
         self,
-        belief: Any,
+        belief: ParametricBelief,
         model: ParametricModel,
         discount: float,
         *,
-        risk: Any,
+        risk: Quantile | Mean | PosteriorSample,
         restart: RestartRule,
         schedule: UncertaintyLevel | None = None,
         fitting: FittedQ | None = None,
-        rng: Any = None,
+        rng: Seed | list[np.random.Generator] = None,
     ) -> None:
         self.fitting = FittedQ() if fitting is None else fitting
         _check_parts(belief, model, risk, schedule, restart, self.fitting)
@@ -246,33 +294,37 @@ class ContinuousAgent(EpisodicAgent):
 
     # --- acting and learning ----------------------------------------------------------------------
 
-    def act(self, state: Any) -> int:
-        """The greedy action for ``state``; plans first when a new pseudo-episode begins.
+    def act(self, state: ArrayLike) -> int:
+        """The greedy action for ``state``; plans first if a new pseudo-episode begins.
 
-        If planning fails or is interrupted, the agent is unchanged: its random streams too.
+        If planning fails or is interrupted, the agent is unchanged, including its random streams.
         """
         return int(self.greedy(self._one_state(state))[0])
 
-    def observe(self, state: Any, action: int, next_state: Any, primitives: Any = None) -> None:
+    def observe(
+        self, state: ArrayLike, action: int, next_state: ArrayLike, primitives: Any = None
+    ) -> None:
         """Learn from a transition, whoever chose the action.
 
         Parameters
         ----------
         state, next_state : (D,) numbers
+            The states before and after the transition.
         action : int
+            The action.
         primitives : optional
             What the belief learns from; for the lake, the environment's ``info``.
 
         Raises
         ------
         InvalidInputError
-            If one of them is not what the model or the belief expects; the agent is then unchanged,
+            If an argument is not what the model or the belief expects. The agent is then unchanged,
             as it is if the call is interrupted.
         """
         self._one_state(state)
         action = as_index(action, self.model.n_actions, "action")
         self._one_state(next_state, "next_state")
-        # copies: what a world hands out may change when it goes on
+        # copies, because the world may reuse these objects
         self._learn(copy.deepcopy((state, action, next_state, primitives)))
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
@@ -287,14 +339,14 @@ class ContinuousAgent(EpisodicAgent):
         super()._start_journal(record, working)
 
     def _remember(self, record: Record) -> None:
-        """Put the states of the journal among those visited; it does no harm to do so again."""
+        """Store the states of the journal in the replay memory; doing so twice is harmless."""
         for number, (state, *_) in enumerate(record.journal, record.progress.steps):
             self._visited[number % len(self._visited)] = self._one_state(state)[0]
 
     def _make_plan(
         self, belief: Any, record: Record, working: Working
     ) -> tuple[_Fitted, tuple[str, ...]]:
-        """Draw parameters, fix the rule of the levels and fit."""
+        """Draw parameters, fix the rule for the levels, and fit the network."""
         self._remember(record)
         episode, steps = working.progress.episode + 1, working.progress.steps
         draws = self._sampled(belief, working.streams)
@@ -323,26 +375,23 @@ class ContinuousAgent(EpisodicAgent):
         return _Fitted(learner, plan), ("training", "own draws")
 
     def _sampled(self, belief: Any, streams: dict[str, np.random.Generator]) -> Any:
-        """As many parameters as the measure needs, from its own stream where it has one."""
+        """As many parameters as the measure needs, from its own stream if it has one."""
         n = self._n_draws
         stream = getattr(getattr(self.risk, "method", self.risk), "rng", streams["own draws"])
         draws = jax.tree.map(_single, belief.sample(n, rng=stream))
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(draws)}
         if lengths != {(n,)}:
             raise InvalidInputError(
-                f"belief.sample must give {n} draws when asked for {n}; got {_listed(lengths)}"
+                f"belief.sample({n}) must return {n} draws; got {_listed(lengths)}"
             )
         return draws
 
     def _rounds(self, episode: int) -> int:
-        """How many times the iterations of a fit are done."""
+        """How many times the iterations of a fit are repeated."""
         return math.ceil(self.fitting.first_rounds / episode)
 
     def _training_states(self, steps: int, rng: np.random.Generator) -> SingleArray:
-        """(iterations, n, D).
-
-        Some of those visited in ``steps`` steps, and some from everywhere.
-        """
+        """(iterations, n, D) training states: some visited ones, and some from everywhere."""
         fitting = self.fitting
         states = self.model.sample_states(fitting.iterations * fitting.states, rng=rng)
         states = states.reshape(fitting.iterations, fitting.states, -1)
@@ -355,7 +404,7 @@ class ContinuousAgent(EpisodicAgent):
         return _single(states)
 
     def _ranks(self, plan: _Plan, states: SingleArray) -> Ranks | None:
-        """Which order statistic each training pair takes; None for a mean."""
+        """The order statistic for each training pair; None for a mean."""
         levels = self._levels(plan, states.reshape(-1, states.shape[-1]))
         if levels is None:
             return None
@@ -371,9 +420,9 @@ class ContinuousAgent(EpisodicAgent):
     def _levels(
         self, plan: _Plan, states: SingleArray, unsure: FloatArray | None = None
     ) -> FloatArray | None:
-        """(n, A) levels of any states, by the rule of ``plan``.
+        """(n, A) levels of any states, by the rule of ``plan``; None for measures without levels.
 
-        ``unsure`` is their u_k where it is known already.
+        ``unsure`` is their u_k, if it is known already.
         """
         if not isinstance(self.risk, Quantile):
             return None
@@ -394,17 +443,17 @@ class ContinuousAgent(EpisodicAgent):
         )
         if not np.isfinite(found).all():
             raise ConvergenceError(
-                f"the targets became infinite or NaN in pseudo-episode {episode}: training "
-                "stopped. Look for infinite features or targets in the model, or lower "
-                f"learning_rate (now {self.fitting.learning_rate:g}) of FittedQ"
+                f"training stopped because the targets became infinite or NaN in pseudo-episode "
+                f"{episode}. Look for infinite features or targets in the model, or lower the "
+                f"learning_rate of FittedQ (now {self.fitting.learning_rate:g})"
             )
         return found
 
     def _require_finite(self, learner: Learner, episode: int) -> None:
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner.network)):
             raise ConvergenceError(
-                f"the network became infinite or NaN in pseudo-episode {episode}: training "
-                f"stopped. Lower learning_rate (now {self.fitting.learning_rate:g}) or "
+                f"training stopped because the network became infinite or NaN in pseudo-episode "
+                f"{episode}. Lower the learning_rate (now {self.fitting.learning_rate:g}) or "
                 f"gradient_steps (now {self.fitting.gradient_steps}) of FittedQ, or look for "
                 "infinite features or targets in the model"
             )
@@ -413,8 +462,8 @@ class ContinuousAgent(EpisodicAgent):
     def _n_draws(self) -> int:
         return 1 if isinstance(self.risk, PosteriorSample) else self.fitting.draws
 
-    def _one_state(self, state: Any, name: str = "state") -> SingleArray:
-        """(1, D)."""
+    def _one_state(self, state: ArrayLike, name: str = "state") -> SingleArray:
+        """(1, D) one checked state."""
         given = as_float_array(state, name)
         size = self._visited.shape[1]
         if given.shape != (size,):
@@ -426,29 +475,24 @@ class ContinuousAgent(EpisodicAgent):
     # --- what it thinks ---------------------------------------------------------------------------
 
     def policy_preferences(self) -> NetworkPolicy:
-        """The current plan's action values as a function of states.
+        """The current plan's action values as a function of states; plans first if there is none.
 
-        Plans first when none is current.
-
-        Unlike :meth:`q_values`, the function stays as it is when the agent goes on.
+        Unlike :meth:`q_values`, the function does not change when the agent goes on learning.
         """
         return NetworkPolicy(self.model, self._planned().plan.learner.network)
 
-    def q_values(self, states: Any) -> FloatArray:
-        """(n, A) values of the current plan's network at states (n, D).
-
-        Plans first when none is current.
-        """
+    def q_values(self, states: ArrayLike) -> FloatArray:
+        """(n, A) action values of the current plan at states (n, D); plans first if needed."""
         checked = self.model.as_states(states, "states")
         return self.policy_preferences()(checked)
 
-    def greedy(self, states: Any) -> IntArray:
-        """(n,) actions of the current plan at states (n, D); plans first when none is current."""
+    def greedy(self, states: ArrayLike) -> IntArray:
+        """(n,) actions of the current plan at states (n, D); plans first if needed."""
         actions: IntArray = self.q_values(states).argmax(axis=1)
         return actions
 
-    def levels(self, states: Any) -> FloatArray | None:
-        """(n, A) levels of the current plan at states (n, D); plans first when none is current.
+    def levels(self, states: ArrayLike) -> FloatArray | None:
+        """(n, A) levels of the current plan at states (n, D); plans first if needed.
 
         None for measures without levels.
         """
@@ -458,16 +502,16 @@ class ContinuousAgent(EpisodicAgent):
 
     @property
     def report(self) -> ContinuousReport:
-        """How the current plan came about.
+        """How the current plan was made.
 
         Raises
         ------
         InvalidInputError
-            If no plan has been made yet.
+            If the agent has not planned yet.
         """
         plan = self._record.plan.plan
         if plan is None:
-            raise InvalidInputError("report is there once the agent has planned: call act first")
+            raise InvalidInputError("the agent has not planned yet, so it has no report; call act")
         levels = self._levels(plan, _single(self.model.centres), plan.uncertainty)
         iterations = self.fitting.iterations * self._rounds(plan.episode)
         return ContinuousReport(
@@ -475,18 +519,21 @@ class ContinuousAgent(EpisodicAgent):
         )
 
     def explain(
-        self, state: Any, *, quantile_level: float | None = None
+        self, state: ArrayLike, *, quantile_level: float | None = None
     ) -> list[ContinuousActionReport]:
-        """What the current plan thinks of each action in ``state``.
-
-        Plans first when none is current.
+        """How the current plan evaluates each action in ``state``; plans first if needed.
 
         Parameters
         ----------
         state : (D,) numbers
+            The state.
         quantile_level : float in (0, 1), optional
             Level of the reported quantile; by default that of the plan, or 0.1 for measures without
             levels.
+
+        Returns
+        -------
+        list of ContinuousActionReport
         """
         here = self._one_state(state)
         fitted = self._planned().plan
@@ -521,17 +568,17 @@ class ContinuousAgent(EpisodicAgent):
     # --- files ------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything the next step depends on, as named arrays, for :meth:`save`.
+        """Everything that future steps depend on, as named arrays, for :meth:`save`.
 
         Raises
         ------
         InvalidInputError
-            If the belief is of your own making and cannot be written.
+            If the belief is not one of the library's and has no ``arrays`` or ``from_arrays``.
         """
         with self._lock:
             record, working = self._settled()
             self._remember(record)
-            describe_belief(working.latest, _KNOWN)  # refuses one that cannot be written
+            describe_belief(working.latest, _KNOWN)  # raises if it cannot be written
             parts = {
                 "belief": _described(working.latest),
                 "model": _described(self.model),
@@ -563,31 +610,33 @@ class ContinuousAgent(EpisodicAgent):
     @classmethod
     def load(
         cls,
-        path: Any,
+        path: str | os.PathLike[str],
         *,
-        belief: Any = None,
+        belief: type[Any] | None = None,
         model: ParametricModel | None = None,
-        risk: Any = None,
+        risk: Quantile | Mean | PosteriorSample | None = None,
         schedule: UncertaintyLevel | None = None,
         restart: RestartRule | None = None,
     ) -> Self:
-        """Read what :meth:`save` wrote; the agent goes on exactly as the saved one would have.
+        """Load an agent that :meth:`save` wrote; it continues exactly as the saved one would have.
 
         Parameters
         ----------
         path : path
+            The file.
         belief : type, optional
-            The class of a belief of your own making, whose ``from_arrays`` reads what its
-            ``arrays`` wrote.
+            The class of the belief, if it is not one of the library's. Its ``from_arrays`` must
+            read what its ``arrays`` wrote.
         model, risk, schedule, restart : optional
-            Parts of your own making, which a file cannot hold; those of the library are rebuilt.
+            Parts that are not the library's; files cannot store these. Parts of the library are
+            rebuilt from the file.
 
         Raises
         ------
         CorruptFileError
             If the file is truncated, altered, of another kind or of an unknown version.
         InvalidInputError
-            If a part of your own making is not passed.
+            If a part that is not the library's is not passed.
         """
         given = {
             "belief": belief,
@@ -600,7 +649,7 @@ class ContinuousAgent(EpisodicAgent):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any, **given: Any) -> Self:
-        """What :meth:`arrays` described; ``given`` as in :meth:`load`."""
+        """The agent that :meth:`arrays` described; ``given`` as in :meth:`load`."""
         given = dict.fromkeys(("belief", "model", "risk", "schedule", "restart")) | given
         with corrupt_if_undecodable(source):
             with corrupt_if_invalid(source):
@@ -623,7 +672,7 @@ class ContinuousAgent(EpisodicAgent):
         return agent
 
     def _resume(self, arrays: dict[str, NDArray[Any]], source: Any) -> None:
-        """Take over the state that ``arrays`` describe, if it makes sense."""
+        """Check the state that ``arrays`` describe and take it over."""
         streams = {
             "training": stream_from_state(arrays["training_stream"]),
             "own draws": stream_from_state(arrays["own_draws"]),
@@ -645,11 +694,11 @@ class ContinuousAgent(EpisodicAgent):
         self, arrays: dict[str, NDArray[Any]], belief: Any, progress: Progress, learner: Learner
     ) -> _Plan:
         stored = arrays_with_prefix(arrays, "draws.").values()
-        if not any(
-            leaf.shape[:1] == (self._n_draws,) for leaf in stored
-        ):  # before as many are drawn
+        # checked before as many are drawn
+        if not any(leaf.shape[:1] == (self._n_draws,) for leaf in stored):
             raise InvalidInputError(
-                f"draws must be of {self._n_draws} models; got {[leaf.shape for leaf in stored]}"
+                f"draws must hold {self._n_draws} models; got the shapes "
+                f"{[leaf.shape for leaf in stored]}"
             )
         like = belief.sample(self._n_draws, rng=np.random.default_rng(0))
         unsure = None
@@ -699,7 +748,8 @@ def _check_parts(
     missing = [name for name in wanted if not hasattr(model, name)]
     if isinstance(model, type) or missing:
         raise InvalidInputError(
-            f"model must have the methods of a ParametricModel; got {model!r} without {missing}"
+            f"model must have the members of a ParametricModel; got {model!r}"
+            + (f", which lacks {', '.join(missing)}" if missing else ", which is a class")
         )
     if type(model).__hash__ is None:
         raise InvalidInputError(f"model must be hashable, as a frozen dataclass is; got {model!r}")
@@ -715,25 +765,26 @@ def _check_parts(
         isinstance(schedule, UncertaintyLevel) and isinstance(risk, Quantile)
     ):
         raise InvalidInputError(
-            f"schedule must be an UncertaintyLevel, for a Quantile; got {schedule!r} for {risk!r}"
+            f"schedule must be an UncertaintyLevel, and risk a Quantile; got {schedule!r} and "
+            f"{risk!r}"
         )
     check_restart(restart)
 
 
 def _check_network(fitting: FittedQ, stored: dict[str, NDArray[Any]]) -> None:
-    """Refuse layers that are not stored, before a network of their size is made."""
+    """Raise if the layers are not stored, before a network of their size is made."""
     shapes = {array.shape for array in stored.values()}
     layers = [(units,) for units in fitting.hidden] + list(itertools.pairwise(fitting.hidden))
     if not shapes.issuperset(layers):
         raise InvalidInputError(
-            f"the network must have the layers {fitting.hidden}, as it is described"
+            f"the network must have hidden layers of the sizes described, {fitting.hidden}"
         )
 
 
 def _check_shapes(
     belief: Any, model: ParametricModel, centres: SingleArray, discount: float
 ) -> None:
-    """Refuse targets that are not (n, A, B)."""
+    """Raise if the targets do not have shape (n, A, B)."""
     draws = jax.tree.map(_single, belief.sample(2, rng=np.random.default_rng(0)))
 
     def at_centres(states: jax.Array, draws: Any) -> jax.Array:
@@ -756,17 +807,14 @@ def _listed(lengths: set[tuple[int, ...]]) -> str:
 
 
 def _single(array: Any) -> SingleArray:
-    """In single precision, as the network sees it.
-
-    So that NumPy and JAX find a state in the same cell.
-    """
+    """In single precision, as for the network, so that NumPy and JAX agree on a state's cell."""
     return np.asarray(array, dtype=np.float32)
 
 
 def _padded(states: SingleArray) -> SingleArray:
-    """At least as many states, 16 or a higher power of two.
+    """The states, repeated up to the next power of two, at least 16.
 
-    Functions are compiled anew for each number of them.
+    Functions are compiled again for every new number of states.
     """
     wanted = 1 << max(len(states) - 1, 15).bit_length()
     return np.resize(states, (wanted, states.shape[1]))
@@ -775,12 +823,12 @@ def _padded(states: SingleArray) -> SingleArray:
 def _check_quantile(risk: Quantile, fitting: FittedQ) -> None:
     if risk.alpha.ndim:
         raise InvalidInputError(
-            f"risk must have one level for all pairs; got an array of shape {risk.alpha.shape}"
+            f"risk must have a single level for all pairs; got an array of shape {risk.alpha.shape}"
         )
     method = risk.method
     if not isinstance(method, MonteCarlo) or method.reuse:
         raise InvalidInputError(
-            f"risk must use the method MonteCarlo(), without reuse; got {method!r}"
+            f"risk must use the method MonteCarlo() without reuse; got {method!r}"
         )
     most = method.cap if method.samples is None else method.samples
     if most > fitting.draws:
@@ -794,7 +842,7 @@ _KNOWN = {part.__name__: part for part in (LakeBelief, LakeModel, UncertaintyLev
 
 
 def _described(part: Any) -> Any:
-    """Type and parameters; for a part that is not the library's, the name of its type alone."""
+    """Type and parameters of a part of the library; only the type's name for any other."""
     kind = type(part).__name__
     if part is None or _KNOWN.get(kind) is not type(part):
         return None if part is None else {"foreign": kind}
@@ -802,7 +850,7 @@ def _described(part: Any) -> Any:
 
 
 def _built(description: Any, given: Any) -> Any:
-    """The part that :func:`_described` described, or the one ``given``."""
+    """Rebuild the part that :func:`_described` described, unless one is ``given``."""
     if given is not None or description is None:
         return given
     return _KNOWN[description["type"]](
@@ -815,7 +863,7 @@ def _leaves(name: str, tree: Any) -> dict[str, NDArray[Any]]:
 
 
 def _tree(name: str, arrays: dict[str, NDArray[Any]], like: Any) -> Any:
-    """The tree whose leaves are stored, if they fit one ``like`` it."""
+    """The tree whose leaves are stored, checked against one ``like`` it."""
     expected, structure = jax.tree.flatten(like)
     leaves = []
     for i, leaf in enumerate(expected):

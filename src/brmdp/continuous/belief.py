@@ -1,9 +1,9 @@
-"""What is believed about the continuous lake: three independent conjugate distributions.
+"""The belief about the continuous lake: three independent conjugate distributions.
 
-The modes M of ordinary cells have probabilities p_slip ~ Dir(φ), the mobility in holes is p_h ~
-Beta(a, b), and the spread of the lengths is θ_L ~ Pareto(shape, scale), that is Pr(θ_L > t) =
+The modes M on ordinary cells have probabilities p_slip ~ Dir(φ), the mobility in holes is p_h ~
+Beta(a, b), and the spread of the lengths is θ_L ~ Pareto(shape, scale), that is, Pr(θ_L > t) =
 (scale/t)^shape for t ≥ scale. Each is updated by the latent primitive that it governs: φ_M += 1; a
-+= 1 if E = 1, else b += 1; and since U = L − ℓ0 is uniform on [0, θ_L],
++= 1 if E = 1, otherwise b += 1; and since U = L − ℓ0 is uniform on [0, θ_L],
 
     Pareto(shape, scale)  becomes  Pareto(shape + 1, max(scale, U)).
 
@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from brmdp._validation import (
     FloatArray,
+    Seed,
     as_float_array,
     as_index,
     as_number,
@@ -38,7 +39,7 @@ _PRIMITIVES = ("mode", "mobile", "length")
 
 
 class LakeBelief(Saveable):
-    """Dirichlet slip, Beta mobility and Pareto spread; the defaults are the paper's prior.
+    """A belief with Dirichlet slip, Beta mobility and Pareto spread; by default the paper's prior.
 
     Parameters
     ----------
@@ -56,40 +57,60 @@ class LakeBelief(Saveable):
 
     Notes
     -----
-    ``observe`` changes the posterior in place; ``copy`` gives an independent one.
+    ``observe`` changes the belief in place; ``copy`` returns an independent copy.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import LakeBelief
+    >>> belief = LakeBelief()
+    >>> info = {"mode": 0, "mobile": None, "length": 1.1}
+    >>> belief.observe((0.5, 0.5), 1, (1.6, 0.5), info)
+    >>> belief
+    LakeBelief(slip ~ Dir(2, 1, 1), mobility ~ Beta(1, 1), spread ~ Pareto(3, 0.35))
     """
 
     def __init__(
-        self, slip: Any = (1.0, 1.0, 1.0), mobility: Any = (1.0, 1.0), spread: Any = (2.0, 0.25)
+        self,
+        slip: ArrayLike = (1.0, 1.0, 1.0),
+        mobility: ArrayLike = (1.0, 1.0),
+        spread: ArrayLike = (2.0, 0.25),
     ) -> None:
         self.slip = _positive(slip, 3, "slip")
         self.mobility = _positive(mobility, 2, "mobility")
         self.spread = _positive(spread, 2, "spread")
         if not self.spread[0] > 1.0:
             raise InvalidInputError(
-                "spread must have a shape above 1, so that the mean is finite; got "
-                f"{self.spread[0]}"
+                "spread must have a shape (its first number) above 1, so that the mean is finite; "
+                f"got {self.spread[0]}"
             )
 
     # --- data -------------------------------------------------------------------------------------
 
-    def observe(self, state: Any, action: Any, next_state: Any, primitives: Any) -> None:
+    def observe(
+        self,
+        state: ArrayLike,
+        action: int,
+        next_state: ArrayLike,
+        primitives: Mapping[str, Any],
+    ) -> None:
         """Learn from one transition, in place.
 
         Parameters
         ----------
         state, next_state : (2,) numbers in [0, 4]²
+            The states before and after the transition.
         action : int in 0..3
+            The action.
         primitives : mapping
-            The keys "mode", "mobile" and "length" as the environment's ``info`` has them. On an
-            ordinary cell the mode and the length are numbers, in a hole the mobility is, and the
-            length if the movement was activated; what has no meaning is None.
+            The values of "mode", "mobile" and "length" as in the environment's ``info``. On an
+            ordinary cell "mode" and "length" are numbers. In a hole "mobile" is a number, and so is
+            "length" if the movement was activated. All others are None.
 
         Raises
         ------
         InvalidInputError
-            If a primitive is missing or does not fit the cell of ``state``, or a state or action
-            does not exist; then nothing has been learnt.
+            If a primitive is missing or does not fit the cell of ``state``, or if a state or action
+            does not exist. The belief is then unchanged.
         """
         cell = int(cells(as_state(state)))
         as_index(action, len(MODES), "action")
@@ -104,7 +125,7 @@ class LakeBelief(Saveable):
             self.spread[:] = shape + 1.0, max(scale, length - SHORTEST)
 
     def copy(self) -> LakeBelief:
-        """An independent posterior with the same parameters."""
+        """An independent belief with the same parameters."""
         return LakeBelief(self.slip, self.mobility, self.spread)
 
     # --- belief -----------------------------------------------------------------------------------
@@ -118,14 +139,14 @@ class LakeBelief(Saveable):
             np.array(shape * scale / (shape - 1.0)),
         )
 
-    def sample(self, n: int, *, rng: Any) -> LakeParameters:
-        """``n`` independent models: slip (n, 3), mobility (n,), spread (n,)."""
-        n, rng = as_positive_int(n, "n"), as_rng(rng)
+    def sample(self, n: int, *, rng: Seed = None) -> LakeParameters:
+        """``n`` independent draws: slip (n, 3), mobility (n,), spread (n,)."""
+        n, stream = as_positive_int(n, "n"), as_rng(rng)
         shape, scale = self.spread
         return LakeParameters(
-            dirichlet_rows(self.slip, n, rng, np.array([3])),
-            dirichlet_rows(self.mobility, n, rng, np.array([2]))[:, 0],
-            scale * np.exp(rng.standard_exponential(n) / shape),
+            dirichlet_rows(self.slip, n, stream, np.array([3])),
+            dirichlet_rows(self.mobility, n, stream, np.array([2]))[:, 0],
+            scale * np.exp(stream.standard_exponential(n) / shape),
         )
 
     # --- files ------------------------------------------------------------------------------------
@@ -136,7 +157,7 @@ class LakeBelief(Saveable):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], source: Any) -> Self:
-        """What :meth:`arrays` described."""
+        """The belief that :meth:`arrays` described."""
         require_arrays(arrays, ("slip", "mobility", "spread"), source)
         with corrupt_if_invalid(source):
             return cls(**arrays)
@@ -151,7 +172,7 @@ class LakeBelief(Saveable):
         )
 
 
-def _positive(value: Any, size: int, name: str) -> FloatArray:
+def _positive(value: ArrayLike, size: int, name: str) -> FloatArray:
     array = np.array(as_float_array(value, name))
     if array.shape != (size,) or (array < SMALLEST).any() or (array > LARGEST).any():
         raise InvalidInputError(
@@ -161,7 +182,7 @@ def _positive(value: Any, size: int, name: str) -> FloatArray:
 
 
 def _as_primitives(primitives: Any, cell: int) -> tuple[int | None, int | None, float | None]:
-    """Mode, mobility indicator and length, as they must be after a transition out of ``cell``."""
+    """Mode, mobility indicator and length, checked for a transition out of ``cell``."""
     if not isinstance(primitives, Mapping):
         raise InvalidInputError(
             f"primitives must be a mapping with the keys {_PRIMITIVES}; got {primitives!r}"
@@ -187,7 +208,10 @@ def _as_primitives(primitives: Any, cell: int) -> tuple[int | None, int | None, 
     if cell == GOAL or mobile == 0:
         _must_be_none(length, "length", where)
     else:
-        name, allowed = f"primitives['length'] {where}", f"a finite number not below {SHORTEST}"
+        name, allowed = (
+            f"primitives['length'] {where}",
+            f"a finite number of at least {SHORTEST}",
+        )
         length = as_number(length, name, allowed)
         if not SHORTEST <= length < np.inf:
             raise InvalidInputError(f"{name} must be {allowed}; got {length}")

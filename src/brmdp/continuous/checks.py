@@ -1,10 +1,11 @@
-"""Checks of what belongs to the continuous lake: states on the map, and parameters of a model."""
+"""Checks for the continuous lake: states on the map, and parameters of a model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._validation import FloatArray, as_float_array, first_bad
 from brmdp.continuous.lake import SIDE, LakeParameters
@@ -13,8 +14,8 @@ from brmdp.errors import InvalidInputError
 __all__ = ["as_parameters", "as_state", "as_states"]
 
 
-def as_states(value: Any, name: str = "states") -> FloatArray:
-    """States (n, 2) on the map."""
+def as_states(value: ArrayLike, name: str = "states") -> FloatArray:
+    """(n, 2) states on the map."""
     states = as_float_array(value, name)
     if states.ndim != 2 or states.shape[1] != 2:
         raise InvalidInputError(f"{name} must have shape (n, 2); got {states.shape}")
@@ -27,8 +28,8 @@ def as_states(value: Any, name: str = "states") -> FloatArray:
     return states
 
 
-def as_state(value: Any, name: str = "state") -> FloatArray:
-    """One state (2,) on the map."""
+def as_state(value: ArrayLike, name: str = "state") -> FloatArray:
+    """(2,) one state on the map."""
     state = as_float_array(value, name)
     if state.shape != (2,):
         raise InvalidInputError(f"{name} must be two numbers (x, y); got shape {state.shape}")
@@ -38,10 +39,7 @@ def as_state(value: Any, name: str = "state") -> FloatArray:
 
 
 def as_parameters(value: Any, name: str = "parameters") -> LakeParameters:
-    """One model of the lake.
-
-    Probabilities of the modes, mobility in [0, 1], and a positive spread.
-    """
+    """One model of the lake: mode probabilities, a mobility in [0, 1] and a positive spread."""
     if not isinstance(value, LakeParameters):
         raise InvalidInputError(f"{name} must be LakeParameters; got {type(value).__name__}")
     slip, mobility, spread = (

@@ -1,18 +1,16 @@
-"""One processor, one thread.
+"""Compiled functions run on one CPU with one thread, so that a seed determines every bit of a run.
 
-Where the compiled functions run, so that a seed determines every bit of a run.
-
-XLA splits a matrix product over the threads of its pool, also along the summed axis, and sums in
-another order for another number of threads; over a run of thousands of gradient steps that grows
-into another trajectory. The size of the pool is read once, when JAX makes its CPU client: from the
-environment variable ``NPROC``, else from the processors the process may use
+XLA splits a matrix product over the threads of its pool, also along the summed axis, and the order
+of summation depends on the number of threads. Over thousands of gradient steps this leads to
+another trajectory. The size of the pool is read once, when JAX makes its CPU client: from the
+environment variable ``NPROC``, or else from the number of processors available to the process
 (``XLA_FLAGS=--xla_cpu_multi_thread_eigen=false`` no longer changes it, and ``OMP_NUM_THREADS``
-never did). So the client is made here, with a pool of one, when this module is imported. One thread
-is also what a run among many workers should use.
+never did). So the client is made here, with a pool of one thread, when this module is imported. One
+thread is also right for a run among many workers.
 
-If JAX computed anything in this process *before* this import, its client has the threads it has:
-results are then repeatable on that number of processors only. Import :mod:`brmdp.continuous` first,
-or set ``NPROC=1``.
+If JAX computes anything in this process *before* this import, its client keeps its threads, and
+results are repeatable only with that number of processors. Import :mod:`brmdp.continuous` first, or
+set ``NPROC=1``.
 """
 
 from __future__ import annotations
@@ -46,9 +44,9 @@ CPU = _single_threaded_cpu()
 
 
 def compiled(*static: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Decorator: compile for the one processor.
+    """Decorator that compiles a function for this CPU.
 
-    Once for each value of the ``static`` arguments (which must be hashable).
+    It is compiled once for each value of the ``static`` arguments, which must be hashable.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

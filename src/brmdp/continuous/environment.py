@@ -1,12 +1,11 @@
 """The continuous-state FrozenLake as a Gymnasium environment.
 
-(the paper's appendix "Continuous-State FrozenLake Experiment").
-
-On an ordinary cell a movement has mode M with the slip probabilities, in a hole it is activated (E
-= 1) with probability p_h; its length is L = ℓ0 + U with U uniform on [0, θ_L], and a candidate
-outside [0, 4]² leaves the agent where it is. From the goal the next state is uniform by area on the
-ordinary cells, whatever the action. Entering the goal pays 1, and the task never ends. ``info``
-reveals M, E and L, from which :class:`~brmdp.continuous.belief.LakeBelief` learns.
+It is described in the paper's appendix "Continuous-State FrozenLake Experiment". On an ordinary
+cell a movement has mode M with the slip probabilities. In a hole it is activated (E = 1) with
+probability p_h. Its length is L = ℓ0 + U with U uniform on [0, θ_L]; a movement that would leave
+[0, 4]² is not made. From the goal the next state is uniform by area on the ordinary cells, whatever
+the action. Entering the goal pays 1, and the task never ends. ``info`` reveals M, E and L, from
+which :class:`~brmdp.continuous.belief.LakeBelief` learns.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from brmdp.continuous.lake import (
     LakeParameters,
 )
 from brmdp.envs.rendering import GridPainter
+from brmdp.envs.tabular_env import RenderMode
 from brmdp.errors import InvalidInputError
 
 __all__ = ["ContinuousFrozenLakeEnv"]
@@ -45,7 +45,7 @@ _MODES: list[list[int]] = MODES.tolist()
 class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     """The paper's continuous lake; the observation is the position (x, y) in [0, 4]².
 
-    Every step uses exactly three uniform numbers of ``np_random``, so a seed and the actions
+    Every step uses exactly three uniform numbers of ``np_random``. So a seed and the actions
     determine the trajectory, and environments with the same seed share their random numbers.
 
     Parameters
@@ -53,19 +53,30 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     parameters : LakeParameters
         The true model; by default the paper's.
     render_mode : {None, "ansi", "rgb_array"}
-        What :meth:`render` returns: nothing, text, or a picture.
+        What :meth:`render` returns: nothing, text or a picture.
 
     Notes
     -----
-    ``info`` of a step has the keys ``"mode"`` (M: 0, 1, 2 on ordinary cells), ``"mobile"`` (E: 0 or
-    1 in holes) and ``"length"`` (L: the attempted length of an activated movement, also of one that
-    is blocked); each is None where it has no meaning.
+    ``info`` of a step has the keys ``"mode"`` (M: 0, 1 or 2 on ordinary cells), ``"mobile"`` (E: 0
+    or 1 in holes) and ``"length"`` (L: the attempted length of an activated movement, even if it is
+    blocked). Each is None where it does not apply.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import ContinuousFrozenLakeEnv
+    >>> env = ContinuousFrozenLakeEnv()
+    >>> state, _ = env.reset(seed=1)
+    >>> state.tolist()
+    [0.5, 0.5]
+    >>> state, reward, _, _, info = env.step(1)
+    >>> sorted(info)
+    ['length', 'mobile', 'mode']
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], ("render_fps"): 4}  # noqa: RUF012 (as in the base)
 
     def __init__(
-        self, parameters: LakeParameters = TRUTH, *, render_mode: str | None = None
+        self, parameters: LakeParameters = TRUTH, *, render_mode: RenderMode | None = None
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise InvalidInputError(
@@ -85,7 +96,7 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Begin anew at (0.5, 0.5), or at ``options["state"]``; uses no random number."""
+        """Start again at (0.5, 0.5), or at ``options["state"]``; uses no random number."""
         if not (options is None or (isinstance(options, dict) and options.keys() <= {"state"})):
             raise InvalidInputError(
                 f"options must be None or a dictionary with the key 'state'; got {options!r}"
@@ -102,7 +113,7 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
         Raises
         ------
         InvalidInputError
-            If the action is not one of 0..3, or before the first :meth:`reset`.
+            If the action is not one of 0..3, or if :meth:`reset` has not been called yet.
         """
         action = as_index(action, len(_ACTION_NAMES), "action")
         if self._position is None:
@@ -138,9 +149,9 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     def render(self) -> Any:
         """The current state as text ("ansi") or as an (H, W, 3) array of bytes ("rgb_array")."""
         if self.render_mode is None:
-            # Gymnasium's way: rendering without a mode is no error, so that generic loops run
+            # as in Gymnasium, not an error, so that generic loops run
             gymnasium.logger.warn(
-                "render() shows nothing without a render_mode: choose 'ansi' or 'rgb_array'"
+                "render() shows nothing without a render_mode; choose 'ansi' or 'rgb_array'"
             )
             return None
         if self._position is None:
@@ -153,13 +164,13 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
 
 
 def _cell(position: tuple[float, float]) -> int:
-    """:func:`~brmdp.continuous.lake.cells` of one position, without the cost of arrays."""
+    """The cell of one position, without the overhead of arrays."""
     x, y = position
     return SIDE * min(int(y), SIDE - 1) + min(int(x), SIDE - 1)
 
 
 def _moved(position: tuple[float, float], direction: int, length: float) -> tuple[float, float]:
-    """Where a movement ends; one that would leave the square is not made."""
+    """The position after a movement; one that would leave the square is not made."""
     x, y = position[0] + length * _STEPS[direction][0], position[1] + length * _STEPS[direction][1]
     return (x, y) if 0.0 <= x <= SIDE and 0.0 <= y <= SIDE else position
 

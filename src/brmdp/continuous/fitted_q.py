@@ -1,11 +1,10 @@
 """Fitted Q iteration with a risk measure over posterior draws, as one compiled loop.
 
 An iteration computes the targets of a batch of states under all draws and the current network,
-reduces them over the draws, clips them and takes a few steps of Adam on the mean squared
-difference. The reduction is the mean (posterior mean; a single draw is its own mean, which is
-posterior sampling) or, for a quantile, the order statistic of the pair's rank among its first
-draws. Training states, ranks and numbers of draws are chosen outside, in NumPy: the compiled loop
-is a plain function of arrays.
+reduces them over the draws, clips them, and takes a few Adam steps on the mean squared difference.
+The reduction is the mean (posterior mean, or posterior sampling if there is a single draw) or, for
+a quantile, an order statistic of the pair's first draws. Training states, ranks and numbers of
+draws are chosen outside, in NumPy, so the compiled loop is a plain function of arrays.
 """
 
 from __future__ import annotations
@@ -27,31 +26,28 @@ from brmdp.continuous.settings import FittedQ
 __all__ = ["Learner", "Ranks", "fit", "initial_learner", "q_values", "targets", "uncertainty"]
 
 BATCH = 16
-"""States whose targets are computed together.
+"""Number of states whose targets are computed together.
 
-With hundreds of draws for each, few enough to stay in the processor's cache.
+With hundreds of draws per state, they still fit into the processor's cache.
 """
 
 
 class Learner(NamedTuple):
-    """What goes from one fit to the next: the network, and the state of its optimiser."""
+    """What is carried from one fit to the next: the network and the state of its optimiser."""
 
     network: Network
     optimiser: Any
 
 
 class Ranks(NamedTuple):
-    """Which order statistic each pair takes.
-
-    Number ``rank``, from the smallest, of its first ``count`` draws.
-    """
+    """The order statistic of each pair: the ``rank``-th smallest of its first ``count`` draws."""
 
     rank: Any
     count: Any
 
 
 def initial_learner(settings: FittedQ, network: Network) -> Learner:
-    """A new optimiser for a network."""
+    """A learner with this network and a new optimiser."""
     return Learner(network, _optimiser(settings).init(network))
 
 
@@ -60,7 +56,7 @@ def _optimiser(settings: FittedQ) -> Any:
 
 
 def _in_batches(function: Callable[[Any], jax.Array], arrays: Any) -> jax.Array:
-    """``function`` of arrays that share their first axis, a few entries of it at a time."""
+    """Apply ``function`` to arrays that share their first axis, a few entries at a time."""
     n = len(jax.tree.leaves(arrays)[0])
     size = min(n, BATCH)
 
@@ -98,8 +94,7 @@ def uncertainty(
     value = _value(model, network)
 
     def deviations(batch: jax.Array) -> jax.Array:
-        # a loop over states, not a longer array: XLA would otherwise compute the targets once for
-        # every sum over them
+        # loop over states: with one long array, XLA would compute the targets again for each sum
         found: jax.Array = lax.map(_deviation, model.targets(value, batch, draws, discount))
         return found
 
@@ -109,10 +104,10 @@ def uncertainty(
 def _deviation(rows: jax.Array) -> jax.Array:
     """(m,) standard deviations of rows (m, B).
 
-    Both moments in one pass, and in stripes for the sake of vector instructions.
+    Both moments are computed in one pass, in stripes that suit vector instructions.
     """
     n = rows.shape[-1]
-    # from the first, so that numbers that all agree deviate by nothing at all
+    # relative to the first entry, so that equal numbers have deviation exactly zero
     shifted = jnp.pad(rows - rows[:, :1], ((0, 0), (0, -n % STRIPES))).reshape(
         len(rows), STRIPES, -1
     )
@@ -137,26 +132,29 @@ def fit(
     ranks: Ranks | None,
     discount: float,
 ) -> tuple[Learner, jax.Array]:
-    """Fitted Q iteration from ``learner`` on.
+    """Run fitted Q iteration, starting from ``learner``.
 
     Parameters
     ----------
     model, settings
-        Compiled once for each.
+        The model and the settings of the fit; the loop is compiled once for each.
     learner : Learner
+        Network and optimiser to start from.
     states : (iterations, n, D) array
         Training states.
     draws : tree of arrays
-        As ``belief.sample`` gave them.
+        Parameters, as ``belief.sample`` returned them.
     ranks : Ranks of (iterations, n, A) integers, or None
-        None: the mean over the draws.
+        Order statistics to use as targets; None for the mean over the draws.
     discount : float
+        γ.
 
     Returns
     -------
     learner : Learner
+        Network and optimiser after the fit.
     losses : (iterations,) array
-        Mean squared difference between the network and its targets before the gradient steps of
+        Mean squared difference between the network and its targets, before the gradient steps of
         each iteration.
     """
     low, high = model.bounds(discount)

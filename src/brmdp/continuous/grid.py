@@ -1,10 +1,8 @@
-"""Nodes over the lake for functions that jump between cells.
+"""A grid over the lake for functions that jump between cells, and where movements land on it.
 
-And where movements from them may land.
-
-There are n + 1 nodes to the side of a cell; those on the border of two cells occur twice, once for
-each. With n a multiple of 4 the ends ℓ0 = 3/4 and ℓ0 + θ = 5/4 of the true lengths lead from nodes
-to nodes. Arrays over nodes are indexed [y, x].
+There are n + 1 nodes along the side of a cell. Nodes on the border of two cells occur twice, once
+for each. If n is a multiple of 4, movements of the smallest and the largest true length, ℓ0 = 3/4
+and ℓ0 + θ = 5/4, lead from nodes to nodes. Arrays over nodes are indexed [y, x].
 """
 
 from __future__ import annotations
@@ -23,28 +21,28 @@ __all__ = ["KINDS", "Grid", "blocked_part", "doubled", "grid", "landing", "locat
 KINDS: IntArray = np.array(
     [2 if cell == GOAL else int(cell in HOLES) for cell in range(SIDE * SIDE)]
 )
-"""Of every cell: 0 ordinary, 1 hole, 2 goal."""
+"""(16,) kind of each cell: 0 for ordinary cells, 1 for holes, 2 for the goal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Nodes along one axis (the other is the same), and the landing places of movements from them.
+    """Nodes along one axis (the other is the same), and where movements from them land.
 
     Attributes
     ----------
     nodes : (N,) array
         Coordinates, N = 4(n + 1).
     lengths : (N − 1,) array
-        Of the stretches between nodes; zero between the two nodes of a border.
+        Lengths of the intervals between nodes; zero between the two nodes of a border.
     begins, ends : tuples of (2, N) arrays
         First and last landing place of movements towards smaller and larger coordinates, as
-        :func:`located` gives them.
+        returned by :func:`located`.
     blocked : (2, N) array
-        Part of the lengths that leave the square.
+        Share of the lengths that leave the square.
     kinds : (N, N) integers
-        Kind of every node's cell.
+        Kind of the cell of each node.
     restart : (N, N) array
-        Weights of the uniform distribution on the ordinary cells (the trapezoidal rule).
+        Weights of the uniform distribution on the ordinary cells (trapezoidal rule).
     """
 
     nodes: FloatArray
@@ -57,17 +55,14 @@ class Grid:
 
     @property
     def goal(self) -> tuple[slice, slice]:
-        """Nodes of the goal, which is the last cell."""
+        """Index of the nodes in the goal, which is the last cell."""
         last = slice(-(len(self.nodes) // SIDE), None)
         return last, last
 
 
 @lru_cache(maxsize=16)
 def grid(n: int, spread: float) -> Grid:
-    """The grid with n stretches to the side of a cell.
-
-    For lengths between ℓ0 and ℓ0 + ``spread``.
-    """
+    """The grid with n intervals per side of a cell, for lengths from ℓ0 to ℓ0 + ``spread``."""
     nodes = np.concatenate([np.linspace(cell, cell + 1.0, n + 1) for cell in range(SIDE)])
     lengths = np.diff(nodes)
     begin, end = landing(nodes, np.array([[0], [1]]), spread)
@@ -86,23 +81,23 @@ def grid(n: int, spread: float) -> Grid:
 
 
 def landing(places: FloatArray, side: Any, spread: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of the landing places within the square.
+    """First and last landing place within the square of movements from ``places``.
 
-    ``side`` is 0 for movements to smaller coordinates, 1 to larger.
+    ``side`` is 0 for movements to smaller coordinates, 1 for movements to larger ones.
     """
     shift = np.where(side, SHORTEST, -SHORTEST - spread)
     return np.clip(places + shift, 0.0, SIDE), np.clip(places + shift + spread, 0.0, SIDE)
 
 
 def blocked_part(begin: FloatArray, end: FloatArray, spread: float) -> FloatArray:
-    """Part of the lengths that leave the square."""
+    """Share of the lengths that leave the square."""
     return 1.0 - (end - begin) / spread
 
 
 def located(points: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
-    """The node before each point, in the point's cell.
+    """The last node before each point in its cell, and its position in the interval that follows.
 
-    And the part of the stretch from there to the next node.
+    The position is 0 at that node and 1 at the next.
     """
     cell = np.minimum(points.astype(np.int64), SIDE - 1)
     steps = (points - cell) * n
@@ -111,7 +106,7 @@ def located(points: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
 
 
 def doubled(array: FloatArray) -> FloatArray:
-    """Linear interpolation of (N, N, ...) to the grid twice as fine."""
+    """Linear interpolation of an (N, N, ...) array to the grid twice as fine."""
     side = len(array) // SIDE
     coarse = array.reshape(SIDE, side, SIDE, side, *array.shape[2:])
     fine = np.empty((SIDE, 2 * side - 1, SIDE, 2 * side - 1, *array.shape[2:]))
@@ -122,7 +117,7 @@ def doubled(array: FloatArray) -> FloatArray:
 
 
 def thinned(array: FloatArray, stride: int) -> FloatArray:
-    """Every ``stride``-th node of every cell, from (N, N, ...)."""
+    """Every ``stride``-th node of every cell of an (N, N, ...) array."""
     side = len(array) // SIDE
     kept = array.reshape(SIDE, side, SIDE, side, *array.shape[2:])[:, ::stride, :, ::stride]
     return kept.reshape(SIDE * kept.shape[1], -1, *array.shape[2:])

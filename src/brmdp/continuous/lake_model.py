@@ -1,22 +1,20 @@
-"""Targets of the continuous-state FrozenLake for all posterior draws at once.
-
-Without inner Monte Carlo.
+"""Targets of the continuous-state FrozenLake for all posterior draws, without inner Monte Carlo.
 
 With h(s') = R(s') + γ max_a Q(s', a) and ℓ0 the shortest length, a movement along the unit vector e
 gives
 
     E[h] = h(s) + m_e(s, θ),    m_e(s, θ) = (1/θ) ∫_0^min(θ, reach) [h(s + (ℓ0 + u) e) − h(s)] du,
 
-where lengths beyond the reach of the border leave the agent at s and so contribute nothing: however
-heavy the tail of θ, the integral is finite and exact there. On an ordinary cell G(s, a) = h(s) +
-Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the goal the reset makes G the mean of h over
-the ordinary cells.
+where lengths that would cross the border leave the agent at s and so contribute nothing. So the
+integral is finite and exact there, however heavy the tail of θ. On an ordinary cell G(s, a) = h(s)
++ Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the goal the reset makes G the mean of h
+over the ordinary cells.
 
-h is evaluated on one lattice for all states: every cell side is cut into panels with four
-Gauss–Legendre nodes each, so that no panel contains a cell border, where h jumps. The cubic through
-the nodes gives h on the line through s (perpendicular to it, by interpolation inside the panel of
-s), and its antiderivative, a quartic per panel, gives the integral up to any θ: a draw costs a
-clipped polynomial per panel and direction, and a sum of three products.
+h is evaluated on one lattice for all states. Every side of a cell is cut into panels with four
+Gauss–Legendre nodes each, so that no panel contains the border of a cell, where h jumps. The cubic
+through the nodes gives h on the line through s (and perpendicular to it, by interpolation inside
+the panel of s). Its antiderivative, a quartic per panel, gives the integral up to any θ. So a draw
+costs a clipped polynomial per panel and direction, and a sum of three products.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from brmdp._validation import FloatArray, as_positive_int
+from brmdp._validation import BoolArray, FloatArray, as_positive_int
 from brmdp.continuous.checks import as_states
 from brmdp.continuous.lake import (
     CENTRES,
@@ -49,15 +47,15 @@ from brmdp.continuous.model import Value
 __all__ = ["LakeModel"]
 
 NODES = 4
-"""Gauss–Legendre nodes per panel."""
+"""Number of Gauss–Legendre nodes per panel."""
 
 _POINTS, _WEIGHTS = legendre.leggauss(NODES)
 
 _CUBIC = np.linalg.inv(np.vander(_POINTS, increasing=True))
-"""From values at the nodes of [−1, 1] to coefficients of 1, x, x², x³."""
+"""Maps values at the nodes of [−1, 1] to coefficients of 1, x, x², x³."""
 
 _QUARTIC = np.zeros((NODES + 1, NODES))
-"""From values at the nodes to coefficients of the antiderivative that is zero at −1."""
+"""Maps values at the nodes to coefficients of the antiderivative that is zero at −1."""
 _QUARTIC[1:] = _CUBIC / np.arange(1, NODES + 1)[:, None]
 _QUARTIC[0] = -((-1.0) ** np.arange(NODES + 1)) @ _QUARTIC
 
@@ -66,7 +64,7 @@ class _Lattice(NamedTuple):
     states: FloatArray
     """(L², 2) nodes, row by row."""
     goal: FloatArray
-    """(L²,) one in the goal cell."""
+    """(L²,) one in the goal, otherwise zero."""
     reset: FloatArray
     """(L²,) weights of the mean over the ordinary cells."""
 
@@ -78,12 +76,18 @@ class LakeModel:
     Parameters
     ----------
     panels : int
-        Panels per cell side, with four nodes each.
+        Number of panels per side of a cell, each with four nodes.
 
     Notes
     -----
-    The 20 features are the coordinates divided by 4, the cell as 16 indicators, and indicators of
+    The 20 features are the coordinates divided by 4, 16 indicators of the cell, and indicators of
     hole and goal.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import LakeModel
+    >>> LakeModel()
+    LakeModel(panels=2)
     """
 
     panels: int = 2
@@ -101,25 +105,25 @@ class LakeModel:
         """(15, 2) cell centres without the goal's."""
         return np.delete(CENTRES, GOAL, axis=0)
 
-    def as_states(self, value: Any, name: str) -> FloatArray:
-        """States (n, 2) in [0, 4]²."""
+    def as_states(self, value: ArrayLike, name: str) -> FloatArray:
+        """``value`` as states (n, 2) in [0, 4]²."""
         return as_states(value, name)
 
-    def known(self, states: NDArray[Any]) -> NDArray[np.bool_]:
-        """The goal: its reset is known."""
-        found: NDArray[np.bool_] = cells(states) == GOAL
+    def known(self, states: NDArray[Any]) -> BoolArray:
+        """(n,) whether states are in the goal, from which the reset is known."""
+        found: BoolArray = cells(states) == GOAL
         return found
 
     def sample_states(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """Uniform on [0, 4]²."""
+        """(n, 2) states, uniform on [0, 4]²."""
         return rng.uniform(0.0, SIDE, (n, 2))
 
     def bounds(self, discount: float) -> tuple[float, float]:
-        """Zero, and a reward at every second step: the goal cannot be entered from the goal."""
+        """Zero, and the value of a reward every second step: the goal never leads to itself."""
         return 0.0, 1.0 / (1.0 - discount**2)
 
     def features(self, states: jax.Array) -> jax.Array:
-        """(n, 20)."""
+        """(n, 20) features of states (n, 2)."""
         cell = _cells(states)
         kinds = jnp.stack([_among(cell, HOLES), cell == GOAL], axis=-1)
         one_hot = jax.nn.one_hot(cell, SIDE * SIDE, dtype=states.dtype)
@@ -138,7 +142,7 @@ class LakeModel:
             field.reshape(-1, SIDE * self.panels * NODES), here, states, draws.spread
         )
         cell = _cells(states)
-        # draws go last: the long axis, along which everything is vectorised
+        # draws are the last and longest axis, along which everything is vectorised
         intended, *sideways = draws.slip.T
         slipping = intended * gain + sum(
             p * gain[MODES[:, mode]] for mode, p in enumerate(sideways, start=1)
@@ -150,13 +154,10 @@ class LakeModel:
     def _gains(
         self, field: jax.Array, here: jax.Array, states: jax.Array, spread: Any
     ) -> jax.Array:
-        """(4, n, B) m_e(s, θ) for the four directions.
-
-        How much better than here a movement is on average.
-        """
+        """(4, n, B) m_e(s, θ): the mean gain of a movement in each of the four directions."""
         x, y = states[:, 0], states[:, 1]
         along_x, along_y = self._weights(y) @ field, self._weights(x) @ field.T
-        # one line per direction, in the order in which it is travelled
+        # one line per direction, in the direction of travel
         lines = jnp.stack([along_x[:, ::-1], along_x, along_y[:, ::-1], along_y]) - here[:, None]
         travelled = jnp.stack([SIDE - x, x, SIDE - y, y]) + SHORTEST
         half = 0.5 / self.panels
@@ -165,7 +166,7 @@ class LakeModel:
             "dnpj,kj->dkpn", lines.reshape(*lines.shape[:2], -1, NODES), _QUARTIC.astype(x.dtype)
         )
         quartics *= half
-        # in units of half a panel, so that panel p reaches from 2p to 2p + 2
+        # in units of half a panel, so that panel p extends from 2p to 2p + 2
         begin, middles = travelled / half, 2.0 * np.arange(SIDE * self.panels, dtype=x.dtype) + 1.0
         reached = slice(int(SHORTEST * self.panels), None)
         quartics, middles = quartics[:, :, reached], middles[reached]
@@ -178,17 +179,17 @@ class LakeModel:
             total, end = -before[:, None], begin[:, None] + spread / half
             for panel, middle in enumerate(middles):
                 total = total + _polynomials(quartic[:, panel, :, None], _position(end, middle))
-            # beyond the border nothing is gained, not even a rounding error: such pairs have no
-            # uncertainty at all
+            # beyond the border the gain is exactly zero, without rounding, so that such pairs have
+            # no uncertainty at all
             return jnp.where(begin[:, None] < SIDE / half, total * (1.0 / spread), 0.0)
 
-        # a loop, not a longer array: XLA would otherwise compute each gain once for every action
-        # that uses it
+        # a loop: with one long array, XLA would compute each gain again for every action that uses
+        # it
         gains: jax.Array = lax.map(gain, (quartics, begin, before))
         return gains
 
     def _weights(self, coordinate: jax.Array) -> jax.Array:
-        """(n, L) weights of the lattice's nodes that interpolate at ``coordinate`` inside its panel."""
+        """(n, L) weights of the nodes that interpolate at ``coordinate`` within its panel."""
         n_panels = SIDE * self.panels
         panel = jnp.minimum((coordinate * self.panels).astype(jnp.int32), n_panels - 1)
         position = 2.0 * (coordinate * self.panels - panel) - 1.0
@@ -211,12 +212,12 @@ class LakeModel:
 
 
 def _position(end: jax.Array, middle: Any) -> jax.Array:
-    """How far into a panel a movement gets, from −1 to 1."""
+    """Position in a panel that a movement reaches, from −1 to 1."""
     return jnp.clip(end - middle, -1.0, 1.0)
 
 
 def _polynomials(coefficients: jax.Array, position: jax.Array) -> jax.Array:
-    """Polynomials whose coefficients are given lowest power first."""
+    """Values of polynomials, with coefficients from the lowest power up."""
     value = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = value * position + coefficient
@@ -224,7 +225,7 @@ def _polynomials(coefficients: jax.Array, position: jax.Array) -> jax.Array:
 
 
 def _cells(states: jax.Array) -> jax.Array:
-    """:func:`brmdp.continuous.lake.cells`, compiled."""
+    """The same as :func:`brmdp.continuous.lake.cells`, for JAX."""
     corner = jnp.minimum(states.astype(jnp.int32), SIDE - 1)
     return SIDE * corner[..., 1] + corner[..., 0]
 

@@ -1,15 +1,13 @@
-"""What fitted Q iteration needs to know about a parametric model of transitions.
-
-And about what is believed of its parameters.
+"""What fitted Q iteration needs: a parametric model of the transitions and a belief about it.
 
 A *model* is the mathematics: for a parameter θ and a function Q, the Bellman target of every state
 and action,
 
     G(s, a; θ, Q) = E_{s' ~ P_θ(·|s,a)}[R(s,a,s') + γ max_a' Q(s',a')],
 
-for many θ at once, and how a state looks to the network. A *belief* is a distribution over θ that
-learns from transitions. Any two objects with these methods will do; ``examples/drifting.py`` shows
-a pair of some fifty lines.
+for many θ at once, and the features of a state that the network sees. A *belief* is a distribution
+over θ that learns from transitions. Any two objects with these methods can be used;
+``examples/drifting.py`` shows a pair of about fifty lines.
 """
 
 from __future__ import annotations
@@ -19,22 +17,29 @@ from typing import Any, Protocol, Self
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from brmdp._validation import FloatArray
+from brmdp._validation import BoolArray, FloatArray
 
 __all__ = ["ParametricBelief", "ParametricModel"]
 
 Value = Callable[[jax.Array], jax.Array]
-"""max_a Q(s, a) of states (n, D), as (n,)."""
+"""Maps states (n, D) to max_a Q(s, a), (n,)."""
 
 
 class ParametricModel(Protocol):
-    """Transitions known up to a parameter; D numbers make a state.
+    """Transitions known up to a parameter; a state is D numbers.
 
-    It must be hashable, and equal to another of the same making, as a frozen dataclass of numbers
-    is: compiled functions are kept for each model. ``features`` and ``targets`` are compiled by
-    JAX; the others work on NumPy arrays.
+    Models must be hashable, and two models with the same settings must be equal, as frozen
+    dataclasses of numbers are: compiled functions are cached by model. JAX compiles ``features``
+    and ``targets``; the other methods work on NumPy arrays.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import LakeModel, ParametricModel
+    >>> model: ParametricModel = LakeModel()
+    >>> model.n_actions, model.centres.shape
+    (4, (15, 2))
     """
 
     @property
@@ -44,33 +49,33 @@ class ParametricModel(Protocol):
 
     @property
     def centres(self) -> FloatArray:
-        """(C, D) states over which the level schedule averages; D is read from here."""
+        """(C, D) states over which the level schedule averages; they also define D."""
         ...
 
-    def as_states(self, value: Any, name: str) -> FloatArray:
-        """``value`` as states (n, D).
+    def as_states(self, value: ArrayLike, name: str) -> FloatArray:
+        """``value`` as an array of states (n, D).
 
-        An :class:`~brmdp.InvalidInputError` that calls it ``name`` if it is something else.
+        Raises
+        ------
+        InvalidInputError
+            If ``value``, which the message calls ``name``, is not an array of states.
         """
         ...
 
-    def known(self, states: NDArray[Any]) -> NDArray[np.bool_]:
-        """At which states.
-
-        (n, D) the transition does not depend on the parameter, whatever the action.
-        """
+    def known(self, states: NDArray[Any]) -> BoolArray:
+        """(n,) whether the transition from each state is known, that is, independent of θ."""
         ...
 
     def sample_states(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """(n, D) states spread over all of the model's, for training."""
+        """(n, D) training states spread over the whole state space."""
         ...
 
     def bounds(self, discount: float) -> tuple[float, float]:
-        """Least and largest value possible; targets are clipped to them."""
+        """Smallest and largest possible value; targets are clipped to them."""
         ...
 
     def features(self, states: jax.Array) -> jax.Array:
-        """(n, F) what the network sees of states (n, D)."""
+        """(n, F) features of states (n, D), the input of the network."""
         ...
 
     def targets(self, value: Value, states: jax.Array, draws: Any, discount: float) -> jax.Array:
@@ -79,26 +84,34 @@ class ParametricModel(Protocol):
 
 
 class ParametricBelief(Protocol):
-    """What is believed about the parameter.
+    """A belief about the parameter of a model.
 
-    To be saved with an agent, it must be ``Saveable`` like the library's posteriors.
+    To be saved with an agent, it also needs ``arrays`` and ``from_arrays``, like the library's
+    beliefs.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import LakeBelief, ParametricBelief
+    >>> belief: ParametricBelief = LakeBelief()
+    >>> belief.sample(5, rng=1).slip.shape
+    (5, 3)
     """
 
     def observe(self, state: Any, action: int, next_state: Any, primitives: Any) -> None:
-        """Learn from a transition, in place, or raise and change nothing.
+        """Learn from a transition, in place; if it raises an error, nothing may have changed.
 
-        ``primitives`` is what the simulator reveals of how it came about; a belief that sees enough
-        from the states ignores it.
+        ``primitives`` is what the simulator reveals about the transition. A belief that can learn
+        from the states alone ignores it.
         """
         ...
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Any:
-        """``n`` independent draws.
+        """``n`` independent draws of the parameter.
 
-        A named tuple (or any other tree known to JAX) of arrays with n as their first axis.
+        They form a named tuple (or any other JAX pytree) of arrays with first axis n.
         """
         ...
 
     def copy(self) -> Self:
-        """An independent belief that knows the same."""
+        """An independent copy."""
         ...

@@ -1,4 +1,4 @@
-"""The Q-network: a plain multi-layer perceptron with rectified units, one output per action."""
+"""The Q-network: a multi-layer perceptron with rectified linear units and one output per action."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Layer", "Network", "forward", "initial_network"]
 
 
 class Layer(NamedTuple):
-    """x ↦ x·weight + bias."""
+    """The affine map x ↦ x·weight + bias."""
 
     weight: jax.Array
     bias: jax.Array
@@ -23,15 +23,16 @@ Network = tuple[Layer, ...]
 
 
 def initial_network(sizes: tuple[int, ...], *, rng: np.random.Generator) -> Network:
-    """Weights of variance 2/inputs.
+    """A random network with zero biases and weights of variance 2/inputs.
 
-    Which keeps the size of rectified signals from layer to layer, and no biases.
+    This variance preserves the scale of rectified signals from layer to layer.
 
     Parameters
     ----------
-    sizes : (F, …, A)
-        Number of features, of hidden units layer by layer, and of actions.
+    sizes : tuple of int
+        Number of features, of units in each hidden layer, and of actions.
     rng : numpy.random.Generator
+        Source of the weights.
     """
     return tuple(
         Layer(

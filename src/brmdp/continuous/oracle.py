@@ -1,23 +1,21 @@
-"""The truth that regret needs.
-
-Optimal values of the continuous lake, and values of any greedy policy.
+"""True values of the continuous lake, for regret: of the optimum and of any greedy policy.
 
 With h(s') = 1[s' in the goal] + γV(s'), a movement in direction e contributes
 
     E[h] = (1/θ) ∫_0^θ h(s + (ℓ0 + u)e) du,
 
-where lengths that leave the square contribute h(s) = γV(s) instead. That and the immobility in
-holes put V(s) on both sides, linearly, so it is solved for: the rest is divided by 1 − γ Pr(stay).
-V(goal) is the mean of h over the ordinary cells.
+where lengths that leave the square contribute h(s) = γV(s) instead. Because of that, and of the
+immobility in holes, V(s) appears linearly on both sides; solving for it divides the rest by 1 − γ
+Pr(stay). V(goal) is the mean of h over the ordinary cells.
 
-Between the nodes of a grid h is linear, and the integrals are differences of running sums along
-rows and columns. V* jumps between cells and has kinks only at nodes and where the best action
-changes, so its error falls like n⁻². Under a policy V also jumps where the action changes, on lines
-that follow no grid. They are located between nodes by linear interpolation of the action values, or
-half-way if only actions are known.
+Between the nodes of a grid h is taken to be linear, and the integrals are differences of running
+sums along rows and columns. V* jumps between cells and has kinks only at nodes and where the best
+action changes, so its error falls like n⁻². Under a policy V also jumps where the action changes,
+on lines that do not follow the grid. These are located between nodes by linear interpolation of the
+action values, or taken half-way if only the actions are known.
 
-Grids are doubled, each starting from the last, until values at nodes change by less than the
-accuracy.
+Grids are refined by doubling, each starting from the last solution, until the values at the nodes
+change by less than the accuracy.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from brmdp._kernels import lake as kernels
 from brmdp._validation import (
@@ -56,36 +54,37 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 __all__ = ["LakeValues", "optimal_values", "policy_nodes", "policy_values"]
 
 COARSEST, POLICY_NODES, POLICY_FINEST, FINEST = 8, 32, 128, 512
-"""n of the first grid, of the nodes where a policy is asked.
+"""n of the first grid, of the nodes where a policy is evaluated, and of the finest grids.
 
-And of the last grids for a policy and for the optimum.
+The finest grid is coarser for a policy than for the optimum.
 """
 
 RAY = 16
-"""Stretches into which ``at`` divides what a movement may reach within one cell, under a policy."""
+"""Number of intervals into which ``at`` divides the reach of a movement within one cell."""
 
 INSIDE = 1e-6
-"""How far inside a cell a policy is asked about its border.
+"""Distance from the border of a cell at which a policy is evaluated instead of on the border.
 
-More than single precision rounds away.
+It is larger than rounding in single precision.
 """
 
 SLACK = 0.1
-"""Part of the accuracy that the iteration on a grid may use up."""
+"""Share of the accuracy that the iteration on a grid may use."""
 
 BLOCK = 4096
-"""States that ``at`` treats together, to bound its memory."""
+"""Number of states that ``at`` handles together, to limit its memory."""
 
 _ACTIONS = len(MODES)
 
-Greedy = Callable[[FloatArray], Any]
+Greedy = Callable[[FloatArray], ArrayLike]
+"""Maps states (n, 2) to actions (n,) or to action values (n, 4)."""
 
 
 @dataclass(frozen=True, eq=False)
 class LakeValues:
     """Values of the continuous lake under the best or a given policy.
 
-    :func:`optimal_values`, :func:`policy_values`.
+    They come from :func:`optimal_values` or :func:`policy_values`.
 
     Attributes
     ----------
@@ -93,15 +92,25 @@ class LakeValues:
         V at the nodes, indexed [y, x]: one-sided limits on the borders of cells, and one number
         throughout the goal.
     nodes : (N,) array
-        Coordinates of the nodes, the same for x and y; those between two cells occur twice.
+        Coordinates of the nodes, the same for x and y. Those between two cells occur twice.
     discount : float
+        γ.
     parameters : LakeParameters
-        The model in which the values hold.
+        The model.
     error : float
         Estimate of the largest error: the largest change at a node since the grid half as fine,
-        plus a bound of what the iteration has left. Between the nodes ``at`` may add some 1e-4
-        under a policy, and several times the estimate near kinks if the lengths do not fit the grid
-        (θ not a multiple of 1/4).
+        plus a bound on the remaining error of the iteration. Between the nodes, ``at`` may add
+        about 1e-4 under a policy, and several times the estimate near kinks if the lengths do not
+        fit the grid (θ not a multiple of 1/4).
+
+    Examples
+    --------
+    >>> from brmdp.continuous import optimal_values
+    >>> best = optimal_values(0.5, accuracy=1e-3)
+    >>> best.at([[0.5, 0.5], [2.5, 3.5]]).round(2).tolist()
+    [0.0, 0.62]
+    >>> best.actions([[2.5, 3.5]]).tolist()  # Right, into the goal
+    [1]
     """
 
     values: FloatArray = field(repr=False)
@@ -112,13 +121,13 @@ class LakeValues:
     _along: tuple[FloatArray, FloatArray] = field(repr=False)
     _greedy: Greedy | None = field(repr=False)
 
-    def at(self, states: Any) -> FloatArray:
-        """V at any states (n, 2), by one backup.
+    def at(self, states: ArrayLike) -> FloatArray:
+        """(n,) V at any states (n, 2), by one backup.
 
-        Under the optimum it is the best action's. Under a policy it is that of the action taken at
-        the state, and V along its movements is backed up once more with the actions taken there, so
-        that borders between actions are met where they are: the policy is asked about some 50
-        points for each state.
+        For the optimum, it is the value of the best action. For a policy, it is the value of the
+        action taken at the state, and V along its movements is backed up once more with the actions
+        taken there, so that borders between actions are where they should be. This evaluates the
+        policy at about 50 points per state.
         """
         states = as_states(states)
         value = self._best if self._greedy is None else self._followed
@@ -126,13 +135,13 @@ class LakeValues:
             [value(block) for block in np.split(states, range(BLOCK, len(states), BLOCK))]
         )
 
-    def actions(self, states: Any) -> IntArray:
-        """The action taken at states (n, 2); under the optimum the lowest index of the best."""
+    def actions(self, states: ArrayLike) -> IntArray:
+        """(n,) action taken at states (n, 2); for the optimum, the first of the best actions."""
         chosen: IntArray = self._preferences(as_states(states)).argmax(axis=1)
         return chosen
 
-    def action_values(self, states: Any) -> FloatArray:
-        """Q(s, a), (n, 4): one action at states (n, 2), the policy ever after."""
+    def action_values(self, states: ArrayLike) -> FloatArray:
+        """(n, 4) Q(s, a) of taking each action at states (n, 2) and following the policy after."""
         states = as_states(states)
         moving, staying = self._backups(states, self._integrals(states))
         return moving + self.discount * staying * self.at(states)[:, None]
@@ -153,9 +162,9 @@ class LakeValues:
         return _chosen(self._repeated(states, self._ray_integrals(states, actions)), actions)
 
     def _repeated(self, states: FloatArray, integrals: FloatArray | None = None) -> FloatArray:
-        """Values (n, 4) of repeating an action until the state is left.
+        """(n, 4) values of repeating an action until the state is left.
 
-        The best is the one of largest Q(s, a).
+        The best of these is the action with the largest Q(s, a).
         """
         moving, staying = self._backups(
             states, self._integrals(states) if integrals is None else integrals
@@ -163,9 +172,9 @@ class LakeValues:
         return moving / (1.0 - self.discount * staying)
 
     def _backups(self, states: FloatArray, integrals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What movements contribute to each action,.
+        """(n, 4) contribution of movements to each action, and (n, 4) probability of staying.
 
-        (n, 4), from those in each direction, and the chance of staying.
+        ``integrals`` are the contributions of movements in each direction.
         """
         spread = float(self.parameters.spread)
         movement, staying = _dynamics(self.parameters)
@@ -179,10 +188,7 @@ class LakeValues:
         return moving, staying[kinds, None] + np.einsum("kad,kd->ka", movement[kinds], blocked)
 
     def _integrals(self, states: FloatArray) -> FloatArray:
-        """Contributions of movements in each direction,.
-
-        (n, 4), interpolated between rows and columns of nodes.
-        """
+        """(n, 4) contribution of movements in each direction, interpolated between nodes."""
         n, spread = len(self.nodes) // SIDE - 1, float(self.parameters.spread)
         found = np.empty((len(states), 4))
         for direction in range(4):
@@ -202,10 +208,7 @@ class LakeValues:
         return found
 
     def _ray_integrals(self, states: FloatArray, actions: IntArray) -> FloatArray:
-        """The same for the directions that the actions may take.
-
-        By backups at points along them.
-        """
+        """(n, 4) the same for the directions that ``actions`` may take, by backups along them."""
         spread = float(self.parameters.spread)
         movement, _ = _dynamics(self.parameters)
         who, direction = np.nonzero(movement[KINDS[cells(states)], actions])
@@ -241,22 +244,34 @@ def optimal_values(
     Parameters
     ----------
     discount : float in [0, 1)
+        γ.
     parameters : LakeParameters
         The model; by default the true one.
     accuracy : float
-        Largest error wanted.
+        Largest error allowed.
+
+    Returns
+    -------
+    LakeValues
 
     Raises
     ------
     ConvergenceError
         If the finest grid does not reach the accuracy.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import optimal_values
+    >>> best = optimal_values(0.5, accuracy=1e-3)
+    >>> best.error <= 1e-3
+    True
     """
     accuracy = as_positive_number(accuracy, "accuracy")
     found = _solved(as_discount(discount), as_parameters(parameters), accuracy, FINEST)
     if not found.error <= accuracy:
         raise ConvergenceError(
-            f"the finest grid leaves an error of about {found.error:.2g}; accuracy must not be "
-            f"below that, got {accuracy}",
+            f"accuracy must be at least {found.error:.2g}, the estimated error on the finest grid; "
+            f"got {accuracy}",
             found,
         )
     return found
@@ -270,16 +285,29 @@ def policy_values(
     Parameters
     ----------
     greedy : function
-        Of states (n, 2); returns the action of each, (n,) integers, or better the action values (n,
-        4) of which the policy takes the first largest: they tell where between two states the
-        action changes. It is asked about :func:`policy_nodes` once, and by ``at`` about other
-        states.
+        The policy as a function of states (n, 2). It returns the actions, (n,) integers, or better
+        the action values (n, 4), of which the policy takes the first largest: these show where
+        between two states the action changes. It is called once with :func:`policy_nodes`, and by
+        ``at`` with other states.
     discount : float in [0, 1)
+        γ.
     parameters : LakeParameters
         The model; by default the true one.
     accuracy : float
-        Largest error wanted. The last grid may leave more, where borders between actions run along
-        a movement or only actions are known: ``error`` of the result tells.
+        Largest error aimed for. The finest grid may leave a larger one if borders between actions
+        run along a movement, or if only actions are known; see ``error`` of the result.
+
+    Returns
+    -------
+    LakeValues
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from brmdp.continuous import policy_values
+    >>> right = policy_values(lambda states: np.ones(len(states), dtype=int), 0.5)
+    >>> right.actions([[0.5, 0.5]]).tolist()
+    [1]
     """
     discount, parameters = as_discount(discount), as_parameters(parameters)
     accuracy = as_positive_number(accuracy, "accuracy")
@@ -295,9 +323,9 @@ def policy_values(
 
 @lru_cache(maxsize=1)
 def policy_nodes() -> FloatArray:
-    """The states (16335, 2) about which :func:`policy_values` asks a policy.
+    """(16335, 2) states at which :func:`policy_values` evaluates a policy.
 
-    Always the same array, not to be changed.
+    It is always the same read-only array.
     """
     mesh = grid(POLICY_NODES, float(TRUTH.spread))
     cell = np.repeat(np.arange(SIDE), POLICY_NODES + 1)
@@ -318,9 +346,9 @@ def _solved(
     preferences: FloatArray | None = None,
     greedy: Greedy | None = None,
 ) -> LakeValues:
-    """Values on ever finer grids.
+    """Values on ever finer grids, under the best policy or under given preferences.
 
-    Under the best policy or under preferences at the nodes of the grid POLICY_NODES.
+    The preferences belong to the nodes of the grid POLICY_NODES.
     """
     movement, staying = _dynamics(parameters)
     n, coarser = COARSEST, None
@@ -357,9 +385,9 @@ def _iterate(
     values: FloatArray,
     tolerance: float,
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Bring ``values`` to the fixed point, in place.
+    """Iterate ``values`` to the fixed point, in place.
 
-    Returns their integrals along rows and columns and an error bound.
+    Returns their integrals along rows and columns, and an error bound.
     """
     along = (np.empty(values.shape), np.empty(values.shape))
     geometry = (*mesh.begins, *mesh.ends, 1.0 / spread)
@@ -373,15 +401,12 @@ def _iterate(
             change,
             backup(mesh.kinds, mesh.restart, discount, geometry, *along, values),
         )
-        if not change < before:  # a contraction always lowers it, until only rounding is left
+        if not change < before:  # a contraction always lowers it until only rounding is left
             return along, error
 
 
 def _dynamics(parameters: LakeParameters) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of a movement in each direction,.
-
-    (kinds, actions, directions), and of none, (kinds,).
-    """
+    """Probabilities of movement, (kinds, actions, directions), and of no movement, (kinds,)."""
     movement = np.zeros((3, _ACTIONS, _ACTIONS))
     for action in range(_ACTIONS):
         movement[0, action, MODES[action]] = parameters.slip
@@ -393,8 +418,8 @@ def _dynamics(parameters: LakeParameters) -> tuple[FloatArray, FloatArray]:
 
 
 def _answer(greedy: Greedy, states: FloatArray) -> FloatArray | IntArray:
-    """What a policy says about states: actions (n,) or action values (n, 4)."""
-    name = "what greedy returns"
+    """The checked answer of a policy at states: actions (n,) or action values (n, 4)."""
+    name = "the result of greedy"
     answer = as_array(greedy(states), name, "actions (n,) or action values (n, 4)")
     if answer.shape == (len(states),):
         return as_index_array(answer, _ACTIONS, name)
@@ -407,7 +432,7 @@ def _answer(greedy: Greedy, states: FloatArray) -> FloatArray | IntArray:
 
 
 def _preferences(answer: FloatArray | IntArray) -> FloatArray:
-    """Action values; of bare actions, one for the action taken, which puts borders half-way."""
+    """Action values; for bare actions, one for the action taken, which puts borders half-way."""
     return np.eye(_ACTIONS)[answer] if answer.ndim == 1 else answer.astype(np.float64, copy=False)
 
 
@@ -424,15 +449,12 @@ def _actions(preferences: FloatArray) -> IntArray:
 
 
 def _shares(preferences: FloatArray, actions: IntArray) -> FloatArray:
-    """Of the stretches between neighbours of a row.
-
-    The part that belongs to the former's action.
-    """
+    """Share of each interval between neighbours in a row that belongs to the first one's action."""
     shares = np.empty((actions.shape[0], actions.shape[1] - 1))
     kernels.share(preferences, actions, shares)
     return shares
 
 
 def _chosen(values: FloatArray, actions: IntArray) -> FloatArray:
-    """The entry of each row that belongs to its action."""
+    """(n,) entry of each row that belongs to its action."""
     return values[np.arange(len(values)), actions]

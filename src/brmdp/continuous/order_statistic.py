@@ -1,11 +1,11 @@
 """The r-th smallest of many numbers, by counting.
 
-XLA sorts 800 numbers a hundred times slower than it counts how many of them do not exceed x. So the
-order statistic is bracketed, low < answer ≤ high, with the counts at both ends; x is where the
-answer would lie if the numbers in between were evenly spread, every third time the middle, so that
-no shape of the data can hold it up. When a count says that the answer is the smallest number above
-``low``, or the largest up to ``high``, that number is taken: the result is the very number that
-sorting would give, ties included. A row with NaN among its numbers gives NaN.
+In XLA, sorting 800 numbers takes a hundred times longer than counting how many of them do not
+exceed x. So the order statistic is bracketed, low < answer ≤ high, with the counts at both ends.
+The next x is where the answer would lie if the numbers in between were evenly spread, and every
+third time the midpoint, so that no data make the search slow. When the counts show that the answer
+is the smallest number above ``low``, or the largest up to ``high``, that number is returned:
+exactly the number that sorting would give, ties included. A row that contains NaN gives NaN.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from jax import lax
 __all__ = ["STRIPES", "order_statistics"]
 
 ROWS_AT_A_TIME = 64
-"""Rows searched together, few enough to stay in the processor's cache."""
+"""Number of rows searched together, few enough for the processor's cache."""
 
 STRIPES = 16
-"""Pieces of a row whose comparisons are added up side by side.
-
-For the sake of vector instructions.
-"""
+"""Number of pieces of a row that are compared side by side, to use vector instructions."""
 
 
 def order_statistics(values: jax.Array, ranks: jax.Array, counts: jax.Array) -> jax.Array:
-    """The ranks-th smallest (from 1) of the first ``counts`` numbers of every row.
+    """The ``ranks``-th smallest (from 1) of the first ``counts`` numbers of every row.
 
     Parameters
     ----------
     values : (..., n) array
+        The rows.
     ranks, counts : (...) integers
-        1 ≤ rank ≤ count ≤ n. Not checked.
+        One rank and one count per row, 1 ≤ rank ≤ count ≤ n. This is not checked.
     """
     length = values.shape[-1]
     padded = -(-length // STRIPES) * STRIPES
@@ -56,9 +54,9 @@ class _Bracket(NamedTuple):
     low: jax.Array
     high: jax.Array
     below: jax.Array
-    """How many numbers are at most ``low``: fewer than the rank."""
+    """How many numbers are at most ``low``; less than the rank."""
     up_to: jax.Array
-    """How many are at most ``high``: as many as the rank, or more."""
+    """How many numbers are at most ``high``; at least the rank."""
 
     @property
     def middle(self) -> jax.Array:
@@ -100,8 +98,7 @@ def _search(arguments: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
     just_above = jnp.where(values > found.low, values, jnp.inf).min()
     just_below = jnp.where(values <= found.high, values, -jnp.inf).max()
     ordered = jnp.where(found.below == rank - 1, just_above, just_below)
-    # NaN is not at most infinity; the smallest number does not tell, since XLA's minimum may pass
-    # NaN over
+    # NaN is not at most infinity; the minimum does not reveal it, because XLA's may ignore NaN
     return jnp.where(
         number_up_to(jnp.array(jnp.inf, values.dtype)) == values.size, ordered, jnp.nan
     )

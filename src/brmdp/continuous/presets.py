@@ -1,20 +1,20 @@
 """The paper's two continuous-state methods and two controls, each a choice of parts.
 
-With the same ``rng``, a preset and a :class:`ContinuousAgent` made of the same parts have the same
-luck: the agent's streams are the first four that ``rng`` spawns, and a measure with a stream of its
-own draws from the fifth. Such a measure is the same part if it is given that one,
+With the same ``rng``, a preset and a :class:`ContinuousAgent` built from the same parts behave the
+same. The agent uses the first four streams that ``rng`` spawns, and a risk measure with a stream of
+its own uses the fifth. To build the same measure yourself, pass it that stream:
 ``numpy.random.default_rng(seed).spawn(5)[4]``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from brmdp._streams import independent_streams
-from brmdp._validation import as_discount
+from brmdp._validation import Seed, as_discount
 from brmdp.agents import GeometricLength, RestartRule
 from brmdp.continuous.agent import ContinuousAgent
-from brmdp.continuous.model import ParametricModel
+from brmdp.continuous.model import ParametricBelief, ParametricModel
 from brmdp.continuous.schedule import UncertaintyLevel
 from brmdp.continuous.settings import FittedQ
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
@@ -23,7 +23,7 @@ __all__ = ["aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"]
 
 
 def aq_brmdp(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
     *,
@@ -34,7 +34,7 @@ def aq_brmdp(
     coefficient: float = 250.0,
     fitting: FittedQ | None = None,
     restart: RestartRule | None = None,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> ContinuousAgent:
     """AQ-BRMDP: quantile targets with the adaptive schedule.
 
@@ -45,10 +45,24 @@ def aq_brmdp(
     delta, floor, ceiling, epsilon
         As in :class:`UncertaintyLevel`.
     coefficient : float
-        c of the budget rule, which says how many of the shared draws a pair uses.
+        c of the budget rule, which determines how many of the shared draws a pair uses.
     restart : RestartRule, optional
-        By default geometric pseudo-episodes that go on with probability ``discount``.
-    rng : numpy.random.Generator or seed
+        When to plan again. By default pseudo-episodes continue with probability ``discount`` after
+        every step.
+    rng : numpy.random.Generator or seed, optional
+        Source of the agent's streams.
+
+    Returns
+    -------
+    ContinuousAgent
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.aq_brmdp(belief, model, 0.9, rng=1)
+    >>> agent.schedule
+    UncertaintyLevel(delta=10.0, floor=0.2, ceiling=0.95, epsilon=0.01)
     """
     schedule = UncertaintyLevel(delta, floor, ceiling, epsilon)
     return _quantile_agent(
@@ -57,7 +71,7 @@ def aq_brmdp(
 
 
 def fixed_quantile(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
     *,
@@ -65,44 +79,97 @@ def fixed_quantile(
     coefficient: float = 250.0,
     fitting: FittedQ | None = None,
     restart: RestartRule | None = None,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> ContinuousAgent:
-    """BRMDP-α: quantile targets at one fixed level; arguments as in :func:`aq_brmdp`."""
+    """BRMDP-α: quantile targets at one fixed level.
+
+    Parameters
+    ----------
+    belief, model, discount, coefficient, fitting, restart, rng
+        As in :func:`aq_brmdp`.
+    alpha : float in (0, 1)
+        Level.
+
+    Returns
+    -------
+    ContinuousAgent
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.fixed_quantile(belief, model, 0.9, alpha=0.2, rng=1)
+    >>> float(agent.risk.alpha)
+    0.2
+    """
     return _quantile_agent(belief, model, discount, alpha, None, coefficient, fitting, restart, rng)
 
 
 def continuing_psrl(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
     *,
     fitting: FittedQ | None = None,
     restart: RestartRule | None = None,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> ContinuousAgent:
     """Continuing PSRL: targets under one posterior draw per pseudo-episode.
 
-    Arguments as in :func:`aq_brmdp`.
+    Parameters
+    ----------
+    belief, model, discount, fitting, restart, rng
+        As in :func:`aq_brmdp`.
+
+    Returns
+    -------
+    ContinuousAgent
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.continuing_psrl(belief, model, 0.9, rng=1)
+    >>> type(agent.risk).__name__, agent.episode
+    ('PosteriorSample', 0)
     """
     *own, draws = independent_streams(rng, 5)
     return _agent(belief, model, discount, PosteriorSample(rng=draws), None, fitting, restart, own)
 
 
 def posterior_mean(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
     *,
     fitting: FittedQ | None = None,
     restart: RestartRule | None = None,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> ContinuousAgent:
-    """Posterior mean of the targets, over the shared draws; arguments as in :func:`aq_brmdp`."""
+    """A risk-neutral control: targets are posterior means, estimated from the shared draws.
+
+    Parameters
+    ----------
+    belief, model, discount, fitting, restart, rng
+        As in :func:`aq_brmdp`.
+
+    Returns
+    -------
+    ContinuousAgent
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.posterior_mean(belief, model, 0.9, rng=1)
+    >>> agent.risk
+    Mean()
+    """
     return _agent(belief, model, discount, Mean(), None, fitting, restart, rng)
 
 
 def _quantile_agent(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
     level: float,
@@ -110,7 +177,7 @@ def _quantile_agent(
     coefficient: float,
     fitting: FittedQ | None,
     restart: RestartRule | None,
-    rng: Any,
+    rng: Seed,
 ) -> ContinuousAgent:
     *own, draws = independent_streams(rng, 5)
     fitting = FittedQ() if fitting is None else fitting
@@ -119,14 +186,14 @@ def _quantile_agent(
 
 
 def _agent(
-    belief: Any,
+    belief: ParametricBelief,
     model: ParametricModel,
     discount: float,
-    risk: Any,
+    risk: Quantile | Mean | PosteriorSample,
     schedule: UncertaintyLevel | None,
     fitting: FittedQ | None,
     restart: RestartRule | None,
-    rng: Any,
+    rng: Seed | list[np.random.Generator],
 ) -> ContinuousAgent:
     discount = as_discount(discount)
     restart = GeometricLength(discount) if restart is None else restart

@@ -1,4 +1,4 @@
-"""How the network is fitted, as plain data: what an experiment can say without JAX."""
+"""Settings of the fit of the network, as plain data that needs no JAX."""
 
 from __future__ import annotations
 
@@ -17,26 +17,34 @@ class FittedQ:
     Parameters
     ----------
     hidden : tuple of int
-        Units of the hidden layers.
+        Number of units in each hidden layer.
     learning_rate : float
-        Of Adam, whose moments live on from one pseudo-episode to the next, like the network.
+        Learning rate of Adam. Its moments are kept from one pseudo-episode to the next, as is the
+        network.
     states : int
-        Training states per iteration.
+        Number of training states per iteration.
     iterations : int
-        Fitted Q iterations per pseudo-episode.
+        Number of fitted Q iterations per pseudo-episode.
     gradient_steps : int
-        Steps of Adam per iteration.
+        Number of Adam steps per iteration.
     first_rounds : int
-        The k-th pseudo-episode has ⌈first_rounds/k⌉ times the iterations: the first begins with a
-        random network, and while data are few each posterior, and with it the targets, is far from
-        the last.
+        The k-th pseudo-episode has ⌈first_rounds/k⌉ times as many iterations. The first one starts
+        from a random network, and while there are few data, each belief (and with it the targets)
+        differs much from the last.
     replay_share : float in [0, 1]
-        Part of the training states taken from those visited; the rest is spread over all states.
+        Share of the training states that are taken from the visited states; the others are spread
+        over the whole state space.
     replay_capacity : int
-        Most recent visits kept.
+        Number of visited states that are kept, the most recent ones.
     draws : int
-        Posterior draws per pseudo-episode, shared by all pairs; Continuing PSRL takes one, whatever
-        is said here.
+        Number of posterior draws per pseudo-episode, shared by all pairs. Continuing PSRL always
+        uses one.
+
+    Examples
+    --------
+    >>> from brmdp.continuous import FittedQ
+    >>> FittedQ(hidden=(32,), draws=200).iterations
+    6
     """
 
     hidden: tuple[int, ...] = (64, 64)

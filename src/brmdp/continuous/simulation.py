@@ -1,8 +1,7 @@
-"""An agent in the continuous lake, and what is recorded.
+"""Simulation of an agent in the continuous lake, with the true regret of every step.
 
-The common loop, with the true regret of every step.
-
-V^{π_k} is computed when pseudo-episode k is over, at the states that were visited in it.
+It uses the common loop. V^{π_k} is computed when pseudo-episode k is over, at the states that were
+visited in it.
 """
 
 from __future__ import annotations
@@ -34,11 +33,20 @@ class LakeHistory:
     Attributes
     ----------
     history : History
-        With the cell of s_t as its state. Of a pseudo-episode, ``levels`` are those at the centres
-        of the cells but the goal's, ``residual`` is that of the fit; there is no bound on the error
-        of a network.
+        The record, with the cell of s_t as its state. For each pseudo-episode, ``levels`` are those
+        at the centres of all cells except the goal, and ``residual`` is that of the fit. There is
+        no error bound for a network.
     position : (T, 2) array
-        s_t itself.
+        s_t.
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.posterior_mean(belief, model, 0.9, rng=1)
+    >>> record = continuous.simulate_lake(agent, 100, seed=1)  # doctest: +SKIP
+    >>> record.position.shape, record.history.state.shape  # doctest: +SKIP
+    ((100, 2), (100,))
     """
 
     history: History
@@ -57,12 +65,26 @@ def simulate_lake(
     Parameters
     ----------
     agent : ContinuousAgent
-        It goes on learning from where it stands.
+        The agent. It continues to learn from its current state.
     steps : int
+        T.
     seed : int, optional
-        Of the environment.
+        Seed of the environment.
     on_step : function, optional
-        Called with the number of steps done every 100 steps, for progress.
+        Called every 100 steps with the number of steps done, to show progress.
+
+    Returns
+    -------
+    LakeHistory
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.aq_brmdp(belief, model, 0.9, rng=1)
+    >>> record = continuous.simulate_lake(agent, 100, seed=1)  # doctest: +SKIP
+    >>> record.history.true_regret.shape  # doctest: +SKIP
+    (100,)
     """
     world = _Lake()
     meter = _Meter(agent, world)
@@ -75,8 +97,8 @@ def simulate_lake(
         next_state=cells(path.next_state),
         disturbance=None,
         episode=path.episode,
-        # below zero by no more than the accuracy of the two values; cut off there, the sum over
-        # many steps would be biased
+        # negative by at most the accuracy of the two values; clipping at zero would bias the sum
+        # over many steps
         true_regret=_optimum(agent.discount).at(path.state) - np.concatenate(meter.values),
         robust_regret=None,
         quantile_step=np.empty(0, dtype=np.int64),
@@ -93,9 +115,9 @@ def follow_lake(
     seed: int | None = None,
     on_episode: Callable[[int], None],
 ) -> FloatArray:
-    """The interaction of :func:`simulate_lake` without its records.
+    """The same interaction as :func:`simulate_lake`, but without regret or other records.
 
-    For a look at the agent on the way.
+    Use it to look at the agent during a run.
 
     Parameters
     ----------
@@ -108,6 +130,14 @@ def follow_lake(
     -------
     (steps, 2) array
         The states s_t.
+
+    Examples
+    --------
+    >>> from brmdp import continuous
+    >>> belief, model = continuous.LakeBelief(), continuous.LakeModel()
+    >>> agent = continuous.continuing_psrl(belief, model, 0.9, rng=1)
+    >>> continuous.follow_lake(agent, 50, seed=1, on_episode=print).shape  # doctest: +SKIP
+    (50, 2)
     """
     return _interaction(agent, _Lake(), _Onlooker(on_episode), steps, seed, None).state
 
@@ -133,10 +163,7 @@ def _primitives(_: float, info: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Lake:
-    """The environment, as the loop wants it.
-
-    Remembers where the agent has been since it was last asked.
-    """
+    """The environment in the form that the loop needs; notes the visited states."""
 
     def __init__(self) -> None:
         self.env = ContinuousFrozenLakeEnv()
@@ -155,7 +182,7 @@ class _Lake:
 
 @dataclass(frozen=True)
 class _Onlooker:
-    """Measures nothing."""
+    """Announces new plans and measures nothing."""
 
     on_episode: Callable[[int], None]
 
@@ -167,10 +194,7 @@ class _Onlooker:
 
 
 class _Meter:
-    """Values of the policies at the states where they were followed.
-
-    And the report of every pseudo-episode.
-    """
+    """Values of each policy at the states visited under it, and reports of all plans."""
 
     def __init__(self, agent: ContinuousAgent, world: _Lake) -> None:
         self.agent = agent
@@ -180,7 +204,7 @@ class _Meter:
         self.episodes = Episodes()
 
     def begin_episode(self, t: int) -> None:
-        """Settle the pseudo-episode that is over, and value the policy of the one that begins."""
+        """Finish the last pseudo-episode and evaluate the policy of the new one."""
         self.settle()
         self.followed = policy_values(self.agent.policy_preferences(), self.agent.discount)
         report, episodes = self.agent.report, self.episodes
@@ -193,13 +217,13 @@ class _Meter:
         episodes.policy.append(len(episodes.policy))
 
     def settle(self) -> None:
-        """V^{π_k}(s_t) at the steps of the pseudo-episode that is over."""
+        """Record V^{π_k}(s_t) for the steps of the last pseudo-episode."""
         if self.followed is not None and self.world.visited:
             self.values.append(self.followed.at(np.array(self.world.visited)))
             self.world.visited.clear()
 
     def measure(self, t: int) -> int | None:
-        """Nothing else is measured."""
+        """Measure nothing else."""
         return None
 
 
