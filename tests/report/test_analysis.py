@@ -1,7 +1,4 @@
-"""Curves, estimates and summaries against slow second implementations.
-
-And against known truths by simulation.
-"""
+"""Curves, estimates and summaries against slow second implementations and simulated truths."""
 
 import json
 import subprocess
@@ -14,22 +11,25 @@ from scipy import stats
 from brmdp.errors import InvalidInputError
 from brmdp.report import (
     Curve,
+    accumulated,
     cumulative_reward,
     cumulative_robust_regret,
     cumulative_true_regret,
     estimate,
+    exact_number,
     moving_average_reward,
     occupancy,
+    proportion,
     quantile_value,
-    summarise,
+    statistics,
 )
-from brmdp.report import measures as measured
 from brmdp.report.claims import Region, Verdict
 from brmdp.report.curves import common_runs, reported_steps
 from brmdp.report.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
-from brmdp.report.replications import certain, proportion
-from brmdp.report.summary import Table, count_of_runs, summary_table
+from brmdp.report.summary import agents_summary, agents_table, count_of_runs
+from brmdp.report.tables import TERMINAL, Table
 from brmdp.runs import Case, CaseRecords, Experiment
+from brmdp.studies.paper import statistics as paper
 from oracles import analysis as oracle
 
 
@@ -44,6 +44,8 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
         "run": np.arange(runs) if numbers is None else np.asarray(numbers),
         "state": rng.integers(n_states, size=(runs, steps)),
         "action": rng.integers(4, size=(runs, steps)),
+        "next_state": None,
+        "disturbance": None,
         "episode": np.tile(np.arange(1, steps + 1), (runs, 1)),
         "reward": rng.exponential(size=(runs, steps)) * rng.integers(2, size=(runs, steps)),
         "true_regret": rng.exponential(size=(runs, steps)),
@@ -276,7 +278,7 @@ def test_what_is_not_known_is_not_counted_as_held():
     assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
     with pytest.raises(InvalidInputError, match="happened must be truth values"):
         proportion([0.0, 0.7])
-    assert Region(high=0.5).judge(certain(0.0, 0)) is Verdict.NOT_RESOLVED
+    assert Region(high=0.5).judge(exact_number(0.0, 0)) is Verdict.NOT_RESOLVED
 
 
 def test_unknown_regret_does_not_grow_linearly():
@@ -287,7 +289,7 @@ def test_unknown_regret_does_not_grow_linearly():
     regret = np.zeros((3, 700))
     regret[0, 5] = np.nan
     regret[1, 10], regret[1, 200] = -1e-12, 3e-12
-    share = measured.SECOND_HALF_SHARE.samples(records_of(runs=3, true_regret=regret))
+    share = statistics.SECOND_HALF_SHARE.samples(records_of(runs=3, true_regret=regret))
     np.testing.assert_array_equal(share, [np.nan, 1.0, 0.5])
     assert str(estimate(share, bounds=(0.0, 1.0))) == "unknown"
 
@@ -345,11 +347,11 @@ def test_what_was_not_recorded_is_none():
     )
     assert cumulative_robust_regret(records) is None
     assert quantile_value(records) is None
-    assert measured.ROBUST_REGRET.samples(records) is None
-    assert measured.QUANTILE_VALUE.samples(records) is None
+    assert statistics.ROBUST_REGRET.samples(records) is None
+    assert statistics.QUANTILE_VALUE.samples(records) is None
 
 
-def test_shown_steps_default_to_all():
+def test_reported_steps_default_to_all():
     assert reported_steps(records_of(shown=0)) == 700
     assert reported_steps(records_of(shown=300)) == 300
     assert reported_steps(records_of(shown=9000)) == 700
@@ -386,10 +388,10 @@ def test_pairing_removes_what_runs_share():
     np.testing.assert_allclose((one - other).estimate().mean, 1.0)
 
 
-# --- measures -------------------------------------------------------------------------------------
+# --- statistics -----------------------------------------------------------------------------------
 
 
-def test_measures_agree_with_counting():
+def test_statistics_agree_with_counting():
     records = records_of(n_states=16, shown=450)
     steps, runs = 450, range(5)
     states, actions, rewards = (
@@ -417,7 +419,10 @@ def test_measures_agree_with_counting():
     }
     for name, values in wanted.items():
         np.testing.assert_allclose(
-            getattr(measured, name).samples(records), values, rtol=1e-12, err_msg=name
+            getattr(statistics if hasattr(statistics, name) else paper, name).samples(records),
+            values,
+            rtol=1e-12,
+            err_msg=name,
         )
 
 
@@ -427,20 +432,20 @@ def test_rise_time_agrees_with_looking():
         np.arange(700) > rng.integers(50, 800, size=(40, 1)), rng.integers(2, size=(40, 700)), 0.0
     )
     records = records_of(runs=40, shown=600, reward=rewards)
-    wanted = [oracle.first_time(list(row), 100, measured.HALF_OF_RIGHT, 600) for row in rewards]
-    assert measured.RISE_TIME.samples(records).tolist() == wanted
+    wanted = [oracle.first_time(list(row), 100, paper.HALF_OF_RIGHT, 600) for row in rewards]
+    assert paper.RISE_TIME.samples(records).tolist() == wanted
     assert max(wanted) == 600
     assert min(wanted) < 300
 
 
 def test_rise_time_of_few_steps_is_the_end():
-    assert measured.RISE_TIME.samples(records_of(steps=50, shown=0)).tolist() == [50.0] * 5
-    assert measured.LAST_REWARD.samples(records_of(steps=50, shown=0)) is None
+    assert paper.RISE_TIME.samples(records_of(steps=50, shown=0)).tolist() == [50.0] * 5
+    assert statistics.LAST_REWARD.samples(records_of(steps=50, shown=0)) is None
 
 
 def test_no_regret_grows_linearly():
     assert (
-        measured.SECOND_HALF_SHARE.samples(records_of(true_regret=np.zeros((5, 700)))).tolist()
+        statistics.SECOND_HALF_SHARE.samples(records_of(true_regret=np.zeros((5, 700)))).tolist()
         == [0.5] * 5
     )
 
@@ -466,9 +471,9 @@ def strict_json(content):
 
 def test_summary_has_the_promised_shape():
     experiment, records = experiment_of("aq-brmdp", "brmdp-0.1", "brmdp-0.5", steps=1700, shown=800)
-    summary = strict_json(summarise(experiment, records))
+    summary = strict_json(agents_summary(experiment, records))
     assert summary["experiment"] == "mine"
-    assert summary["runs"] == 5
+    assert summary["runs"] == {"least": 5, "most": 5}
     assert summary["parameters"]["cases"]["brmdp-0.1"]["environment_parameters"] == {"n": 6}
     assert list(summary["agents"]) == ["aq-brmdp", "brmdp-0.1", "brmdp-0.5"]
     for name, agent in summary["agents"].items():
@@ -500,7 +505,7 @@ def test_summary_has_the_promised_shape():
 @pytest.mark.parametrize("runs", [1, 2])
 def test_summary_of_few_runs_has_null_intervals(runs):
     experiment, records = experiment_of("a", "b", runs=runs, robust_regret=None)
-    summary = strict_json(summarise(experiment, records))
+    summary = strict_json(agents_summary(experiment, records))
     assert summary["agents"]["a"]["robust_regret"] is None
     assert summary["agents"]["a"]["true_regret"]["ci95"] is None
     assert summary["differences"][0]["robust_regret"] is None
@@ -509,7 +514,9 @@ def test_summary_of_few_runs_has_null_intervals(runs):
 
 def test_cases_in_different_worlds_are_not_compared():
     one, other = records_of("a", n_states=6), records_of("b", n_states=10)
-    summary = summarise(Experiment("mine", "Mine", (one.case, other.case)), {"a": one, "b": other})
+    summary = agents_summary(
+        Experiment("mine", "Mine", (one.case, other.case)), {"a": one, "b": other}
+    )
     assert summary["differences"] == []
 
 
@@ -517,8 +524,8 @@ def test_partial_records_are_summarised_as_they_are():
     experiment, records = experiment_of("a", "b", "c")
     del records["c"]
     records["b"] = records_of("b", runs=3, numbers=[4, 1, 7])
-    summary = summarise(experiment, records)
-    assert summary["runs"] == 3
+    summary = agents_summary(experiment, records)
+    assert summary["runs"] == {"least": 3, "most": 5}
     assert list(summary["agents"]) == ["a", "b"]
     assert [entry["runs"] for entry in summary["differences"]] == [2]
     assert count_of_runs(records) == "3 to 5 runs"
@@ -526,7 +533,7 @@ def test_partial_records_are_summarised_as_they_are():
 
 def test_table_says_what_is_there():
     _, records = experiment_of("a", "b")
-    assert summary_table(records).header == (
+    assert agents_table(records).header == (
         "agent",
         "true regret, 300 steps",
         "true regret, total",
@@ -534,10 +541,35 @@ def test_table_says_what_is_there():
         "s/run",
     )
     _, records = experiment_of("a", "b", shown=0, robust_regret=None)
-    table = summary_table(records)
+    table = agents_table(records)
     assert table.header == ("agent", "true regret, total", "s/run")
     assert str(estimate(records["a"].true_regret.sum(axis=1))) in table.as_text()
     assert Table(("x", "y"), (("1", "22"),)).as_markdown() == "| x | y |\n| :-- | --: |\n| 1 | 22 |"
+
+
+def test_agents_without_regret_are_compared_by_their_rewards():
+    nothing = {"true_regret": None, "robust_regret": None}
+    _, records = experiment_of("a", "b", shown=0, **nothing)
+    table = agents_table(records)
+    assert table.header == ("agent", "reward, total", "s/run")
+    assert str(estimate(records["a"].reward.sum(axis=1))) in table.as_text()
+    records["c"] = records_of("c", shown=0, robust_regret=None)
+    mixed = agents_table(records)
+    assert mixed.header == ("agent", "true regret, total", "s/run")
+    assert [row[1] == "–" for row in mixed.rows] == [True, True, False]
+    assert accumulated(records["a"], "true_regret") is None
+    assert agents_table({}).rows == ()
+
+
+def test_long_names_stand_on_lines_of_their_own():
+    names = ("short", "a name that is longer than half a line of a terminal, as sweeps make them")
+    rows = tuple((name, "1.234 [1.000, 2.000]", "5.678 [5.000, 6.000]") for name in names)
+    wide = Table(("agent", "one", "other"), rows).as_text().splitlines()
+    assert max(map(len, wide)) <= TERMINAL
+    assert [line for line in wide if line.strip() in names] == [*names]
+    narrow = Table(("agent", "one", "other"), rows[:1]).as_text().splitlines()
+    assert len(narrow) == 2
+    assert len({len(line) for line in narrow}) == 1
 
 
 def test_analysis_needs_neither_matplotlib_nor_the_slow_part_of_scipy():

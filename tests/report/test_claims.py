@@ -1,6 +1,6 @@
-"""Verdicts where the truth is known.
+"""Verdicts where the truth is known: the rules, their error rates, and made-up runs.
 
-The rules, their error rates, and made-up runs that tell the paper's story or its reverse.
+Those tell the paper's story or its reverse.
 """
 
 import dataclasses
@@ -12,21 +12,25 @@ from scipy import stats
 
 from brmdp import solve
 from brmdp.envs import riverswim
-from brmdp.report import CLAIMS, Claim, Comparison, Region, Verdict, estimate, judge, merged
+from brmdp.report import Claim, Comparison, Region, Verdict, estimate, judge, merged
 from brmdp.report.claims import ABOVE_ZERO, BELOW_ZERO, JudgedClaim, JudgedComparison
-from brmdp.report.replications import certain, proportion
-from brmdp.report.statistics import HALF_OF_RIGHT, ROBUST_REGRET, SECONDS, TRUE_REGRET, Statistic
-from brmdp.report.summary import (
+from brmdp.report.estimates import exact_number, proportion
+from brmdp.report.statistics import ROBUST_REGRET, SECONDS, TRUE_REGRET, Statistic
+from brmdp.report.verdicts import (
     claims_as_markdown,
     claims_as_text,
     error_statement,
     verdict_counts,
 )
-from brmdp.runs import ALL, EXPERIMENTS, CaseRecords
-from brmdp.studies.paper.analysis import DELTA_TABLE
+from brmdp.runs import CaseRecords
+from brmdp.studies.paper import STUDIES
+from brmdp.studies.paper.analysis import CLAIMS, DELTA_TABLE
+from brmdp.studies.paper.statistics import HALF_OF_RIGHT
 from oracles import analysis as oracle
 
 STEPS, SHOWN, RUNS = 900, 600, 60
+EXPERIMENTS = {study.name: study.experiment for study in STUDIES}
+ALL = [study.name for study in STUDIES if study.in_paper]
 
 
 def made_up(
@@ -46,9 +50,9 @@ def made_up(
     seconds=1.0,
     runs=RUNS,
 ):
-    """Runs with the given regret per step and its growth T^p.
+    """Runs with this regret per step, growing as T^p, and these shares of states.
 
-    Reward from a part of the steps on, and shares of states.
+    The reward is paid from the given part of the steps on.
     """
     rng = np.random.default_rng(seed)
     case = dataclasses.replace(case, steps=STEPS, reported_steps=min(case.reported_steps, SHOWN))
@@ -71,6 +75,8 @@ def made_up(
         run=np.arange(runs),
         state=state,
         action=np.full(shape, 3),
+        next_state=None,
+        disturbance=None,
         episode=np.ones(shape, dtype=np.int64),
         reward=np.where(np.arange(STEPS) >= rise * shown, reward * luck, 0.0),
         true_regret=regret * luck * np.diff(clock),
@@ -200,8 +206,8 @@ def test_a_difference_of_exactly_nothing_is_not_resolved_either_way():
 @pytest.mark.parametrize(
     "samples", [np.full(100, -5.0), np.full(100, 0.1) + 0.2, -5.0 + 1e-15 * np.arange(100)]
 )
-def test_equal_runs_resolve_nothing_but_certain_numbers_do(samples):
-    """Up to rounding: a hundred equal runs leave no spread to judge by.
+def test_equal_runs_resolve_nothing_but_exact_numbers_do(samples):
+    """A hundred runs that are equal up to rounding leave no spread to judge by.
 
     A number that is no average needs none.
     """
@@ -211,11 +217,11 @@ def test_equal_runs_resolve_nothing_but_certain_numbers_do(samples):
         assert judged.verdict is Verdict.NOT_RESOLVED
         assert "no spread to judge by" in judged.numbers()
         assert judged.as_json()["interval"] is None
-    assert Region(high=0.0).judge(certain(-5.0, 100)) is Verdict.REPRODUCED
-    assert Region(low=0.0).judge(certain(-5.0, 100)) is Verdict.CONTRADICTED
+    assert Region(high=0.0).judge(exact_number(-5.0, 100)) is Verdict.REPRODUCED
+    assert Region(low=0.0).judge(exact_number(-5.0, 100)) is Verdict.CONTRADICTED
     # an interval without width from elsewhere is not trusted either
     assert (
-        Region(high=0.0).judge(dataclasses.replace(certain(-5.0, 100), exact=False))
+        Region(high=0.0).judge(dataclasses.replace(exact_number(-5.0, 100), exact=False))
         is Verdict.NOT_RESOLVED
     )
 
@@ -481,7 +487,7 @@ def test_intervals_of_a_claim_hold_jointly():
         assert "(98.75 %)" in comparison.numbers()
     assert [comparison.estimate.confidence for comparison in claim.comparisons[4:]] == [0.95, 0.95]
     assert claim.error_rate == claim.as_json()["error_rate"] == 0.05
-    looked_at = JudgedComparison.of("x", "exceptions", certain(0.0, 9), Region(high=0.5))
+    looked_at = JudgedComparison.of("x", "exceptions", exact_number(0.0, 9), Region(high=0.5))
     with_certain = JudgedClaim("x", "says", "test", (looked_at, *claim.comparisons[:1]))
     assert with_certain.comparisons[1].estimate.confidence == 0.95
     assert JudgedClaim("x", "says", "test", (looked_at,)).error_rate == 0.0
@@ -527,7 +533,7 @@ def test_a_true_claim_of_ten_comparisons_is_rarely_contradicted():
 def test_error_rate_is_said():
     rng = np.random.default_rng(9)
     certainly = JudgedClaim(
-        "y", "", "", (JudgedComparison.of("x", "q", certain(0.0, 9), Region(high=0.5)),)
+        "y", "", "", (JudgedComparison.of("x", "q", exact_number(0.0, 9), Region(high=0.5)),)
     )
     claims = [*(claim_of(rng.normal(size=(2, 9))) for _ in range(30)), certainly]
     assert "30 claims are judged" in error_statement(claims)
@@ -537,10 +543,7 @@ def test_error_rate_is_said():
 
 
 def test_what_would_undo_a_verdict():
-    """100 runs miss a group of 2.95 % with probability 0.05.
-
-    Where it must lie to bring the mean to the border.
-    """
+    """100 runs miss a group of 2.95 % with probability 0.05; it would have to lie at the border."""
     share = 1.0 - 0.05**0.01
     samples = np.random.default_rng(10).normal(-10.0, 4.0, size=100)
     found = JudgedComparison.of("x", "q", estimate(samples), BELOW_ZERO)
@@ -580,13 +583,13 @@ def test_distance_from_the_paper_is_in_standard_errors():
     assert found.as_json()["standard_errors_from_paper"] == pytest.approx(wanted)
 
 
-def test_a_measure_of_ones_own():
+def test_a_statistic_of_ones_own():
     records = told("frozenlake-0.7", LAKE)
-    longest = Statistic("longest stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
+    longest = Statistic("stay in {steps} steps", lambda found, steps: steps + 0.1 * found.run)
     found = Comparison(longest, "aq-brmdp", operation="value", claimed=Region(low=0.0)).judge(
         "x", records
     )
-    assert found.quantity == "aq-brmdp: longest stay in 600 steps"
+    assert found.quantity == "aq-brmdp: stay in 600 steps"
     assert found.verdict is Verdict.REPRODUCED
 
 
@@ -598,5 +601,19 @@ def test_claims_as_text_and_markdown():
     assert len({line.count(" | ") for line in table.splitlines()}) == 1
     assert verdict_counts(judged) == f"{len(judged)} reproduced"
     for claim in judged:
-        assert claim.paper in table
+        assert f"| **reproduced** | {claim.paper} <br><sub>riverswim-6</sub> | <details>" in table
+        assert f"Tested as: {claim.test}" in table
+        for comparison in claim.comparisons:
+            assert comparison.numbers() in table
     assert SECONDS.name not in text
+
+
+def test_what_was_found_stands_before_it_is_unfolded():
+    samples = np.random.default_rng(3).normal(-3.0, size=(3, 20))
+    for claim, shown in (
+        (claim_of(samples[:1]), str(claim_of(samples[:1]).comparisons[0].estimate)),
+        (claim_of([*samples[:2], -samples[2]]), "3 comparisons: 2 reproduced, 1 contradicted"),
+        (claim_of(samples[:1], measured=samples), "1 comparison: 1 reproduced"),
+        (claim_of([], measured=samples), "3 numbers"),
+    ):
+        assert f"<summary>{shown}</summary>" in claims_as_markdown([claim])

@@ -1,7 +1,4 @@
-"""Reports and pictures.
-
-What is written, that it is whole, equal for equal data, readable, and drawn from the right numbers.
-"""
+"""Reports and pictures: whole, readable, equal for equal data, drawn from the right numbers."""
 
 import dataclasses
 import io
@@ -10,28 +7,36 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
-from brmdp.figures import report as reporting
 from PIL import Image
+from test_analysis import records_of
+from test_claims import ALL, LAKE, PAPER, RIVER, TABLE, told
 
 from brmdp.envs import frozenlake, riverswim
 from brmdp.errors import ExperimentError, InvalidInputError
-from brmdp.report import cumulative_true_regret, moving_average_reward, occupancy
-from brmdp.report.layouts import LAYOUTS, figures_of
-from brmdp.report.style import LOOKS, picture, styles_of
-from brmdp.report.writing import write_overview, write_report, write_schematics
-from brmdp.runs import ALL, EXPERIMENTS, Experiment
-from brmdp.studies.paper.schematics import frozenlake_schematic, riverswim_schematic
-from test_analysis import records_of
-from test_claims import LAKE, PAPER, RIVER, TABLE, told
+from brmdp.report import cumulative_true_regret, moving_average_reward, occupancy, writing
+from brmdp.report.layouts import draw_agents
+from brmdp.report.style import STYLES, picture, styles_of
+from brmdp.report.writing import write_figures, write_overview
+from brmdp.runs import Experiment
+from brmdp.studies import Study
+from brmdp.studies.paper import STUDIES
+from brmdp.studies.paper.figures import PANELS
+from brmdp.studies.paper.schematics import (
+    frozenlake_schematic,
+    riverswim_schematic,
+    schematics,
+)
 
 SIZE_LIMIT = 200_000
+STUDY = {study.name: study for study in STUDIES}
 
 
 def story_of(experiment):
-    return PAPER.get(experiment) or {case.name: {} for case in EXPERIMENTS[experiment].cases}
+    return PAPER.get(experiment) or {case.name: {} for case in STUDY[experiment].experiment.cases}
 
 
 def texts_in(figure):
@@ -47,12 +52,11 @@ def reports(tmp_path_factory):
     """A report of every experiment that is compared by regret, from made-up runs."""
     directory = tmp_path_factory.mktemp("reports")
     return {
-        name: write_report(EXPERIMENTS[name], told(name, story_of(name)), directory / name)
-        for name in LAYOUTS
+        name: STUDY[name].report(told(name, story_of(name)), directory / name) for name in PANELS
     }
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", PANELS)
 def test_report_writes_all_files_and_nothing_else(reports, name):
     files = reports[name].files
     pictures = [f"{name}.png"]
@@ -73,7 +77,7 @@ def test_report_writes_all_files_and_nothing_else(reports, name):
             assert b"CreationDate" not in path.read_bytes()
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", PANELS)
 def test_report_is_consistent_json_and_readable_text(reports, name):
     report = reports[name]
     by_name = {path.name: path for path in report.files}
@@ -81,22 +85,20 @@ def test_report_is_consistent_json_and_readable_text(reports, name):
     claims = json.loads(by_name["claims.json"].read_text())
     assert [claim["verdict"] for claim in claims] == [str(claim.verdict) for claim in report.claims]
     assert max(map(len, report.text.splitlines())) <= 100
-    for case in EXPERIMENTS[name].cases:
+    for case in STUDY[name].experiment.cases:
         assert case.name in report.text
         assert case.name in by_name["summary.md"].read_text()
 
 
 def test_equal_records_give_equal_bytes(reports, tmp_path):
-    again = write_report(EXPERIMENTS["frozenlake-0.7"], told("frozenlake-0.7", LAKE), tmp_path)
+    again = STUDY["frozenlake-0.7"].report(told("frozenlake-0.7", LAKE), tmp_path)
     for first, second in zip(reports["frozenlake-0.7"].files, again.files, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
 @pytest.mark.parametrize("runs", [1, 2])
 def test_one_or_two_runs_make_a_report(tmp_path, runs):
-    report = write_report(
-        EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER, runs=runs), tmp_path
-    )
+    report = STUDY["riverswim-6"].report(told("riverswim-6", RIVER, runs=runs), tmp_path)
     assert f"{runs} run{'s' if runs > 1 else ''}" in report.text
     assert report.summary["agents"]["aq-brmdp"]["true_regret"]["ci95"] is None
     for path in report.files:
@@ -107,7 +109,7 @@ def test_one_or_two_runs_make_a_report(tmp_path, runs):
 def test_missing_cases_are_left_out(tmp_path):
     records = told("riverswim-6", RIVER)
     del records["brmdp-0.3"]
-    report = write_report(EXPERIMENTS["riverswim-6"], records, tmp_path)
+    report = STUDY["riverswim-6"].report(records, tmp_path)
     assert list(report.summary["agents"]) == [
         "aq-brmdp",
         "continuing-psrl",
@@ -116,7 +118,7 @@ def test_missing_cases_are_left_out(tmp_path):
     ]
     assert "no runs of brmdp-0.3" in report.text
     with pytest.raises(InvalidInputError, match="at least one run"):
-        write_report(EXPERIMENTS["riverswim-6"], {}, tmp_path)
+        STUDY["riverswim-6"].report({}, tmp_path)
 
 
 def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
@@ -126,28 +128,55 @@ def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
         "large/careful": records_of("large/careful", n_states=20, robust_regret=None),
     }
     mine = Experiment("mine", "My sweep", tuple(found.case for found in cases.values()))
-    report = write_report(mine, cases, tmp_path)
+    report = Study(mine).report(cases, tmp_path)
     assert {path.name for path in report.files if path.suffix == ".png"} == {
         "mine-small.png",
         "mine-large.png",
     }
     assert report.claims == ()
     assert (tmp_path / "claims.json").read_text() == "[]\n"
-    small, large = figures_of(mine, cases).values()
+    small, large = draw_agents(mine, cases).values()
     assert any("robust" in text for text in texts_in(small))
     assert not any("robust" in text for text in texts_in(large))
 
 
+def test_labels_are_what_readers_see(tmp_path):
+    found = records_of("aq-brmdp-delta0.5")
+    found = dataclasses.replace(found, case=dataclasses.replace(found.case, label="Bold"))
+    study = Study(Experiment("named", "Named", (found.case,), 5))
+    records = {"aq-brmdp-delta0.5": found}
+    (figure,) = study.draw(records).values()
+    table = study.findings(records).table
+    assert [row[0] for row in table.rows] == ["Bold"]
+    assert "Bold" in texts_in(figure)
+    assert "aq-brmdp-delta0.5" not in texts_in(figure)
+    assert list(study.findings(records).summary["agents"]) == ["aq-brmdp-delta0.5"]
+
+
+def test_agents_without_regret_are_drawn_by_their_rewards(tmp_path):
+    nothing = {"true_regret": None, "robust_regret": None}
+    nothing |= {"quantile_value": np.empty((5, 0)), "quantile_step": np.empty(0, dtype=int)}
+    found = records_of("a", **nothing)
+    study = Study(Experiment("rewards", "Rewards", (found.case,), 5))
+    (figure,) = study.draw({"a": found}).values()
+    titles = [axes.get_title() for axes in figure.get_axes()]
+    assert len(titles) == 2
+    assert not any("regret" in title.lower() for title in titles)
+    report = study.report({"a": found}, tmp_path)
+    assert report.summary["agents"]["a"]["true_regret"] is None
+    assert "reward, total" in report.text
+
+
 def test_losses_are_drawn_below_zero():
     found = records_of("a", reward=-np.ones((5, 700)))
-    (figure,) = figures_of(Experiment("mine", "Mine", (found.case,)), {"a": found}).values()
+    (figure,) = draw_agents(Experiment("mine", "Mine", (found.case,)), {"a": found}).values()
     (reward,) = (axes for axes in figure.get_axes() if "reward" in axes.get_title())
     assert reward.get_ylim()[0] < -1.0
 
 
 def test_short_interactions_are_drawn(tmp_path):
     found = records_of("a", steps=30, shown=0)
-    write_report(Experiment("short", "Short", (found.case,)), {"a": found}, tmp_path)
+    Study(Experiment("short", "Short", (found.case,))).report({"a": found}, tmp_path)
 
 
 def test_overview_judges_over_all_experiments(reports, tmp_path):
@@ -158,7 +187,7 @@ def test_overview_judges_over_all_experiments(reports, tmp_path):
     assert (
         (tmp_path / "claims.md")
         .read_text()
-        .startswith(f"{len(claims)} reproduced.\n\n| experiment |")
+        .startswith(f"{len(claims)} reproduced.\n\n| verdict | the paper says | found |\n")
     )
 
 
@@ -171,7 +200,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(ExperimentError, match=r"summary\.json cannot be written: disk full"):
-        reporting._write_all(tmp_path, {}, {target.name: b"new"})
+        writing._write_all(tmp_path, {}, {target.name: b"new"})
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 
@@ -187,27 +216,27 @@ def lines_of(axes):
 
 def test_curves_end_at_the_shown_step_with_the_right_values():
     records = told("riverswim-6", RIVER)
-    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
+    (figure,) = STUDY["riverswim-6"].draw(records).values()
     regret, reward, share = figure.get_axes()
     for name, found in records.items():
-        line = lines_of(regret)[LOOKS[name].label]
+        line = lines_of(regret)[STYLES[name].label]
         assert line.get_xdata()[-1] == 600
         assert line.get_ydata()[-1] == pytest.approx(
             cumulative_true_regret(found).after(600).mean()
         )
-        line = lines_of(reward)[LOOKS[name].label]
+        line = lines_of(reward)[STYLES[name].label]
         assert line.get_xdata()[0] == 100
         assert line.get_ydata()[-1] == pytest.approx(moving_average_reward(found).after(600).mean())
     wanted = np.stack([occupancy(found).mean(axis=0) for found in records.values()])
     np.testing.assert_allclose(np.asarray(share.get_images()[0].get_array()), wanted)
     assert [label.get_text() for label in share.get_yticklabels()] == [
-        LOOKS[name].label for name in records
+        STYLES[name].label for name in records
     ]
 
 
 def test_bands_are_the_intervals():
     records = told("delta-sensitivity", TABLE)
-    (figure,) = figures_of(EXPERIMENTS["delta-sensitivity"], records).values()
+    (figure,) = STUDY["delta-sensitivity"].draw(records).values()
     (axes,) = figure.get_axes()
     for band, found in zip(axes.collections, records.values(), strict=True):
         total = cumulative_true_regret(found).until(600).estimate().at(-1)
@@ -215,10 +244,10 @@ def test_bands_are_the_intervals():
         assert [min(heights), max(heights)] == pytest.approx([float(total.low), float(total.high)])
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", PANELS)
 def test_axes_say_what_they_show(name):
-    for figure in figures_of(EXPERIMENTS[name], told(name, story_of(name))).values():
-        assert len(figure.get_axes()) == len(LAYOUTS[name])
+    for figure in STUDY[name].draw(told(name, story_of(name))).values():
+        assert len(figure.get_axes()) == len(PANELS[name])
         for axes in figure.get_axes():
             assert axes.get_title()
             assert axes.get_xlabel()
@@ -229,7 +258,7 @@ def test_axes_say_what_they_show(name):
     "name", ["riverswim-6", "frozenlake-0.7", "delta-sensitivity", "quantile-methods"]
 )
 def test_texts_do_not_overlap(name):
-    for figure in figures_of(EXPERIMENTS[name], told(name, story_of(name))).values():
+    for figure in STUDY[name].draw(told(name, story_of(name))).values():
         figure.canvas.draw()
         renderer = figure.canvas.get_renderer()
         (legend,) = figure.legends
@@ -254,20 +283,28 @@ def test_agents_look_the_same_everywhere_and_differ_in_grey():
     styles = styles_of(names)
     assert styles == {name: styles_of([name])[name] for name in reversed(names)}
     for part in ("colour", "line", "marker", "label"):
-        assert len({str(getattr(look, part)) for look in styles.values()}) == len(names)
+        assert len({str(getattr(style, part)) for style in styles.values()}) == len(names)
     strangers = styles_of([f"agent {number}" for number in range(20)])
-    assert len({(style.colour, str(style.line)) for look in strangers.values()}) == 20
+    assert len({(style.colour, str(style.line)) for style in strangers.values()}) == 20
 
 
 def test_drawing_leaves_no_trace_in_matplotlib():
-    code = (
-        "import sys, matplotlib; before = matplotlib.rcParams.copy()\nfrom brmdp.report.writing "
-        "import write_schematics; import tempfile, "
-        "pathlib\nwrite_schematics(pathlib.Path(tempfile.mkdtemp()))\nprint('matplotlib.pyplot' in "
-        "sys.modules, matplotlib.rcParams['font.size'] == before['font.size'])"
-    )
+    code = """
+    import pathlib, sys, tempfile, matplotlib
+    before = matplotlib.rcParams.copy()
+    from brmdp.report.writing import write_figures
+    from brmdp.studies.paper.schematics import schematics
+    write_figures(schematics(), pathlib.Path(tempfile.mkdtemp()))
+    after = matplotlib.rcParams.copy()
+    before["backend"] = after["backend"]  # is chosen when it is first asked for
+    print("matplotlib.pyplot" in sys.modules, after == before)
+    """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert done.stdout.split() == ["False", "True"]
 
@@ -300,17 +337,17 @@ def test_frozenlake_schematic_without_shortcut():
 
 
 def test_schematics_are_written(tmp_path):
-    files = write_schematics(tmp_path)
+    files = write_figures(schematics(), tmp_path)
     assert sorted(path.suffix for path in files) == [".pdf", ".pdf", ".png", ".png"]
     assert all(path.stat().st_size < SIZE_LIMIT for path in files)
 
 
 def test_pictures_keep_their_colours():
     """The palette of 256 colours does not change what an agent's colour is."""
-    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], told("riverswim-6", RIVER)).values()
+    (figure,) = STUDY["riverswim-6"].draw(told("riverswim-6", RIVER)).values()
     with Image.open(io.BytesIO(picture(figure, "png"))) as image:
         colours = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
-    for look in styles_of(RIVER).values():
+    for style in styles_of(RIVER).values():
         wanted = [int(style.colour[k : k + 2], 16) for k in (1, 3, 5)]
         assert np.abs(colours - wanted).max(axis=1).min() <= 12
 
@@ -325,7 +362,7 @@ def test_different_numbers_of_runs_are_named():
             for part in ("run", "state", "reward", "true_regret", "seconds")
         },
     )
-    (figure,) = figures_of(EXPERIMENTS["riverswim-6"], records).values()
+    (figure,) = STUDY["riverswim-6"].draw(records).values()
     assert any("4 to 60 runs" in text for text in texts_in(figure))
 
 
@@ -339,7 +376,7 @@ def test_names_of_figures_suit_every_file_system_and_differ():
         ":",
     ]
     names += ["n" * 300, "n" * 299, "é" * 200]
-    found = reporting._file_names(names)
+    found = writing._file_names(names)
     assert found[0] == names[0]
     assert len({name.casefold() for name in found}) == len(names)
     for name in found:
@@ -350,4 +387,4 @@ def test_names_of_figures_suit_every_file_system_and_differ():
 def test_worlds_whose_names_look_alike_have_figures_of_their_own():
     found = [records_of("a/b/x", n_states=6), records_of("a-b/x", n_states=7)]
     experiment = Experiment("alike", "", tuple(one.case for one in found), 5)
-    assert len(figures_of(experiment, {one.case.name: one for one in found})) == 2
+    assert len(draw_agents(experiment, {one.case.name: one for one in found})) == 2

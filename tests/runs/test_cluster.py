@@ -25,8 +25,6 @@ from tiny_experiments import DICE, dicing, tiny
 
 pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.xdist_group("cluster")  # one scheduler serves all of these tests
-
 TINY = tiny(runs=2, steps=30)
 STARTING = 60.0
 

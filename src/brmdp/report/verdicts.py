@@ -100,11 +100,8 @@ def _found(claim: JudgedClaim) -> str:
         judged = [one for one in claim.comparisons if one.claimed]
         counts = Counter(_SHORT[one.verdict] for one in judged)
         listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-        shown = (
-            f"{len(judged)} comparisons: {listed}"
-            if judged
-            else (f"{len(claim.comparisons)} numbers")
-        )
+        comparisons = f"{len(judged)} comparison{'s' if len(judged) > 1 else ''}: {listed}"
+        shown = comparisons if judged else f"{len(claim.comparisons)} numbers"
     else:
         shown = str(claim.comparisons[0].estimate)
     lines = [f"Tested as: {claim.test}"]
