@@ -1,7 +1,7 @@
-"""Studies: the paper's experiments, and those that put its theory to the test.
+"""Studies: the paper's experiments, and experiments that test its theory.
 
-Each folder is one slice: what is run, how it is judged, how it is drawn. Nothing is loaded before
-it is asked for.
+Each folder holds one study or a few related ones: what is run, how it is judged and how it is
+drawn. A study is loaded only when it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDERS = (
     "bayesian_regret",
     "continuous_lake",
 )
-"""Where the studies are; a new one is a folder and its line here."""
+"""Folders that hold studies; to add one, create a folder and name it here."""
 
 
 @lru_cache(maxsize=1)
@@ -38,12 +38,12 @@ def all_studies() -> dict[str, Study]:
 
 
 def find_study(name: str) -> Study:
-    """The study of that name, or one of your own as ``module:attribute``.
+    """The study of that name; name a study of your own as ``module:attribute``.
 
     Raises
     ------
     InvalidInputError
-        If there is none.
+        If there is no such study.
     """
     if is_reference(name):
         found = load(name, "study")
@@ -56,9 +56,9 @@ def find_study(name: str) -> Study:
 
 
 def study_of(experiment: Experiment) -> Study:
-    """The study of an experiment that was read from a folder, with that experiment.
+    """The study to which an experiment read from a folder belongs, with that experiment.
 
-    One that is not the library's is a comparison of agents, without claims.
+    An experiment that is not the library's is treated as a comparison of agents without claims.
     """
     known = all_studies().get(experiment.name)
     if known is not None:
@@ -69,7 +69,7 @@ def study_of(experiment: Experiment) -> Study:
 
 
 def _kind(case: Case | Computation) -> object:
-    """What a case is, whatever its parameters."""
+    """What identifies a case regardless of its other parameters."""
     if isinstance(case, Computation):
         return case.program
     return case.environment, dict(case.environment_parameters), case.agent

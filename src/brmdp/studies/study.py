@@ -1,20 +1,20 @@
-"""A study: an experiment, what its runs are taken to say, and the pictures of them.
+"""A study: an experiment, the analysis of its runs, and its figures.
 
-A study lives in a folder of its own::
+A study has a folder of its own::
 
-    experiment.py   what is run, as data, and the programs of its computations, if it has any
-    analysis.py     from records to numbers, a table and judged claims; no pictures
-    figures.py      the pictures; the only file that may load matplotlib
-    __init__.py     STUDIES, the studies that the folder holds
+    experiment.py   what is run, as data, with the programs of its computations, if any
+    analysis.py     turns records into numbers, a table and judged claims; draws nothing
+    figures.py      draws the figures; the only file that may load matplotlib
+    __init__.py     defines STUDIES, the studies in this folder
 
-Workers load ``experiment.py`` and what it needs. Claims are judged without matplotlib.
+Workers load only ``experiment.py`` and what it needs. Claims are judged without matplotlib.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from brmdp._extras import optional
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["Records", "Study"]
 
 Records: TypeAlias = Mapping[str, Any]
-"""Records by the name of their case: a CaseRecords for agents, Replications for computations."""
+"""Records by case name: CaseRecords of agents, Replications of computations."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment, what its runs are taken to say, and the pictures of them.
+    """An experiment, the analysis of its runs, and its figures.
 
     Attributes
     ----------
@@ -45,10 +45,10 @@ class Study:
     analyse : function of (experiment, records)
         Returns the :class:`brmdp.report.Findings`. By default agents are compared by their regrets.
     figures : str
-        Where the function is that draws, as ``module:attribute``: it takes the experiment and the
-        records, and returns figures by file name. It is loaded when something is drawn.
+        The function that draws, as ``module:attribute``. It takes the experiment and the records,
+        and returns figures by file name. It is loaded only when something is drawn.
     in_paper : bool
-        Whether the study belongs to what ``brmdp reproduce all`` means.
+        Whether ``brmdp reproduce all`` includes the study.
     """
 
     experiment: Experiment
@@ -58,27 +58,27 @@ class Study:
 
     @property
     def name(self) -> str:
-        """The experiment's name."""
+        """Name of the experiment."""
         return self.experiment.name
 
     def adjusted(
         self, *, runs: int | None = None, steps: int | None = None, method: str | None = None
     ) -> Self:
-        """The same study of an adjusted experiment; see :meth:`brmdp.runs.Experiment.adjusted`."""
+        """The study with its experiment adjusted; see :meth:`brmdp.runs.Experiment.adjusted`."""
         return self.of(self.experiment.adjusted(runs=runs, steps=steps, method=method))
 
     def of(self, experiment: Experiment) -> Self:
-        """The same study of another experiment, such as one that was read from a folder."""
+        """The study with another experiment, such as one that was read from a folder."""
         return replace(self, experiment=experiment)
 
     def findings(self, records: Records) -> Findings:
-        """What the runs say, in numbers and verdicts.
+        """The numbers and verdicts that follow from the runs.
 
         Parameters
         ----------
         records : mapping
-            Records by case name. Cases may be missing or have different numbers of runs: pairs are
-            made of common runs.
+            Records by case name. Cases may be missing, and may have different numbers of runs:
+            paired comparisons use the runs that both cases have.
 
         Raises
         ------
@@ -88,13 +88,13 @@ class Study:
         return self.analyse(self.experiment, self._present(records))
 
     def draw(self, records: Records) -> Mapping[str, Figure]:
-        """The figures, by file name without ending."""
+        """The figures, by file name without extension."""
         drawn: Mapping[str, Figure] = load(self.figures, "figures")(
             self.experiment, self._present(records)
         )
         return drawn
 
-    def report(self, records: Records, directory: Path) -> Report:
+    def report(self, records: Records, directory: str | os.PathLike[str]) -> Report:
         """Write numbers, claims and figures into a folder; see :mod:`brmdp.report.writing`."""
         present = self._present(records)
         writing = optional("brmdp.report.writing")
@@ -104,7 +104,7 @@ class Study:
         return written
 
     def _present(self, records: Records) -> dict[str, CaseRecords | Replications[Any]]:
-        """Cases that have runs, in the order of the experiment."""
+        """The records of cases that have runs, in the order of the experiment."""
         names = [case.name for case in self.experiment.cases]
         present = {
             name: records[name] for name in names if name in records and records[name].run.size

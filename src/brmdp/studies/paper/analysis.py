@@ -1,15 +1,16 @@
-"""Every claim of the paper about its finite-state results, as data.
+"""All claims of the paper about its finite-state results, as data.
 
-The paper speaks in words where a test needs numbers. What each word is taken to mean stands in the
-claim's ``test`` and, as a number, in one place here:
+The paper uses words where a test needs numbers. Each claim's ``test`` says how its words are read,
+and every number is defined in one place here:
 
 - *near an end* of RiverSwim: in the third of the states at that end (two of 6 states, three of 10);
 - a reward that *rises earlier*: fewer steps until the moving average first reaches half of what
-  always swimming right earns in the long run, counted as all shown steps where it never does;
+  always swimming right earns in the long run; if it never does, all reported steps count;
 - *concentrated*: at least :data:`CONCENTRATED` of the steps;
-- *approximately linear*: the second half of the steps brings :data:`LINEAR` of the regret. Regret
-  that grows as T^p brings 1 − 2^(−p), so this is p between 0.86 and 1.15; √T would bring 0.29;
-- *not materially*, *largely overlap*, or equal to a number of a table: within :data:`MARGIN` per
+- *approximately linear*: a share of :data:`LINEAR` of the regret falls into the second half of the
+  steps. For regret that grows as T^p this share is 1 − 2^(−p), so p lies between 0.86 and 1.15; for
+  √T the share would be 0.29;
+- *not materially*, *largely overlap*, or equal to a number in a table: within :data:`MARGIN` per
   cent.
 
 All differences are taken run by run on common seeds. "Quantile methods" is not in the paper: it is
@@ -52,13 +53,13 @@ FIXED = ("brmdp-0.1", "brmdp-0.3", "brmdp-0.5")
 CONCENTRATED = Region(low=0.8)
 LINEAR = Region(0.45, 0.55)
 LOCAL_REWARD = Region.around(0.005, 0.005)
-"""Close to RiverSwim's reward of 0.005 at the left end.
+"""Rewards close to the 0.005 that RiverSwim pays at the left end.
 
 Always swimming right earns 0.257 per step in the long run.
 """
 SAME_REWARD = Region.around(0.0, 0.005)
 MARGIN = 5.0
-"""Per cent."""
+"""Margin of closeness, in per cent."""
 
 DELTA_TABLE = {5: 297.2396, 10: 291.4018, 15: 287.7603}
 """Final cumulative true regret in the paper, by δ."""
@@ -79,13 +80,13 @@ def _values(statistic: Statistic, cases: Sequence[str], claimed: Region) -> list
 
 
 def _riverswim(name: str) -> list[Claim]:
-    """What the paper says of both rivers."""
+    """Claims that the paper makes about both rivers."""
     versus = ([ADAPTIVE], [SAMPLING])
     return [
         Claim(
             f"{name}/regret",
             "AQ-BRMDP achieves lower cumulative regret than Continuing PSRL.",
-            "Cumulative true regret over the steps that the figure shows.",
+            "Cumulative true regret over the steps shown in the figure.",
             (*_differences(TRUE_REGRET, *versus, BELOW_ZERO),),
         ),
         Claim(
@@ -126,7 +127,7 @@ _RIVERSWIM_6 = [
     Claim(
         "riverswim-6/brmdp-0.1-largest-regret",
         "BRMDP-0.1's cumulative regret is the largest among the fixed levels.",
-        "Strictly: its cumulative true regret over the shown steps is above each other one's.",
+        "Its cumulative true regret over the shown steps exceeds that of each other level.",
         (*_differences(TRUE_REGRET, FIXED[:1], FIXED[1:], ABOVE_ZERO),),
     ),
     Claim(
@@ -154,14 +155,14 @@ _RIVERSWIM_10 = [
     Claim(
         "riverswim-10/fixed-levels-linear-regret",
         "The cumulative regret of all three fixed levels grows approximately linearly.",
-        "The second half of the shown steps brings 0.45 to 0.55 of the regret: growth as T^p with "
-        "p from 0.86 to 1.15.",
+        "Between 0.45 and 0.55 of the regret falls into the second half of the shown steps: growth "
+        "as T^p with p from 0.86 to 1.15.",
         (*_values(SECOND_HALF_SHARE, FIXED, LINEAR),),
     ),
     Claim(
         "riverswim-10/fixed-levels-alike",
         "The fixed levels behave similarly; their regret and reward curves largely overlap.",
-        "Each pair: cumulative true regret within 5 %, average reward within 0.005.",
+        "For each pair: cumulative true regret within 5 %, average reward within 0.005.",
         tuple(
             comparison
             for first, second in combinations(FIXED, 2)
@@ -175,7 +176,7 @@ _RIVERSWIM_10 = [
 
 
 def _frozenlake(name: str) -> list[Claim]:
-    """What the paper says of the risky FrozenLake, at one of its θ."""
+    """Claims that the paper makes about the risky FrozenLake, for one value of θ."""
     return [
         Claim(
             f"{name}/adaptive-regrets",
@@ -195,13 +196,13 @@ def _frozenlake(name: str) -> list[Claim]:
         Claim(
             f"{name}/avoid-the-shortcut",
             "BRMDP-based policies tend to avoid the risky branch.",
-            "Uses of the shortcut, against Continuing PSRL.",
+            "Number of uses of the shortcut, compared with Continuing PSRL.",
             (*_differences(SHORTCUT_USES, [ADAPTIVE, *FIXED], [SAMPLING], BELOW_ZERO),),
         ),
         Claim(
             f"{name}/avoid-holes",
             "The BRMDP-α baselines tend to avoid sticky holes.",
-            "Share of the steps in holes, against Continuing PSRL.",
+            "Share of the steps spent in holes, compared with Continuing PSRL.",
             (*_differences(HOLE_SHARE, FIXED, [SAMPLING], BELOW_ZERO),),
         ),
         Claim(
@@ -213,14 +214,14 @@ def _frozenlake(name: str) -> list[Claim]:
         Claim(
             "frozenlake/0.1-not-always-below-0.3",
             "BRMDP-0.1 can have higher regret than BRMDP-0.3: regret is not monotone in the level.",
-            "Cumulative true regret at the end, higher for at least one of the two θ.",
+            "Cumulative true regret at the end is higher for at least one of the two values of θ.",
             (*_differences(TRUE_REGRET, ["brmdp-0.1"], ["brmdp-0.3"], ABOVE_ZERO),),
             somewhere_in=("frozenlake-0.7", "frozenlake-0.9"),
         ),
         Claim(
             f"{name}/quantile-value",
             "AQ-BRMDP generally attains the largest posterior 0.1-quantile value.",
-            "Averaged over the diagnostic times, against each other agent.",
+            "Averaged over the diagnostic times, compared with each other agent.",
             (*_differences(QUANTILE_VALUE, [ADAPTIVE], [SAMPLING, *FIXED], ABOVE_ZERO),),
         ),
     ]
@@ -273,7 +274,7 @@ _SENSITIVITY = [
 
 
 def _methods() -> list[Claim]:
-    """What each way to take the quantile costs against the exact one; nothing is claimed."""
+    """What each quantile method costs compared with the exact one; nothing is claimed."""
     costs = {
         "monte-carlo": "sampling noise (fresh posterior draws)",
         "monte-carlo-reused": "reuse of posterior draws",
@@ -283,8 +284,8 @@ def _methods() -> list[Claim]:
         Claim(
             f"quantile-methods/{world}/{method}",
             f"Not in the paper: the cost of {cost} in {world}.",
-            "Cumulative true regret over the shown steps against exact quantiles on common seeds, "
-            "and time per run.",
+            "Cumulative true regret over the shown steps, compared with exact quantiles on common "
+            "seeds, and time per run.",
             (
                 Comparison(TRUE_REGRET, f"{world}/{method}", f"{world}/exact"),
                 Comparison(SECONDS, f"{world}/{method}", f"{world}/exact", "ratio"),
@@ -303,9 +304,9 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "delta-sensitivity": tuple(_SENSITIVITY),
     "quantile-methods": tuple(_methods()),
 }
-"""By the experiment in which they are tested."""
+"""Claims by the experiment in which they are tested."""
 
 
 def analyse(experiment: Experiment, records: Records) -> Findings:
-    """Regrets of the agents, and the paper's claims about them."""
+    """Compare the agents and judge the paper's claims about them."""
     return compare_agents(experiment, records, CLAIMS[experiment.name])

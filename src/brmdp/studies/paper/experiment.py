@@ -1,4 +1,4 @@
-"""The figures and tables of the paper's finite-state experiments, as data."""
+"""The paper's finite-state experiments, as data."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _compared(
 
 
 def _sensitivity() -> tuple[Case, ...]:
-    """AQ-BRMDP with three sensitivities on FrozenLake without the risky branch."""
+    """AQ-BRMDP with three values of δ on FrozenLake without the risky branch."""
     return tuple(
         Case(
             name=f"aq-brmdp-delta-{delta}",
@@ -87,7 +87,7 @@ def _sensitivity() -> tuple[Case, ...]:
 
 
 def _methods() -> tuple[Case, ...]:
-    """AQ-BRMDP under every way to take the quantile."""
+    """AQ-BRMDP with every quantile method."""
     worlds: tuple[tuple[str, str, dict[str, Any], float, float, float, int], ...] = (
         ("riverswim-6", "riverswim", {"n": 6}, 0.9, 5.0, 150.0, 2000),
         ("frozenlake-0.7", "frozenlake", {"shortcut_risk": 0.7}, 0.8, 10.0, 250.0, STEPS),

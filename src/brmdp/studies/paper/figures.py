@@ -1,4 +1,4 @@
-"""Which panels make which of the paper's figures."""
+"""The paper's figures, by the panels that they consist of."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PANELS: dict[str, tuple[Panel, ...]] = {
     "delta-sensitivity": (true_regret_panel,),
     "quantile-methods": (true_regret_panel, regret_and_time_panel),
 }
-"""From top to bottom, by experiment."""
+"""Panels of each experiment's figure, from top to bottom."""
 
 
 def draw(experiment: Experiment, records: Records) -> dict[str, Figure]:
-    """The paper's figure of an experiment."""
+    """Draw the paper's figure of an experiment."""
     return draw_agents(experiment, records, PANELS[experiment.name])

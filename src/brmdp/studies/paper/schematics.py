@@ -1,4 +1,4 @@
-"""The two worlds as in the paper's appendix, drawn from the numbers of their MDPs."""
+"""Schematics of the two worlds, as in the paper's appendix, drawn from the tables of their MDPs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPACING = 1.5
 
 
 def schematics() -> dict[str, Figure]:
-    """Both schematics by file name without ending."""
+    """Both schematics, by file name without extension."""
     return {
         "schematic-riverswim-6": riverswim_schematic(riverswim(6)),
         "schematic-frozenlake-0.7": frozenlake_schematic(frozenlake(0.7)),
@@ -30,12 +30,12 @@ def schematics() -> dict[str, Figure]:
 
 
 def riverswim_schematic(mdp: TabularMDP) -> Figure:
-    """The chain with the probabilities of both actions and the transitions that pay.
+    """Draw the chain with the probabilities of both actions and the transitions that pay.
 
     Parameters
     ----------
     mdp : TabularMDP
-        From :func:`brmdp.envs.riverswim`, of any length.
+        An MDP from :func:`brmdp.envs.riverswim`, of any length.
     """
     kernel, rewards = mdp.kernel(), np.asarray(mdp.rewards)
     styles: list[dict[str, Any]] = [
@@ -74,7 +74,7 @@ def riverswim_schematic(mdp: TabularMDP) -> Figure:
 def _draw_move(
     axes: Axes, s: int, t: int, action: int, probability: float, pay: float, style: dict[str, Any]
 ) -> None:
-    """One possible transition: a loop above or below its state, or a bow to a neighbour."""
+    """Draw one possible transition: a loop at its state, or an arc to a neighbour."""
     side = 1.0 if action == RIGHT else -1.0
     begin, end = SPACING * s, SPACING * t
     label = "1" if probability == 1.0 else f"{probability:.2f}"
@@ -94,7 +94,7 @@ def _draw_move(
         arrow(axes, (begin + 0.22, 0.8 * RADIUS), (end - 0.22, 0.8 * RADIUS), -0.35, style)
         height = 0.66
     elif action == RIGHT:
-        # falling back runs along the chain, so that "left" has the room below
+        # falling back is drawn along the chain, which leaves the room below for "left"
         arrow(axes, (begin - RADIUS, 0.0), (end + RADIUS, 0.0), 0.0, style)
         height = 0.16
     else:
@@ -113,12 +113,12 @@ def _draw_move(
 
 
 def frozenlake_schematic(mdp: TabularMDP) -> Figure:
-    """The grid with start, goal, sticky holes and, if there is one, the risky shortcut.
+    """Draw the grid with start, goal, sticky holes and, if there is one, the risky shortcut.
 
     Parameters
     ----------
     mdp : TabularMDP
-        From :func:`brmdp.envs.frozenlake`.
+        An MDP from :func:`brmdp.envs.frozenlake`.
     """
     kernel = mdp.kernel()
     marks = {
@@ -150,7 +150,7 @@ def frozenlake_schematic(mdp: TabularMDP) -> Figure:
         intended, slip = float(kernel[9, RIGHT, 10]), float(kernel[9, RIGHT, 13])
         figure.supxlabel(
             f"Ordinary cells: intended move {intended:g}, each sideways {slip:g}.\n"
-            f"Holes: the move succeeds with {escape:g}, otherwise stay.\n"
+            f"Holes: each move succeeds with probability {escape:g}.\n"
             f"Entering the goal pays {float(np.asarray(mdp.rewards)[14, RIGHT, GOAL]):g}; "
             "then restart on an ordinary cell.",
             fontsize=7.5,
@@ -159,7 +159,7 @@ def frozenlake_schematic(mdp: TabularMDP) -> Figure:
 
 
 def _draw_shortcut(axes: Axes, row: Any) -> None:
-    """Where Down leads from the shortcut's state, unless it is an ordinary slippery move."""
+    """Draw where Down leads from the shortcut's state, unless it is an ordinary slippery move."""
     column, line = _position(SHORTCUT_STATE)
     if np.count_nonzero(row) > 2 or row[SHORTCUT_STATE + SIDE]:
         return
@@ -181,7 +181,7 @@ def _draw_shortcut(axes: Axes, row: Any) -> None:
         end = (across + 0.22, down - 0.2)
         arrow(axes, begin, end, 0.15 if hole else -0.1, {**style, "zorder": 4})
         symbol = "θ =" if hole else "1 − θ\n="
-        # beside the arrows, in the cells between
+        # beside the arrows, in the cells between their ends
         at = (column - 0.95, line + 0.3) if hole else (column - 0.1, line + 1.05)
         axes.text(
             *at,

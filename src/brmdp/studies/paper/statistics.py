@@ -1,4 +1,4 @@
-"""Numbers that only the paper's worlds have."""
+"""Statistics that are specific to the paper's worlds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 HALF_OF_RIGHT = 0.1286
-"""Half of what always swimming right earns per step of RiverSwim in the long run (0.2572)."""
+"""Half of what always swimming right in RiverSwim earns per step in the long run (0.2572)."""
 
 
 def _rise_time(records: CaseRecords, steps: int) -> FloatArray:
