@@ -1,4 +1,4 @@
-"""Judged claims in words: for a terminal and as Markdown, the verdict first."""
+"""Judged claims as text for a terminal and as Markdown, verdicts first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERDICT_WIDTH = max(map(len, _SHORT.values())) + 2
 
 
 def claims_as_text(claims: Sequence[JudgedClaim]) -> str:
-    """Claims with verdicts and numbers, for a terminal of 100 columns."""
+    """Claims with verdicts and numbers, as text for a terminal of 100 columns."""
     lines = []
     for claim in claims:
         lines += _wrapped(_SHORT[claim.verdict].ljust(_VERDICT_WIDTH), claim.paper)
@@ -38,7 +38,7 @@ def claims_as_text(claims: Sequence[JudgedClaim]) -> str:
 
 
 def _quantity(claim: JudgedClaim, comparison: JudgedComparison) -> str:
-    """What was compared, and where if that is not clear."""
+    """What was compared, with the experiment if there are several."""
     where = f"{comparison.experiment}, " if len(claim.experiments) > 1 else ""
     return f"{where}{comparison.quantity}"
 
@@ -54,13 +54,13 @@ def _wrapped(margin: str, text: str) -> list[str]:
 
 
 def verdict_counts(claims: Sequence[JudgedClaim]) -> str:
-    """How many claims have each verdict, in words."""
+    """The number of claims with each verdict, in words."""
     counts = Counter(claim.verdict for claim in claims)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
 def error_statement(claims: Sequence[JudgedClaim]) -> str:
-    """How often a verdict on these claims is wrong, in words; "" where none is left to chance."""
+    """How often verdicts on these claims are wrong, in words; "" if none is left to chance."""
     count = sum(claim.error_rate == CLAIM_ERROR for claim in claims)
     if count == 0:
         return ""
@@ -72,18 +72,18 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
     )
     return (
         f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold "
-        f"jointly with probability {1.0 - CLAIM_ERROR:g}: each of m has confidence 1 − "
-        f"{CLAIM_ERROR:g}/m, given where it is not 95 %. So a verdict is wrong with probability at "
-        f"most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small group of runs went "
-        "unseen that would change the means; where such a group could undo a verdict without lying "
-        "beyond the runs seen, the verdict says so."
+        f"jointly with probability {1.0 - CLAIM_ERROR:g}: each of m intervals has confidence 1 − "
+        f"{CLAIM_ERROR:g}/m, which is stated unless it is 95 %. So a verdict is wrong with "
+        f"probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small "
+        "group of runs went unseen that would change the means. Where such a group could undo a verdict "
+        "without lying outside the range of the runs seen, this is noted."
     )
 
 
 def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
-    """A Markdown table: the verdict, what the paper says, and what was found.
+    """A Markdown table with the verdict, what the paper says, and what was found.
 
-    How a claim was tested, and all numbers, fold out.
+    How a claim was tested, and all its numbers, can be unfolded.
     """
     rows = [(f"**{_SHORT[claim.verdict]}**", _statement(claim), _found(claim)) for claim in claims]
     return Table(("verdict", "the paper says", "found"), tuple(rows)).as_markdown(numbers=False)
@@ -94,7 +94,7 @@ def _statement(claim: JudgedClaim) -> str:
 
 
 def _found(claim: JudgedClaim) -> str:
-    """The number itself, or how many of several say the same, with the rest folded."""
+    """The number, or how many of several comparisons agree, with the details folded."""
     several = len(claim.comparisons) > 1
     if several:
         judged = [one for one in claim.comparisons if one.claimed]
