@@ -3,12 +3,17 @@
 Each page in a process of its own; links lead somewhere.
 """
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from brmdp.runs import METHODS, Computation
+from brmdp.runs.catalogue import AGENTS, ENVIRONMENTS, PARTS, PRIOR
+from brmdp.runs.sweep import COMMON, DEFAULTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,3 +35,29 @@ def test_blocks_run(page, tmp_path):
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_pages_list_the_columns_that_the_code_declares():
+    spec = importlib.util.spec_from_file_location("refresh", ROOT / "docs" / "refresh.py")
+    refresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(refresh)
+    page = ROOT / "docs" / "sweeps.md"
+    assert refresh.with_columns(page.read_text()) == page.read_text()
+    # and every program of every study is among them
+    programs = {
+        case.program
+        for study in refresh.all_studies().values()
+        for case in study.experiment.cases
+        if isinstance(case, Computation)
+    }
+    assert programs == set(re.findall(r"columns: (brmdp\S+) -->", page.read_text()))
+
+
+def test_the_page_on_sweeps_names_every_key():
+    text = (ROOT / "docs" / "sweeps.md").read_text()
+    names = [*DEFAULTS, *ENVIRONMENTS, *(key for keys in ENVIRONMENTS.values() for key in keys)]
+    names += [*AGENTS, *(key for _, keys in AGENTS.values() for key in keys)]
+    names += [name for known in PARTS.values() for name in known.by_name]
+    names += [*PRIOR, *METHODS, *COMMON]
+    missing = [name for name in names if f"`{name}`" not in text and f"[[{name}]]" not in text]
+    assert not missing
