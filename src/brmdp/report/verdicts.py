@@ -75,8 +75,8 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
         f"jointly with probability {1.0 - CLAIM_ERROR:g}: each of m intervals has confidence 1 − "
         f"{CLAIM_ERROR:g}/m, which is stated unless it is 95 %. So a verdict is wrong with "
         f"probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small "
-        "group of runs went unseen that would change the means. Where such a group could undo a verdict "
-        "without lying outside the range of the runs seen, this is noted."
+        "group of runs went unseen that would change the means. Where such a group could undo a "
+        "verdict without lying outside the range of the runs seen, this is noted."
     )
 
 
