@@ -325,7 +325,7 @@ def test_runs_of_different_lengths_are_named(tmp_path, monkeypatch):
         tiny_experiments, "DICE", Program(some, Throws, tiny_experiments.DICE.parameters)
     )
     store = run_experiment(dicing(runs=2), tmp_path, workers=1)
-    with pytest.raises(ExperimentError, match=r"runs of cube must have one length.*5 and 6"):
+    with pytest.raises(ExperimentError, match=r"runs of cube must have equally many rows.*5 and 6"):
         store.records("cube")
     assert store.to_arrow(["cube"]).num_rows == 11
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import io
 import json
 import os
@@ -25,6 +26,7 @@ from brmdp.runs import (
 )
 from brmdp.runs.encoding import decode, encode, versions
 from brmdp.runs.parquet import _pages
+from former_stores import content_digest
 from tiny_experiments import dicing, throw_dice, tiny, with_tests_on_the_path
 
 TINY = tiny()
@@ -384,7 +386,7 @@ def test_two_runners_keep_out_of_each_others_way(store):
             timeout=120,
         )
     assert other.returncode == 1
-    assert "another process is at work on" in other.stderr
+    assert "another process is working on" in other.stderr
     again(store)
 
 
@@ -688,7 +690,7 @@ def test_what_is_no_file_cannot_hold_up_a_folder_without_a_description(store):
     os.mkfifo(path)
     (store.directory / "experiment.json").unlink()
     with Store.opened(store.directory.parent, TINY) as opened:
-        assert "is no file" in opened.status(CASE).damaged[0]
+        assert "is not a file" in opened.status(CASE).damaged[0]
 
 
 COMPUTED = dicing().cases[0]
@@ -733,6 +735,29 @@ def test_nested_columns_are_no_replication(never_unpacked):
         decode(computed({"x": [[1.0, 2.0]]}), COMPUTED, 1, 0, "the file")
 
 
+@pytest.mark.parametrize("name", ["run", "arrays", "class", "not a name", "x;y", ""])
+def test_columns_of_others_have_names_that_can_be_used(name):
+    data = sealed({name: [1.0, 2.0]})
+    with pytest.raises(CorruptFileError, match="the file is damaged: no column can have the name"):
+        decode(data, COMPUTED, 1, 0, "the file")
+
+
+def test_entries_of_a_replication_are_all_there():
+    """A missing integer would be read as a number that is none, and count as anything."""
+    with pytest.raises(CorruptFileError, match="the file is damaged: column points lacks entries"):
+        decode(sealed({"points": [1, None, 3]}), COMPUTED, 1, 0, "the file")
+
+
+def sealed(columns):
+    """A replication with columns that no program made, under a digest that fits."""
+    table = pa.table(columns)
+    facts = pq.read_schema(io.BytesIO(computed(columns))).metadata[b"brmdp"].decode()
+    seal = hashlib.sha256(f"{content_digest(table)}|{facts}".encode()).hexdigest()
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({"brmdp": facts, "sha256": seal}), sink)
+    return sink.getvalue()
+
+
 def test_page_sizes_agree_with_what_the_writer_says(data):
     """An independent count.
 
@@ -754,7 +779,7 @@ def test_what_is_no_file_is_damage(store):
     path = store.path(CASE, 0)
     path.unlink()
     os.mkfifo(path)
-    assert "is no file" in store.status(CASE).damaged[0]
+    assert "is not a file" in store.status(CASE).damaged[0]
 
 
 def test_a_huge_file_is_not_read(store, monkeypatch):

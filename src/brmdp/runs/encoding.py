@@ -186,6 +186,8 @@ def _with_all_columns(table: Any, case: Case | Computation, source: Any) -> Any:
     for name in table.column_names:
         if not name.isidentifier() or iskeyword(name) or name in RESERVED:
             raise CorruptFileError(f"{source} is damaged: no column can have the name {name!r:.60}")
+        if table[name].null_count:
+            raise CorruptFileError(f"{source} is damaged: column {name} lacks entries")
     program = known_program(case)
     if program is not None:
         declared = [one.name for one in columns_of(program.columns)]

@@ -1,4 +1,4 @@
-"""The experiment ``coverage`` end to end in small, its numbers recomputed, and its picture."""
+"""The study of coverage end to end in small, its numbers recomputed, and its picture."""
 
 import json
 import warnings
@@ -8,14 +8,16 @@ import pytest
 from scipy import stats
 
 from brmdp import theory
-from brmdp.report.replications import certain, proportion
-from brmdp.report.writing import REPORTERS, write_report
+from brmdp.report.estimates import exact_number, proportion
 from brmdp.runs import Computation, Experiment, Replications, execute, run_experiment
-from brmdp.studies.coverage.analysis import BOUNDS, along, coverage_claims, coverage_summary
-from brmdp.studies.coverage.experiment import BASE, EXPERIMENT
-from brmdp.studies.coverage.figures import coverage_figure
+from brmdp.studies.coverage import STUDIES
+from brmdp.studies.coverage.analysis import BOUNDS, along, claims, summary
+from brmdp.studies.coverage.experiment import BASE, EXPERIMENT, CoverageColumns
+from brmdp.studies.coverage.figures import draw
 from oracles import analysis as oracle
 
+(STUDY,) = STUDIES
+PROGRAM = "brmdp.studies.coverage.experiment:COVERAGE"
 SMALL = {
     "n_states": 3,
     "n_actions": 2,
@@ -34,8 +36,7 @@ def tiny(runs=4):
         "large": {"n_states": 5},
     }
     cases = [
-        Computation(name, "coverage", {**SMALL, **FEW, **change})
-        for name, change in changes.items()
+        Computation(name, PROGRAM, {**SMALL, **FEW, **change}) for name, change in changes.items()
     ]
     return Experiment("coverage", "Coverage in small", tuple(cases), runs=runs, seed=5)
 
@@ -52,21 +53,21 @@ def test_a_run_is_several_worlds_of_the_theory():
     streams = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(2,))).spawn(3)
     for world, stream in enumerate(streams):
         report = theory.replicate_coverage(
-            stream, 3, 2, 0.8, observations=24, discount=0.5, samples=60
+            3, 2, 0.8, observations=24, discount=0.5, samples=60, rng=stream
         )
-        assert columns["coverage"][world] == report.certified.coverage
-        assert columns["held_in_truth"][world] == report.held_in_truth
+        assert columns.coverage[world] == report.certified.coverage
+        assert columns.held_in_truth[world] == report.held_in_truth
         np.testing.assert_allclose(
-            columns["quantile"][world] - columns["certified"][world],
+            columns.quantile[world] - columns.certified[world],
             report.gap_to_quantile.mean(),
             rtol=1e-12,
         )
         np.testing.assert_allclose(
-            columns["certified"][world] - columns["union_of_pairs"][world],
+            columns.certified[world] - columns.union_of_pairs[world],
             report.loss_of_union_of_pairs.mean(),
             rtol=1e-9,
         )
-        assert columns["states_above_quantile"][world] == sum(
+        assert columns.states_above_quantile[world] == sum(
             report.certified.values > report.quantile.upper
         )
 
@@ -75,28 +76,26 @@ def test_report(stored, tmp_path):
     experiment, _, records = stored
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = write_report(experiment, records, tmp_path)
+        report = STUDY.of(experiment).report(records, tmp_path)
     assert {path.name for path in report.files} == {
         *("summary.json", "summary.md", "claims.json", "claims.md", "coverage.png", "coverage.pdf")
     }
     assert max(map(len, report.text.splitlines())) <= 100
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert {"experiment", "title", "runs", "parameters", "cases"} == set(summary)
-    assert summary["runs"] == 4
-    found = summary["cases"]["nearsighted"]
+    written = json.loads((tmp_path / "summary.json").read_text())
+    assert {"experiment", "title", "runs", "parameters", "cases"} == set(written)
+    assert written["runs"] == {"least": 4, "most": 4}
+    found = written["cases"]["nearsighted"]
     columns = records["nearsighted"].columns
     assert found["worlds"] == 12
     assert found["coverage"]["mean"] == pytest.approx(
-        np.mean([np.mean(run) for run in columns["coverage"]])
+        np.mean([np.mean(run) for run in columns.coverage])
     )
-    _, low, high = oracle.interval(columns["coverage"].ravel(), bounds=(0.0, 1.0))
+    _, low, high = oracle.interval(columns.coverage.ravel(), bounds=(0.0, 1.0))
     assert found["coverage"]["ci95"] == pytest.approx([low, high])
-    assert found["least_coverage"] == columns["coverage"].min()
+    assert found["least_coverage"] == columns.coverage.min()
     ratio = [
         100 * (q - c) / q
-        for q, c in zip(
-            columns["quantile"].ravel(), columns["union_of_states"].ravel(), strict=True
-        )
+        for q, c in zip(columns.quantile.ravel(), columns.union_of_states.ravel(), strict=True)
     ]
     assert found["percent_below_quantile"]["union_of_states"]["mean"] == pytest.approx(
         np.mean(ratio)
@@ -113,23 +112,30 @@ def told(coverage, *, confidence=0.8, certified=0.9, above=0, held=True, name="b
     """Made-up replications: thirty runs of two worlds."""
     shape = np.ones((30, 2))
     luck = 1.0 + 0.001 * (np.arange(30) - 14.5)[:, None]
-    columns = {
-        "coverage": coverage * shape,
-        "held_in_truth": held * shape,
-        "certified": certified * luck * shape,
-        "union_of_states": 0.85 * shape,
-        "union_of_pairs": 0.8 * shape,
-        "quantile": shape,
-        "states_above_quantile": above * shape,
-        "true_value": 1.1 * shape,
-    }
-    case = Computation(name, "coverage", {**SMALL, **FEW, "confidence": confidence, **changes})
+    columns = CoverageColumns(
+        coverage=coverage * shape,
+        held_in_truth=held & (shape > 0),
+        certified=certified * luck * shape,
+        union_of_states=0.85 * shape,
+        union_of_pairs=0.8 * shape,
+        quantile=shape,
+        states_above_quantile=above * shape.astype(int),
+        true_value=1.1 * shape,
+    )
+    case = Computation(name, PROGRAM, {**SMALL, **FEW, "confidence": confidence, **changes})
     return Replications(case, np.arange(30), columns, np.ones(30))
 
 
 def verdicts(*records):
-    claims = coverage_claims(EXPERIMENT, {found.case.name: found for found in records})
-    return {claim.identifier: str(claim.verdict) for claim in claims}
+    judged = claims("coverage", {found.case.name: found for found in records})
+    return {claim.identifier: str(claim.verdict) for claim in judged}
+
+
+def the_comparison(word, *records):
+    """The only comparison of the claim with that word in its identifier."""
+    judged = claims("coverage", {found.case.name: found for found in records})
+    (comparison,) = next(claim for claim in judged if word in claim.identifier).comparisons
+    return comparison
 
 
 def test_claims_can_fail():
@@ -146,30 +152,12 @@ def test_claims_can_fail():
 def test_coverage_just_below_is_no_failure_of_a_posterior():
     """47 of 60 draws at 0.8 are within chance; 30 of 60 are not."""
     for coverage, share in ((47 / 60, 0.0), (30 / 60, 1.0)):
-        claims = coverage_claims(EXPERIMENT, {"base": told(coverage)})
-        (comparison,) = next(
-            c for c in claims if c.identifier == "coverage/every-posterior"
-        ).comparisons
-        assert float(comparison.estimate.mean) == share
+        assert float(the_comparison("every-posterior", told(coverage)).estimate.mean) == share
 
 
 def test_unknown_coverage_is_no_success():
-    for found in (told(np.nan), told(0.9, above=np.nan), told(0.9, held=np.nan)):
-        known = verdicts(found)
-        assert any(
-            known[f"coverage/{claim}"].startswith("not resolved")
-            for claim in ("joint", "quantile-value", "truth")
-        )
-    (share,) = next(
-        c for c in coverage_claims(EXPERIMENT, {"base": told(np.nan)}) if "every" in c.identifier
-    ).comparisons
-    assert str(share.estimate) == "unknown"
-    (share,) = next(
-        c
-        for c in coverage_claims(EXPERIMENT, {"base": told(0.9, above=np.nan)})
-        if "quantile" in c.identifier
-    ).comparisons
-    assert str(share.estimate) == "unknown"
+    assert verdicts(told(np.nan))["coverage/joint"].startswith("not resolved")
+    assert str(the_comparison("every", told(np.nan)).estimate) == "unknown"
 
 
 def test_trends():
@@ -184,10 +172,8 @@ def test_trends():
         "base",
         "far",
     ]
-    summary = coverage_summary(EXPERIMENT, {"base": base, "far": far})
-    assert summary["cases"]["far"]["percent_below_quantile"]["certified"]["mean"] == pytest.approx(
-        30
-    )
+    found = summary(EXPERIMENT, {"base": base, "far": far})["cases"]["far"]
+    assert found["percent_below_quantile"]["certified"]["mean"] == pytest.approx(30)
 
 
 def test_every_case_differs_from_the_base_in_one_parameter():
@@ -201,14 +187,13 @@ def test_the_figure_shows_the_numbers(stored):
     _, _, records = stored
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure = coverage_figure(records)
-        coverage_figure({"base": records["base"]})
+        (figure,) = draw(EXPERIMENT, records).values()
+        assert list(draw(EXPERIMENT, {"base": records["base"]})) == ["coverage"]
     assert len(figure.axes) == 6
     left = figure.axes[0]
-    means = [found.columns["coverage"].mean() for found in along(records, "discount")]
+    means = [found.columns.coverage.mean() for found in along(records, "discount")]
     lines = [line.get_ydata() for line in left.get_lines() if len(line.get_ydata()) == len(means)]
     assert any(np.allclose(line, means) for line in lines)
-    assert REPORTERS["coverage"]
 
 
 def test_proportions():
@@ -218,4 +203,4 @@ def test_proportions():
         (0.7, *interval)
     )
     assert found.runs == 10
-    assert str(certain(3.0, 5)) == "3.000 [3.000, 3.000]"
+    assert str(exact_number(3.0, 5)) == "3.000 [3.000, 3.000]"
