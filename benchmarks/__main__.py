@@ -16,7 +16,7 @@ from benchmarks import baseline, growth, micro, online, risk_neutral, shapes
 
 
 def _continuous(quick: bool) -> dict:
-    """Imported when it is run: the other sections are measured in a process without JAX."""
+    """Run the section on the lake, imported here so that the others run without JAX."""
     from benchmarks import continuous
 
     return continuous.run(quick)

@@ -46,7 +46,7 @@ LONGEST_RATIO, PAPERS_RATIO, LONGEST_RUN = 3.0, 21.2 / 5.5, 120.0
 
 
 def run(quick: bool) -> dict:
-    """Whole runs first: the agents that come out of them are the examples for everything else."""
+    """Run all parts; whole runs come first, because the other parts use their agents."""
     runs, followed = _runs(150 if quick else 600, rounds=1 if quick else 2)
     if not quick:
         runs["long"] = _long_runs()
@@ -55,7 +55,7 @@ def run(quick: bool) -> dict:
         "runs": runs,
         "targets": _targets(adaptive, quick),
         "growth": _growth(adaptive, rounds=2 if quick else 5),
-        # last, since the agents go on meanwhile
+        # last, because the agents continue to learn here
         "shares": _shares(followed, rounds=2 if quick else 7),
     }
 
@@ -147,7 +147,7 @@ def _run_report(
 
 @dataclass(frozen=True, eq=False)
 class _Episode:
-    """What a pseudo-episode of the agent is computed from; ranks are those of a quantile agent."""
+    """The input of a pseudo-episode; ranks are given for quantile agents."""
 
     learner: Learner
     states: np.ndarray
@@ -156,7 +156,7 @@ class _Episode:
 
     @classmethod
     def of(cls, followed: _Followed, fitting: FittedQ = FITTING) -> _Episode:
-        """Fresh draws and training states for the agent as it is."""
+        """New draws and training states for the agent in its current state."""
         agent, visited = followed
         rng = np.random.default_rng(20250)
         states = agent.model.sample_states(fitting.iterations * fitting.states, rng=rng)
@@ -206,7 +206,7 @@ class _Episode:
 
 @dataclass(frozen=True)
 class _OtherTargets:
-    """The lake as fitting sees it, with other targets."""
+    """The lake with other targets."""
 
     targets: Callable[[Value, jax.Array, Any, float], jax.Array]
 
@@ -235,8 +235,8 @@ def _simulated_targets(
 
     They are drawn afresh for every state, action and posterior draw.
 
-    A loop over pairs and samples, B next states at a time: the network then computes in the
-    processor's cache, which is faster than longer arrays, and than NumPy.
+    The loop over pairs and samples handles B next states at a time, so that the network computes
+    in the processor's cache. This is faster than longer arrays, and than NumPy.
     """
     (slip, mobility, spread), samples, key = draws
     up_to_mode = jnp.cumsum(slip, axis=1)[:, :-1]
@@ -283,10 +283,10 @@ SIMULATED = _OtherTargets(_simulated_targets)
 def _targets(followed: _Followed, quick: bool) -> dict:
     """Time and error of a pseudo-episode's targets, integrated and simulated.
 
-    The time of simulation is proportional to the number of training states, one of which is treated
-    after the other; so an iteration with a quarter of them is timed (their u_k, targets and
-    quantiles; the gradient steps hardly count) and multiplied. Errors are those of one iteration's
-    quantile targets; simulation is judged at every ``stride``-th of its states.
+    Simulation handles one training state after the other, so its time is proportional to their
+    number. An iteration with a quarter of them is timed (their u_k, targets and quantiles; the
+    gradient steps hardly matter) and multiplied by four. Errors are those of the quantile targets
+    of one iteration; for simulation, at every ``stride``-th state.
     """
     timed, judged, stride = ((3, 10), (3, 10, 30), 8) if quick else ((30, 100), (30, 100, 300), 4)
     iteration = replace(FITTING, iterations=1)

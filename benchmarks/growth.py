@@ -34,7 +34,7 @@ def successors(n_states: int, graph: str, rng: np.random.Generator) -> np.ndarra
 
 
 def visit_counts(n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Transitions seen per pair, (rows, 8): 20 visits on average, spread unevenly."""
+    """(rows, 8) observed transitions per pair: 20 visits on average, spread unevenly."""
     visits = rng.geometric(1 / 20, size=n_rows) - 1
     return rng.multinomial(visits, rng.dirichlet(np.full(SUCCESSORS, 0.5), size=n_rows))
 

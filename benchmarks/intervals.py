@@ -47,7 +47,7 @@ LAWS: dict[str, Law] = {
 
 
 def coverage(low: np.ndarray, high: np.ndarray, mean: float) -> float:
-    """Share of intervals that do not miss the mean; where none is given, nothing is missed."""
+    """Share of intervals that contain the mean; a missing interval counts as containing it."""
     return float(1.0 - ((mean < low) | (high < mean)).mean())
 
 

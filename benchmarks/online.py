@@ -121,7 +121,7 @@ PARTS = {
 
 
 def _profile(steps: int) -> dict:
-    """Own time of each part of an exact AQ-BRMDP run, as shares."""
+    """Share of each part in the time of an exact AQ-BRMDP run."""
     profile = cProfile.Profile()
     profile.runcall(_library_run, "AQ-BRMDP, exact", steps)
     shares = dict.fromkeys((*PARTS, "other (NumPy, validation, profiler)"), 0.0)
@@ -144,7 +144,7 @@ def _profile(steps: int) -> dict:
 
 
 def _spin(_: int) -> int:
-    """Pure computation, no memory to speak of."""
+    """Pure computation that uses hardly any memory."""
     total = 0
     for i in range(4_000_000):
         total += i & 3
@@ -156,7 +156,7 @@ def _one_run(seed: int) -> float:
 
 
 def _speed_up(executor: Executor, task: Callable[[int], object], count: int) -> float:
-    """Time of ``count`` tasks in this process over their time in two workers."""
+    """Time of ``count`` tasks in this process divided by their time in two workers."""
     begin = time.perf_counter()
     for number in range(count):
         task(number)
@@ -167,7 +167,7 @@ def _speed_up(executor: Executor, task: Callable[[int], object], count: int) -> 
 
 
 def _workers(steps: int) -> dict:
-    """Speed-up of two workers for runs, beside that of a control that only computes."""
+    """Speed-up of two workers for runs, next to that of a control that only computes."""
     threads = dict.fromkeys(("BRMDP_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     executor = get_reusable_executor(max_workers=2, env=threads)
     count = 4 if steps < 4500 else 12

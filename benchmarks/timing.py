@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """One competitor: ``run(prepare(round))`` with only ``run`` on the clock.
+    """One competitor: ``run(prepare(round))``, of which only ``run`` is timed.
 
     Within a round the call is repeated until ``seconds`` have been measured; zero means once, for
     cases that carry state from one call to the next.
@@ -37,7 +37,7 @@ def interleave(cases: dict[str, Case], rounds: int) -> dict[str, list[float]]:
     """Seconds per call of every case in every round; round 0 warms up and is dropped.
 
     The cases alternate within a round, in reversed order every other round, so that a drift of the
-    machine hits all of them alike.
+    machine affects all of them alike.
     """
     for case in cases.values():
         case.time(0)
@@ -80,7 +80,7 @@ def milliseconds(seconds: Sequence[float]) -> str:
 
 
 def verdict(ratio: float, at_least: float | None = None, at_most: float | None = None) -> str:
-    """A target beside whether it was met."""
+    """A target, and whether it was met."""
     if at_least is not None:
         return f">= {at_least:g} {'met' if ratio >= at_least else 'MISSED'}"
     if at_most is not None:
@@ -89,7 +89,7 @@ def verdict(ratio: float, at_least: float | None = None, at_most: float | None =
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Aligned columns: the first to the left, the others to the right."""
+    """Print a table with the first column aligned left and the others right."""
     cells = [[str(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     print(f"\n{title}")

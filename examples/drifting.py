@@ -1,10 +1,10 @@
-"""Bring your own continuous model: a boat in a current that it does not know.
+"""Bring your own continuous model: a boat in an unknown current.
 
-The boat is at x in [−1, 1] and pushes left or right by 0.15; the current θ drifts it, with some
-noise, and the walls hold it. It is paid 1 − x² for where it comes to lie. What is believed about θ
-is a normal distribution, which a transition updates in closed form; transitions that end at a wall
-say little and are passed over, a small approximation. A belief and a model of some fifty lines are
-all that :mod:`brmdp.continuous` needs. Run it with ``python examples/drifting.py`` (needs ``pip
+The boat is at x in [−1, 1] and pushes left or right by 0.15. The current θ moves it, with some
+noise, and walls stop it at both ends. At its new place x it earns 1 − x². The belief about θ is a
+normal distribution, which is updated in closed form. Transitions that end at a wall say little
+about θ and are ignored, a small approximation. :mod:`brmdp.continuous` needs no more than a belief
+and a model of about fifty lines. Run it with ``python examples/drifting.py`` (this needs ``pip
 install 'brmdp[continuous]'``).
 """
 
@@ -28,19 +28,19 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 
 class Drift(NamedTuple):
-    """The unknown parameter, or many of them."""
+    """The unknown parameter: one value, or an array of draws."""
 
     current: Any
 
 
 class DriftBelief(Saveable):
-    """θ ~ N(mean, 1/precision)."""
+    """The belief θ ~ N(mean, 1/precision)."""
 
     def __init__(self, mean: float = 0.0, precision: float = 25.0) -> None:
         self.mean, self.precision = mean, precision
 
     def observe(self, state: Any, action: int, next_state: Any, primitives: Any = None) -> None:
-        """One more noisy look at θ, unless a wall was in the way."""
+        """Learn from a noisy observation of θ, unless a wall stopped the boat."""
         if abs(next_state[0]) < 1.0:
             seen, weight = next_state[0] - state[0] - PUSHES[action], 1.0 / NOISE**2
             self.mean = float(
@@ -53,16 +53,16 @@ class DriftBelief(Saveable):
         return Drift(rng.normal(self.mean, self.precision**-0.5, n))
 
     def copy(self) -> DriftBelief:
-        """Independent of this one."""
+        """An independent copy."""
         return DriftBelief(self.mean, self.precision)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For saving."""
+        """The belief as named arrays, for saving."""
         return {"moments": np.array([self.mean, self.precision])}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], source: Any) -> DriftBelief:
-        """What was saved."""
+        """The belief that :meth:`arrays` described."""
         return cls(*arrays["moments"].tolist())
 
 
@@ -78,7 +78,7 @@ class DriftModel:
         return np.linspace(-0.8, 0.8, 5)[:, None]
 
     def as_states(self, value: Any, name: str) -> np.ndarray:
-        """Places (n, 1)."""
+        """``value`` as places (n, 1)."""
         states = np.asarray(value, dtype=np.float64)
         if states.ndim != 2 or states.shape[1] != 1 or not (abs(states) <= 1.0).all():
             raise InvalidInputError(
@@ -87,23 +87,23 @@ class DriftModel:
         return states
 
     def known(self, states: np.ndarray) -> np.ndarray:
-        """The current is everywhere."""
+        """(n,) False: the current acts everywhere, so no transition is known."""
         return np.zeros(len(states), dtype=bool)
 
     def sample_states(self, n: int, *, rng: np.random.Generator) -> np.ndarray:
-        """Uniform."""
+        """(n, 1) places, uniform on [−1, 1]."""
         return rng.uniform(-1.0, 1.0, (n, 1))
 
     def bounds(self, discount: float) -> tuple[float, float]:
-        """Rewards lie in [0, 1]."""
+        """Bounds on values, since rewards lie in [0, 1]."""
         return 0.0, 1.0 / (1.0 - discount)
 
     def features(self, states: jax.Array) -> jax.Array:
-        """(n, 2): where it is, and how far from the middle."""
+        """(n, 2) features: the place, and its distance from the middle."""
         return jnp.concatenate([states, abs(states)], axis=1)
 
     def targets(self, value: Any, states: jax.Array, draws: Drift, discount: float) -> jax.Array:
-        """(n, 2, B): Gauss–Hermite quadrature over the noise."""
+        """(n, 2, B) targets, by Gauss–Hermite quadrature over the noise."""
         drift = (
             states[:, :, None, None] + jnp.asarray(PUSHES)[:, None, None] + draws.current[:, None]
         )
@@ -115,7 +115,7 @@ class DriftModel:
 
 
 def main() -> None:
-    """Two agents learn to hold the boat in the middle."""
+    """Let two agents learn to keep the boat in the middle."""
     fitting = continuous.FittedQ(hidden=(32, 32), states=64, draws=200)
     for name, preset in (
         ("AQ-BRMDP", continuous.aq_brmdp),

@@ -1,7 +1,7 @@
-"""Plan a small problem you do not fully know, and see what can be promised.
+"""Plan a small problem that is not fully known, and see what can be guaranteed.
 
 A machine wears from state 0 (new) to state 4 (broken). Each day you *run* it, *service* it or
-*replace* it. You have sixty days of records and no faith in the exact wear rates. Run it with
+*replace* it. You have sixty days of records, and the wear rates are uncertain. Run it with
 ``python examples/maintenance.py``.
 """
 
@@ -40,11 +40,11 @@ def rewards() -> np.ndarray:
     return np.stack([profit, profit - 0.35, profit - 1.6], axis=1)
 
 
-def records(days: int, rng: np.random.Generator) -> brmdp.DirichletBelief:
-    """What sixty days with a sensible but random operator teach.
+def records(days: int, *, rng: np.random.Generator) -> brmdp.DirichletBelief:
+    """The belief after some days with a sensible but random operator.
 
-    What is known without data goes into the prior: replacement gives a new machine, a machine that
-    runs never recovers and loses at most two steps a day, service changes one step at most.
+    The prior holds what is known without data: replacement gives a new machine, a running machine
+    never recovers and wears by at most two steps a day, and service changes at most one step.
     """
     kernel = true_kernel()
     now, then = np.arange(5)[:, None], np.arange(5)
@@ -71,7 +71,7 @@ def records(days: int, rng: np.random.Generator) -> brmdp.DirichletBelief:
 def main() -> None:
     """Plan at three levels, certify, and compare with the truth."""
     rng = np.random.default_rng(7)
-    belief = records(60, rng)
+    belief = records(60, rng=rng)
     profit = rewards()
     print("Preparing the numerical kernels (compiled once per installation) ...", flush=True)
     started = time.perf_counter()
@@ -87,10 +87,7 @@ def main() -> None:
         clock[level] = 1e3 * (time.perf_counter() - started)
 
     print(f"{belief}\n")
-    print(
-        "Policy and value at three quantile levels of the posterior (low: cautious, high: "
-        "curious)\n"
-    )
+    print("Policy and value at three posterior quantile levels (low: cautious, high: curious)\n")
     print("  state   days seen  " + "".join(f"   level {level:<4}         " for level in LEVELS))
     seen = belief.counts().sum(axis=(1, 2))
     for s, name in enumerate(STATES):
@@ -107,7 +104,7 @@ def main() -> None:
     if any(plan.tied.any() for plan in plans.values()):
         print("  (* several actions are equally good)")
 
-    print(f"\nHow far the cautious plan rests on the prior\n\n{plans[LEVELS[0]].prior}")
+    print(f"\nHow much the cautious plan depends on the prior\n\n{plans[LEVELS[0]].prior}")
 
     certificate = brmdp.certify(belief, profit, DISCOUNT, confidence=0.9, rng=rng)
     mdp = brmdp.TabularMDP(true_kernel(), profit, DISCOUNT)

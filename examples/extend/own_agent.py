@@ -1,8 +1,8 @@
-"""An agent of one's own: Q-learning, which knows no belief at all.
+"""Your own agent: Q-learning, which uses no belief at all.
 
-Two methods are enough, ``act`` and ``observe``. This one also asks for the reward and tells its
-policy, so that true regret can be measured. In a sweep it is ``name = "own_agent:QLearning"``; it
-is then called as the library's presets are.
+The methods ``act`` and ``observe`` are enough. This agent also takes the reward, and has a policy,
+so that true regret can be measured. In a sweep, write ``name = "own_agent:QLearning"``; the class
+is then called with the same arguments as the library's presets.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ class QLearning:
     Parameters
     ----------
     belief, rewards
-        What the library's agents plan with; Q-learning takes the numbers of states and actions
-        from the belief and ignores the rest.
+        What the library's agents plan with. Q-learning takes only the numbers of states and actions
+        from the belief.
     discount : float
+        γ.
     rate, epsilon : float
-        Learning rate, and share of random actions.
-    rng : numpy.random.Generator or seed
+        Learning rate and probability of a random action.
+    rng : numpy.random.Generator or seed, optional
+        Source of the random actions.
     """
 
     def __init__(self, belief, rewards, discount, *, rate=0.1, epsilon=0.1, rng=None) -> None:
@@ -43,7 +45,7 @@ class QLearning:
         return int(self.q[state].argmax())
 
     def observe(self, state: int, action: int, next_state: int, *, reward: float) -> None:
-        """One step towards r + γ max Q(s', ·)."""
+        """Move Q(s, a) one step towards r + γ max Q(s', ·)."""
         target = reward + self.discount * self.q[next_state].max()
         self.q[state, action] += self.rate * (target - self.q[state, action])
 

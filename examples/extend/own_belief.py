@@ -1,9 +1,9 @@
-"""A belief of one's own: a Dirichlet whose observations fade, for a world that drifts.
+"""Your own belief: a Dirichlet belief whose observations fade, for a world that drifts.
 
-Each observation counts ``memory`` times as much after the next one of the same pair. Because the
-belief offers its concentrations, quantiles are exact; without ``concentration_entries`` and
-``concentration_offsets`` they would be taken from draws. Run this file, or name it in a sweep as
-``prior = { name = "own_belief:fading_prior", memory = 0.99 }``.
+With every new observation of a pair, its earlier ones count ``memory`` times as much. The belief
+provides its concentrations, so quantiles are exact; without ``concentration_entries`` and
+``concentration_offsets`` they would be estimated from draws. Run this file, or write ``prior = {
+name = "own_belief:fading_prior", memory = 0.99 }`` in a sweep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import brmdp
 
 
 class FadingBelief:
-    """Independent Dirichlet rows over the successors that ``start`` holds possible."""
+    """Independent Dirichlet rows over the successors that are possible under ``start``."""
 
     rows_independent = True
 
@@ -33,7 +33,7 @@ class FadingBelief:
 
     @property
     def concentration_offsets(self):
-        """Where each pair's concentrations begin."""
+        """Index of the first concentration of each pair."""
         return self.pattern.indptr
 
     def mean_entries(self):
@@ -55,7 +55,7 @@ class FadingBelief:
     # --- what agents need besides -----------------------------------------------------------------
 
     def observe(self, state, action, next_state) -> None:
-        """Learn from one transition; what is known of its pair fades first."""
+        """Learn from one transition, after the earlier observations of its pair have faded."""
         pair = state * self.pattern.n_actions + action
         here = slice(self.pattern.indptr[pair], self.pattern.indptr[pair + 1])
         position = self.pattern.locate(state, action, next_state)

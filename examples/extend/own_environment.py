@@ -1,7 +1,7 @@
-"""An environment of one's own: a machine that wears, as a known MDP.
+"""Your own environment: a machine that wears, as a known MDP.
 
-A function that gives a :class:`brmdp.TabularMDP` is enough; a Gymnasium environment or a
-:class:`brmdp.World` would do, too. In a sweep it is ``name = "own_environment:machine"``, with
+A function that returns a :class:`brmdp.TabularMDP` is enough; it may also return a Gymnasium
+environment or a :class:`brmdp.World`. In a sweep, write ``name = "own_environment:machine"``, with
 ``states`` and ``wear`` as parameters.
 """
 
@@ -15,9 +15,9 @@ RUN, REPAIR = 0, 1
 
 
 def machine(states: int = 5, wear: float = 0.3, discount: float = 0.9) -> brmdp.TabularMDP:
-    """A machine in one of ``states`` conditions, 0 being new.
+    """A machine in one of ``states`` conditions; condition 0 is new.
 
-    It earns 1 − s/(S − 1) per period and wears with probability ``wear``; a repair costs 0.5 and
+    It earns 1 − s/(S − 1) per period and wears with probability ``wear``. A repair costs 0.5 and
     makes it new.
     """
     kernel = np.zeros((states, 2, states))

@@ -1,8 +1,8 @@
-"""A risk measure of one's own: the entropic one.
+"""Your own risk measure: entropic risk.
 
-q(w) = −(1/θ) log E[exp(−θ w·P)], the expectation over posterior draws of the row P. It is monotone
-in the targets w and grows by c when all of them do, which is what planning rests on. Run this file,
-or name the measure in a sweep as ``risk = { name = "own_risk_measure:Entropic", theta = 2 }``.
+q(w) = −(1/θ) log E[exp(−θ w·P)], where the expectation is over posterior draws of the row P. It is
+monotone in the targets w and grows by c if all targets do; planning relies on both. Run this file,
+or write ``risk = { name = "own_risk_measure:Entropic", theta = 2 }`` in a sweep.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ class Entropic:
         self.theta, self.samples, self.rng = float(theta), int(samples), rng
 
     def bind(self, belief: brmdp.Belief) -> EntropicOperator:
-        """The measure for one belief: draw its kernels once, for the length of a plan."""
+        """The measure for one belief, with kernels drawn once and used for a whole plan."""
         rng = np.random.default_rng(self.rng)
         draws = belief.sample_entries(self.samples, rng=rng)
         return EntropicOperator(belief.pattern, draws, self.theta)
 
 
 class EntropicOperator:
-    """From targets to values and risk-adjusted rows."""
+    """Maps targets to values and risk-adjusted rows."""
 
-    basis = "sampled"  # what a plan says of itself: its bound holds for these draws
+    basis = "sampled"  # the status of plans: their error bounds hold for these draws
 
     def __init__(self, pattern, draws, theta) -> None:
         self.pattern, self.draws, self.theta = pattern, draws, theta
@@ -42,7 +42,7 @@ class EntropicOperator:
         return rows, weights, largest
 
     def evaluate(self, targets, pairs, out) -> float:
-        """Write q into out[pairs]; return a bound on the numerical error of each."""
+        """Write q into out[pairs] and return a bound on the numerical error of each value."""
         for pair in pairs:
             _, weights, largest = self._weighted(targets, pair)
             out[pair] = -(largest + np.log(weights.mean())) / self.theta

@@ -1,4 +1,4 @@
-"""A study of one's own, complete: how often an interval for a coin's bias covers it.
+"""Your own study, complete: how often an interval for the bias of a coin covers it.
 
 Run it with ``cd examples/extend && brmdp reproduce coin:STUDY --runs 20``.
 """

@@ -1,4 +1,4 @@
-"""From records to numbers, a table and a judged claim."""
+"""Turns records into numbers, a table and a judged claim."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def table(records) -> Table:
 
 
 def claims(experiment, records) -> tuple[JudgedClaim, ...]:
-    """Bayesian intervals cover as often as they say, over the prior."""
+    """Bayesian intervals have the stated coverage, on average over the prior."""
     comparisons = tuple(
         JudgedComparison.of(
             experiment.name,

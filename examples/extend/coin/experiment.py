@@ -13,7 +13,7 @@ from brmdp.runs import REQUIRED, Columns, Computation, Experiment, Program, colu
 
 @dataclass(frozen=True, eq=False)
 class CoinColumns(Columns):
-    """One row per coin. Whatever stores, reads, sums up or documents runs reads this."""
+    """One row per coin. Everything that stores, reads or documents runs uses this declaration."""
 
     bias: NDArray[np.float64] = column("probability of heads, drawn from the uniform prior")
     width: NDArray[np.float64] = column("width of the interval")

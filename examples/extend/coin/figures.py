@@ -1,4 +1,4 @@
-"""The picture; the only file of a study that may load matplotlib."""
+"""The figure; only this file of a study may import matplotlib."""
 
 from __future__ import annotations
 
