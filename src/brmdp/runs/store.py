@@ -1,18 +1,18 @@
-"""Results on disk: a folder per experiment, a Parquet file per run, each complete or absent.
+"""Results on disk: one folder per experiment, one Parquet file per run, each complete or absent.
 
 ::
 
     DIR/NAME/experiment.json              what was asked for, and digests of worlds and code
     DIR/NAME/runs/aq-brmdp--0007.parquet  run 7 of the case aq-brmdp, one row per step
-    DIR/NAME/set-aside/                   files that failed verification: never used or deleted
+    DIR/NAME/set-aside/                   files that failed verification: neither used nor deleted
 
-A file is written under a name that begins with a dot, flushed, and moved into place. What it holds
+A file is written under a name that begins with a dot, flushed, and moved into place. Its content
 is described in :mod:`brmdp.runs.encoding`. Reading verifies everything; a file that fails is not
 used.
 
-Runs made by other code, or in another world, are never mixed: such a folder can be read and
-reported, but is not added to. Files of format 1 carry neither digest; they are read as made by
-something unknown.
+Runs made by other code, or in another world, are never mixed with those made here. Their folder can
+be read and reported, but nothing is added to it. Files of format 1 carry no digests; their origin
+counts as unknown.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ except ModuleNotFoundError:  # pragma: no cover - not a Unix
 __all__ = ["CaseStatus", "Store", "find_stores"]
 
 LARGEST_DESCRIPTION = 2**26
-"""Most bytes of an ``experiment.json``."""
+"""Largest size of an ``experiment.json``, in bytes."""
 
 DESCRIPTION = "experiment.json"
 
@@ -81,22 +81,22 @@ DESCRIPTION = "experiment.json"
 
 @dataclass(frozen=True)
 class CaseStatus:
-    """What a store holds of one case.
+    """The state of one case in a store.
 
     Attributes
     ----------
     case : Case or Computation
     finished : tuple of int
-        Verified runs.
+        Runs whose files passed verification.
     missing : tuple of int
         Wanted runs without a file.
     damaged : mapping
-        Runs whose file failed, with the reason.
+        Runs whose files failed verification, with the reason.
     versions : set of (package, version)
-        That made the finished ones.
+        Packages and versions that made the finished runs.
     foreign : mapping
-        Runs made by other code, or in another world, than the store's, with what differs; never
-        used.
+        Runs made by other code or in another world than the store's, with the difference. They are
+        never used.
     """
 
     case: Case | Computation
@@ -114,12 +114,12 @@ class Store:
     Attributes
     ----------
     directory : Path
-        DIR/NAME.
+        The folder, DIR/NAME.
     experiment : Experiment
-        What is asked for; the store may hold more runs.
+        The experiment asked for; the folder may hold more runs than it asks for.
     origin : Origin or None
-        What its runs were made by: others are not read. None if that is not known, and then all
-        must agree.
+        The code and worlds that made the runs; runs of another origin are not read. If None, the
+        origin is not known and only has to be the same for all runs.
     """
 
     directory: Path
@@ -129,25 +129,32 @@ class Store:
     @classmethod
     @contextmanager
     def opened(
-        cls, directory: Any, experiment: Experiment, *, accept_other_code: bool = False
+        cls,
+        directory: str | os.PathLike[str],
+        experiment: Experiment,
+        *,
+        accept_other_code: bool = False,
     ) -> Iterator[Self]:
-        """The store of ``experiment`` under ``directory``, for writing by this process alone.
+        """Open the store of ``experiment`` under ``directory`` for writing by this process alone.
 
-        Made if need be, extended if more runs are wanted, and cleared of what killed processes left
-        unfinished.
+        The folder is created if it does not exist. Files that killed processes left unfinished are
+        removed.
 
         Parameters
         ----------
         directory : path
+            Parent folder; the store is its folder named after the experiment.
         experiment : Experiment
+            The experiment; it may ask for more runs than the store holds.
         accept_other_code : bool
-            Whether runs of today's code may be added to those of another. The store remembers both.
+            Whether runs of the present code may be added to those of another. The store remembers
+            both.
 
         Raises
         ------
         ExperimentError
             If the folder holds an experiment with other parameters, cannot be written, or is in
-            use.
+            use by another process.
         OtherOriginError
             If its runs were made in another world or by other code.
         """
@@ -187,13 +194,13 @@ class Store:
             os.close(lock)
 
     @classmethod
-    def at(cls, directory: Any) -> Self:
-        """The store in a folder that has one, for reading.
+    def at(cls, directory: str | os.PathLike[str]) -> Self:
+        """Open the store in a folder for reading.
 
         Raises
         ------
         ExperimentError
-            If there is none, or its description is damaged.
+            If the folder holds no store, or its description is damaged.
         """
         path = Path(directory) / DESCRIPTION
         if not path.is_file():
@@ -210,7 +217,7 @@ class Store:
             )
 
     def _joined(self, stored: Origin | None, accept_other_code: bool) -> Self:
-        """The store, if what made its runs is what would go on with them."""
+        """The store, if its runs have the origin that further runs would have."""
         if stored is None or not self._run_files():
             return self
         assert self.origin is not None
@@ -248,9 +255,9 @@ class Store:
         return type(self)(self.directory, self.experiment, Origin(code, self.origin.worlds))
 
     def _found_origin(self) -> Origin | None:
-        """What made the runs in a folder without a description, by their own account.
+        """The origin of the runs in a folder without a description, as the runs state it.
 
-        None if there are none.
+        None if there are no runs.
         """
         found = []
         for path in self._run_files():
@@ -259,7 +266,7 @@ class Store:
                 found.append((facts["case"]["name"], facts["code"], facts["world"]))
             except OtherOriginError:
                 raise
-            except Exception:  # damaged: to be named and set aside later
+            except Exception:  # damaged: reported and set aside later
                 continue
         assert self.origin is not None
         ours = self.origin.worlds
@@ -273,9 +280,9 @@ class Store:
         return [folder / name for name in names if re.fullmatch(r"[^.].*--\d+\.parquet", name)]
 
     def _clear(self) -> None:
-        """Remove what killed processes left unfinished.
+        """Remove files that killed processes left unfinished.
 
-        Files of ours by name, in a folder of ours, and no links.
+        Only regular files with names of ours are removed, and only from a folder of ours.
         """
         runs = self.directory / "runs"
         if runs.is_symlink():
@@ -285,20 +292,27 @@ class Store:
                 os.unlink(entry)
 
     def world_of(self, case: Case | Computation) -> str | None:
-        """Digest of the world of a case; None if that is not known."""
+        """Digest of the world of a case; None if it is not known."""
         return None if self.origin is None else self.origin.worlds.get(case.name, UNKNOWN)
 
     def path(self, case: Case | Computation, run: int) -> Path:
-        """Where a run is, or will be."""
+        """Path of the file of a run, whether it exists or not."""
         return self.directory / "runs" / f"{file_name(case.name)}--{run:04d}.parquet"
 
     def write(self, case: Case | Computation, run: int, data: bytes) -> None:
-        """Keep what :func:`encode` made, completely or not at all.
+        """Write the file of a run, completely or not at all.
+
+        Parameters
+        ----------
+        case : Case or Computation
+        run : int
+        data : bytes
+            The content of the file, from :func:`brmdp.runs.encoding.encode`.
 
         Raises
         ------
         OtherOriginError
-            If whoever made it has other code, or another world.
+            If the run was made by other code or in another world.
         ExperimentError
             If the disk is full or the folder cannot be written.
         """
@@ -323,16 +337,16 @@ class Store:
         _write(self.path(case, run), data)
 
     def read(self, case: Case | Computation, run: int) -> StoredRun:
-        """A stored run, verified.
+        """Read a run and verify it.
 
         Raises
         ------
         CorruptFileError
-            If it is not what it should be.
+            If the file fails verification.
         OtherOriginError
-            If it was made by other code, or in another world, than the store's runs.
+            If the run was made by other code, or in another world, than the store's runs.
         ExperimentError
-            If it is not there or cannot be read.
+            If there is no such file, or it cannot be read.
         """
         path = self.path(case, run)
         if not os.path.lexists(path):
@@ -345,10 +359,7 @@ class Store:
         return stored
 
     def status(self, case: Case | Computation) -> CaseStatus:
-        """Which of the wanted runs are finished, missing, damaged or foreign.
-
-        Verifies every file.
-        """
+        """Verify every file of a case: which runs are finished, missing, damaged or foreign."""
         finished, missing = [], []
         damaged: dict[int, str] = {}
         foreign: dict[int, str] = {}
@@ -370,20 +381,20 @@ class Store:
         )
 
     def require_no_foreign(self, statuses: Iterable[CaseStatus]) -> None:
-        """Refuse to go on with a folder into which runs of another origin were put.
+        """Raise an error if there are runs of another origin in the folder.
 
         Raises
         ------
         OtherOriginError
-            With the first of them.
+            The message names the first of them.
         """
         reasons = [reason for found in statuses for reason in found.foreign.values()]
         if reasons:
-            more = f", and {len(reasons) - 1} more are alike" if len(reasons) > 1 else ""
+            more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
             raise OtherOriginError(f"{reasons[0]}{more}. Results must not be mixed: move them away")
 
     def set_aside(self, case: Case | Computation, run: int) -> Path:
-        """Move a file out of the way, and say where to."""
+        """Move the file of a run to ``set-aside``, and return its new path."""
         path = self.path(case, run)
         folder = self.directory / "set-aside"
         with _explained(folder):
@@ -396,31 +407,31 @@ class Store:
         return target
 
     def files_set_aside(self) -> list[str]:
-        """Names of what was moved out of the way."""
+        """Names of the files in ``set-aside``."""
         return sorted(path.name for path in self.directory.glob("set-aside/*"))
 
     def records(
         self, case_name: str, runs: Sequence[int] | None = None
     ) -> CaseRecords | Replications[Any]:
-        """Runs of a case side by side.
+        """The runs of a case as arrays with one row per run.
 
         Parameters
         ----------
         case_name : str
         runs : sequence of int, optional
-            Which; by default all that are wanted.
+            Numbers of the runs to read; by default all wanted runs.
 
         Raises
         ------
         ExperimentError, CorruptFileError
             If a run is missing or damaged, or runs of a computation have different numbers of rows.
         OtherOriginError
-            If they were not all made by the same code in the same world.
+            If the runs were not all made by the same code in the same world.
         """
         case = self.experiment.case(case_name)
         chosen = list(range(self.experiment.runs_of(case))) if runs is None else list(runs)
         if not chosen:
-            raise InvalidInputError(f"runs must be one or more; got {runs!r}")
+            raise InvalidInputError(f"runs must name at least one run; got {runs!r}")
         stored = [self.read(case, run) for run in chosen]
         origin = (
             Origin((stored[0].code,), {case.name: stored[0].world})
@@ -442,9 +453,9 @@ class Store:
             lengths = sorted({item.table.num_rows for item in stored})
             if len(lengths) > 1:
                 raise ExperimentError(
-                    f"runs of {case_name} must have one length to stand side by side; got "
-                    f"{' and '.join(map(str, lengths[:3]))} rows. to_arrow() and to_frame() put "
-                    "them one below the other"
+                    f"runs of {case_name} must have equally many rows to be read as arrays; got "
+                    f"{' and '.join(map(str, lengths[:3]))} rows. Use to_arrow() or to_frame(), "
+                    "which put one run below the other"
                 )
             names = stored[0].table.column_names
             columns = _columns_class(case, stored[0].table)(
@@ -454,7 +465,7 @@ class Store:
         first = stored[0].table
         steps: dict[str, Any] = {}
         for one in columns_of(Steps):
-            # a run of an older format may lack what the others have
+            # a run of an older format may lack columns that the others have
             absent = one.optional and any(
                 item.table[one.name].null_count == item.table.num_rows for item in stored
             )
@@ -476,6 +487,8 @@ class Store:
     def to_arrow(self, cases: Sequence[str] | None = None) -> Any:
         """All finished runs as one :class:`pyarrow.Table`; see :meth:`to_frame`."""
         pa = optional("pyarrow")
+        if isinstance(cases, str):
+            raise InvalidInputError(f"cases must be a list of names; got {cases!r}")
         names = [case.name for case in self.experiment.cases] if cases is None else list(cases)
         tables = []
         for name in names:
@@ -496,13 +509,13 @@ class Store:
         for table in tables:
             if table.schema != tables[0].schema:
                 raise InvalidInputError(
-                    "cases must have the same columns to stand in one table: name those that do "
-                    "as cases=[…]"
+                    "cases must have the same columns to be put into one table: choose such cases "
+                    "with cases=[…]"
                 )
         return pa.concat_tables(tables)
 
     def to_frame(self, cases: Sequence[str] | None = None) -> Any:
-        """All finished runs as one data frame of pandas, one row per step.
+        """All finished runs as one pandas data frame, with one row per step.
 
         Parameters
         ----------
@@ -512,9 +525,9 @@ class Store:
         Returns
         -------
         pandas.DataFrame
-            ``case``, ``run`` and ``step`` (``row`` for a computation), then the columns that
-            docs/columns.md lists. For polars and others use :meth:`to_arrow`, which needs no
-            pandas.
+            The columns are ``case``, ``run`` and ``step`` (``row`` for a computation), followed by
+            those listed in docs/sweeps.md. For polars and other libraries use :meth:`to_arrow`,
+            which does not need pandas.
 
         Raises
         ------
@@ -529,21 +542,22 @@ class Store:
             importlib.import_module("pandas")
         except ModuleNotFoundError:
             raise MissingExtraError(
-                "pandas is missing; install it with: pip install pandas. to_arrow() does without",
+                "pandas is missing; install it with: pip install pandas. Or use to_arrow(), which "
+                "does not need it",
                 "pandas",
             ) from None
         return self.to_arrow(cases).to_pandas()
 
     def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Any:
-        """What the agent of a run believed after so many steps; by default after the last.
+        """The agent's belief after some number of steps of a run; by default after the last.
 
-        The belief is made again from the case's prior and the stored transitions, so this builds
-        the case's environment.
+        The belief is rebuilt from the case's prior and the stored transitions. This also builds the
+        case's environment.
 
         Raises
         ------
         InvalidInputError
-            If the case has no belief over a finite world, or its files are of a format without
+            If the case has no belief about a finite world, or its files are of a format without
             next states.
         OtherOriginError
             If the case's environment is no longer the one in which the run took place.
@@ -561,7 +575,7 @@ class Store:
         if stored.world not in (UNKNOWN, here):
             raise OtherOriginError(
                 f"run {run} of {case_name!r} took place in another world: the digest of its tables "
-                f"is {short(stored.world)}, and that of today's {short(here)}"
+                f"is {short(stored.world)}, that of the present ones {short(here)}"
             )
         if table["next_state"].null_count:
             raise InvalidInputError(
@@ -581,9 +595,9 @@ class Store:
         return belief
 
     def digest(self) -> str:
-        """SHA-256 over the results of all wanted runs.
+        """SHA-256 digest of the results of all wanted runs.
 
-        It is equal for equal results, however and in what time they were computed.
+        It depends only on the results, not on how or how fast they were computed.
         """
         return digest(
             f"{case.name}|{run}|{self.read(case, run).content}|"
@@ -593,7 +607,7 @@ class Store:
 
 
 def _columns_class(case: Computation, table: Any) -> type[Columns]:
-    """The columns of a computation, as declared, or as the file has them if nobody knows."""
+    """The columns that the program declares or, if it is not known, those in the file."""
     program = known_program(case)
     if program is not None:
         return program.columns
@@ -606,13 +620,13 @@ def _columns_class(case: Computation, table: Any) -> type[Columns]:
     return made
 
 
-def find_stores(directory: Any) -> list[Store]:
-    """The store in ``directory``, or those in its folders.
+def find_stores(directory: str | os.PathLike[str]) -> list[Store]:
+    """The store in ``directory``, or the stores in its subfolders.
 
     Raises
     ------
     ExperimentError
-        If there is none.
+        If there is no store.
     """
     folder = Path(directory)
     if (folder / DESCRIPTION).is_file():
@@ -620,7 +634,7 @@ def find_stores(directory: Any) -> list[Store]:
     found = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
     if not found:
         raise ExperimentError(
-            f"{folder} holds no experiment: neither it nor a folder in it has an {DESCRIPTION}"
+            f"{folder} holds no experiment: neither it nor a subfolder contains {DESCRIPTION}"
         )
     return [Store.at(path) for path in found]
 
@@ -631,14 +645,14 @@ UNFINISHED = re.compile(r"\..+--\d+\.parquet\.unfinished-[\da-f-]+")
 
 @dataclass(frozen=True)
 class _Described:
-    """What an ``experiment.json`` says."""
+    """The content of an ``experiment.json``."""
 
     experiment: Experiment
     origin: Origin
 
 
 def _lock_file(path: Path) -> int:
-    """Open it without changing it, nor what somebody may have linked to that name."""
+    """Open the lock file without changing it, and without following a link of that name."""
     return os.open(
         path,
         os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0),
@@ -647,18 +661,18 @@ def _lock_file(path: Path) -> int:
 
 
 def _claim(lock: int, directory: Path) -> None:
-    """Lock a file until it is closed, or its process ends in whatever way."""
+    """Lock a file until it is closed or the process ends, however it ends."""
     if fcntl is not None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ExperimentError(
-                f"another process is at work on {directory}; wait for it, or stop it"
+                f"another process is working on {directory}; wait for it, or stop it"
             ) from None
         except OSError as error:
             raise ExperimentError(
-                f"{directory} cannot be kept for this process alone: {error.strerror or error}. "
-                "Choose a folder on a disk that can lock files"
+                f"{directory} cannot be locked: {error.strerror or error}. Choose a folder on a "
+                "disk that can lock files"
             ) from error
 
 
@@ -710,9 +724,9 @@ def _read_description(path: Path) -> _Described:
 
 
 def _content_of(path: Path, largest: int) -> bytes:
-    """All of a file, unless it is too large or no file at all."""
+    """The content of a file, unless it is too large or not a regular file."""
     if not path.is_file():
-        raise CorruptFileError(f"{path} is no file")
+        raise CorruptFileError(f"{path} is not a file")
     size = path.stat().st_size
     if size > largest:
         raise CorruptFileError(f"{path} must have at most {largest:,} bytes; it has {size:,}")
@@ -720,21 +734,21 @@ def _content_of(path: Path, largest: int) -> bytes:
 
 
 def _comparable(experiment: Experiment) -> dict[str, Any]:
-    """What must agree: all that determines the results but the number of runs."""
+    """Everything that determines the results, except the number of runs."""
     description = experiment.describe()
     cases = {case["name"]: essential(case) for case in description["cases"]}
     return dict(plain({"name": experiment.name, "seed": experiment.seed, "cases": cases}))
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All or nothing, and on disk when this returns."""
+    """Write all or nothing; the data are on disk when this returns."""
     with _explained(path):
         write_bytes(path, data)
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Say which file or folder the operating system refuses, and that nothing is lost."""
+    """Turn an error of the operating system into one that names the file and what to do."""
     try:
         yield
     except (OSError, InvalidInputError) as error:
@@ -742,6 +756,6 @@ def _explained(path: Path) -> Iterator[None]:
         if isinstance(error, OSError):
             reason = f"{error.filename or path}: {error.strerror or error}"
         raise ExperimentError(
-            f"{reason}. Finished runs are intact; remove the cause, or choose another folder, and "
-            "run the same command again"
+            f"{reason}. Finished runs are intact: fix the cause or choose another folder, then run "
+            "the same command again"
         ) from error
