@@ -333,7 +333,7 @@ def test_a_run_that_keeps_killing_its_worker_is_given_up_and_the_others_finish(t
         match=r"1 of 2 runs failed.*run 0 of deadly killed its worker 2 times: out of mem",
     ):
         run_experiment(experiment, tmp_path, workers=2, on_message=messages.append)
-    assert messages[-1] == "a worker died; to be computed again: run 0 of deadly"
+    assert messages[-1] == "a worker died; computing again: run 0 of deadly"
     store = Store.at(tmp_path / "deadly")
     assert store.status(store.experiment.case("harmless")).finished == (0,)
     assert store.status(store.experiment.case("deadly")).missing == (0,)
@@ -369,7 +369,8 @@ class Broken(Executor):
 @pytest.mark.parametrize("on_submit", [True, False])
 def test_a_broken_executor_that_was_given_cannot_be_replaced(on_submit, tmp_path):
     with pytest.raises(
-        ExperimentError, match=r"the executor broke down over run 0 of .*Finished runs are kept"
+        ExperimentError,
+        match=r"the executor broke down while computing run 0 of .*Finished runs are kept",
     ):
         run_experiment(TINY, tmp_path, executor=Broken(on_submit))
 

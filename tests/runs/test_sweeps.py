@@ -109,7 +109,7 @@ def test_the_example_in_the_documentation_works(sweep, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     documentation = sweep_module.__doc__
-    example, _, after = documentation.partition("::\n")[2].partition("\nEvery agent meets")
+    example, _, after = documentation.partition("::\n")[2].partition("\nEvery agent is run")
     experiment = sweep(textwrap.dedent(example))
     assert "(2 + 1) × (2 + 1 + 1) cases of 20 runs" in after
     assert (len(experiment.cases), experiment.runs) == (3 * 4, 20)

@@ -1,10 +1,8 @@
-"""Computing on a Dask cluster that others may use, too.
+"""Computing on a Dask cluster, which may be shared with others.
 
-Nothing is left behind on it, and it is said what is going on.
-
-Workers are asked who they are before anything runs, and again when a run fails, since others may
-have joined; those that would compute something else are refused by name. Thread limits hold while a
-run is computed and not longer.
+Workers are asked for their versions before anything runs, and again when a run fails, since others
+may have joined. Workers that would compute something else are refused by name. Thread limits apply
+only while a run is computed. Nothing is left behind on the cluster.
 """
 
 from __future__ import annotations
@@ -35,32 +33,32 @@ from brmdp.runs.origin import CODE, short
 __all__ = ["ClusterExecutor", "cluster_executor", "identity"]
 
 CONNECTING = "10s"
-"""How long to try to reach a scheduler, which may be starting."""
+"""How long to try to reach a scheduler, which may still be starting."""
 
 SPEAKING = 30.0
-"""Seconds for it to greet us, once reached."""
+"""Seconds within which the scheduler must greet us once it is reached."""
 
 GREETINGS = 3
-"""How often to be greeted before giving up."""
+"""Number of attempts to be greeted."""
 
 ANSWERING = 60.0
-"""Seconds for a scheduler or its workers to answer a question.
+"""Seconds within which a scheduler or its workers must answer a question.
 
-Importing brmdp may be part of the answer.
+To answer, a worker may have to import brmdp first.
 """
 
 PATIENCE = 300.0
-"""Seconds to wait for workers where there are none."""
+"""Seconds to wait for a worker if there is none."""
 
 LOOKING = 2.0
-"""Seconds between two looks at the cluster while runs are under way."""
+"""Seconds between two checks of the cluster while runs are in progress."""
 
 DECISIVE = ("brmdp", "code", "python")
-"""What must be the same on all machines; other versions are only named."""
+"""What must be the same on all machines; other differences only cause a message."""
 
 LOG = logging.getLogger("brmdp")
-# Sent as text, and work as bytes: where brmdp is missing, the scheduler included, Dask fails to
-# unpickle functions of ours, in ways from which it does not always recover.
+# Questions are sent as text and work as bytes. Where brmdp is missing, the scheduler included, Dask
+# cannot unpickle our functions and does not always recover from that.
 OURS = "__import__('brmdp.runs.cluster', fromlist=['identity'])"
 PARTS = "__import__('brmdp.runs.references', fromlist=['require_loadable'])"
 WHO_ARE_YOU = f"{OURS}.identity()"
@@ -69,7 +67,7 @@ COMPUTE = f"{OURS}.compute_here(work)"
 
 @lru_cache(maxsize=1)
 def identity() -> dict[str, str]:
-    """What computes here: versions, and the digest of the code."""
+    """The versions of packages in this process, and the digest of the code."""
     ours = {"brmdp": installed_version(), "code": short(CODE)}
     others = {package: version(package) for package in ("numpy", "scipy", "numba")}
     return {"python": ".".join(platform.python_version_tuple()[:2]), **ours, **others}
@@ -79,17 +77,18 @@ def identity() -> dict[str, str]:
 def cluster_executor(
     address: str, *, patience: float = PATIENCE, on_message: Callable[[str], None] | None = None
 ) -> Iterator[ClusterExecutor]:
-    """An executor on the Dask cluster whose scheduler has that address.
+    """A context with an executor on a Dask cluster.
 
-    Brmdp must be installed on its workers.
+    The workers of the cluster must have the same brmdp installed.
 
     Parameters
     ----------
     address : str
+        Address of the Dask scheduler.
     patience : float
-        Seconds to wait for workers where there are none.
+        Seconds to wait for a worker if there is none.
     on_message : function, optional
-        Called with what is going on. By default it is logged.
+        Called with messages about the connection. By default they are logged.
 
     Raises
     ------
@@ -117,16 +116,15 @@ def _connected(address: str) -> Iterator[Any]:
                 lambda: distributed.Client(address, timeout=CONNECTING, set_as_default=False),
             )
         except AssertionError:
-            # the scheduler had news for all clients just then, and Dask takes nothing but a
-            # greeting
+            # the scheduler happened to send news to all clients, where Dask expects a greeting
             reason = "its greeting was not understood"
             continue
         except (OSError, ValueError, TypeError) as error:
             reason = str(error)
         break
     if client is None:
-        # a client that failed closes itself when collected: here, not in a thread of the next one,
-        # which hangs
+        # a failed client closes itself when collected: do that here, since it hangs if it happens
+        # in a thread of the next client
         gc.collect()
         raise ExperimentError(f"no Dask scheduler answers at {address!r}: {reason}")
     with client:
@@ -134,9 +132,9 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What ``call`` gives, if it does in time.
+    """The result of ``call``, if it returns in time.
 
-    Dask waits forever for something that takes a connection and says nothing.
+    Dask would wait forever for a server that accepts the connection but never answers.
     """
     result: Future[Any] = Future()
 
@@ -156,15 +154,15 @@ def _within(seconds: float, call: Callable[[], Any]) -> Any:
 
 
 class ClusterExecutor(Executor):
-    """Runs on a Dask cluster.
+    """An executor that computes on a Dask cluster.
 
     Parameters
     ----------
     client : distributed.Client
     address : str
-        Of its scheduler.
+        Address of the scheduler.
     patience : float
-        Seconds to wait for workers where there are none.
+        Seconds to wait for a worker if there is none.
     """
 
     def __init__(self, client: Any, address: str, patience: float) -> None:
@@ -176,7 +174,7 @@ class ClusterExecutor(Executor):
         self._deserted: float | None = None
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Compute on any worker."""
+        """Call a function on any worker."""
         if self._client.status != "running":
             raise self.loss()
         work = optional("cloudpickle", "cluster").dumps((identity(), fn, args, kwargs))
@@ -202,16 +200,19 @@ class ClusterExecutor(Executor):
             time.sleep(min(0.5, self._patience))
 
     def ask_workers(self, say: Callable[[str], None]) -> None:
-        """Refuse workers that would not compute what this process would, by name.
+        """Refuse workers that would compute something else; report all other differences.
 
-        Tell of other differences.
+        Raises
+        ------
+        ExperimentError
+            If there are such workers; the message names them.
         """
         for worker, answer in self.require_fit_workers().items():
             if other := _difference(answer, tuple(answer)):
-                say(f"worker {worker} {other}: last digits may differ")
+                say(f"worker {worker} {other}: the last digits of results may differ")
 
     def require_fit_workers(self) -> Mapping[str, Mapping[str, str]]:
-        """What the workers are, if each would compute what this process would."""
+        """The identity of each worker, if all would compute what this process would."""
         answers = self._asked(WHO_ARE_YOU)
         refused = {worker: _difference(answer, DECISIVE) for worker, answer in answers.items()}
         named = [f"{worker} {reason}" for worker, reason in refused.items() if reason]
@@ -224,12 +225,12 @@ class ClusterExecutor(Executor):
         return answers
 
     def require_parts(self, parts: Sequence[str]) -> None:
-        """Refuse workers that cannot load parts of one's own, given as ``module:attribute``.
+        """Refuse workers that cannot load parts of your own, given as ``module:attribute``.
 
         Raises
         ------
         ExperimentError
-            Naming the workers and what they lack.
+            If there are such workers; the message names them and what they lack.
         """
         answers = self._asked(f"{PARTS}.require_loadable({list(parts)!r})")
         named = [f"{worker}: {answer}" for worker, answer in answers.items() if answer is not None]
@@ -241,9 +242,9 @@ class ClusterExecutor(Executor):
             )
 
     def _asked(self, question: str) -> dict[str, Any]:
-        """What every worker answers: the value of an expression, or the error it raised."""
+        """The answer of every worker: the value of an expression, or the error it raised."""
         try:
-            # an argument of Client.sync, which run passes it to
+            # callback_timeout is an argument of Client.sync, to which run passes it on
             answers: dict[str, Any] = self._client.run(
                 eval, question, on_error="return", callback_timeout=ANSWERING
             )
@@ -258,9 +259,12 @@ class ClusterExecutor(Executor):
         return answers
 
     def watch(self, say: Callable[[str], None]) -> None:
-        """Look at the cluster while runs are under way.
+        """Check the cluster while runs are in progress.
 
-        Raises when nothing will come of them any more.
+        Raises
+        ------
+        ExperimentError
+            If the runs will never finish, because no worker is left.
         """
         now = time.monotonic()
         if now - self._looked < LOOKING:
@@ -281,7 +285,7 @@ class ClusterExecutor(Executor):
             )
 
     def loss(self) -> ExperimentError:
-        """What to say when the cluster has dropped our runs."""
+        """The error to raise when the cluster has dropped our runs."""
         gone = self._client.status != "running" or not self._answers()
         what = (
             "the connection to the Dask scheduler at {} is lost"
@@ -291,9 +295,9 @@ class ClusterExecutor(Executor):
         return ExperimentError(f"{what.format(self._address)}. Finished runs are kept; run again")
 
     def _answers(self) -> bool:
-        """Whether the scheduler is there.
+        """Whether the scheduler answers.
 
-        That our runs are lost may be known before the connection is known to be.
+        The loss of our runs may be noticed before the loss of the connection.
         """
         try:
             self._client.sync(self._client.scheduler.ncores, callback_timeout=LOOKING)
@@ -316,7 +320,7 @@ class ClusterExecutor(Executor):
 
 
 def _difference(answer: Mapping[str, str] | BaseException, keys: tuple[str, ...]) -> str:
-    """How a worker differs from this process, in words; empty if it does not."""
+    """How a worker differs from this process, in words; "" if it does not."""
     if isinstance(answer, ModuleNotFoundError) and answer.name == "brmdp":
         return "has no brmdp"
     if isinstance(answer, ModuleNotFoundError) and str(answer.name).startswith("brmdp."):
@@ -334,13 +338,12 @@ def _difference(answer: Mapping[str, str] | BaseException, keys: tuple[str, ...]
 
 
 def compute_here(work: bytes) -> Any:
-    """Call a function in a worker, on one thread, if the worker is what the sender takes it for.
+    """Call a function in a worker on one thread, if the worker has the sender's identity.
 
     Parameters
     ----------
     work : bytes
-        Pickle of the sender's identity, and of the function, its arguments and its keyword
-        arguments.
+        Pickle of the sender's identity, the function, its arguments and its keyword arguments.
     """
     expected, function, args, kwargs = pickle.loads(work)
     ours = identity()

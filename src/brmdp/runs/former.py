@@ -1,9 +1,9 @@
-"""Descriptions written by earlier versions, in today's terms.
+"""Descriptions written by earlier versions, translated into present terms.
 
-Formats of stored files:
+Stored files have one of these formats:
 
 1. without digests of the world and of the code;
-2. with them; programs had short names;
+2. with digests; programs have short names;
 3. with the next state and the disturbance of every step; programs are references.
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 __all__ = ["FORMAT", "FORMATS", "WITHOUT_DIGESTS", "in_words", "upgraded"]
 
 FORMAT = 3
-"""Format of the files written now; raised when the same description would give other content."""
+"""Format in which files are written; to be raised when an equal description gives other content."""
 
 WITHOUT_DIGESTS = 1
-"""Files of this format do not say what made them; they are read, and never added to."""
+"""Format of files that do not say what made them; they are read, but nothing is added to them."""
 
 FORMATS = (WITHOUT_DIGESTS, 2, FORMAT)
 
@@ -42,7 +42,7 @@ _STUDIES = {
 
 
 def upgraded(case: Mapping[str, Any], format_: int) -> dict[str, Any]:
-    """The description of a case in a file of some format, as a file of today would have it."""
+    """The description of a case in a file of an earlier format, as it would be written now."""
     if format_ >= FORMAT:
         return dict(case)
     described = {_KEYS.get(key, key): value for key, value in case.items()}
@@ -56,6 +56,6 @@ def upgraded(case: Mapping[str, Any], format_: int) -> dict[str, Any]:
 
 
 def in_words() -> str:
-    """The formats that can be read."""
+    """The formats that can be read, in words."""
     *others, last = map(str, FORMATS)
     return f"{', '.join(others)} and {last}"

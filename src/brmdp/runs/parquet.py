@@ -1,11 +1,10 @@
-"""Reading Parquet files from anywhere.
-
-What they would take in memory is checked before anything is unpacked.
+"""Reading Parquet files from untrusted sources, with limits on the memory they take.
 
 A file of a few megabytes may hold billions of equal numbers, or one long text many times over, and
-what it says about its own size need not be true. So the number of rows is that which is asked for,
-the columns are flat or known, and sizes, numbers of values and encodings of every page are taken
-from its own header, which is what the reader goes by.
+what it states about its own size need not be true. So sizes are checked before anything is
+unpacked: the number of rows must be the expected one, columns must be flat or known, and the sizes,
+numbers of values and encodings are taken from the header of every page, which is what the reader
+goes by.
 """
 
 from __future__ import annotations
@@ -18,54 +17,53 @@ from brmdp.errors import CorruptFileError
 __all__ = ["LARGEST", "metadata_of", "read_within_limits", "require_within_limits"]
 
 LARGEST = 2**30
-"""Most bytes of a file, and of its content in memory."""
+"""Largest size of a file, and of its content in memory, in bytes."""
 
 LARGEST_HEADER = 2**24
-"""Most bytes of a text in the file's own description."""
+"""Largest size of a text in the file's description of itself, in bytes."""
 
 MOST_PARTS = 10**6
-"""Most entries of a list in it."""
+"""Largest number of entries of a list in the description."""
 
 WRITER = "parquet-cpp"
 
 
 def metadata_of(data: bytes) -> dict[bytes, bytes]:
-    """What a file says about itself, without reading the rest."""
+    """The metadata of a file; the rest is not read."""
     found: dict[bytes, bytes] = dict(_opened(data).metadata.metadata or {})
     return found
 
 
 def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
-    """The table in a file.
+    """Read the table in a file.
 
     Parameters
     ----------
     data : bytes
-        Of the file.
+        Content of the file.
     rows : int or None
-        How many it must have; None for any number that fits.
+        Number of rows that it must have; None for any number within the limits.
     schema : pyarrow.Schema or None
-        What its columns must be; None for any names, with numbers, truth values or text.
+        Columns that it must have; None for any columns of numbers, truth values or text.
 
     Raises
     ------
     CorruptFileError
-        If it is something else, or too large.
+        If the file is something else, or too large.
     pyarrow.ArrowException, OSError
-        If it is damaged.
+        If the file is damaged.
     """
     pa = optional("pyarrow")
     file = _opened(data)
-    if not str(file.metadata.created_by).startswith(
-        WRITER
-    ):  # beyond the columns of some others, it reads on
+    # in files of some other writers, pyarrow reads beyond the end of a column
+    if not str(file.metadata.created_by).startswith(WRITER):
         raise CorruptFileError(
             f"it must have been written by Arrow; got {str(file.metadata.created_by)[:40]!r}"
         )
     columns = file.schema_arrow.remove_metadata()
     if schema is not None and not columns.equals(schema):
         raise CorruptFileError(
-            f"it must have the columns {schema.names} of their types; got {columns.names}"
+            f"it must have the columns {schema.names} with their types; got {columns.names}"
         )
     flat = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
     for field in columns:
@@ -74,7 +72,7 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
                 f"column {field.name} must hold numbers, truth values or text; got {field.type}"
             )
     _check_sizes(data, rows)
-    # a text is stored once for many rows: count before it is repeated
+    # a text may be stored once for many rows: add up sizes before it is repeated
     texts = [field.name for field in columns if pa.types.is_string(field.type)]
     table = _opened(data, read_dictionary=texts).read()
     for name in texts:
@@ -85,7 +83,7 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
 
 
 def require_within_limits(data: bytes) -> None:
-    """Refuse to write what would not be read.
+    """Check, before a file is written, that it could be read again.
 
     Raises
     ------
@@ -105,9 +103,9 @@ def _opened(data: bytes, **options: Any) -> Any:
 
 
 def _check_sizes(data: bytes, rows: int | None) -> None:
-    """Add up what the file says of itself.
+    """Add up the sizes that the file states, and compare them with the limits.
 
-    Its description is read here and not by pyarrow, which ends the process over some damaged ones.
+    The description is read here rather than by pyarrow, which crashes on some damaged ones.
     """
     footer = _footer(data)
     wanted = _integer(footer, NUMBER_OF_ROWS) if rows is None else rows
@@ -144,7 +142,7 @@ def _check_texts(column: Any) -> None:
         )
 
 
-# --- what a file says of itself, in Thrift's compact protocol -------------------------------------
+# --- a file's description of itself, in Thrift's compact protocol ---------------------------------
 
 TRUE, FALSE, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
 NUMBER_OF_ROWS, ROW_GROUPS = 3, 4
@@ -154,15 +152,15 @@ NUMBER_OF_VALUES, PACKED_SIZE, FIRST_PAGE, DICTIONARY_PAGE = 5, 7, 9, 11
 PAGE_UNPACKED, PAGE_PACKED = 2, 3
 PAGE_VALUES = 1
 PAGE_KINDS = {5: 2, 7: 2, 8: 4}
-"""Headers of data, dictionaries and data of version 2, and where in them the encoding stands."""
+"""Headers of data, dictionary and version-2 data pages, with the field that holds the encoding."""
 ENCODINGS = (0, 2, 3, 4, 8)
-"""Plain, by a dictionary, and runs.
+"""Encodings that are read: plain, dictionary and run-length.
 
-Those in which a value takes no more than its own bytes, or is stored once.
+With these, a value takes no more than its own bytes, or is stored once.
 """
 DEEPEST = 12
 TAIL = 8
-"""Bytes at the end of a file: the length of its description, and its mark."""
+"""Bytes at the end of a file that hold the length of its description and a magic number."""
 
 
 def _footer(data: bytes) -> dict[int, Any]:
@@ -176,7 +174,7 @@ def _footer(data: bytes) -> dict[int, Any]:
 
 
 def _pages(data: bytes, begin: int, end: int) -> tuple[int, int]:
-    """Bytes that the pages between two places take once they are unpacked, and values in them."""
+    """Unpacked size, in bytes, and number of values of the pages between two positions."""
     if not 0 <= begin <= end <= len(data):
         raise CorruptFileError("a column lies outside the file")
     sizes = values = 0
@@ -217,13 +215,13 @@ def _structs(struct: dict[int, Any], field: int) -> list[dict[int, Any]]:
 class _Compact:
     """Reads structs as dictionaries by field number.
 
-    Texts and floating-point numbers are passed over, as None.
+    Texts and floating-point numbers are skipped and become None.
 
     Parameters
     ----------
     data : bytes
     at : int
-        Where to begin; afterwards, where it ended.
+        Position at which to begin. The attribute then holds the position reached.
     """
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -232,7 +230,7 @@ class _Compact:
         self.left = MOST_PARTS
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """The struct that begins here."""
+        """The struct that begins at the present position."""
         found: dict[int, Any] = {}
         field = 0
         while (head := self._byte()) != 0:

@@ -1,4 +1,4 @@
-"""The stored runs of one case, side by side: what reports and figures work on."""
+"""The stored runs of one case as arrays, from which reports and figures are made."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ T = TypeVar("T", bound=Columns)
 class CaseRecords(Steps):
     """R runs of T steps of one case, in the order of their run numbers.
 
-    Beside the columns of :class:`brmdp.simulation.Steps`, each an (R, T) array, or None if it was
-    not recorded:
+    Each column of :class:`brmdp.simulation.Steps` is an (R, T) array, or None if it was not
+    recorded. In addition there are:
 
     Attributes
     ----------
     quantile_step : (D,) integers
-        When the posterior quantile value was looked at.
+        Steps at which the posterior quantile value was computed.
     quantile_value : (R, D) array
-        Empty if not recorded.
+        Posterior quantile values at these steps; empty if they were not recorded.
     case : Case
     run : (R,) integers
-        Run numbers; equal numbers of different cases share their seeds.
+        Run numbers; runs of the same number in different cases share their seeds.
     seconds : (R,) array
-        Processor time of each run, which other work on the machine hardly disturbs.
+        Processor time of each run, which other work on the machine hardly affects.
     n_states : int
+        Number of states.
     made_by : tuple of (str, str)
-        Version of brmdp and digest of the code that made the runs: one pair, unless somebody
-        insisted on more.
+        Version of brmdp and digest of the code that made the runs; one pair, unless runs of other
+        code were accepted.
     """
 
     quantile_step: IntArray
@@ -56,14 +57,14 @@ class Replications(Generic[T]):
     ----------
     case : Computation
     run : (R,) integers
-        Run numbers; equal numbers of different cases share their seeds.
+        Run numbers; runs of the same number in different cases share their seeds.
     columns : Columns
-        As the program declares them, each an (R, n) array.
+        The columns that the program declares, each an (R, n) array.
     seconds : (R,) array
-        Processor time of each run, which other work on the machine hardly disturbs.
+        Processor time of each run, which other work on the machine hardly affects.
     made_by : tuple of (str, str)
-        Version of brmdp and digest of the code that made the runs: one pair, unless somebody
-        insisted on more.
+        Version of brmdp and digest of the code that made the runs; one pair, unless runs of other
+        code were accepted.
     """
 
     case: Computation
@@ -74,5 +75,5 @@ class Replications(Generic[T]):
 
     @property
     def pooled(self) -> T:
-        """The columns of all runs behind one another, each an (R·n,) array."""
+        """The columns with all runs concatenated, each an (R·n,) array."""
         return self.columns.flat()

@@ -1,10 +1,8 @@
-"""Running experiments.
+"""Running experiments in this process, in local worker processes, or on a cluster.
 
-In this process, on local worker processes, or on a cluster, with the same results.
-
-Runs are independent. Any :mod:`concurrent.futures` executor computes them; this process alone
-writes, so workers need not share its file system, and being killed at any moment costs the runs
-under way and nothing else.
+The results are the same. Runs are independent, so any :mod:`concurrent.futures` executor can
+compute them. Only this process writes files, so workers need not share its file system. If it is
+killed, only the runs in progress are lost.
 """
 
 from __future__ import annotations
@@ -55,34 +53,46 @@ ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
-"""The environment of local workers: one thread each."""
+"""Environment variables of local workers, which use one thread each."""
 
 DEATHS = 2
-"""Workers that a run may kill, with no other under way, before it counts as failed."""
+"""Number of workers that a run may kill, while no other is in progress, before it has failed."""
 
 FAILURES = 20
-"""Failed runs after which to stop: something is wrong with all of them."""
+"""Number of failed runs after which to stop, since something is wrong with all of them."""
 
 MOST_WORKERS = 1024
-"""More processes than any machine has processors for."""
+"""Largest number of local worker processes."""
 
 MEMORY_GROWTH = 2 * 10**9
 """Bytes by which a local worker may grow before it is replaced."""
 
 LOOKING = 1.0
-"""Seconds between two looks at a cluster whose runs do not finish."""
+"""Seconds between two checks of a cluster whose runs do not finish."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run to compute."""
+    """A run to compute.
+
+    Attributes
+    ----------
+    case : Case or Computation
+    seed : int
+        Seed of the experiment.
+    run : int
+        Number of the run.
+    code : str
+        Digest that the worker's code must have.
+    world : str or None
+        Digest that the worker's world or program must have.
+    """
 
     case: Case | Computation
     seed: int
     run: int
     code: str = UNKNOWN
     world: str | None = None
-    """Digests that code and world of whoever computes it must have."""
 
     def __str__(self) -> str:
         return f"run {self.run} of {self.case.name}"
@@ -90,7 +100,7 @@ class Task:
 
 def run_experiment(
     experiment: Experiment,
-    directory: Any,
+    directory: str | os.PathLike[str],
     *,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -98,7 +108,7 @@ def run_experiment(
     on_message: Callable[[str], None] | None = None,
     accept_other_code: bool = False,
 ) -> Store:
-    """Compute what is missing of an experiment.
+    """Compute the missing runs of an experiment.
 
     Parameters
     ----------
@@ -106,29 +116,30 @@ def run_experiment(
     directory : path
         Results go to ``directory``/``experiment.name``.
     workers : int, optional
-        Local processes; 1 computes in this one. By default as many as there are processors.
+        Number of local worker processes; 1 computes in this process. By default one per processor.
     executor : concurrent.futures.Executor, optional
-        Where to compute instead, such as :func:`brmdp.runs.cluster_executor` gives.
+        Computes the runs instead of local workers, for example :func:`brmdp.runs.cluster_executor`.
     on_progress : function, optional
-        Called with the numbers of runs finished and wanted, at the start and after every run.
+        Called with the numbers of finished and of wanted runs, at the start and after every run.
     on_message : function, optional
-        Called with what a user should know: files set aside, workers that died, and what takes
-        long. By default the former are warnings, and the latter is logged.
+        Called with messages for the user: files that were set aside, workers that died, and work
+        that takes long. By default the first two are warnings and the last is logged.
     accept_other_code : bool
-        Whether to go on with runs that other code made; see :meth:`brmdp.runs.Store.opened`.
+        Whether to add to runs that other code made; see :meth:`brmdp.runs.Store.opened`.
 
     Returns
     -------
     Store
-        With every run finished.
+        The store, with every run finished.
 
     Raises
     ------
     InvalidInputError
         If a case cannot be built.
     ExperimentError
-        If the folder holds other parameters or cannot be written, or runs failed. What is finished
-        is kept, and the next call goes on from there; so it does after an interrupt.
+        If the folder holds an experiment with other parameters or cannot be written, or if runs
+        failed. Finished runs are kept, and the next call continues from there, as it does after an
+        interrupt.
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")
@@ -158,7 +169,7 @@ def run_experiment(
 
 
 def compute(task: Task) -> bytes:
-    """What a worker does: one run, as the content of its file."""
+    """Compute one run in a worker, and return the content of its file."""
     try:
         if task.code not in (CODE, UNKNOWN):
             raise OtherOriginError(
@@ -173,20 +184,18 @@ def compute(task: Task) -> bytes:
             "mixed: give all workers the same brmdp and the same environments"
         ) from None
     except BrmdpError as error:
-        # in words: what an error carries need not survive the way back
+        # as text: attributes of an error may be lost on the way back
         raise ExperimentError(f"{task} failed: {error}") from None
 
 
-# --- what is left to do ---------------------------------------------------------------------------
+# --- missing runs ---------------------------------------------------------------------------------
 
 
 def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
-    """Runs to compute, after setting damaged files aside.
+    """The runs to compute, after damaged files have been set aside.
 
-    Round by round, in each the longest first.
-
-    Rounds keep the cases level, should it be stopped; and with the short runs last, workers finish
-    together.
+    They come in rounds of one run per case, the longest first. Rounds keep the cases level if the
+    work is interrupted; with the short runs last, workers finish at about the same time.
     """
     experiment = store.experiment
     tasks = []
@@ -196,7 +205,7 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
     for case, status in zip(experiment.cases, statuses, strict=True):
         others |= status.versions - {**versions(), **extra_versions(case)}.items()
         for run, reason in status.damaged.items():
-            say(f"{reason}; set aside as {store.set_aside(case, run)}, to be computed again")
+            say(f"{reason}; set aside as {store.set_aside(case, run)}, and computed again")
         tasks += [
             Task(case, experiment.seed, run, CODE, store.world_of(case))
             for run in (*status.missing, *status.damaged)
@@ -204,14 +213,14 @@ def _missing(store: Store, say: Callable[[str], None]) -> list[Task]:
     if others:
         packages = ", ".join(sorted(f"{package} {number}" for package, number in others))
         say(
-            f"{store.directory} holds runs made with {packages}; they are kept, the versions now "
+            f"{store.directory} holds runs made with {packages}; they are kept. The versions here "
             f"are {versions()}"
         )
     return sorted(tasks, key=lambda task: (task.run, -_expected_cost(task.case)))
 
 
 def _expected_cost(case: Case | Computation) -> float:
-    """Roughly how long a run takes, to order them."""
+    """A rough measure of how long a run takes, by which runs are ordered."""
     if isinstance(case, Computation):
         return 0.0
     default = "none" if case.agent == "continuing-psrl" else "exact"
@@ -225,20 +234,21 @@ def _expected_cost(case: Case | Computation) -> float:
 
 @dataclass(frozen=True)
 class _Engine:
-    """Makes executors.
+    """How to start and stop executors.
 
     Attributes
     ----------
     start : function
-        A new executor for at most so many runs at a time.
+        Returns a new executor, given the number of runs that are waiting.
     stop : function
-        Ends an executor of ours, whatever it is doing; takes back what another's has not done.
+        Ends an executor of ours, whatever it is doing; on a foreign executor, cancels the runs that
+        are not done.
     in_flight : int or None
-        How many runs to hand out at a time; None for all.
+        How many runs to submit at a time; None for all.
     local : bool
         Whether it computes on this machine, where compiled kernels are shared.
     replaceable : bool
-        Whether another can take the place of one whose workers died.
+        Whether a new executor can replace one whose workers died.
     """
 
     start: Callable[[int], Executor]
@@ -264,10 +274,10 @@ class _Engine:
 
 
 class _InProcess(Executor):
-    """Computes at once, here."""
+    """Computes immediately, in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """A finished future."""
+        """Call the function and return a finished future."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -282,7 +292,7 @@ def _take_back(unfinished: Iterable[Future[bytes]]) -> None:
 
 
 def _local_pool(processes: int) -> Executor:
-    """Worker processes, already starting."""
+    """A pool of worker processes, which are already starting."""
     pool: Executor = optional("loky").ProcessPoolExecutor(
         processes, env=ONE_THREAD, initializer=_begin_worker, initargs=(os.getpid(),)
     )
@@ -292,12 +302,12 @@ def _local_pool(processes: int) -> Executor:
 
 
 def _begin_worker(parent: int) -> None:
-    """In a worker: end soon after the process that started it, were it killed.
+    """Prepare a worker; it ends soon after its parent, even if the parent was killed.
 
-    Nobody would take the results.
+    Nobody would use its results then.
     """
-    # what JAX keeps of its compiler is no leak: loky would restart workers over it, and compile
-    # everything again
+    # JAX keeps compiled code in memory. Loky would take this for a leak and restart the worker,
+    # which would have to compile everything again.
     optional("loky.process_executor")._MAX_MEMORY_LEAK_SIZE = MEMORY_GROWTH
 
     def watch() -> None:
@@ -310,14 +320,14 @@ def _begin_worker(parent: int) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Worker processes started in here never see Ctrl-C.
+    """A context in which worker processes are started that never see Ctrl-C.
 
-    Only this process decides what it means.
+    Only this process responds to it.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # which lets them through again when it starts, so it must start before
+    # the resource tracker unblocks the signal when it starts, so it must be running already
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -327,12 +337,12 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _warm(tasks: Iterable[Task]) -> None:
-    """Compile here what runs will need, so that workers find it compiled."""
+    """Compile what the runs will need, so that workers find it compiled."""
     kinds: dict[tuple[str, ...], Task] = {}
     for task in tasks:
         case = task.case
         if extra_of(case) is not None:
-            # JAX keeps no such cache, and must not have started in a process that starts others
+            # JAX has no such cache, and must not be started in a process that starts others
             continue
         if isinstance(case, Case):
             short = replace(task, case=replace(case, steps=2))
@@ -341,16 +351,16 @@ def _warm(tasks: Iterable[Task]) -> None:
         else:
             kinds.setdefault((case.program,), task)
     for task in kinds.values():
-        # what fails here will fail in its run, which says so
+        # whatever fails here fails again in its run, where the error is reported
         with _interrupts_late(), suppress(Exception):
             execute(task.case, task.seed, task.run)
 
 
 @contextmanager
 def _interrupts_late() -> Iterator[None]:
-    """Ctrl-C takes effect at the end.
+    """A context in which Ctrl-C takes effect only at the end.
 
-    The compiler would print it and go on as if nothing had happened.
+    The compiler would print the interrupt and carry on as if nothing had happened.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -377,8 +387,8 @@ def _compute_all(
 ) -> None:
     """Compute and keep every task; a run that fails does not stop the others.
 
-    When a worker dies, all runs under way are lost, and one of them may be the cause. They are
-    computed again one at a time, which lets the others finish and tells which it is.
+    When a worker dies, all runs in progress are lost, and one of them may be the cause. They are
+    computed again one at a time, so that the others finish and the culprit is found.
     """
     waiting, suspects = deque(tasks), deque[Task]()
     deaths: Counter[str] = Counter()
@@ -405,9 +415,10 @@ def _compute_all(
             )
             if not engine.replaceable:
                 raise ExperimentError(
-                    f"the executor broke down over {names}. Finished runs are kept; run again"
+                    f"the executor broke down while computing {names}. Finished runs are kept; run "
+                    "again"
                 )
-            say(f"a worker died; to be computed again: {names}")
+            say(f"a worker died; computing again: {names}")
         for task in lost:
             deaths[str(task)] += queue is suspects
             if deaths[str(task)] < DEATHS:
@@ -418,24 +429,24 @@ def _compute_all(
                 )
     if failures:
         raise ExperimentError(
-            f"{len(failures)} of {len(tasks)} runs failed; finished ones are kept. The first: "
-            f"{failures[0]}"
+            f"{len(failures)} of {len(tasks)} runs failed; finished runs are kept. The first "
+            f"failure: {failures[0]}"
         ) from failures[0]
 
 
 def _foreign_parts(tasks: Iterable[Task]) -> list[str]:
-    """References to parts that are not the library's, which workers must be able to load."""
+    """References to parts outside the library, which workers must be able to load."""
     named = {part for task in tasks for part in parts_of(task.case)}
     return sorted(part for part in named if not part.startswith("brmdp."))
 
 
 def _require_parts(parts: list[str], executor: Executor) -> None:
-    """Let workers load parts of one's own before they are given runs.
+    """Make workers load parts of your own before they are given runs.
 
     Raises
     ------
     ExperimentError
-        Naming what a worker cannot load.
+        If a worker cannot load a part; the message names it.
     """
     if isinstance(executor, ClusterExecutor):
         executor.require_parts(parts)
@@ -444,12 +455,12 @@ def _require_parts(parts: list[str], executor: Executor) -> None:
         executor.submit(require_loadable, parts).result()
     except InvalidInputError as error:
         raise ExperimentError(
-            f"a worker process cannot do what this one can: {error}. Put the module where every "
-            "Python process finds it, for example on PYTHONPATH"
+            f"a worker process cannot load a part that this process can: {error}. Put the module "
+            "where every Python process finds it, for example on PYTHONPATH"
         ) from None
     except BrokenExecutor:
         raise ExperimentError(
-            f"a worker process died while it loaded {', '.join(parts)}; nothing was run"
+            f"a worker process died while loading {', '.join(parts)}; nothing was run"
         ) from None
 
 
@@ -462,9 +473,9 @@ def _work_through(
     failures: list[ExperimentError],
     say: Callable[[str], None],
 ) -> list[Task]:
-    """Compute what is waiting, until nothing is, too much fails or the executor breaks.
+    """Compute the waiting tasks until all are done, too many fail, or the executor breaks.
 
-    Returns what was lost then.
+    Returns the tasks that were lost when it broke.
     """
     lost: list[Task] = []
     while (waiting or running) and not lost and len(failures) < FAILURES:
@@ -488,7 +499,7 @@ def _work_through(
             except BrokenExecutor:
                 lost.append(task)
             except OtherOriginError:
-                raise  # so it would be with every run of that worker
+                raise  # every run of that worker would fail like this
             except CancelledError:
                 cancelled.append(task)
             except ExperimentError as error:
@@ -501,7 +512,7 @@ def _work_through(
             if cancelled:
                 raise cluster.loss()
             if len(failures) > failed:
-                # a worker that joined late may have failed, not the run
+                # the fault may lie with a worker that joined late, not with the run
                 cluster.require_fit_workers()
             cluster.watch(say)
         failures += [ExperimentError(f"{task} was cancelled by the executor") for task in cancelled]
@@ -510,7 +521,7 @@ def _work_through(
 
 @contextmanager
 def _logged_to(tell: Callable[[str], None]) -> Iterator[None]:
-    """Pass on what is logged meanwhile, such as that kernels are being compiled."""
+    """A context that passes on log messages, such as that kernels are being compiled."""
     logger, handler = logging.getLogger("brmdp"), _Teller(tell)
     level = logger.level
     logger.addHandler(handler)

@@ -2,10 +2,10 @@
 
 ::
 
-    name = "caution"            # names the folder of results
+    name = "caution"            # name of the folder with the results
     runs = 20
     steps = 2000
-    seed = 1                    # this and what follows may be left out
+    seed = 1                    # this and the following keys are optional
     discount = 0.9
     robust_level = 0.2          # diagnostics
     quantile_level = 0.1
@@ -13,12 +13,13 @@
 
     [[environment]]
     name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), the id
-    n = [6, 10]                 # of a Gymnasium environment, or module:attribute
-                                # a list stands for each of its entries
+                                # of a Gymnasium environment, or module:attribute
+    n = [6, 10]                 # a list stands for each of its entries in turn
+
     [[environment]]
     name = "FrozenLake-v1"
     is_slippery = true
-    discount = 0.95             # here in place of the common one
+    discount = 0.95             # replaces the common discount
     prior = { known_successors = true }
 
     [[agent]]
@@ -27,8 +28,8 @@
     method = "saddlepoint"
 
     [[agent]]
-    name = "agent"              # four parts, each by name or as module:attribute
-    label = "CVaR"              # what figures and tables call it
+    name = "agent"              # built from four parts, each by name or as module:attribute
+    label = "CVaR"              # its name in figures and tables
     risk = { name = "cvar", alpha = 0.2 }
     restart = { name = "my_parts:Weekly", days = 7 }
 
@@ -36,15 +37,16 @@
     name = "my_agents:QLearning"
     rate = 0.1
 
-Every agent meets every environment: (2 + 1) × (2 + 1 + 1) cases of 20 runs. Cases are named by what
-sets them apart: ``riverswim-n6/aq-brmdp-delta5``. To pass a list itself (inventory's ``demand``),
-write a list of lists.
+Every agent is run in every environment: (2 + 1) × (2 + 1 + 1) cases of 20 runs. Cases are named by
+the parameters in which they differ: ``riverswim-n6/aq-brmdp-delta5``. To pass a list as a value
+(such as inventory's ``demand``), write a list of lists.
 
 Agents also take ``restart``, ``ties`` and ``tolerance``, the error bound of their plans, which by
-default follows the scale of the problem. What ``prior`` says in ``[[agent]]`` takes precedence over
-``[[environment]]``, and that over the top of the file. How parts of one's own are made is described
-in :mod:`brmdp.runs.catalogue`. The environment ``continuous-frozenlake`` has agents of the same
-names with parameters of their own (``learning_rate``, ``epsilon`` …).
+default follows the scale of the problem. ``prior`` may be given for an agent, for an environment
+and at the top of the file; the more specific one takes precedence, in this order.
+:mod:`brmdp.runs.catalogue` describes how parts of your own are made. In the environment
+``continuous-frozenlake``, the agents of the same names have other parameters (``learning_rate``,
+``epsilon`` …).
 """
 
 from __future__ import annotations
@@ -87,32 +89,32 @@ COMMON = ("prior", "label")
 """Keys that every environment and every agent may have."""
 
 FORMER_AGENTS = {"brmdp": "fixed-quantile"}
-"""Names of earlier versions, which still work."""
+"""Names of agents in earlier versions, which still work."""
 
 LARGEST = 2**20
-"""Most bytes of a file."""
+"""Largest size of a file, in bytes."""
 
 MOST_BITS = 1024
-"""Longest integer.
+"""Longest integer, in bits.
 
-Python limits decimal literals only; a longer hexadecimal one fails later, when it is printed.
+Python limits only decimal literals; a longer hexadecimal literal would fail later, when printed.
 """
 
 LONGEST_WORD = 60
-"""Most letters of a value in the name of a case."""
+"""Longest text of a value in the name of a case, in characters."""
 
 Entry = tuple[str, dict[str, Any]]
 """A name and its parameters."""
 
 
 def load_sweep(path: str | os.PathLike[str]) -> Experiment:
-    """The experiment that a TOML file describes; see the module's description.
+    """The experiment that a TOML file describes, in the format of :mod:`brmdp.runs.sweep`.
 
     Raises
     ------
     InvalidInputError
-        If the file cannot be read, is not TOML (with line and column), or describes something
-        impossible (with the key).
+        If the file cannot be read, is not TOML (the message gives line and column), or describes
+        something impossible (the message names the key).
     """
     try:
         with Path(path).open("rb") as stream:
@@ -168,7 +170,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         for method, (agent, given_to_agent) in zip(_names(agents), agents, strict=True):
             chosen = dict(given_to_agent)
             who = _common(chosen)
-            # all written out, so that a store does not depend on defaults of the day
+            # all written out, so that a store does not depend on present defaults
             defaults = {
                 key: value
                 for key, value in known.get(agent, {}).items()
@@ -198,7 +200,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
 
 
 def _common(parameters: dict[str, Any]) -> dict[str, Any]:
-    """What an environment or an agent says of prior and label, taken out of its parameters."""
+    """Remove the prior and the label of an environment or an agent from its parameters."""
     found = {key: parameters.pop(key, None) for key in COMMON}
     if found["label"] is not None and not isinstance(found["label"], str):
         raise InvalidInputError(f"label must be printable text; got {found['label']!r}")
@@ -206,7 +208,7 @@ def _common(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(*priors: Any) -> dict[str, Any]:
-    """What is said of the prior; later ones take precedence, and one with a name stands alone."""
+    """The merged priors; later ones take precedence, and one with a name replaces the others."""
     merged: dict[str, Any] = {}
     for prior in priors:
         if isinstance(prior, str):
@@ -219,9 +221,9 @@ def _merged(*priors: Any) -> dict[str, Any]:
 
 
 def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None]) -> list[Entry]:
-    """One entry for every combination of the lists in each table; twice the same is one.
+    """One entry for every combination of the lists in each table, without duplicates.
 
-    ``keys`` gives the parameters that a name may have, None if they are not known.
+    ``keys`` returns the parameters that a name may have, or None if they are not known.
     """
     if (
         not isinstance(tables, list)
@@ -236,7 +238,8 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
         name = table["name"]
         if kind == "agent" and name in FORMER_AGENTS:
             warnings.warn(
-                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will go",
+                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will go "
+                "with the next version",
                 FutureWarning,
                 stacklevel=2,
             )
@@ -280,7 +283,7 @@ def _combinations(table: dict[str, Any], where: str) -> Iterator[dict[str, Any]]
 
 
 def _names(entries: list[Entry]) -> list[str]:
-    """Names with those of the given parameters in which entries of the same name differ."""
+    """Names of the entries, with the parameters in which entries of the same kind differ."""
     short = {name: name.rpartition(":")[2] if is_reference(name) else name for name, _ in entries}
     if len(set(short.values())) < len(short):
         short = {name: name for name, _ in entries}
@@ -303,7 +306,7 @@ def _require_few(number: int, what: str) -> None:
 
 
 def _word(value: Any) -> str:
-    """A value in the name of a case: long ones by their beginning and a digest."""
+    """A value as part of the name of a case; long ones are cut and get a digest."""
     word = str(value)
     if isinstance(value, dict):
         given = {**value}
