@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from brmdp.runs import METHODS, Computation
+from brmdp.runs import METHODS, Computation, load_sweep, run_experiment
 from brmdp.runs.catalogue import AGENTS, ENVIRONMENTS, PARTS, PRIOR
 from brmdp.runs.sweep import COMMON, DEFAULTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SWEEP = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -31,10 +32,19 @@ def test_what_a_page_links_to_is_there(page):
 )
 def test_blocks_run(page, tmp_path):
     program = "\n".join(BLOCK.findall(page.read_text()))
+    if "Store.at(" in program:
+        run_the_sweep(page, tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+
+
+def run_the_sweep(page, folder):
+    """Carry out the sweep of a page, in short runs."""
+    sweep = folder / "sweep.toml"
+    sweep.write_text(SWEEP.search(page.read_text())[1])
+    run_experiment(load_sweep(sweep).adjusted(runs=1, steps=500), folder / "results", workers=1)
 
 
 def test_the_pages_list_the_columns_that_the_code_declares():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from typing import Any
 
@@ -65,11 +66,14 @@ def former_name(module: str, name: str) -> Any:
         place = f"{moved}:{name}"
     if place is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    shown = place.replace(":", ".")
-    warnings.warn(
-        f"{module}.{name} is now {shown}; the old name will go with the next version",
-        FutureWarning,
-        stacklevel=3,
-    )
+    # `from package import name` first asks whether it is there, and then for it
+    asking = sys._getframe(2).f_globals.get("__name__")
+    if asking != "importlib._bootstrap":
+        shown = place.replace(":", ".")
+        warnings.warn(
+            f"{module}.{name} is now {shown}; the old name will go with the next version",
+            FutureWarning,
+            stacklevel=3,
+        )
     owner, _, attribute = place.partition(":")
     return getattr(importlib.import_module(owner), attribute)
