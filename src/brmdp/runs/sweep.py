@@ -238,8 +238,8 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
         name = table["name"]
         if kind == "agent" and name in FORMER_AGENTS:
             warnings.warn(
-                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will go "
-                "with the next version",
+                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will be "
+                "removed",
                 FutureWarning,
                 stacklevel=2,
             )
