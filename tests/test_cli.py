@@ -415,7 +415,7 @@ def test_a_long_silence_is_explained_on_a_terminal(no_report, monkeypatch, capsy
     assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "report of small\n"
-    assert "small: looking at what is there" in printed.err
+    assert "small: verifying finished runs" in printed.err
     assert "small: writing the report" in printed.err
     assert cli.main(["status", "results"]) == 0
     printed = capsys.readouterr()
@@ -530,7 +530,7 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     assert out == ""
     assert (
         err.splitlines()[-1]
-        == "brmdp: stopped. Finished runs are kept; the same command goes on from there"
+        == "brmdp: stopped. Finished runs are kept; the same command continues from there"
     )
     assert "Traceback" not in err
     kept = {path: path.stat().st_mtime_ns for path in folder.glob("runs/*")}

@@ -1,4 +1,4 @@
-"""The command line, a thin shell: ``brmdp reproduce``, ``run``, ``list``, ``status``, ``report``."""
+"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status`` and ``report``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from brmdp.studies import Study, all_studies, find_study, study_of
 __all__ = ["main"]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
-"""Exit codes after Ctrl-C, and when nobody reads on, as shells have them."""
+"""Exit codes after Ctrl-C, and when the reader of our output is gone, as in shells."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code.
+    """Run the command line and return the exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        By default the arguments of the process.
     """
     try:
         cyclopts = optional("cyclopts")
@@ -59,20 +59,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         except cyclopts.CycloptsError as error:
             raise InvalidInputError(f"{error} (see brmdp --help)") from error
-        if sys.stdout is not None:  # closed from the start
+        if sys.stdout is not None:  # None if it was closed from the start
             sys.stdout.flush()
     except BrmdpError as error:
         return _fail(" ".join(str(error).split()), 1)
     except KeyboardInterrupt:
         return _fail(
-            "stopped. Finished runs are kept; the same command goes on from there", INTERRUPTED
+            "stopped. Finished runs are kept; the same command continues from there", INTERRUPTED
         )
     except BrokenPipeError:
-        # whoever read our output has seen enough, as `| head` has
+        # the reader of our output has seen enough, as with `| head`
         _settle_output()
         return BROKEN_PIPE
     except OSError as error:
-        # such as a full disk behind standard output
+        # for example a full disk behind standard output
         _settle_output()
         return _fail(" ".join(str(error).split()), 1)
     return 0
@@ -90,28 +90,28 @@ def reproduce(
     cluster: str | None = None,
     accept_other_code: bool = False,
 ) -> None:
-    """Carry out a study: run its experiment, judge its claims and draw its figures.
+    """Reproduce a study: run its experiment, judge its claims and draw its figures.
 
     Parameters
     ----------
     name : str
-        A study that `brmdp list` shows, `all` for those of the paper, or one of your own as
+        A study listed by `brmdp list`, `all` for those of the paper, or a study of your own as
         module:attribute.
     runs : int
-        Runs of each case; by default 100 for the paper's. What is already there is not computed
-        again.
+        Number of runs of each case; by default 100 for the paper's studies. Finished runs are not
+        computed again.
     workers : int
-        Processes on this machine; by default one per processor.
+        Number of processes on this machine; by default one per processor.
     out : Path
-        Folder for results: they go to OUT/NAME.
+        Folder for the results, which go to OUT/NAME.
     method : str
-        How to take quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
     steps : int
-        Shorter runs, to try things out.
+        Number of steps of each run, to try out shorter runs.
     cluster : str
-        Address of a Dask scheduler, to compute there.
+        Address of a Dask scheduler on whose workers to compute.
     accept_other_code : bool
-        Add to runs that another version of the code made; reports name both.
+        Add to runs made by another version of the code; reports name both versions.
     """
     chosen = _paper() if name == "all" else [find_study(name)]
     adjusted = [study.adjusted(runs=runs, steps=steps, method=method) for study in chosen]
@@ -130,26 +130,26 @@ def run(
     cluster: str | None = None,
     accept_other_code: bool = False,
 ) -> None:
-    """Carry out a sweep of your own, described in a TOML file.
+    """Run a sweep of your own, described in a TOML file.
 
     Parameters
     ----------
     file : Path
-        Environments, agents and their parameters.
+        The TOML file, which names environments, agents and their parameters.
     runs : int
-        Runs of each case, instead of the file's.
+        Number of runs of each case; by default the file's.
     workers : int
-        Processes on this machine; by default one per processor.
+        Number of processes on this machine; by default one per processor.
     out : Path
-        Folder for results: they go to OUT/NAME.
+        Folder for the results, which go to OUT/NAME.
     method : str
-        How to take quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
     steps : int
-        Steps of each run, instead of the file's.
+        Number of steps of each run; by default the file's.
     cluster : str
-        Address of a Dask scheduler, to compute there.
+        Address of a Dask scheduler on whose workers to compute.
     accept_other_code : bool
-        Add to runs that another version of the code made; reports name both.
+        Add to runs made by another version of the code; reports name both versions.
     """
     experiment = read_sweep(file).adjusted(runs=runs, steps=steps, method=method)
     if experiment.name in all_studies():
@@ -160,7 +160,7 @@ def run(
 
 
 def list_studies() -> None:
-    """Show the studies that can be reproduced."""
+    """List the studies that can be reproduced."""
     studies = all_studies()
     width = max(map(len, studies))
     for study in studies.values():
@@ -173,12 +173,14 @@ def list_studies() -> None:
 
 
 def status(directory: Path, /) -> None:
-    """Show which runs are finished, missing or set aside; verifies every file, changes none.
+    """Show which runs are finished, missing or set aside.
+
+    Every file is verified, and none is changed.
 
     Parameters
     ----------
     directory : Path
-        A folder of results, or that of one experiment in it.
+        A folder of results, or the folder of one experiment in it.
     """
     for store in find_stores(directory):
         print(
@@ -210,12 +212,14 @@ def status(directory: Path, /) -> None:
 
 
 def report(directory: Path, /) -> None:
-    """Write the report of what is finished, and compute nothing; also of what older code made.
+    """Write the report of all finished runs, without computing any.
+
+    Runs made by older code are reported, too.
 
     Parameters
     ----------
     directory : Path
-        A folder of results, or that of one experiment in it.
+        A folder of results, or the folder of one experiment in it.
     """
     reporting = optional("brmdp.report.writing")
     together = []
@@ -230,7 +234,8 @@ def report(directory: Path, /) -> None:
         missing = sum(len(found.missing) + len(found.damaged) for found in statuses)
         if missing:
             print(
-                f"brmdp: {store.directory}: {missing} runs are missing or damaged, and left out",
+                f"brmdp: {store.directory}: left out {missing} missing or damaged "
+                f"run{'s' if missing > 1 else ''}",
                 file=sys.stderr,
             )
         with _busy(f"{store.experiment.name}: writing the report"):
@@ -255,7 +260,7 @@ def _runs(experiment: Experiment) -> str:
 
 
 def _converted(kind: Any, tokens: Sequence[Any]) -> Any:
-    """Words of the command line as values; whole numbers must be written as such."""
+    """Convert words of the command line; integers must be written as integers."""
     words = [token.value for token in tokens]
     if kind is int:
         try:
@@ -266,7 +271,7 @@ def _converted(kind: Any, tokens: Sequence[Any]) -> Any:
 
 
 def _other_code(store: Store) -> str:
-    """What made a store, where that is not the code of today."""
+    """The code that made a store, if it is not the present code."""
     if store.origin is None or store.origin.code == (CODE,):
         return ""
     return f", made by code {', '.join(map(short, store.origin.code))} (now {short(CODE)})"
@@ -274,7 +279,7 @@ def _other_code(store: Store) -> str:
 
 @contextmanager
 def _busy(text: str) -> Iterator[None]:
-    """Say on a terminal what takes so long."""
+    """Show on a terminal what is in progress."""
     console = optional("rich.console").Console(stderr=True)
     with console.status(text) if console.is_terminal else nullcontext():
         yield
@@ -291,7 +296,7 @@ def _carry_out(
         raise InvalidInputError(
             "workers and cluster exclude each other: a cluster brings its own workers"
         )
-    # asked for now, so that nothing is computed in vain
+    # needed at the end; loaded now, so that a missing extra is noticed before anything is computed
     reporting = optional("brmdp.report.writing")
     reports = []
     connected = nullcontext() if cluster is None else cluster_executor(cluster, on_message=_tell)
@@ -312,7 +317,7 @@ def _carry_out(
                 reports.append(study.of(store.experiment).report(records, store.directory))
             print(reports[-1].text)
     if len(reports) > 1:
-        # some statements span experiments
+        # some claims cover several experiments
         reporting.write_overview(reports, out)
 
 
@@ -339,12 +344,12 @@ def _display(name: str) -> Iterator[_Display]:
     )
     bar = rich_progress.Progress(*columns, console=console, speed_estimate_period=300)
     task = bar.add_task(name, total=None)
-    before = console.status(f"{name}: looking at what is there")
+    before = console.status(f"{name}: verifying finished runs")
 
     def progress(finished: int, wanted: int) -> None:
         before.stop()
         bar.update(task, completed=finished, total=wanted)
-        bar.start()  # not before there is something to show
+        bar.start()  # only once there is something to show
 
     def message(text: str) -> None:
         console.print(f"brmdp: {text}", markup=False, highlight=False, soft_wrap=True)
@@ -360,7 +365,7 @@ def _display(name: str) -> Iterator[_Display]:
 
 
 def _ranges(runs: Iterable[int]) -> str:
-    """Run numbers, short: 0-3, 7."""
+    """Run numbers as ranges, such as "0-3, 7"."""
     spans: list[list[int]] = []
     for number in sorted(runs):
         if spans and number == spans[-1][1] + 1:
@@ -371,9 +376,9 @@ def _ranges(runs: Iterable[int]) -> str:
 
 
 def _settle_output() -> None:
-    """Write what is still buffered, or let it go nowhere if that fails.
+    """Flush standard output, or discard it if that fails.
 
-    Python would try once more on leaving.
+    Otherwise Python would try again on exit.
     """
     if sys.stdout is None:
         return

@@ -519,7 +519,7 @@ def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsy
     assert cli.main(["report", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     assert printed.out == "the text\n"
-    assert "1 runs are missing or damaged, and left out" in printed.err
+    assert "left out 1 missing or damaged run" in printed.err
     assert seen == {"adaptive": [0, 1], "psrl": [1], "sampled/reused": [0, 1], "store": [0, 1]}
     assert cli.main(["status", str(tmp_path)]) == 0
     assert f"made by code {short(CODE)} (now {short(OTHER)})" in capsys.readouterr().out

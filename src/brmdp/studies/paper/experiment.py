@@ -133,5 +133,5 @@ EXPERIMENTS = (
     Experiment(
         "delta-sensitivity", "Sensitivity to δ, FrozenLake without the risky branch", _sensitivity()
     ),
-    Experiment("quantile-methods", "Ways to take the quantile", _methods()),
+    Experiment("quantile-methods", "Ways to compute the quantile", _methods()),
 )
