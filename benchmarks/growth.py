@@ -76,7 +76,7 @@ def run_dense(quick: bool) -> dict:
             }
             rows.append((n_states, method, f"{seconds:.4f}", iterations, f"{1e6 * per_row:.1f}"))
     print_table(
-        f"Dense posteriors, {ACTIONS} actions, discount 0.9",
+        f"Dense beliefs, {ACTIONS} actions, discount 0.9",
         ("states", "method", "seconds", "sweeps", "µs per row"),
         rows,
     )
@@ -116,7 +116,7 @@ def run_sparse(quick: bool) -> dict:
                 )
             )
     print_table(
-        f"Sparse posteriors, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, exact to "
+        f"Sparse beliefs, {SUCCESSORS} successors, {ACTIONS} actions, discount 0.95, exact to "
         "1e-6, two threads",
         (
             "states",

@@ -65,7 +65,7 @@ def preset(name, mdp, *, rng=5, restart=None):
 
 
 def contents(agent):
-    """Everything an agent is, as bytes."""
+    """The full state of an agent, as bytes."""
     return {
         name: (array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes())
         for name, array in agent.arrays().items()
@@ -294,7 +294,7 @@ def test_tolerance_and_ties_survive(tmp_path, tolerance):
 
 
 def test_a_file_that_does_not_say_how_wide_a_tie_is(tmp_path):
-    """As written before: ten times the tolerance."""
+    """Older files imply ten times the tolerance."""
     agent = agents.fixed_quantile(
         brmdp.DirichletBelief.uniform(16, 4), LAKE.rewards, 0.8, alpha=0.1, rng=4, tolerance=1e-8
     )
@@ -423,7 +423,7 @@ def foreign_agent(which):
 
 
 def own_parts(which):
-    """The parts that a file cannot hold, made anew."""
+    """New instances of the parts that a file cannot store."""
     return {
         role: part for role, part in FOREIGN[which]().items() if type(part).__module__ == __name__
     }
@@ -639,7 +639,7 @@ def parts_with(**changes):
 
 
 def nested(depth):
-    """Parts in parts."""
+    """A part nested ``depth`` levels deep."""
     part = {"type": "Mean"}
     for _ in range(depth):
         part = {"type": "Quantile", "alpha": part}
@@ -824,7 +824,7 @@ GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
 def drawn(rng):
-    """Of all kinds that keep something back in the generator."""
+    """Draws of all kinds that leave something buffered in the generator."""
     return [
         *rng.random(3),
         *rng.integers(2**31, size=3, dtype=np.uint32).tolist(),

@@ -73,7 +73,7 @@ def risk_agent(belief, rewards, discount, risk, **options):
 
 
 def walk_on(agent, env, state, steps):
-    """Let the agent act; the transitions and the pseudo-episode of each."""
+    """Let the agent act and return its transitions, each with its pseudo-episode."""
     record = []
     for _ in range(steps):
         action = agent.act(state)
@@ -91,7 +91,7 @@ def started(mdp, seed):
 
 
 def contents(agent):
-    """Everything an agent is, as bytes."""
+    """The full state of an agent, as bytes."""
     return {
         name: (array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes())
         for name, array in agent.arrays().items()
@@ -1036,7 +1036,7 @@ class Bare:
 
 
 class Written(Bare):
-    """The same, which can be written and read."""
+    """The same belief, which can be saved and loaded."""
 
     def arrays(self):
         return self.inner.arrays()

@@ -69,7 +69,7 @@ def lived(kind):
 
 
 def contents(agent):
-    """Everything an agent is, as bytes."""
+    """The full state of an agent, as bytes."""
     return {
         name: (array.dtype.str, array.shape, array.tobytes())
         for name, array in agent.arrays().items()
@@ -153,7 +153,7 @@ def test_an_interrupted_save_leaves_a_file_that_can_be_read(tmp_path):
 
 
 def test_two_interruptions_one_after_the_other():
-    """The second one stops what repairs the first."""
+    """The second interruption stops the repair after the first."""
     original = lived("kept draws")
     before = contents(original)
     whole = copy.deepcopy(original)
@@ -308,7 +308,7 @@ def hasty_threads():
 
 
 def in_threads(*functions):
-    """Run all at once; what failed is raised here."""
+    """Run all calls at once and raise what failed."""
     failures = []
 
     def guarded(function):
@@ -429,7 +429,7 @@ def test_copies_are_agents_of_their_own(kind, duplicate):
 
 
 def test_an_interrupt_inside_a_compiled_call_is_an_interrupt(monkeypatch):
-    """Python turns one that comes at the end of such a call into a SystemError."""
+    """Python turns an interrupt at the end of a compiled call into a SystemError."""
     agent = lived("quantile")
     before = contents(agent)
 

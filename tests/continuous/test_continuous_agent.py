@@ -64,7 +64,7 @@ def preset(name, *, rng=5, **options):
 
 
 class Walk:
-    """An agent in the lake, which can be left and taken up again."""
+    """An agent in the lake that can be run a few steps at a time."""
 
     def __init__(self, agent, seed=3):
         self.agent = agent
@@ -90,7 +90,7 @@ def draws_stream(agent):
 
 
 def contents(agent):
-    """Everything an agent is, as bytes."""
+    """The full state of an agent, as bytes."""
     return {
         name: (array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes())
         for name, array in agent.arrays().items()
@@ -101,7 +101,7 @@ def contents(agent):
 
 
 class Noted:
-    """Keeps what ``fit`` was given."""
+    """Records the arguments of ``fit``."""
 
     def __init__(self, monkeypatch):
         self.calls = []
@@ -444,7 +444,7 @@ class Transposed(LakeModel):
 
 
 class Sparing(LakeBelief):
-    """Gives fewer draws than asked for."""
+    """Returns fewer draws than requested."""
 
     def sample(self, n, *, rng):
         return super().sample(n if n < 4 else n // 4, rng=rng)
@@ -616,7 +616,7 @@ def test_files_from_before_the_belief_was_renamed(saved, tmp_path):
 
 
 def test_a_call_that_is_stopped_at_some_moment_happened_or_did_not():
-    """As for finite agents, whose tests try every moment."""
+    """As for tabular agents, whose tests try every moment."""
     walk = Walk(preset("aq-brmdp", restart=agents.FixedLength(4)))
     walk.on(8)
     original, state = walk.agent, np.array(walk.state)

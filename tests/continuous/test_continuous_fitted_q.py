@@ -135,7 +135,7 @@ def test_fitted_q_iteration_against_plain_numpy(quantile):
 
 
 def test_targets_are_clipped():
-    """A network that promises a thousand is asked for 1/(1 − γ) = 10, not for 900."""
+    """A network that predicts a thousand gets targets of 1/(1 − γ) = 10, not of 900."""
     boastful = (*NETWORK[:-1], NETWORK[-1]._replace(bias=jnp.full(2, 1e3, jnp.float32)))
     _, losses = fitted(boastful)
     values = continuous_targets.network_values(

@@ -37,7 +37,7 @@ def recorded():
 
 @pytest.fixture(scope="module")
 def policies():
-    """Of the same interaction: states, and every plan's first step and policy."""
+    """States, and each plan's first step and policy, of the same interaction."""
     follower, plans = agent(), []
     states = follow_lake(
         follower,

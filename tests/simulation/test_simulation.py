@@ -58,7 +58,7 @@ def world_of(mdp):
 
 
 def contents(agent):
-    """Everything an agent is, as bytes."""
+    """The full state of an agent, as bytes."""
     return {name: np.ascontiguousarray(array).tobytes() for name, array in agent.arrays().items()}
 
 
@@ -569,7 +569,7 @@ def test_what_is_no_agent_or_world_is_refused():
 
 def test_true_regret_needs_the_truth():
     class Blind(TabularEnv):
-        """The river, but it does not tell its kernel."""
+        """The river without its kernel."""
 
         @property
         def unwrapped(self):

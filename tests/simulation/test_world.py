@@ -333,7 +333,7 @@ def test_agents_learn_in_an_environment_without_a_table(make):
 
 
 class Paying(gymnasium.Wrapper):
-    """Pays something else than the environment, by a function of what happened."""
+    """Pays other rewards than the environment, as a function of what happened."""
 
     def __init__(self, env, pay):
         super().__init__(env)
@@ -345,7 +345,7 @@ class Paying(gymnasium.Wrapper):
 
 
 def acted(world, steps, seed=0):
-    """Random actions, admissible ones."""
+    """Take random admissible actions."""
     rng = np.random.default_rng(seed)
     state = world.reset(seed=seed)
     for _ in range(steps):
@@ -834,7 +834,7 @@ def test_with_known_successors_a_deterministic_world_is_solved_at_once(name):
 
 
 def test_agents_learn_the_taxi_in_the_rain():
-    """500 states; the saddlepoint, a few steps."""
+    """500 states, with the saddlepoint method and few steps."""
     rewards, regrets = runs("Taxi-rainy", "brmdp", 0.95, 700, 6)
     assert rewards[:, 400:].mean() > rewards[:, :200].mean() + 0.2
     assert rewards[:, 400:].mean() > reward_by_chance("Taxi-rainy") + 3.0

@@ -128,7 +128,7 @@ def test_stated_probability():
 
 
 class Witness(theory.OptimismMeter):
-    """Keeps what the reports were made from."""
+    """Records the input of each report."""
 
     def __init__(self, agent, truth):
         super().__init__(agent, truth)
@@ -290,7 +290,7 @@ def test_the_event_is_as_frequent_as_its_probability_in_real_runs(delta):
 
 
 def decomposition_case(seed, gamma=0.7, n_states=4, n_actions=2):
-    """A truth, a posterior after data from elsewhere, a policy and levels."""
+    """A truth, a belief after data from another world, a policy and levels."""
     rng = np.random.default_rng(seed)
     truth = brmdp.TabularMDP(
         random_kernel(rng, n_states, n_actions), rng.random((n_states, n_actions, n_states)), gamma

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array
+from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 
 __all__ = ["Progress"]
@@ -63,7 +63,7 @@ class Progress:
     last_pair: tuple[int, int]
     discount: float | None = None
     horizon: int | None = None
-    belief: Any = None
+    belief: Belief | None = None
 
     @classmethod
     def initial(
@@ -105,7 +105,7 @@ class Progress:
             )
         return strength.reshape(self.visits.shape)
 
-    def upcoming(self, belief: Any = None) -> Progress:
+    def upcoming(self, belief: Belief | None = None) -> Progress:
         """The progress as it will be when the next pseudo-episode begins with that belief."""
         return replace(
             self,

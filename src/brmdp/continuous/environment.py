@@ -107,7 +107,7 @@ class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
         self._action = None
         return np.array(self._position), {"mode": None, "mobile": None, "length": None}
 
-    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Take an action; returns (next state, reward, False, False, info): the task never ends.
 
         Raises

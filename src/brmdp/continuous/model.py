@@ -97,7 +97,9 @@ class ParametricBelief(Protocol):
     (5, 3)
     """
 
-    def observe(self, state: Any, action: int, next_state: Any, primitives: Any) -> None:
+    def observe(
+        self, state: ArrayLike, action: int, next_state: ArrayLike, primitives: Any
+    ) -> None:
         """Learn from a transition, in place; if it raises an error, nothing may have changed.
 
         ``primitives`` is what the simulator reveals about the transition. A belief that can learn

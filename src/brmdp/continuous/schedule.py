@@ -33,7 +33,7 @@ class UncertaintyLevel:
         α̲ and ᾱ, the smallest and the largest level.
     epsilon : float
         ε as a fraction of the mean uncertainty over the normalisation set. So the levels depend
-        neither on the scale of the rewards nor on how far the posterior has contracted.
+        neither on the scale of the rewards nor on how far the belief has contracted.
 
     Notes
     -----

@@ -238,7 +238,7 @@ class InventoryEnv(TabularEnv):
         self.problem = inventory(**settings)
         super().__init__(self.problem.mdp, render_mode, StockPainter(self.problem.mdp.n_states - 1))
 
-    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Simulate a day; returns (next stock, profit, False, False, {"disturbance": demand})."""
         stock, profit, terminated, truncated, info = super().step(action)
         info["disturbance"] = self._outcome

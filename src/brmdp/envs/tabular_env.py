@@ -99,7 +99,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._action = self._outcome = None
         return state, {}
 
-    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action; returns (next state, reward, False, False, {}): the task never ends.
 
         Raises
@@ -148,7 +148,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             self.mdp.transition_rewards[row],
         )
 
-    def action_mask(self, state: Any) -> NDArray[np.int8]:
+    def action_mask(self, state: int) -> NDArray[np.int8]:
         """Admissible actions in a state, in the form that ``action_space.sample(mask)`` takes."""
         mask: NDArray[np.int8] = self.mdp.admissible[
             as_index(state, self.mdp.n_states, "state")

@@ -29,7 +29,7 @@ from brmdp._validation import (
     as_number,
     as_positive_number,
 )
-from brmdp.beliefs import DirichletBelief, DisturbanceBelief, DisturbanceRewards
+from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, DisturbanceRewards
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP, gymnasium_entry
 
@@ -361,7 +361,7 @@ class World:
         row = rewards[state, action]
         return float(row if row.ndim == 0 else row[next_state])
 
-    def require_same_rewards(self, belief: Any, rewards: FloatArray) -> None:
+    def require_same_rewards(self, belief: Belief, rewards: FloatArray) -> None:
         """Raise if an agent plans with rewards that differ from this world's.
 
         Parameters
