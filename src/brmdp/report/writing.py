@@ -111,7 +111,7 @@ def write_report(
     if claims:
         parts += [f"Claims: {verdict_counts(claims)}", claims_as_text(claims)]
         parts += [textwrap.fill(said, TERMINAL)] if (said := error_statement(claims)) else []
-    parts += [line] if line else []
+    parts += [textwrap.fill(line, TERMINAL)] if line else []
     return Report("\n\n".join(parts), findings.summary, claims, files, made_by)
 
 
