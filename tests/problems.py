@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import brmdp
+from brmdp import agents
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +185,23 @@ def solved(name: str) -> str:
 
 def measure(name: str, shape: tuple[int, int]) -> Any:
     return MEASURES[name](shape)
+
+
+# --- presets --------------------------------------------------------------------------------------
+
+
+def presets_with(methods: dict[str, Callable[[], Any]]) -> dict[str, Callable[..., brmdp.Agent]]:
+    """Every preset of the library, with every method that is given by name."""
+
+    def with_method(preset: Callable[..., brmdp.Agent], make: Callable[[], Any]) -> Any:
+        return lambda *given, **more: preset(*given, method=make(), **more)
+
+    return {
+        **{f"aq-brmdp/{n}": with_method(agents.aq_brmdp, make) for n, make in methods.items()},
+        **{f"brmdp/{n}": with_method(agents.fixed_quantile, make) for n, make in methods.items()},
+        "continuing-psrl": agents.continuing_psrl,
+        "posterior-mean": agents.posterior_mean,
+    }
 
 
 # --- references by plain value iteration with the package's own backup ----------------------------

@@ -5,7 +5,6 @@ Any damage is a CorruptFileError.
 
 import json
 import os
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from brmdp import agents
 from brmdp._streams import stream_from_state, stream_state
 from brmdp.beliefs.storage import load_arrays, save_arrays
 from brmdp.envs import InventoryEnv, TabularEnv, frozenlake, riverswim
+from problems import presets_with
 
 RIVER = riverswim(6)
 LAKE = frozenlake(0.9)
@@ -28,21 +28,7 @@ METHODS = {
     "monte-carlo-samples": lambda: brmdp.MonteCarlo(samples=17, reuse=True),
 }
 
-PRESETS = {
-    **{
-        f"aq-brmdp/{name}": partial(
-            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    **{
-        f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    "continuing-psrl": agents.continuing_psrl,
-}
+PRESETS = presets_with(METHODS)
 
 RESTARTS = {
     "geometric": agents.GeometricLength(0.8),

@@ -17,6 +17,7 @@ import problems
 from brmdp import agents
 from brmdp.envs import TabularEnv, frozenlake, riverswim
 from oracles import dirichlet_functional, online, planning
+from problems import presets_with
 
 RIVER = riverswim(6)
 LAKE = frozenlake(0.9)
@@ -39,21 +40,7 @@ METHODS = {
     "monte-carlo-reused": lambda: monte_carlo(reuse=True),
 }
 
-PRESETS = {
-    **{
-        f"aq-brmdp/{name}": partial(
-            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    **{
-        f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    "continuing-psrl": agents.continuing_psrl,
-}
+PRESETS = presets_with(METHODS)
 """Every preset with every method."""
 
 

@@ -4,7 +4,7 @@ Regrets against second implementations, diagnostics that change nothing, streams
 """
 
 import dataclasses
-from functools import cache, partial
+from functools import cache
 
 import gymnasium
 import numpy as np
@@ -14,6 +14,7 @@ import brmdp
 from brmdp import Diagnostics, World, agents, simulate
 from brmdp.envs import TabularEnv, frozenlake, riverswim
 from oracles import online, planning
+from problems import presets_with
 
 RIVER = riverswim(6)
 LAKE = frozenlake(0.9)
@@ -27,21 +28,7 @@ METHODS = {
     "monte-carlo": lambda: brmdp.MonteCarlo(20.0, cap=200),
     "monte-carlo-reused": lambda: brmdp.MonteCarlo(20.0, cap=200, reuse=True),
 }
-PRESETS = {
-    **{
-        f"aq-brmdp/{name}": partial(
-            lambda make, *given, **more: agents.aq_brmdp(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    **{
-        f"brmdp/{name}": partial(
-            lambda make, *given, **more: agents.fixed_quantile(*given, method=make(), **more), make
-        )
-        for name, make in METHODS.items()
-    },
-    "continuing-psrl": agents.continuing_psrl,
-}
+PRESETS = presets_with(METHODS)
 
 
 def preset(name, mdp, *, rng, delta=5.0, **options):

@@ -107,11 +107,13 @@ class Progress:
 
     def upcoming(self, belief: Belief | None = None) -> Progress:
         """The progress as it will be when the next pseudo-episode begins with that belief."""
+        visits = self.visits.copy()  # a schedule may keep or change it
         return replace(
             self,
             episode=self.episode + 1,
             steps_in_episode=0,
-            visits_at_start=self.visits.copy(),
+            visits=visits,
+            visits_at_start=visits,
             belief=belief,
         )
 
