@@ -966,6 +966,8 @@ def assembled(name, seed):
     kind, _, method = name.partition("/")
     if kind == "continuing-psrl":
         parts = {"risk": brmdp.PosteriorSample(rng=draws)}
+    elif kind == "posterior-mean":
+        parts = {"risk": brmdp.Mean()}
     else:
         method = METHODS[method]()
         if isinstance(method, brmdp.MonteCarlo):
