@@ -57,6 +57,6 @@ class Table:
     def as_markdown(self, *, numbers: bool = True) -> str:
         """A Markdown table; with ``numbers``, all columns but the first are flush right."""
         alignment = (":--", *("--:" if numbers else ":--" for _ in self.header[1:]))
-        return "\n".join(
-            "| " + " | ".join(line) + " |" for line in (self.header, alignment, *self.rows)
-        )
+        lines = [[cell.replace("|", r"\|") for cell in line] for line in (self.header, *self.rows)]
+        lines.insert(1, list(alignment))
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
