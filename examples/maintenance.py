@@ -34,7 +34,7 @@ def true_kernel() -> np.ndarray:
 def rewards() -> np.ndarray:
     """Daily profit: running earns less as the machine wears and loses once it is broken.
 
-    Service and replacement cost.
+    Service and replacement cost extra.
     """
     profit = np.array([1.0, 0.95, 0.85, 0.7, -1.5])
     return np.stack([profit, profit - 0.35, profit - 1.6], axis=1)
