@@ -143,7 +143,7 @@ def quantile_value(records: CaseRecords) -> Curve | None:
 def occupancy(records: CaseRecords, steps: int | None = None) -> FloatArray:
     """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state.
 
-    By default the reported steps.
+    ``steps`` defaults to the reported steps.
     """
     count = reported_steps(records) if steps is None else min(steps, int(records.state.shape[1]))
     states = records.state[:, :count]

@@ -133,7 +133,7 @@ class Estimate:
         low, high = self.ends(confidence)
         return replace(self, low=low, high=high, confidence=confidence)
 
-    def at(self, index: Any) -> Estimate:
+    def at(self, index: int | slice | tuple[int | slice, ...]) -> Estimate:
         """The entries at ``index``."""
         mean, error, low, high = (
             np.asarray(part[index])

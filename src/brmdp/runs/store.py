@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from brmdp._extras import optional
 from brmdp._files import digest, write_bytes
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_index
 from brmdp._version import installed_version
+from brmdp.beliefs import Belief
 from brmdp.beliefs.checked import is_builtin
 from brmdp.errors import (
     CorruptFileError,
@@ -548,7 +549,7 @@ class Store:
             ) from None
         return self.to_arrow(cases).to_pandas()
 
-    def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Any:
+    def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Belief:
         """The agent's belief after some number of steps of a run; by default after the last.
 
         The belief is rebuilt from the case's prior and the stored transitions. This also builds the
@@ -582,7 +583,7 @@ class Store:
                 f"run {run} of {case_name!r} was stored without next states, in an older format"
             )
         stream = streams_of(run_seed(self.experiment.seed, run)).world
-        belief = make_setting(case, stream).belief
+        belief: Any = make_setting(case, stream).belief
         names = ["state", "action", "next_state"]
         if table["disturbance"].null_count == 0:
             names.append("disturbance")
@@ -592,7 +593,7 @@ class Store:
         elif not is_builtin(belief):
             for transition in zip(*columns, strict=True):
                 belief.observe(*map(int, transition))
-        return belief
+        return cast(Belief, belief)
 
     def digest(self) -> str:
         """SHA-256 digest of the results of all wanted runs.

@@ -1,4 +1,4 @@
-"""The paper's figures, by the panels that they consist of."""
+"""The paper's figures, and the panels of which they consist."""
 
 from __future__ import annotations
 
