@@ -57,7 +57,11 @@ def _small(case):
     if not isinstance(case, Computation):
         return case
     changes = SMALL[case.program.partition(":")[2]]
-    return replace(case, parameters={**case.parameters, **changes})
+    given = dict(case.parameters)
+    for key, most in (("steps", 20_000), ("observed", 200)):
+        if key in given:
+            given[key] = min(given[key], most)
+    return replace(case, parameters={**given, **changes})
 
 
 @pytest.fixture(scope="module")
