@@ -15,6 +15,7 @@ from brmdp import cli
 from brmdp.report.writing import Report
 from brmdp.runs import Case, Experiment, Store, load_sweep, run_experiment
 from brmdp.studies import Study, find_study, study_of
+from tiny_experiments import dicing
 
 SWEEP = """
 name = "small"
@@ -205,6 +206,20 @@ def test_a_study_of_ones_own_by_reference(no_report, monkeypatch, capsys):
     ):
         assert cli.main(["reproduce", reference]) == 1
         assert message in capsys.readouterr().err
+
+
+def test_the_report_of_a_study_of_ones_own_is_not_replaced_by_nothing(capsys):
+    """Its folder names programs, not how they are judged; reading imports nothing."""
+    store = run_experiment(dicing(), "results", workers=1)
+    report = store.directory / "claims.json"
+    report.write_text("judged by its own study")
+    assert cli.main(["report", "results"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("brmdp: results/dicing: no study of the library")
+    assert "brmdp reproduce module:attribute" in printed.err
+    assert report.read_text() == "judged by its own study"
+    assert not (store.directory / "summary.json").exists()
 
 
 def test_a_report_is_written_and_printed():

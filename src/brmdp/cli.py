@@ -224,6 +224,13 @@ def report(directory: Path, /) -> None:
     reporting = optional("brmdp.report.writing")
     together = []
     for store in find_stores(directory):
+        study = study_of(store.experiment)
+        if study == Study(store.experiment) and not _compares_agents(store.experiment):
+            _tell(
+                f"{store.directory}: no study of the library, so its report is left as it is; "
+                "`brmdp reproduce module:attribute` writes that of a study of your own"
+            )
+            continue
         with _busy(f"{store.experiment.name}: reading runs"):
             statuses = [store.status(case) for case in store.experiment.cases]
             store.require_no_foreign(statuses)
@@ -239,7 +246,6 @@ def report(directory: Path, /) -> None:
                 file=sys.stderr,
             )
         with _busy(f"{store.experiment.name}: writing the report"):
-            study = study_of(store.experiment)
             written = study.report(records, store.directory)
         print(written.text)
         together += [written] if study.in_paper else []
@@ -252,6 +258,10 @@ def report(directory: Path, /) -> None:
 
 def _paper() -> list[Study]:
     return [study for study in all_studies().values() if study.in_paper]
+
+
+def _compares_agents(experiment: Experiment) -> bool:
+    return any(isinstance(case, Case) for case in experiment.cases)
 
 
 def _runs(experiment: Experiment) -> str:
