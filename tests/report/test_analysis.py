@@ -26,7 +26,7 @@ from brmdp.report import (
 from brmdp.report.claims import Region, Verdict
 from brmdp.report.curves import common_runs, reported_steps
 from brmdp.report.estimates import MINIMUM_RUNS, ratio_samples, unseen_share
-from brmdp.report.summary import agents_summary, agents_table, count_of_runs
+from brmdp.report.summary import agents_summary, agents_table, count_of_runs, same_world
 from brmdp.report.tables import TERMINAL, Table
 from brmdp.runs import Case, CaseRecords, Experiment
 from brmdp.studies.paper import statistics as paper
@@ -56,6 +56,14 @@ def records_of(name="a", runs=5, steps=700, shown=300, n_states=6, seed=0, numbe
         "n_states": n_states,
     }
     return CaseRecords(**(content | changes))
+
+
+def test_worlds_are_compared_by_their_parameters():
+    def case(**parameters):
+        return Case("a", "riverswim", "aq-brmdp", 0.9, 5, parameters)
+
+    assert same_world(case(n=6, extra=[1]), case(n=6.0, extra=[1.0]))
+    assert not same_world(case(n=6, extra=[1]), case(n=6, extra=[True]))
 
 
 # --- estimates ------------------------------------------------------------------------------------

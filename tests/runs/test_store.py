@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,7 +25,7 @@ from brmdp.runs import (
     find_stores,
     run_experiment,
 )
-from brmdp.runs.encoding import decode, encode, versions
+from brmdp.runs.encoding import decode, differences, encode, versions
 from brmdp.runs.parquet import _pages
 from former_stores import content_digest
 from tiny_experiments import dicing, throw_dice, tiny, with_tests_on_the_path
@@ -166,6 +167,39 @@ def test_another_run_is_not_taken_for_this_one(data, case, seed, run, named):
         decode(data, case, seed, run, "the file")
     assert "the file holds another run: " in str(caught.value)
     assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "named"),
+    [
+        (1, True, "x is 1, asked for true"),
+        (0.0, False, "x is 0.0, asked for false"),
+        ({"flag": [0, True]}, {"flag": [0, 1]}, r"x\.flag\[1\] is true, asked for 1"),
+        ([True], [True, 1], r"x is \[true\], asked for \[true, 1\]"),
+    ],
+)
+def test_a_truth_value_is_no_number(then, now, named):
+    assert re.fullmatch(named, differences(then, now, "x"))
+
+
+def test_a_whole_number_may_be_written_either_way():
+    assert differences({"n": [5, {"m": 6.0}]}, {"n": [5.0, {"m": 6}]}, "x") == ""
+
+
+def test_a_store_made_with_a_number_is_not_continued_with_a_truth_value(tmp_path):
+    def parameterised(flag):
+        case = replace(CASE, agent_parameters={**CASE.agent_parameters, "flag": flag})
+        return replace(TINY, cases=(case,))
+
+    with Store.opened(tmp_path, parameterised(1)):
+        pass
+    with Store.opened(tmp_path, parameterised(1.0)):
+        pass
+    with (
+        pytest.raises(ExperimentError, match=r"agent_parameters\.flag is 1, asked for true"),
+        Store.opened(tmp_path, parameterised(True)),
+    ):
+        pass
 
 
 def test_what_only_figures_need_does_not_matter(data):

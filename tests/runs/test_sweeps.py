@@ -147,6 +147,20 @@ def test_tables_of_the_same_name_are_told_apart(sweep):
     ]
 
 
+def test_truth_values_and_numbers_are_different_cases(sweep):
+    """Even deep inside a table; a whole number may be written either way."""
+    river = """[[environment]]
+name = "FrozenLake-v1"
+is_slippery = [1, 1.0, true, false]
+"""
+    assert [case.name for case in sweep(COMMON + river + PSRL).cases] == [
+        f"FrozenLake-v1-is_slippery{word}/continuing-psrl" for word in ("1", "True", "False")
+    ]
+    prior = "prior = [{concentration = 1, known_successors = true}, "
+    prior += "{concentration = 1.0, known_successors = true}]\n"
+    assert len(sweep(COMMON + RIVER + PSRL + prior).cases) == 1
+
+
 def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
     agents = (
         '[[agent]]\nname = "aq-brmdp"\ndelta = 5\n'

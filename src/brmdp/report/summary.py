@@ -97,11 +97,7 @@ def agents_summary(experiment: Experiment, records: Mapping[str, CaseRecords]) -
 
 def same_world(first: Case, second: Case) -> bool:
     """Whether two cases act in the same environment, so that their regrets can be compared."""
-    return (first.environment, dict(first.environment_parameters), first.discount) == (
-        second.environment,
-        dict(second.environment_parameters),
-        second.discount,
-    )
+    return first.environment_key() == second.environment_key()
 
 
 def _agent(records: CaseRecords) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgrad
 from brmdp.runs.origin import CODE, UNKNOWN
 from brmdp.runs.parquet import metadata_of, read_within_limits, require_within_limits
 from brmdp.runs.program import RESERVED, known_program
-from brmdp.runs.spec import Case, Computation
+from brmdp.runs.spec import Case, Computation, value_key
 from brmdp.simulation import Episodes, History, Steps
 
 __all__ = [
@@ -342,7 +342,7 @@ def _differing(stored: Any, asked: Any, where: str) -> Iterator[str]:
     elif isinstance(stored, list) and isinstance(asked, list) and len(stored) == len(asked):
         for position, (left, right) in enumerate(zip(stored, asked, strict=True)):
             yield from _differing(left, right, f"{where}[{position}]")
-    elif stored != asked:
+    elif value_key(stored) != value_key(asked):
         yield f"{where} is {_short(stored)}, asked for {_short(asked)}"
 
 

@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import quote
@@ -17,7 +17,15 @@ from urllib.parse import quote
 from brmdp._validation import as_discount, as_level, as_positive_int
 from brmdp.errors import InvalidInputError
 
-__all__ = ["METHODS", "Case", "Computation", "Experiment", "file_name", "require_known"]
+__all__ = [
+    "METHODS",
+    "Case",
+    "Computation",
+    "Experiment",
+    "file_name",
+    "require_known",
+    "value_key",
+]
 
 LONGEST_NAME = 200
 """Most bytes that a name may take in a file name, which has room for 255."""
@@ -49,6 +57,15 @@ def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[s
     ]
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
     raise InvalidInputError(f"unknown {what} {name!r}{hint} valid: {', '.join(names) or 'none'}")
+
+
+def value_key(value: Any) -> Hashable:
+    """What equal values of parameters have in common: 5 and 5.0 are equal, 1 and True are not."""
+    if isinstance(value, Mapping):
+        return frozenset((key, value_key(one)) for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(value_key, value))
+    return (isinstance(value, bool), value)
 
 
 _MAPPINGS = ("environment_parameters", "agent_parameters", "prior")
@@ -125,6 +142,10 @@ class Case:
     def describe(self) -> dict[str, Any]:
         """Everything as plain data, for files."""
         return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
+
+    def environment_key(self) -> Hashable:
+        """What all cases that act in the same environment have in common."""
+        return value_key((self.environment, self.environment_parameters, self.discount))
 
 
 @dataclass(frozen=True)

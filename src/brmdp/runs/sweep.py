@@ -57,7 +57,7 @@ import math
 import os
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ from brmdp.runs.catalogue import agents_of, environment_parameters_of
 from brmdp.runs.execute import validate
 from brmdp.runs.program import REQUIRED
 from brmdp.runs.references import is_reference
-from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known
+from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known, value_key
 
 __all__ = ["load_sweep"]
 
@@ -231,7 +231,7 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
         or not all(isinstance(table, dict) for table in tables)
     ):
         raise InvalidInputError(f"{kind} must be one or more tables [[{kind}]]; got {tables!r}")
-    entries: list[Entry] = []
+    entries: dict[Hashable, Entry] = {}
     for table in tables:
         if not isinstance(table.get("name"), str):
             raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
@@ -249,9 +249,8 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
             for key in table:
                 require_known(key, ("name", *allowed, *COMMON), f"key of the {kind} {name}")
         for parameters in _combinations(table, f"[[{kind}]] {name}"):
-            if (name, parameters) not in entries:
-                entries.append((name, parameters))
-    return entries
+            entries.setdefault(value_key((name, parameters)), (name, parameters))
+    return list(entries.values())
 
 
 def _environment_keys(name: str) -> Iterable[str] | None:
@@ -287,17 +286,20 @@ def _names(entries: list[Entry]) -> list[str]:
     short = {name: name.rpartition(":")[2] if is_reference(name) else name for name, _ in entries}
     if len(set(short.values())) < len(short):
         short = {name: name for name, _ in entries}
-    names = []
-    for name, parameters in entries:
-        others = [other for kind, other in entries if kind == name]
-        varying = [
-            key
-            for key in parameters
-            if key != "label" and any(other.get(key) != parameters[key] for other in others)
-        ]
-        parts = [short[name], *(f"{key}{_word(parameters[key])}" for key in varying)]
-        names.append("-".join(parts))
-    return names
+    varying = {name: _varying([other for kind, other in entries if kind == name]) for name in short}
+    return [
+        "-".join([short[name], *_words(parameters, varying[name])]) for name, parameters in entries
+    ]
+
+
+def _varying(tables: list[dict[str, Any]]) -> set[str]:
+    """The parameters in which some of the tables differ, beside the label."""
+    keys = {key for table in tables for key in table} - {"label"}
+    return {key for key in keys if len({value_key(table.get(key)) for table in tables}) > 1}
+
+
+def _words(parameters: dict[str, Any], keys: set[str]) -> list[str]:
+    return [f"{key}{_word(value)}" for key, value in parameters.items() if key in keys]
 
 
 def _require_few(number: int, what: str) -> None:
