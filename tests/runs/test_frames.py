@@ -67,7 +67,10 @@ def test_cases_can_be_chosen(store):
 def test_only_finished_runs_are_in_a_table(tmp_path):
     partial = run_experiment(TINY.adjusted(runs=1), tmp_path, workers=1)
     more = Store(partial.directory, TINY, partial.origin)
-    assert more.to_arrow(["psrl"]).num_rows == 30
+    for method in (more.to_arrow, more.to_frame):
+        with pytest.warns(RuntimeWarning, match="the table lacks 1 of 2 runs of psrl") as caught:
+            assert len(method(["psrl"])) == 30
+        assert caught[0].filename == __file__
     partial.path(TINY.case("psrl"), 0).unlink()
     with pytest.raises(ExperimentError, match="has no finished run of psrl"):
         more.to_arrow(["psrl"])

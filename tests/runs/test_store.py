@@ -246,6 +246,60 @@ def test_records_of_an_unknown_case(undisturbed):
         undisturbed.records("adaptiv")
 
 
+@pytest.mark.parametrize("method", ["to_arrow", "to_frame"])
+def test_no_table_leaves_out_damaged_or_foreign_runs(store, method):
+    """A folder that knows its origin, and one whose runs only have to agree."""
+    path = store.path(CASE, 1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    store.path(CASE, 2).write_bytes(b"")
+    for found in (store, Store.at(store.directory)):
+        with pytest.raises(
+            CorruptFileError, match=r"adaptive--0001\.parquet is damaged.*\(and 1 more like it\)"
+        ):
+            getattr(found, method)(["adaptive"])
+        assert getattr(found, method)(["psrl"]).shape[0] == 180
+    resealed(path, whole, code="f" * 64)
+    store.path(CASE, 2).unlink()
+    for found in (store, Store.at(store.directory)):
+        with pytest.raises(OtherOriginError, match=r"adaptive--0001\.parquet was made by other"):
+            getattr(found, method)(["adaptive"])
+
+
+def resealed(path, data, **facts):
+    """The run in ``data``, with other facts under a digest that fits."""
+    table = pq.read_table(io.BytesIO(data))
+    text = json.loads(table.schema.metadata[b"brmdp"]) | facts
+    text = json.dumps(text, sort_keys=True)
+    seal = hashlib.sha256(f"{content_digest(table)}|{text}".encode()).hexdigest()
+    pq.write_table(table.replace_schema_metadata({"brmdp": text, "sha256": seal}), path)
+
+
+@pytest.mark.parametrize("method", ["to_arrow", "to_frame"])
+def test_missing_runs_are_counted_in_a_warning(store, method):
+    store.path(CASE, 1).unlink()
+    store.path(CASE, 2).unlink()
+    store.path(TINY.cases[1], 0).unlink()
+    with pytest.warns(
+        RuntimeWarning, match="lacks 2 of 3 runs of adaptive, 1 of 3 runs of psrl"
+    ) as caught:
+        assert getattr(store, method)().shape[0] == 9 * 60
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ([], r"cases must name at least one case; got \[\]"),
+        (["psrl", "store", "psrl"], "cases must name each case once; got 'psrl' 2 times"),
+    ],
+)
+def test_cases_of_a_table_are_named_once(undisturbed, cases, message):
+    for method in (undisturbed.to_arrow, undisturbed.to_frame):
+        with pytest.raises(InvalidInputError, match=message):
+            method(cases)
+
+
 def test_finished_runs_are_not_touched(store):
     before = modification_times(store)
     done, messages = again(store)

@@ -22,6 +22,8 @@ import itertools
 import json
 import os
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, make_dataclass
@@ -44,7 +46,7 @@ from brmdp.errors import (
     MissingExtraError,
     OtherOriginError,
 )
-from brmdp.runs.catalogue import make_setting
+from brmdp.runs.catalogue import ENVIRONMENTS, make_setting, references_of
 from brmdp.runs.encoding import (
     StoredRun,
     decode,
@@ -433,14 +435,7 @@ class Store:
         chosen = list(range(self.experiment.runs_of(case))) if runs is None else list(runs)
         if not chosen:
             raise InvalidInputError(f"runs must name at least one run; got {runs!r}")
-        stored = [self.read(case, run) for run in chosen]
-        origin = (
-            Origin((stored[0].code,), {case.name: stored[0].world})
-            if self.origin is None
-            else self.origin
-        )
-        for item in stored:
-            origin.require(str(self.path(case, item.run)), case.name, item.code, item.world)
+        stored = self._read_together(case, chosen)
         numbers, seconds = np.array(chosen), np.array([item.seconds for item in stored])
         made = {
             (item.versions.get("brmdp", "unknown"), run_digest(case, item.code, item.world))
@@ -485,28 +480,55 @@ class Store:
             made_by=tuple(sorted(made)),
         )
 
+    def _read_together(self, case: Case | Computation, runs: Iterable[int]) -> list[StoredRun]:
+        """Runs of a case, all made by the same code in the same world."""
+        stored = [self.read(case, run) for run in runs]
+        origin = self.origin
+        if origin is None and stored:
+            origin = Origin((stored[0].code,), {case.name: stored[0].world})
+        for item in stored:
+            assert origin is not None
+            origin.require(str(self.path(case, item.run)), case.name, item.code, item.world)
+        return stored
+
     def to_arrow(self, cases: Sequence[str] | None = None) -> Any:
         """All finished runs as one :class:`pyarrow.Table`; see :meth:`to_frame`."""
+        return self._table(cases)
+
+    def _table(self, cases: Sequence[str] | None) -> Any:
+        """The table of :meth:`to_arrow`; warnings point at the caller of the calling method."""
         pa = optional("pyarrow")
-        if isinstance(cases, str):
-            raise InvalidInputError(f"cases must be a list of names; got {cases!r}")
-        names = [case.name for case in self.experiment.cases] if cases is None else list(cases)
+        statuses = [self.status(case) for case in self._chosen(cases)]
+        self.require_no_foreign(statuses)
+        _require_no_damaged(statuses)
         tables = []
-        for name in names:
-            case = self.experiment.case(name)
-            for run in self.status(case).finished:
-                table = self.read(case, run).table
-                n = table.num_rows
+        for found in statuses:
+            case = found.case
+            for stored in self._read_together(case, found.finished):
+                table, n = stored.table, stored.table.num_rows
                 row = "step" if isinstance(case, Case) else "row"
                 keys = {
-                    "case": pa.array([name] * n, pa.string()),
-                    "run": pa.array(np.full(n, run, dtype=np.int32)),
+                    "case": pa.array([case.name] * n, pa.string()),
+                    "run": pa.array(np.full(n, stored.run, dtype=np.int32)),
                     row: pa.array(np.arange(n, dtype=np.int32)),
                 }
                 columns = {**keys, **{key: table[key] for key in table.column_names}}
                 tables.append(pa.table(columns))
         if not tables:
-            raise ExperimentError(f"{self.directory} has no finished run of {', '.join(names)}")
+            names = ", ".join(found.case.name for found in statuses)
+            raise ExperimentError(f"{self.directory} has no finished run of {names}")
+        missing = [
+            f"{len(found.missing)} of {self.experiment.runs_of(found.case)} runs of "
+            f"{found.case.name}"
+            for found in statuses
+            if found.missing
+        ]
+        if missing:
+            warnings.warn(
+                f"{self.directory}: the table lacks {', '.join(missing)}, which are not finished",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         for table in tables:
             if table.schema != tables[0].schema:
                 raise InvalidInputError(
@@ -515,8 +537,24 @@ class Store:
                 )
         return pa.concat_tables(tables)
 
+    def _chosen(self, names: Sequence[str] | None) -> list[Case | Computation]:
+        """The cases with these names; by default all."""
+        if names is None:
+            return list(self.experiment.cases)
+        if isinstance(names, str):
+            raise InvalidInputError(f"cases must be a list of names; got {names!r}")
+        chosen = [self.experiment.case(name) for name in names]
+        if not chosen:
+            raise InvalidInputError(f"cases must name at least one case; got {names!r}")
+        name, times = Counter(case.name for case in chosen).most_common(1)[0]
+        if times > 1:
+            raise InvalidInputError(f"cases must name each case once; got {name!r} {times} times")
+        return chosen
+
     def to_frame(self, cases: Sequence[str] | None = None) -> Any:
         """All finished runs as one pandas data frame, with one row per step.
+
+        A warning says how many runs are missing.
 
         Parameters
         ----------
@@ -533,9 +571,13 @@ class Store:
         Raises
         ------
         InvalidInputError
-            If the cases do not have the same columns.
+            If the cases do not have the same columns, or ``cases`` is empty or names one twice.
         ExperimentError
             If there is no finished run.
+        CorruptFileError
+            If a file fails verification.
+        OtherOriginError
+            If the runs of a case were not all made by the same code in the same world.
         MissingExtraError
             If pandas is not installed.
         """
@@ -547,13 +589,27 @@ class Store:
                 "does not need it",
                 "pandas",
             ) from None
-        return self.to_arrow(cases).to_pandas()
+        return self._table(cases).to_pandas()
 
-    def belief_after(self, case_name: str, run: int, steps: int | None = None) -> Belief:
+    def belief_after(
+        self, case_name: str, run: int, steps: int | None = None, *, trust: bool = False
+    ) -> Belief:
         """The agent's belief after some number of steps of a run; by default after the last.
 
         The belief is rebuilt from the case's prior and the stored transitions. This also builds the
         case's environment.
+
+        Parameters
+        ----------
+        case_name : str
+            Name of the case.
+        run : int
+            Number of the run.
+        steps : int, optional
+            Number of steps.
+        trust : bool
+            Whether to import and call what the folder names, if the case has an environment or a
+            prior that is not the library's. Do so only with a folder whose origin you know.
 
         Raises
         ------
@@ -571,6 +627,14 @@ class Store:
                 f"case must be one in a finite world; {case_name!r} is in {LAKE}"
             )
         n = case.steps if steps is None else as_index(steps, case.steps + 1, "steps")
+        named = set(references_of(case).values())
+        named |= set() if case.environment in ENVIRONMENTS else {case.environment}
+        if named and not trust:
+            raise InvalidInputError(
+                f"{self.directory} names parts that are not the library's "
+                f"({', '.join(sorted(named))}), which would be imported and called; if you trust "
+                "the folder, pass trust=True"
+            )
         stored = self.read(case, run)
         table, here = stored.table, digest_of(case)
         if stored.world not in (UNKNOWN, here):
@@ -604,6 +668,16 @@ class Store:
             f"{case.name}|{run}|{self.read(case, run).content}|"
             for case in self.experiment.cases
             for run in range(self.experiment.runs_of(case))
+        )
+
+
+def _require_no_damaged(statuses: Iterable[CaseStatus]) -> None:
+    reasons = [reason for found in statuses for reason in found.damaged.values()]
+    if reasons:
+        more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
+        raise CorruptFileError(
+            f"{reasons[0]}{more}. Run the experiment again: damaged files are set aside and "
+            "computed anew"
         )
 
 
