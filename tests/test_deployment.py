@@ -173,8 +173,8 @@ from brmdp import warm_up
 from brmdp._kernels import dirichlet, linear
 
 def versions():
-    kernels = [kernel for module in (dirichlet, linear) for kernel in vars(module).values() if hasattr(kernel, "signatures")]
-    return sum(len(kernel.signatures) for kernel in kernels)
+    named = [*vars(dirichlet).values(), *vars(linear).values()]
+    return sum(len(kernel.signatures) for kernel in named if hasattr(kernel, "signatures"))
 
 warm_up.warm_up()
 before = versions()
@@ -182,7 +182,8 @@ assert len(dirichlet.evaluate_pairs.signatures) == len(dirichlet.rows_of_pairs.s
 
 world = brmdp.envs.frozenlake(0.7)
 belief = brmdp.DirichletBelief.uniform(world.n_states, world.n_actions)
-for risk in (brmdp.Quantile(0.2), brmdp.CVaR(0.2), brmdp.Mean(), brmdp.Quantile(np.full((16, 4), 0.2))):
+levels = np.full((16, 4), 0.2)
+for risk in (brmdp.Quantile(0.2), brmdp.CVaR(0.2), brmdp.Mean(), brmdp.Quantile(levels)):
     brmdp.plan(belief, world.rewards, world.discount, risk=risk)
 certificate = brmdp.certify(belief, np.ones((16, 4)), 0.9)
 agent = brmdp.agents.aq_brmdp(belief, world.rewards, world.discount, delta=0.1)
@@ -190,7 +191,8 @@ for _ in range(5):
     agent.observe(0, agent.act(0), 0)
 readonly = np.arange(4.0)
 readonly.setflags(write=False)
-for values in (np.arange(4.0), readonly, np.ones((3, 1, 4)), np.asfortranarray(np.ones((2, 4)))[:, None]):
+layout = np.asfortranarray(np.ones((2, 4)))[:, None]
+for values in (np.arange(4.0), readonly, np.ones((3, 1, 4)), layout):
     for level in (0.1, np.array([0.1, 0.2])):
         brmdp.dirichlet.quantile(np.ones(4), values, level)
         brmdp.dirichlet.cvar_row(np.ones((1, 4)), values, level)
