@@ -60,8 +60,8 @@ def former_case(case, programs):
     return former
 
 
-def content_digest(table):
-    """The digest of the columns, as all formats have it."""
+def content_digest(table, lengths=False):
+    """The digest of the columns; that of today has the lengths of texts, too."""
     result = hashlib.sha256(str(table.num_rows).encode())
     for name in table.column_names:
         column = table[name].combine_chunks()
@@ -69,7 +69,10 @@ def content_digest(table):
         result.update(np.packbits([value is not None for value in column.to_pylist()]).tobytes())
         present = [value for value in column.to_pylist() if value is not None]
         if str(column.type) == "string":
-            result.update("|".join(present).encode())
+            if lengths:
+                sizes = [len(text.encode()) for text in present]
+                result.update(np.array(sizes, dtype=np.int64).tobytes())
+            result.update(("" if lengths else "|").join(present).encode())
         elif str(column.type).startswith("list"):
             result.update(np.array([len(value) for value in present], dtype=np.int32).tobytes())
             flat = [number for value in present for number in value]

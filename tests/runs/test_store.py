@@ -188,7 +188,8 @@ def test_a_whole_number_may_be_written_either_way():
 
 def test_a_store_made_with_a_number_is_not_continued_with_a_truth_value(tmp_path):
     def parameterised(flag):
-        case = replace(CASE, agent_parameters={**CASE.agent_parameters, "flag": flag})
+        parameters = {"is_slippery": flag}
+        case = replace(CASE, environment="FrozenLake-v1", environment_parameters=parameters)
         return replace(TINY, cases=(case,))
 
     with Store.opened(tmp_path, parameterised(1)):
@@ -196,7 +197,7 @@ def test_a_store_made_with_a_number_is_not_continued_with_a_truth_value(tmp_path
     with Store.opened(tmp_path, parameterised(1.0)):
         pass
     with (
-        pytest.raises(ExperimentError, match=r"agent_parameters\.flag is 1, asked for true"),
+        pytest.raises(ExperimentError, match=r"parameters\.is_slippery is 1, asked for true"),
         Store.opened(tmp_path, parameterised(True)),
     ):
         pass
@@ -269,10 +270,17 @@ def test_no_table_leaves_out_damaged_or_foreign_runs(store, method):
 def resealed(path, data, **facts):
     """The run in ``data``, with other facts under a digest that fits."""
     table = pq.read_table(io.BytesIO(data))
-    text = json.loads(table.schema.metadata[b"brmdp"]) | facts
-    text = json.dumps(text, sort_keys=True)
-    seal = hashlib.sha256(f"{content_digest(table)}|{text}".encode()).hexdigest()
-    pq.write_table(table.replace_schema_metadata({"brmdp": text, "sha256": seal}), path)
+    facts = json.loads(table.schema.metadata[b"brmdp"]) | facts
+    path.write_bytes(under_seal(table, json.dumps(facts, sort_keys=True)))
+
+
+def under_seal(table, facts):
+    """A file with that table and these facts, under a digest that fits."""
+    seal = f"{content_digest(table, lengths=True)}|{facts}"
+    metadata = {"brmdp": facts, "sha256": hashlib.sha256(seal.encode()).hexdigest()}
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(metadata), sink)
+    return sink.getvalue()
 
 
 @pytest.mark.parametrize("method", ["to_arrow", "to_frame"])
@@ -840,10 +848,60 @@ def sealed(columns):
     """A replication with columns that no program made, under a digest that fits."""
     table = pa.table(columns)
     facts = pq.read_schema(io.BytesIO(computed(columns))).metadata[b"brmdp"].decode()
-    seal = hashlib.sha256(f"{content_digest(table)}|{facts}".encode()).hexdigest()
-    sink = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata({"brmdp": facts, "sha256": seal}), sink)
-    return sink.getvalue()
+    return under_seal(table, facts)
+
+
+def with_nulls(data, name, rows):
+    """A sealed file in which a column lacks the entries of some rows."""
+    table = pq.read_table(io.BytesIO(data))
+    facts = table.schema.metadata[b"brmdp"].decode()
+    entries = table[name].to_pylist()
+    for row in rows:
+        entries[row] = None
+    position = table.schema.get_field_index(name)
+    field = table.schema.field(position)
+    table = table.set_column(position, field, pa.array(entries, field.type))
+    return under_seal(table, facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("state", [0]),
+        ("action", [59]),
+        ("reward", [3, 4]),
+        ("episode", range(60)),
+        ("next_state", [1]),
+        ("true_regret", range(59)),
+        ("robust_regret", [7]),
+    ],
+)
+def test_steps_are_all_there(data, name, rows):
+    with pytest.raises(CorruptFileError, match=f"the file is damaged: column {name} lacks entries"):
+        decode(with_nulls(data, name, rows), CASE, TINY.seed, 1, "the file")
+
+
+@pytest.mark.parametrize("name", ["next_state", "true_regret", "status", "quantile_value"])
+def test_what_may_be_absent_is_not_damage(data, name):
+    found = decode(with_nulls(data, name, range(60)), CASE, TINY.seed, 1, "the file")
+    assert found.table[name].null_count == 60
+
+
+def test_texts_are_told_apart_by_their_lengths():
+    """A bar between two texts, or in one of them: other content, and another digest."""
+    first, second = ({"word": words} for words in (["a|b", "c", "é"], ["a", "b|c", "é"]))
+    unknown = replace(COMPUTED, program="nobody:KNOWS")
+
+    def read(columns):
+        facts = json.loads(pq.read_schema(io.BytesIO(computed(columns))).metadata[b"brmdp"])
+        facts["case"]["program"] = unknown.program
+        data = under_seal(pa.table(columns), json.dumps(facts, sort_keys=True))
+        return decode(data, unknown, 1, 0, "the file")
+
+    assert read(first).content != read(second).content
+    data = encode(Replication(throw_dice(0, throws=5, sides=6), 1.0), COMPUTED, 1, 0)
+    table = pq.read_table(io.BytesIO(data))
+    assert decode(data, COMPUTED, 1, 0, "it").content == content_digest(table, lengths=True)
 
 
 def test_page_sizes_agree_with_what_the_writer_says(data):

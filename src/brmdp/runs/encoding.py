@@ -28,7 +28,14 @@ from brmdp._files import digest
 from brmdp._version import installed_version
 from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
 from brmdp.runs.execute import Replication, RunRecord, extra_of
-from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
+from brmdp.runs.former import (
+    FORMAT,
+    FORMATS,
+    WITH_LENGTHS_OF_TEXTS,
+    WITHOUT_DIGESTS,
+    in_words,
+    upgraded,
+)
 from brmdp.runs.origin import CODE, UNKNOWN
 from brmdp.runs.parquet import metadata_of, read_within_limits, require_within_limits
 from brmdp.runs.program import RESERVED, known_program
@@ -121,7 +128,9 @@ def encode(record: RunRecord | Replication, case: Case | Computation, seed: int,
     text = json.dumps(facts, sort_keys=True)
     sink = io.BytesIO()
     optional("pyarrow.parquet").write_table(
-        table.replace_schema_metadata({"brmdp": text, "sha256": _seal(_content(table), text)}),
+        table.replace_schema_metadata(
+            {"brmdp": text, "sha256": _seal(_content(table, FORMAT), text)}
+        ),
         sink,
         compression="zstd",
         # levels hardly repeat
@@ -161,16 +170,31 @@ def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: A
         if isinstance(case, Case):
             steps, schema = case.steps, _schema(facts["format"])
         table = read_within_limits(data, steps, schema)
-        content = _content(table)
+        content = _content(table, facts["format"])
         seconds = float(facts["seconds"])
         made_with = {str(name): str(number) for name, number in facts["versions"].items()}
         n_states = int(facts.get("n_states", 0))
     if _seal(content, text) != seal:
         raise CorruptFileError(f"{source} is damaged: its content does not match its digest")
+    if isinstance(case, Case):
+        _require_entries(table, source)
     table = _with_all_columns(table, case, source)
     return StoredRun(
         run, table, n_states, seconds, made_with, content, facts["code"], facts["world"]
     )
+
+
+def _require_entries(table: Any, source: Any) -> None:
+    """Refuse steps without an entry, which would be read as some number.
+
+    An optional column may lack all of its entries. The columns of pseudo-episodes and diagnostics
+    have entries at some steps only.
+    """
+    for one in columns_of(Steps):
+        if one.name in table.column_names:
+            allowed = (0, table.num_rows) if one.optional else (0,)
+            if table[one.name].null_count not in allowed:
+                raise CorruptFileError(f"{source} is damaged: column {one.name} lacks entries")
 
 
 def _with_all_columns(table: Any, case: Case | Computation, source: Any) -> Any:
@@ -293,20 +317,27 @@ def _table(history: History) -> Any:
     )
 
 
-def _content(table: Any) -> str:
-    """SHA-256 over the values of all columns, whatever their layout in memory or on disk."""
-    return digest(_parts(table))
+def _content(table: Any, format_: int) -> str:
+    """SHA-256 over the values of all columns, whatever their layout in memory or on disk.
+
+    Up to format 2, texts with a bar were not told apart from two texts.
+    """
+    return digest(_parts(table, format_))
 
 
-def _parts(table: Any) -> Iterator[str | bytes]:
+def _parts(table: Any, format_: int) -> Iterator[str | bytes]:
     yield f"{table.num_rows}"
     for name in table.column_names:
         column = table[name].combine_chunks()
         yield f"|{name}|{column.type}|"
         yield np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes()
         values = column.drop_null()
-        if str(column.type) == "string":
+        if str(column.type) == "string" and format_ < WITH_LENGTHS_OF_TEXTS:
             yield "|".join(values.to_pylist())
+        elif str(column.type) == "string":
+            texts = [text.encode() for text in values.to_pylist()]
+            yield np.array([len(text) for text in texts], dtype=np.int64).tobytes()
+            yield b"".join(texts)
         elif str(column.type).startswith("list"):
             yield values.value_lengths().to_numpy(zero_copy_only=False).tobytes()
             yield values.flatten().to_numpy(zero_copy_only=False).tobytes()

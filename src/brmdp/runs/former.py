@@ -4,7 +4,8 @@ Stored files have one of these formats:
 
 1. without digests of the world and of the code;
 2. with digests; programs have short names;
-3. with the next state and the disturbance of every step; programs are references.
+3. with the next state and the disturbance of every step; programs are references; digests of
+   texts include their lengths.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FORMAT", "FORMATS", "WITHOUT_DIGESTS", "in_words", "upgraded"]
+__all__ = ["FORMAT", "FORMATS", "WITHOUT_DIGESTS", "WITH_LENGTHS_OF_TEXTS", "in_words", "upgraded"]
 
 FORMAT = 3
 """Format in which files are written; to be raised when an equal description gives other content."""
 
 WITHOUT_DIGESTS = 1
 """Format of files that do not say what made them; they are read, but nothing is added to them."""
+
+WITH_LENGTHS_OF_TEXTS = 3
+"""First format whose digests tell the texts "a|b", "c" from "a", "b|c"."""
 
 FORMATS = (WITHOUT_DIGESTS, 2, FORMAT)
 
