@@ -140,6 +140,21 @@ def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
     assert not any("robust" in text for text in texts_in(large))
 
 
+def test_every_curve_has_a_label_of_its_own():
+    """Also those whose names end alike, or begin with what matplotlib hides."""
+    names = ["a/aq-brmdp", "b/aq-brmdp", "c/continuing-psrl", "_mine"]
+    styles = styles_of(names)
+    assert [styles[name].label for name in names] == [
+        *("a/aq-brmdp", "b/aq-brmdp", "Continuing PSRL", " _mine")
+    ]
+    assert styles["a/aq-brmdp"].colour == STYLES["aq-brmdp"].colour
+    records = {name: records_of(name) for name in names}
+    experiment = Experiment("x", "X", tuple(found.case for found in records.values()))
+    (figure,) = draw_agents(experiment, records).values()
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown == [styles[name].label for name in names]
+
+
 def test_labels_are_what_readers_see(tmp_path):
     found = records_of("aq-brmdp-delta0.5")
     found = dataclasses.replace(found, case=dataclasses.replace(found.case, label="Bold"))

@@ -8,7 +8,7 @@ import pytest
 import brmdp
 import brmdp.runs.sweep as sweep_module
 from brmdp.errors import InvalidInputError
-from brmdp.runs import load_sweep, run_experiment
+from brmdp.runs import Case, Experiment, load_sweep, run_experiment
 from brmdp.runs.execute import build
 
 COMMON = 'name = "try"\nruns = 2\nsteps = 30\n'
@@ -159,6 +159,56 @@ is_slippery = [1, 1.0, true, false]
     prior = "prior = [{concentration = 1, known_successors = true}, "
     prior += "{concentration = 1.0, known_successors = true}]\n"
     assert len(sweep(COMMON + RIVER + PSRL + prior).cases) == 1
+
+
+def labels(experiment):
+    return [case.label for case in experiment.cases]
+
+
+def test_equal_labels_are_told_apart_by_what_varies(sweep):
+    quantile = '[[agent]]\nname = "fixed-quantile"\nlabel = "FQ"\n'
+    assert labels(sweep(COMMON + RIVER + PSRL + quantile + "alpha = [0.1, 0.5]\n")) == [
+        *("", "FQ (alpha0.1)", "FQ (alpha0.5)")
+    ]
+    both = "alpha = [0.1, 0.5]\nties = ['uniform', 'lowest']\n"
+    assert labels(sweep(COMMON + RIVER + quantile + both))[1] == "FQ (alpha0.1, tieslowest)"
+    adaptive = '[[agent]]\nname = "aq-brmdp"\ndelta = 5\nlabel = "FQ"\n'
+    assert labels(sweep(COMMON + RIVER + quantile + "alpha = 0.1\n" + adaptive)) == [
+        *("FQ (fixed-quantile)", "FQ (aq-brmdp)")
+    ]
+    other = quantile.replace("FQ", "Bold") + "alpha = 0.9\n"
+    assert labels(sweep(COMMON + RIVER + quantile + "alpha = 0.1\n" + other)) == ["FQ", "Bold"]
+
+
+def test_equal_labels_of_environments_are_told_apart_by_what_varies(sweep):
+    rivers = RIVER.replace("4", "[4, 5]") + 'label = "River"\n'
+    assert labels(sweep(COMMON + rivers + PSRL)) == [
+        *("River (n4)/continuing-psrl", "River (n5)/continuing-psrl")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("_hidden", "label must not begin with '_'; got '_hidden'"),
+        ("fixed-quantile", "got 'fixed-quantile' for 'continuing-psrl' and 'fixed-quantile'"),
+    ],
+)
+def test_labels_that_would_mislead_are_refused(sweep, label, message):
+    agents = f'{PSRL}label = "{label}"\n[[agent]]\nname = "fixed-quantile"\nalpha = 0.1\n'
+    with pytest.raises(InvalidInputError, match=message):
+        sweep(COMMON + RIVER + agents)
+
+
+def test_cases_in_one_environment_have_labels_of_their_own():
+    def case(name, label, n=4):
+        return Case(name, "riverswim", "continuing-psrl", 0.9, 5, {"n": n}, label=label)
+
+    for first, second in [("A", "A"), ("b", ""), ("b", "B"), ("", "a")]:
+        with pytest.raises(InvalidInputError, match="labels of cases in the same environment"):
+            Experiment("x", "X", (case("a", first), case("b", second)))
+    assert Experiment("x", "X", (case("a", "A"), case("b", "A", n=5)))
+    assert Experiment("x", "X", (case("a", "a"), case("b", "B")))
 
 
 def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):

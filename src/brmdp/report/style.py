@@ -7,6 +7,7 @@ markers carry the same information in grey. Equal data give equal files.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -111,7 +112,8 @@ def styles_of(
 ) -> dict[str, CurveStyle]:
     """A style for every case name: its fixed style if it has one, otherwise the next spare one.
 
-    ``labels`` gives labels for the legend, by case name; cases may be left out.
+    ``labels`` gives labels for the legend, by case name; cases may be left out. Cases whose labels
+    would be equal are called by their names.
     """
     styles: dict[str, CurveStyle] = {}
     spare = 0
@@ -122,6 +124,11 @@ def styles_of(
             spare += 1
         label = (labels or {}).get(name)
         styles[name] = replace(known, label=label) if label else known
+    times = Counter(style.label for style in styles.values())
+    for name, style in styles.items():
+        label = name if times[style.label] > 1 else style.label
+        # matplotlib leaves labels that begin with "_" out of legends
+        styles[name] = replace(style, label=f" {label}" if label.startswith("_") else label)
     return styles
 
 

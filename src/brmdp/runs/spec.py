@@ -102,7 +102,8 @@ class Case:
     max_runs : int
         An upper limit on the runs of this case; 0 for as many as the experiment has.
     label : str
-        What figures and tables call it; by default its name.
+        What figures and tables call it; by default its name. It must differ from the labels and
+        names of other cases in the same environment.
     """
 
     name: str
@@ -123,6 +124,8 @@ class Case:
         _require_name(self.name)
         if not isinstance(self.label, str) or (self.label and not self.label.isprintable()):
             raise InvalidInputError(f"label must be printable text; got {self.label!r}")
+        if self.label.startswith("_"):  # matplotlib leaves such labels out of legends
+            raise InvalidInputError(f"label must not begin with '_'; got {self.label!r}")
         object.__setattr__(self, "discount", as_discount(self.discount))
         for what in ("environment", "agent"):
             _require_text(getattr(self, what), what)
@@ -239,6 +242,22 @@ def _require_plain(parameters: Mapping[str, Any], name: str) -> None:
             ) from None
 
 
+def _require_different_labels(cases: Iterable[Case | Computation]) -> None:
+    """Refuse a label that another case in the same environment has as its label or name."""
+    owners: dict[Hashable, str] = {}
+    for case in cases:
+        if isinstance(case, Case):
+            environment = case.environment_key()
+            for word in {case.name, case.label} - {""}:
+                other = owners.setdefault((environment, word), case.name)
+                if other != case.name:
+                    raise InvalidInputError(
+                        "labels of cases in the same environment must differ from each other and "
+                        f"from the names of other cases; got {word!r} for {other!r} and "
+                        f"{case.name!r}"
+                    )
+
+
 @dataclass(frozen=True)
 class Experiment:
     """Cases compared on common seeds.
@@ -283,6 +302,7 @@ class Experiment:
             )
         if len(names) > MOST_CASES:
             raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
+        _require_different_labels(self.cases)
         together = sum(map(self.runs_of, self.cases))
         if together > MOST_TOGETHER:
             raise InvalidInputError(

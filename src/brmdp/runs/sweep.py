@@ -29,7 +29,7 @@
 
     [[agent]]
     name = "agent"              # built from four parts, each by name or as module:attribute
-    label = "CVaR"              # its name in figures and tables
+    label = "CVaR"              # its name in figures and tables; what varies is appended
     risk = { name = "cvar", alpha = 0.2 }
     restart = { name = "my_parts:Weekly", days = 7 }
 
@@ -160,23 +160,27 @@ def _experiment(content: dict[str, Any]) -> Experiment:
         raise InvalidInputError(f"needs {', '.join(missing)}")
     environments = _expanded(settings["environment"], "environment", _environment_keys)
     cases = []
-    for place, (environment, given) in zip(_names(environments), environments, strict=True):
+    places = zip(_names(environments), _labels(environments), environments, strict=True)
+    for place, place_label, (environment, given) in places:
         known = agents_of(environment)
         agents = _expanded(settings["agent"], "agent", partial(_agent_keys, known, environment))
         _require_few(len(environments) * len(agents), "environments × agents")
         parameters = dict(given)
         discount = parameters.pop("discount", settings["discount"])
-        where = _common(parameters)
-        for method, (agent, given_to_agent) in zip(_names(agents), agents, strict=True):
+        where = parameters.pop("prior", None)
+        parameters.pop("label", None)
+        methods = zip(_names(agents), _labels(agents), agents, strict=True)
+        for method, method_label, (agent, given_to_agent) in methods:
             chosen = dict(given_to_agent)
-            who = _common(chosen)
+            who = chosen.pop("prior", None)
+            chosen.pop("label", None)
             # all written out, so that a store does not depend on present defaults
             defaults = {
                 key: value
                 for key, value in known.get(agent, {}).items()
                 if value is not REQUIRED and value is not None
             }
-            parts = [where["label"] or place] if len(environments) > 1 else []
+            parts = [place_label or place] if len(environments) > 1 else []
             case = Case(
                 name=f"{place}/{method}" if len(environments) > 1 else method,
                 environment=environment,
@@ -187,9 +191,9 @@ def _experiment(content: dict[str, Any]) -> Experiment:
                 steps=settings["steps"],
                 robust_level=settings["robust_level"],
                 quantile_level=settings["quantile_level"],
-                prior=_merged(settings["prior"], where["prior"], who["prior"]),
-                label="/".join([*parts, who["label"] or method])
-                if who["label"] or where["label"]
+                prior=_merged(settings["prior"], where, who),
+                label="/".join([*parts, method_label or method])
+                if method_label or place_label
                 else "",
             )
             validate(case)
@@ -199,12 +203,25 @@ def _experiment(content: dict[str, Any]) -> Experiment:
     return Experiment(name, title, tuple(cases), settings["runs"], settings["seed"])
 
 
-def _common(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Remove the prior and the label of an environment or an agent from its parameters."""
-    found = {key: parameters.pop(key, None) for key in COMMON}
-    if found["label"] is not None and not isinstance(found["label"], str):
-        raise InvalidInputError(f"label must be printable text; got {found['label']!r}")
-    return found
+def _labels(entries: list[Entry]) -> list[str]:
+    """Labels of the entries, empty if none is given.
+
+    If several entries have the same label, what varies between them is appended.
+    """
+    sharing: dict[str, list[Entry]] = {}
+    for entry in entries:
+        label = entry[1].get("label", "")
+        if not isinstance(label, str):
+            raise InvalidInputError(f"label must be printable text; got {label!r}")
+        sharing.setdefault(label, []).append(entry)
+    kinds = {label: {name for name, _ in shared} for label, shared in sharing.items()}
+    keys = {label: _varying([table for _, table in shared]) for label, shared in sharing.items()}
+    labels = []
+    for full_name, (_, parameters) in zip(_names(entries), entries, strict=True):
+        label = parameters.get("label", "")
+        words = _words(parameters, keys[label]) if len(kinds[label]) == 1 else [full_name]
+        labels.append(f"{label} ({', '.join(words)})" if label and words else label)
+    return labels
 
 
 def _merged(*priors: Any) -> dict[str, Any]:
