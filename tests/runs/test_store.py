@@ -438,8 +438,31 @@ def test_other_parameters_are_refused(store, changes, named):
 
 
 def test_wording_may_change(store):
-    _, messages = again(store, title="Another title", cases=changed_case(reported_steps=30))
-    assert messages == []
+    path = store.directory / "experiment.json"
+    for changes in (
+        {"title": "Another title", "cases": changed_case(reported_steps=30)},
+        {"cases": changed_case(label="Adaptive")},
+        {"runs": 2, "cases": changed_case(max_runs=1)},
+        {"cases": TINY.cases[::-1]},
+    ):
+        _, messages = again(store, **changes)
+        assert messages == []
+        wanted = replace(TINY, **changes)
+        kept = tuple(replace(case, max_runs=0) for case in wanted.cases)
+        assert Store.at(store.directory).experiment == replace(wanted, cases=kept, runs=3)
+        before = path.stat().st_mtime_ns
+        again(store, **changes)
+        assert path.stat().st_mtime_ns == before
+
+
+def test_a_description_asks_for_the_most_runs_ever_wanted(tmp_path):
+    for limits, kept in [((2, 1), (2, 1)), ((1, 3), (2, 3)), ((1, 0), (2, 0)), ((4, 2), (4, 0))]:
+        pairs = zip(TINY.cases, limits, strict=False)
+        cases = tuple(replace(case, max_runs=most) for case, most in pairs)
+        with Store.opened(tmp_path, replace(TINY, cases=cases)) as opened:
+            assert opened.experiment.cases == cases
+        stored = Store.at(opened.directory).experiment
+        assert tuple(case.max_runs for case in stored.cases) == kept
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -140,8 +140,9 @@ class Store:
     ) -> Iterator[Self]:
         """Open the store of ``experiment`` under ``directory`` for writing by this process alone.
 
-        The folder is created if it does not exist. Files that killed processes left unfinished are
-        removed.
+        The folder is created if it does not exist. Its description takes over title, labels and
+        reported steps, and never asks for fewer runs than before. Files that killed processes left
+        unfinished are removed.
 
         Parameters
         ----------
@@ -181,16 +182,12 @@ class Store:
             with _explained(store.directory):
                 (store.directory / "runs").mkdir(exist_ok=True)
                 store._clear()
+            wanted = experiment if known is None else _with_runs_of(experiment, known.experiment)
             if (
                 known is None
-                or known.experiment.runs < experiment.runs
                 or known.origin != store.origin
+                or plain(known.experiment.describe()) != plain(wanted.describe())
             ):
-                wanted = (
-                    experiment
-                    if known is None or known.experiment.runs < experiment.runs
-                    else known.experiment
-                )
                 _write(description, _described(wanted, store.origin))
             yield store
         finally:
@@ -806,6 +803,18 @@ def _content_of(path: Path, largest: int) -> bytes:
     if size > largest:
         raise CorruptFileError(f"{path} must have at most {largest:,} bytes; it has {size:,}")
     return path.read_bytes()
+
+
+def _with_runs_of(experiment: Experiment, known: Experiment) -> Experiment:
+    """The experiment, with the larger number of runs where ``known`` asks for more."""
+    limits = {case.name: case.max_runs for case in known.cases}
+    cases = tuple(
+        replace(case, max_runs=max(case.max_runs, limits[case.name]))
+        if case.max_runs and limits[case.name]
+        else replace(case, max_runs=0)
+        for case in experiment.cases
+    )
+    return replace(experiment, cases=cases, runs=max(experiment.runs, known.runs))
 
 
 def _comparable(experiment: Experiment) -> dict[str, Any]:
