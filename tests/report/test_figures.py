@@ -19,6 +19,7 @@ from brmdp.envs import frozenlake, riverswim
 from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.report import cumulative_true_regret, moving_average_reward, occupancy, writing
 from brmdp.report.layouts import draw_agents
+from brmdp.report.panels import reward_panel
 from brmdp.report.style import STYLES, picture, styles_of
 from brmdp.report.writing import write_figures, write_overview
 from brmdp.runs import Experiment
@@ -138,6 +139,26 @@ def test_an_experiment_of_ones_own_gets_a_figure_per_world(tmp_path):
     small, large = draw_agents(mine, cases).values()
     assert any("robust" in text for text in texts_in(small))
     assert not any("robust" in text for text in texts_in(large))
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["a/x", "a-3/y", "a/z"], ["mine-a", "mine-a-3", "mine-a-4"]),
+        (["2/x", "y", "z"], ["mine-2", "mine-2-2", "mine-3"]),
+        (["a/b/x", "a-b/y"], ["mine-a-b", "mine-a-b-2"]),
+    ],
+)
+def test_every_world_has_a_figure_of_its_own(names, wanted):
+    records = {
+        name: records_of(name, n_states=size, steps=20, shown=20)
+        for size, name in enumerate(names, start=3)
+    }
+    mine = Experiment("mine", "Mine", tuple(found.case for found in records.values()))
+    figures = draw_agents(mine, records, (reward_panel,))
+    assert list(figures) == wanted
+    titles = [figure.legends[0].get_title().get_text() for figure in figures.values()]
+    assert len(set(titles)) == len(names)
 
 
 def test_every_curve_has_a_label_of_its_own():

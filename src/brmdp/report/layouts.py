@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, count
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -39,17 +40,28 @@ def draw_agents(
     worlds = _worlds(
         {case.name: agents[case.name] for case in experiment.cases if case.name in agents}
     )
-    figures: dict[str, Figure] = {}
+    if len(worlds) == 1:
+        (world,) = worlds
+        figure = draw_panels(experiment.title, panels or _recorded(world), world)
+        return {experiment.name: figure}
+    return {
+        f"{experiment.name}-{name}": draw_panels(
+            f"{experiment.title}: {name}", panels or _recorded(world), world
+        )
+        for name, world in _named(worlds).items()
+    }
+
+
+def _named(worlds: list[dict[str, CaseRecords]]) -> dict[str, dict[str, CaseRecords]]:
+    """The worlds by the common beginning of the names of their cases; numbers keep them apart."""
+    named: dict[str, dict[str, CaseRecords]] = {}
     for number, world in enumerate(worlds, start=1):
         prefixes = {name.rpartition("/")[0] for name in world}
-        suffix = prefixes.pop() if len(prefixes) == 1 else ""
-        suffix = suffix.replace("/", "-") or str(number)
-        several = len(worlds) > 1
-        title = f"{experiment.title}: {suffix}" if several else experiment.title
-        name = f"{experiment.name}-{suffix}" if several else experiment.name
-        name = f"{name}-{number}" if name in figures else name
-        figures[name] = draw_panels(title, panels or _recorded(world), world)
-    return figures
+        prefix = prefixes.pop().replace("/", "-") if len(prefixes) == 1 else ""
+        first = prefix or str(number)
+        names = chain([first], (f"{first}-{other}" for other in count(number)))
+        named[next(name for name in names if name not in named)] = world
+    return named
 
 
 def draw_panels(
