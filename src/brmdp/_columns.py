@@ -36,6 +36,13 @@ _BY_KIND: dict[str, ColumnType] = {
     "b": "truth value",
     "U": "text",
 }
+_DTYPES: dict[ColumnType, Any] = {
+    "integer": np.int64,
+    "number": np.float64,
+    "truth value": np.bool_,
+    "text": np.str_,
+    "numbers": np.object_,
+}
 _UNION = (typing.Union, types.UnionType)
 
 
@@ -143,8 +150,13 @@ class Columns:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
-        """The table with these rows, each a mapping from the names of the columns."""
+        """The table with these rows, each a mapping from the names of the columns.
+
+        Without rows, columns have the declared types.
+        """
         listed = list(rows)
+        if not listed:
+            return cls(**{one.name: np.empty(0, _DTYPES[one.type]) for one in columns_of(cls)})
         return cls(
             **{one.name: np.array([row[one.name] for row in listed]) for one in columns_of(cls)}
         )
@@ -153,6 +165,8 @@ class Columns:
     def concatenated(cls, tables: Iterable[Self]) -> Self:
         """The rows of several tables, one table after the other."""
         listed = list(tables)
+        if not listed:
+            return cls.of_rows([])
         return cls(
             **{
                 one.name: np.concatenate([getattr(table, one.name) for table in listed])

@@ -21,6 +21,7 @@ from brmdp.report import cumulative_true_regret, moving_average_reward, occupanc
 from brmdp.report.layouts import draw_agents
 from brmdp.report.panels import reward_panel
 from brmdp.report.style import STYLES, picture, styles_of
+from brmdp.report.summary import agents_table
 from brmdp.report.writing import write_figures, write_overview
 from brmdp.runs import Experiment
 from brmdp.studies import Study
@@ -174,6 +175,15 @@ def test_every_curve_has_a_label_of_its_own():
     (figure,) = draw_agents(experiment, records).values()
     shown = [text.get_text() for text in figure.legends[0].get_texts()]
     assert shown == [styles[name].label for name in names]
+
+
+def test_every_row_has_a_name_of_its_own():
+    """Cases in different environments may have the same label."""
+    records = {name: records_of(name, n_states=len(name)) for name in ("few", "many", "most of")}
+    for name, label in (("few", "Bold"), ("many", "Bold"), ("most of", "Shy")):
+        case = dataclasses.replace(records[name].case, label=label)
+        records[name] = dataclasses.replace(records[name], case=case)
+    assert [row[0] for row in agents_table(records).rows] == ["few", "many", "Shy"]
 
 
 def test_labels_are_what_readers_see(tmp_path):

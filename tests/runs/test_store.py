@@ -21,14 +21,16 @@ from brmdp.runs import (
     Experiment,
     Replication,
     Store,
+    columns_of,
     execute,
     find_stores,
     run_experiment,
 )
 from brmdp.runs.encoding import decode, differences, encode, versions
 from brmdp.runs.parquet import _pages
+from brmdp.runs.store import _columns_class
 from former_stores import content_digest
-from tiny_experiments import dicing, throw_dice, tiny, with_tests_on_the_path
+from tiny_experiments import Throws, dicing, throw_dice, tiny, with_tests_on_the_path
 
 TINY = tiny()
 CASE = TINY.cases[0]
@@ -908,6 +910,35 @@ def test_steps_are_all_there(data, name, rows):
 def test_what_may_be_absent_is_not_damage(data, name):
     found = decode(with_nulls(data, name, range(60)), CASE, TINY.seed, 1, "the file")
     assert found.table[name].null_count == 60
+
+
+def test_columns_without_rows_have_the_declared_types():
+    for empty in (Throws.of_rows([]), Throws.concatenated([])):
+        kinds = {name: array.dtype.kind for name, array in empty.arrays().items()}
+        assert kinds == {"throw": "i", "points": "i", "share": "f", "high": "b", "word": "U"}
+        assert all(array.shape == (0,) for array in empty.arrays().values())
+    rows = [{"throw": 0, "points": 3, "share": 0.5, "high": False, "word": "3 of 6"}]
+    assert Throws.of_rows(rows).points.dtype == np.int64
+
+
+def test_columns_of_an_unknown_program_are_declared_as_they_are_stored():
+    table = pa.table(
+        {
+            "single": pa.array([0.5], pa.float32()),
+            "double": pa.array([0.5], pa.float64()),
+            "small": pa.array([1], pa.int8()),
+            "flag": [True],
+            "word": ["x"],
+        }
+    )
+    declared = columns_of(_columns_class(replace(COMPUTED, program="nobody:KNOWS"), table))
+    assert {one.name: one.type for one in declared} == {
+        "single": "number",
+        "double": "number",
+        "small": "integer",
+        "flag": "truth value",
+        "word": "text",
+    }
 
 
 def test_texts_are_told_apart_by_their_lengths():

@@ -221,6 +221,20 @@ def test_one_parameter_at_a_time_needs_no_other_in_the_names(sweep):
     assert [case.agent_parameters["floor"] for case in cases] == [0.2, 0.1, 0.3]
 
 
+def test_a_former_name_is_mentioned_once_and_to_whoever_loads_the_sweep(tmp_path):
+    agents = "".join(f'[[agent]]\nname = "brmdp"\nalpha = {alpha}\n' for alpha in (0.1, 0.3))
+    path = tmp_path / "sweep.toml"
+    path.write_text(COMMON + RIVER.replace("4", "[4, 5, 6]") + agents)
+    with pytest.warns(FutureWarning) as caught:
+        experiment = load_sweep(path)
+    (warning,) = caught
+    assert str(warning.message) == (
+        f"{path}: the agent 'brmdp' is now called 'fixed-quantile'; the old name will be removed"
+    )
+    assert warning.filename == __file__
+    assert {case.agent for case in experiment.cases} == {"fixed-quantile"}
+
+
 def test_tables_can_be_swept(sweep):
     agent = '[[agent]]\nname = "agent"\nrisk = ["mean", {name = "cvar", alpha = 0.2}]\n'
     prior = "prior = [{concentration = 1}, {concentration = 1, known_successors = true}]\n"

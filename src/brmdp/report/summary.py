@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -29,8 +30,11 @@ __all__ = [
 CHECKPOINT_EVERY = 500
 """Number of steps between two checkpoints of a total."""
 
-TOTALS = tuple(one for one in columns_of(Steps) if one.total)
-TOTALS = tuple(sorted(TOTALS, key=lambda one: "regret" not in one.total))
+TOTALS = tuple(
+    sorted(
+        (one for one in columns_of(Steps) if one.total), key=lambda one: "regret" not in one.total
+    )
+)
 """Columns with a meaningful sum over the steps, regrets first."""
 
 
@@ -168,19 +172,22 @@ def agents_table(records: Mapping[str, CaseRecords]) -> Table:
         for one in TOTALS
         if any(getattr(found, one.name) is not None for found in records.values())
     ]
-    regrets = [name for name in recorded if name != "reward"] or ["reward"]
+    compared = [name for name in recorded if name != "reward"] or ["reward"]
     named = {one.name: one.total for one in TOTALS}
+    times = Counter(label_of(found.case) for found in records.values())
 
-    def row(name: str, found: CaseRecords) -> tuple[str, ...]:
+    def row(found: CaseRecords) -> tuple[str, ...]:
         last = int(found.reward.shape[1])
-        cells = [_cell(found, regrets[0], reported_steps(found))] if cut else []
-        cells += [_cell(found, column, last) for column in regrets]
+        cells = [_cell(found, compared[0], reported_steps(found))] if cut else []
+        cells += [_cell(found, column, last) for column in compared]
         time = f"{found.seconds.mean():.2f}" if found.seconds.size else "–"
-        return (label_of(found.case), *cells, time)
+        # in different environments, cases may have equal labels
+        label = label_of(found.case)
+        return (found.case.name if times[label] > 1 else label, *cells, time)
 
-    header = ["agent", *([f"{named[regrets[0]]}, {first}"] if cut else [])]
-    header += [*(f"{named[column]}, total" for column in regrets), "s/run"]
-    return Table(tuple(header), tuple(row(name, found) for name, found in records.items()))
+    header = ["agent", *([f"{named[compared[0]]}, {first}"] if cut else [])]
+    header += [*(f"{named[column]}, total" for column in compared), "s/run"]
+    return Table(tuple(header), tuple(map(row, records.values())))
 
 
 def _cell(records: CaseRecords, column: str, step: int) -> str:

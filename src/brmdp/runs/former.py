@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FORMAT", "FORMATS", "WITHOUT_DIGESTS", "WITH_LENGTHS_OF_TEXTS", "in_words", "upgraded"]
+__all__ = [
+    "FORMAT",
+    "FORMATS",
+    "FORMER_AGENTS",
+    "WITHOUT_DIGESTS",
+    "WITH_LENGTHS_OF_TEXTS",
+    "in_words",
+    "upgraded",
+]
 
 FORMAT = 3
 """Format in which files are written; to be raised when an equal description gives other content."""
@@ -26,8 +34,10 @@ WITH_LENGTHS_OF_TEXTS = 3
 
 FORMATS = (WITHOUT_DIGESTS, 2, FORMAT)
 
+FORMER_AGENTS = {"brmdp": "fixed-quantile"}
+"""Names of agents in earlier versions, which still work, and their present ones."""
+
 _KEYS = {"shown_steps": "reported_steps", "most_runs": "max_runs"}
-_AGENTS = {"brmdp": "fixed-quantile"}
 _STUDIES = {
     "coverage": ("coverage", "COVERAGE"),
     "normality": ("normality", "NORMALITY"),
@@ -54,7 +64,7 @@ def upgraded(case: Mapping[str, Any], format_: int) -> dict[str, Any]:
         folder, attribute = _STUDIES[described["program"]]
         described["program"] = f"brmdp.studies.{folder}.experiment:{attribute}"
     if "agent" in described:
-        described["agent"] = _AGENTS.get(described["agent"], described["agent"])
+        described["agent"] = FORMER_AGENTS.get(described["agent"], described["agent"])
         described.setdefault("prior", {})
     return described
 

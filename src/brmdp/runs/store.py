@@ -237,7 +237,7 @@ class Store:
         ]
         if others:
             theirs, ours = stored.worlds.get(others[0], UNKNOWN), self.origin.worlds[others[0]]
-            what = "in another world: the digest of its tables"
+            what = "in another world or with other parts: their digest"
             if isinstance(self.experiment.case(others[0]), Computation):
                 what = "by another program: the digest of its file"
             raise OtherOriginError(
@@ -683,9 +683,9 @@ def _columns_class(case: Computation, table: Any) -> type[Columns]:
     program = known_program(case)
     if program is not None:
         return program.columns
-    kinds = {"bool": BoolArray, "double": FloatArray, "string": np.typing.NDArray[np.str_]}
+    kinds = {"b": BoolArray, "f": FloatArray, "O": np.typing.NDArray[np.str_]}
     fields = [
-        (name, kinds.get(str(table[name].type), IntArray), column("undocumented"))
+        (name, kinds.get(values_of(table[name]).dtype.kind, IntArray), column("undocumented"))
         for name in table.column_names
     ]
     made: type[Columns] = make_dataclass("StoredColumns", fields, bases=(Columns,), frozen=True)

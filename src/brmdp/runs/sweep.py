@@ -65,6 +65,7 @@ from typing import Any
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.runs.catalogue import agents_of, environment_parameters_of
 from brmdp.runs.execute import validate
+from brmdp.runs.former import FORMER_AGENTS
 from brmdp.runs.program import REQUIRED
 from brmdp.runs.references import is_reference
 from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known, value_key
@@ -87,9 +88,6 @@ DEFAULTS: dict[str, Any] = {
 
 COMMON = ("prior", "label")
 """Keys that every environment and every agent may have."""
-
-FORMER_AGENTS = {"brmdp": "fixed-quantile"}
-"""Names of agents in earlier versions, which still work."""
 
 LARGEST = 2**20
 """Largest size of a file, in bytes."""
@@ -134,11 +132,21 @@ def load_sweep(path: str | os.PathLike[str]) -> Experiment:
         raise InvalidInputError(f"{path} cannot be read: {error}") from error
     try:
         _require_short_integers(described)
-        return _experiment(described)
+        experiment = _experiment(described)
     except RecursionError:
         raise InvalidInputError(f"{path} is nested too deeply") from None
     except BrmdpError as error:
         raise InvalidInputError(f"{path}: {error}") from error
+    used = {table["name"] for table in described["agent"]}
+    for name in FORMER_AGENTS:
+        if name in used:
+            warnings.warn(
+                f"{path}: the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name "
+                "will be removed",
+                FutureWarning,
+                stacklevel=2,
+            )
+    return experiment
 
 
 def _require_short_integers(value: Any) -> None:
@@ -253,14 +261,8 @@ def _expanded(tables: Any, kind: str, keys: Callable[[str], Iterable[str] | None
         if not isinstance(table.get("name"), str):
             raise InvalidInputError(f"each [[{kind}]] needs a name, as text; got {table!r}")
         name = table["name"]
-        if kind == "agent" and name in FORMER_AGENTS:
-            warnings.warn(
-                f"the agent {name!r} is now called {FORMER_AGENTS[name]!r}; the old name will be "
-                "removed",
-                FutureWarning,
-                stacklevel=2,
-            )
-            name = FORMER_AGENTS[name]
+        if kind == "agent":
+            name = FORMER_AGENTS.get(name, name)
         allowed = keys(name)
         if allowed is not None:
             for key in table:
