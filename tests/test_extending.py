@@ -63,7 +63,7 @@ def test_an_agent_a_measure_a_belief_and_an_environment_enter_a_sweep(on_the_pat
     # plans of the library's agent were made from the measure, and say that it draws
     statuses = store.to_arrow(["agent"])["status"].drop_null().to_pylist()
     assert set(statuses) == {"sampled"}
-    assert type(store.belief_after("fixed-quantile", 0)).__name__ == "FadingBelief"
+    assert type(store.belief_after("fixed-quantile", 0, trust=True)).__name__ == "FadingBelief"
 
 
 def test_two_processes_and_one_give_the_same_runs(on_the_path, tmp_path):
@@ -94,6 +94,36 @@ def test_a_study_and_its_claim_and_column_from_outside(on_the_path, tmp_path):
         *("case", "run", "row"),
         *("bias", "width", "covered"),
     ]
+
+
+def test_the_commands_of_the_page_work_in_the_folder_of_the_examples(tmp_path):
+    """The installed command, without PYTHONPATH; and a report does not lose a study's verdicts."""
+    command = Path(sys.executable).parent / "brmdp"
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for words in (
+        ["run", "sweep.toml", "--runs", "1", "--steps", "20"],
+        ["reproduce", "coin:STUDY", "--runs", "3"],
+    ):
+        done = subprocess.run(
+            [command, *words, "--workers", "1", "--out", str(tmp_path)],
+            cwd=EXTEND,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    claims = (tmp_path / "coin" / "claims.json").read_text()
+    for words in ([], ["--study", "coin:STUDY"]):
+        folder = str(tmp_path / "coin")
+        done = subprocess.run(
+            [command, "report", folder, *words],
+            cwd=EXTEND,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "coin" / "claims.json").read_text() == claims
 
 
 def test_reading_results_imports_nothing_from_outside(on_the_path, tmp_path):

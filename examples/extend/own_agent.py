@@ -35,8 +35,11 @@ class QLearning:
 
     @property
     def policy(self):
-        """The greedy action in every state, for which true regret is measured."""
-        return self.q.argmax(axis=1)
+        """(S, A) probabilities of the actions, for which true regret is measured."""
+        n_states, n_actions = self.q.shape
+        probabilities = np.full((n_states, n_actions), self.epsilon / n_actions)
+        probabilities[np.arange(n_states), self.q.argmax(axis=1)] += 1.0 - self.epsilon
+        return probabilities
 
     def act(self, state: int) -> int:
         """A random action with probability ε, otherwise the greedy one."""

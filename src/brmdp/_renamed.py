@@ -35,6 +35,11 @@ _NAMES: dict[str, dict[str, str]] = {
         "dirichlet_quantile": "brmdp.dirichlet:quantile",
         "dirichlet_quantile_row": "brmdp.dirichlet:quantile_row",
     },
+    "brmdp.planning": {
+        "evaluate": "brmdp:evaluate_in_mdp",
+        "evaluate_policies": "brmdp:evaluate_all_in_mdp",
+        "evaluate_policy": "brmdp:evaluate_under_belief",
+    },
     "brmdp.agents": {"brmdp": "brmdp.agents:fixed_quantile"},
     "brmdp.continuous": {
         "LakePosterior": "brmdp.continuous:LakeBelief",

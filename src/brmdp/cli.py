@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
 from brmdp.runs import Case, Experiment, Store, cluster_executor, find_stores, run_experiment
 from brmdp.runs import load_sweep as read_sweep
 from brmdp.runs.origin import CODE, short
+from brmdp.runs.references import load
 from brmdp.studies import Study, all_studies, find_study, study_of
 
 __all__ = ["main"]
@@ -113,6 +115,7 @@ def reproduce(
     accept_other_code : bool
         Add to runs made by another version of the code; reports name both versions.
     """
+    _look_for_parts_in(Path.cwd())
     chosen = _paper() if name == "all" else [find_study(name)]
     adjusted = [study.adjusted(runs=runs, steps=steps, method=method) for study in chosen]
     _carry_out(adjusted, out, workers, cluster, accept_other_code)
@@ -151,6 +154,7 @@ def run(
     accept_other_code : bool
         Add to runs made by another version of the code; reports name both versions.
     """
+    _look_for_parts_in(Path.cwd(), file.parent.resolve())
     experiment = read_sweep(file).adjusted(runs=runs, steps=steps, method=method)
     if experiment.name in all_studies():
         raise InvalidInputError(
@@ -211,7 +215,7 @@ def status(directory: Path, /) -> None:
             print(f"  set aside: {name}")
 
 
-def report(directory: Path, /) -> None:
+def report(directory: Path, /, *, study: str | None = None) -> None:
     """Write the report of all finished runs, without computing any.
 
     Runs made by older code are reported, too.
@@ -220,15 +224,23 @@ def report(directory: Path, /) -> None:
     ----------
     directory : Path
         A folder of results, or the folder of one experiment in it.
+    study : str
+        A study of your own, as module:attribute, to which the experiment in the folder belongs.
     """
     reporting = optional("brmdp.report.writing")
+    _look_for_parts_in(Path.cwd())
+    own = None if study is None else find_study(study)
     together = []
     for store in find_stores(directory):
-        study = study_of(store.experiment)
-        if study == Study(store.experiment) and not _compares_agents(store.experiment):
+        chosen = study_of(store.experiment) if own is None else own.of(store.experiment)
+        if own is not None and own.name != store.experiment.name:
+            raise InvalidInputError(
+                f"{store.directory} holds {store.experiment.name}, not {own.name} of {study}"
+            )
+        if chosen == Study(store.experiment) and _has_own_report(store):
             _tell(
-                f"{store.directory}: no study of the library, so its report is left as it is; "
-                "`brmdp reproduce module:attribute` writes that of a study of your own"
+                f"{store.directory}: the report of a study of your own is left as it is; pass "
+                "--study module:attribute to write it again"
             )
             continue
         with _busy(f"{store.experiment.name}: reading runs"):
@@ -246,9 +258,9 @@ def report(directory: Path, /) -> None:
                 file=sys.stderr,
             )
         with _busy(f"{store.experiment.name}: writing the report"):
-            written = study.report(records, store.directory)
+            written = chosen.report(records, store.directory)
         print(written.text)
-        together += [written] if study.in_paper else []
+        together += [written] if chosen.in_paper else []
     if len(together) > 1:
         reporting.write_overview(together, directory)
 
@@ -256,12 +268,23 @@ def report(directory: Path, /) -> None:
 # --- behind the commands --------------------------------------------------------------------------
 
 
+def _look_for_parts_in(*folders: Path) -> None:
+    """Let modules in these folders be imported, after all others, here and in local workers."""
+    sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
+
+
 def _paper() -> list[Study]:
     return [study for study in all_studies().values() if study.in_paper]
 
 
-def _compares_agents(experiment: Experiment) -> bool:
-    return any(isinstance(case, Case) for case in experiment.cases)
+def _has_own_report(store: Store) -> bool:
+    """Whether a folder, which belongs to no study of the library, was reported by another one."""
+    if not all(isinstance(case, Case) for case in store.experiment.cases):
+        return True
+    try:
+        return bool(json.loads((store.directory / "claims.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _runs(experiment: Experiment) -> str:
@@ -308,6 +331,8 @@ def _carry_out(
         )
     # needed at the end; loaded now, so that a missing extra is noticed before anything is computed
     reporting = optional("brmdp.report.writing")
+    for study in studies:
+        load(study.figures, "figures")
     reports = []
     connected = nullcontext() if cluster is None else cluster_executor(cluster, on_message=_tell)
     with connected as executor:

@@ -1,5 +1,6 @@
 """Parts of one's own in sweeps and cases: what is taken, what is refused, and in what words."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_every_role_can_be_filled_from_outside(parts, tmp_path):
     experiment = load_sweep(path)
     names = [one.name for one in experiment.cases]
     assert names == ["chain-n3/Lazy", "chain-n3/agent", "chain-n4/Lazy", "chain-n4/agent"]
-    assert experiment.cases[0].label == "Chain/Lazy"
+    assert experiment.cases[0].label == "Chain (n3)/Lazy"
     assert set(references_of(experiment.cases[1])) == {
         *("environment", "schedule", "restart", "prior"),
     }
@@ -233,14 +234,12 @@ def test_a_part_that_changed_is_another_origin(parts, tmp_path):
 
 
 def test_what_workers_cannot_import_is_named_before_anything_runs(tmp_path):
-    """A part that only this process has, because it was never a file."""
-    import types
-
-    module = types.ModuleType("only_here")
-    exec(textwrap.dedent(PARTS), module.__dict__)
-    for part in (module.Lazy, module.Half):
-        part.__module__ = "only_here"
+    """A part that only this process has, because its file is not on the path."""
+    (tmp_path / "only_here.py").write_text(textwrap.dedent(PARTS))
+    spec = importlib.util.spec_from_file_location("only_here", tmp_path / "only_here.py")
+    module = importlib.util.module_from_spec(spec)
     sys.modules["only_here"] = module
+    spec.loader.exec_module(module)
     try:
         experiment = Experiment("here", "Here", (case("only_here:Lazy"),), runs=4)
         with pytest.raises(brmdp.ExperimentError, match=r"only_here.*PYTHONPATH"):
@@ -274,3 +273,102 @@ def test_former_names_of_agents_still_work(tmp_path):
     )
     with pytest.warns(FutureWarning, match="'brmdp' is now called 'fixed-quantile'"):
         assert load_sweep(path).cases[0].agent == "fixed-quantile"
+
+
+def test_a_results_folder_runs_nothing(parts, tmp_path):
+    """Not even where a belief is made again: what the folder names must be trusted first."""
+    experiment = Experiment("own", "Own", (case(environment=f"{parts}:chain"),), runs=1)
+    store = run_experiment(experiment, tmp_path, workers=1)
+    with pytest.raises(brmdp.InvalidInputError, match=f"{parts}:chain.*pass trust=True"):
+        store.belief_after("one", 0)
+    assert store.belief_after("one", 0, trust=True).counts("flat").sum() == 20
+
+
+def test_a_prior_that_gives_the_same_object_is_not_shared(parts, tmp_path):
+    path = Path(tmp_path) / f"{parts}_shared.py"
+    path.write_text(
+        "import functools\nimport brmdp\n\n\n@functools.lru_cache\ndef table(n):\n"
+        "    return brmdp.DirichletBelief.uniform(n, 2)\n\n\ndef prior(world):\n"
+        "    return table(world.n_states)\n"
+    )
+    shared = case(prior={"name": f"{parts}_shared:prior"})
+    first, second = (make_setting(shared, 0).belief for _ in range(2))
+    first.observe(0, 0, 0)
+    assert second.counts("flat").sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "reserved"),
+    [
+        ({"agent": "{}:Lazy", "agent_parameters": {"rng": 3}}, "rng"),
+        ({"environment": "{}:chain", "environment_parameters": {"discount": 0.5}}, "discount"),
+        ({"prior": {"name": "{}:stubborn", "world": 5, "weight": 1.0}}, "world"),
+    ],
+)
+def test_what_the_library_passes_cannot_be_given(parts, settings, reserved):
+    named = {
+        key: value.format(parts)
+        if isinstance(value, str)
+        else {k: v.format(parts) if isinstance(v, str) else v for k, v in value.items()}
+        for key, value in settings.items()
+    }
+    with pytest.raises(brmdp.InvalidInputError, match=f"is given {reserved} by the library"):
+        validate(case(**named))
+
+
+BASE = """
+class Base:
+    def __init__(self, *given, rng=None):
+        pass
+    def act(self, state):
+        return {number}
+    def observe(self, state, action, next_state):
+        pass
+"""
+OTHER_FILES = {
+    "the base of an agent": "from own_base import Base\nclass Part(Base):\n    pass\n",
+    "a function that gives a class of another file": "from own_base import Base\n"
+    "def Part(*given, rng):\n    return Base()\n",
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_FILES)
+def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
+    digests = []
+    for number in (0, 1):
+        (tmp_path / "own.py").write_text(OTHER_FILES[kind])
+        (tmp_path / "own_base.py").write_text(BASE.format(number=number))
+        code = (
+            "from brmdp.runs import Case; from brmdp.runs.execute import digest_of;"
+            "print(digest_of(Case('one', 'riverswim', 'own:Part', 0.9, 20)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.append(done.stdout)
+    assert digests[0] != digests[1]
+
+
+def test_a_constant_edited_after_the_module_was_loaded_is_found(parts):
+    one = case(f"{parts}:Lazy")
+    digest_of(one)
+    path = Path(sys.modules[parts].__file__)
+    path.write_text(path.read_text() + "\nCONSTANT = 1\n")
+    with pytest.raises(brmdp.BrmdpError, match="was edited after it was loaded"):
+        digest_of(one)
+
+
+def test_a_module_that_ends_python_is_named(tmp_path, monkeypatch):
+    (tmp_path / "leaving.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(brmdp.InvalidInputError, match="importing leaving failed: SystemExit"):
+        validate(case("leaving:Agent"))
+
+
+def test_diagnostics_that_an_agent_cannot_have_are_refused_before_anything_runs(parts):
+    with pytest.raises(brmdp.InvalidInputError, match="robust_level needs an agent"):
+        validate(case(f"{parts}:Lazy", robust_level=0.2))

@@ -263,7 +263,7 @@ def test_diagnostics_of_the_belief_name_what_is_missing(name):
     wanted = Diagnostics(**{name: 0.2})
     with pytest.raises(
         brmdp.InvalidInputError,
-        match=f"{name} needs an agent .* Minimal lacks belief, rewards, discount, policy",
+        match=f"{name} needs an agent .* Minimal lacks belief, rewards, discount, episode, policy",
     ):
         simulate(Minimal(), river(), 5, diagnostics=wanted)
     with pytest.raises(
@@ -278,6 +278,7 @@ def test_diagnostics_of_the_belief_of_an_agent_that_has_one():
     class Believing(Telling):
         rewards = RIVER.rewards
         discount = 0.9
+        episode = 1
 
     Believing.belief = belief
     wanted = Diagnostics(robust_level=0.2, quantile_level=0.1, quantile_every=10)
@@ -352,3 +353,110 @@ def test_histories_print_on_one_line():
     assert f"robust regret {history.robust_regret.sum():.4g}" in text
     assert "\n" not in text
     assert len(text) <= 120
+
+
+# --- what a regret is the regret of ---------------------------------------------------------------
+
+
+class Liar:
+    """Tells the best policy and does something else."""
+
+    def __init__(self, world):
+        self.policy = brmdp.solve(world.truth).policy
+        self.rng = np.random.default_rng(1)
+
+    def act(self, state):
+        return int(self.rng.integers(2))
+
+    def observe(self, state, action, next_state):
+        pass
+
+
+def test_an_action_that_the_policy_never_takes_is_refused():
+    world = river()
+    with pytest.raises(brmdp.InvalidInputError, match="which its policy never takes there"):
+        brmdp.simulate(Liar(world), world, 50, seed=1)
+    quiet = brmdp.Diagnostics(true_regret=False)
+    assert brmdp.simulate(Liar(world), world, 50, seed=1, diagnostics=quiet).true_regret is None
+
+
+def test_a_policy_that_explores_is_valued_as_it_is():
+    """Against a plain solve of the chain that it makes."""
+    world = river()
+    liar = Liar(world)
+    epsilon = 0.2
+    liar.policy = (1 - epsilon) * np.eye(2)[liar.policy] + epsilon / 2
+    history = brmdp.simulate(liar, world, 40, seed=1)
+    truth = world.truth
+    kernel, rewards = truth.kernel(), np.asarray(truth.rewards)
+    chain = np.einsum("sa,sat->st", liar.policy, kernel)
+    paid = rewards if rewards.ndim == 2 else np.einsum("sat,sat->sa", kernel, rewards)
+    system = np.eye(len(chain)) - truth.discount * chain
+    values = np.linalg.solve(system, (liar.policy * paid).sum(axis=1))
+    gap = brmdp.solve(truth).values - values
+    assert history.true_regret == pytest.approx(gap[history.state], abs=1e-8)
+    assert history.true_regret.min() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (np.full((4, 3), 1 / 3), "probabilities, \\(4, 2\\)"),
+        (np.full((4, 2), 0.4), "sum to one"),
+        (np.tile([1.5, -0.5], (4, 1)), "sum to one"),
+        (np.full(4, 7), "policy must"),
+    ],
+)
+def test_policies_that_make_no_sense_are_refused(policy, message):
+    world = river()
+    liar = Liar(world)
+    liar.policy = policy
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        brmdp.simulate(liar, world, 5, seed=1)
+
+
+def test_a_subclass_that_acts_otherwise_is_found_out():
+    class Hasty(brmdp.Agent):
+        def act(self, state):
+            return 1 - super().act(state)
+
+    world = river()
+    agent = Hasty(
+        *(world.prior(), world.rewards, world.discount),
+        risk=brmdp.Mean(),
+        restart=brmdp.agents.EveryStep(),
+        rng=0,
+    )
+    with pytest.raises(brmdp.InvalidInputError, match="which its policy never takes there"):
+        brmdp.simulate(agent, world, 5, seed=1)
+
+
+def test_rewards_of_any_agent_with_a_belief_are_compared():
+    world = river()
+    liar = Liar(world)
+    liar.belief, liar.rewards = world.prior(), np.asarray(world.rewards) + 1.0
+    with pytest.raises(brmdp.RewardMismatchError, match="the agent plans with the reward"):
+        brmdp.simulate(liar, world, 5, seed=1)
+
+
+def test_an_observe_of_another_order_is_named():
+    class Swapped(Liar):
+        def observe(self, state, action, reward, next_state):
+            pass
+
+    world = river()
+    with pytest.raises(brmdp.InvalidInputError, match="got observe\\(state, action, reward, next"):
+        brmdp.simulate(Swapped(world), world, 5, seed=1)
+
+
+def test_the_disturbance_is_recorded_for_any_agent():
+    class Clerk:
+        def act(self, state):
+            return 0
+
+        def observe(self, state, action, next_state):
+            pass
+
+    world = brmdp.World("brmdp/Inventory-v0", discount=0.95)
+    history = brmdp.simulate(Clerk(), world, 20, seed=0)
+    assert history.disturbance.shape == (20,)

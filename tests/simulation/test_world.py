@@ -1070,6 +1070,7 @@ def test_a_truth_takes_the_discount_of_the_world():
 def test_rewards_given_with_a_truth_are_those_of_the_model():
     truth = corridor_truth()
     given = CORRIDOR_REWARDS.copy()
+    given[3] = 0.0  # the last cell is the end, and is never left
     world = World(Corridor(), 0.9, truth=truth, rewards=given)
     np.testing.assert_array_equal(world.rewards[:4], given)
     np.testing.assert_array_equal(world.rewards[4], np.zeros((2, 5)))
@@ -1077,9 +1078,8 @@ def test_rewards_given_with_a_truth_are_those_of_the_model():
     with pytest.raises(brmdp.InvalidInputError, match="rewards must have shape"):
         World(Corridor(), 0.9, truth=truth, rewards=np.zeros((5, 2)))
     # a model that says something else is found out
-    world = World(Corridor(), 0.9, truth=truth, rewards=np.zeros((4, 2)))
-    with pytest.raises(brmdp.RewardMismatchError, match="paid 1 for"):
-        acted(world, 300)
+    with pytest.raises(brmdp.RewardMismatchError, match="rewards and truth must agree"):
+        World(Corridor(), 0.9, truth=truth, rewards=np.zeros((4, 2)))
 
 
 @pytest.mark.parametrize("bad", [np.zeros((5, 2, 5)), TabularEnv(riverswim(4)), "truth", 0])
@@ -1125,3 +1125,71 @@ def test_worlds_print_on_one_line():
         ),
     ):
         assert repr(world) == text
+
+
+# --- a truth that is given ------------------------------------------------------------------------
+
+
+class Bare(gymnasium.Env):
+    """RiverSwim without its table."""
+
+    def __init__(self, mdp):
+        self.inner = brmdp.envs.TabularEnv(mdp)
+        self.observation_space = self.inner.observation_space
+        self.action_space = self.inner.action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.inner.reset(seed=seed)
+
+    def step(self, action):
+        return self.inner.step(action)
+
+
+def test_a_truth_with_other_rewards_than_those_given_is_refused():
+    mdp = brmdp.envs.riverswim(4)
+    rewards = np.concatenate([np.asarray(mdp.rewards)])
+    other = brmdp.TabularMDP(mdp.kernel(), rewards + 1.0, 0.9)
+    with pytest.raises(brmdp.RewardMismatchError, match="rewards and truth must agree"):
+        brmdp.World(Bare(mdp), 0.9, rewards=rewards, truth=other)
+
+
+def test_a_truth_other_than_the_environments_own_is_refused():
+    mdp = brmdp.envs.riverswim(4)
+    uniform = brmdp.TabularMDP(np.full((4, 2, 4), 0.25), mdp.rewards, 0.9)
+    with pytest.raises(brmdp.InvalidInputError, match="must agree with the MDP"):
+        brmdp.World(brmdp.envs.TabularEnv(mdp), 0.9, truth=uniform)
+    brmdp.World(brmdp.envs.TabularEnv(mdp), 0.9, truth=brmdp.envs.riverswim(4))
+    with pytest.raises(brmdp.InvalidInputError, match="has a table P of its own"):
+        brmdp.World("FrozenLake-v1", 0.9, truth=brmdp.World("FrozenLake-v1", 0.9).truth)
+
+
+def test_a_transition_that_the_truth_holds_impossible_is_found():
+    mdp = brmdp.envs.riverswim(4)
+    kernel = np.zeros((4, 2, 4))
+    kernel[:, :, 0] = 1.0  # never moves
+    still = brmdp.TabularMDP(kernel, mdp.rewards, 0.9)
+    world = brmdp.World(Bare(mdp), 0.9, truth=still, random_rewards=True)
+    world.reset(seed=1)
+
+    def swim():
+        for _ in range(100):
+            world.step(1)
+
+    with pytest.raises(brmdp.ImpossibleTransitionError, match="which is impossible in truth"):
+        swim()
+
+
+def test_the_ends_of_a_truth_are_absorbing():
+    kernel = np.zeros((3, 1, 3))
+    kernel[0, 0, 2] = kernel[1, 0, 2] = kernel[2, 0, 0] = 1.0
+    lively = brmdp.TabularMDP(kernel, np.ones((3, 1)), 0.9)
+
+    class Ending(gymnasium.Env):
+        observation_space, action_space = (
+            gymnasium.spaces.Discrete(2),
+            gymnasium.spaces.Discrete(1),
+        )
+
+    with pytest.raises(brmdp.InvalidInputError, match="must never be left and pay nothing"):
+        brmdp.World(Ending(), 0.9, truth=lively)

@@ -1,5 +1,7 @@
 """Planning: one solver for every belief and risk measure, and the guarantees it gives."""
 
+from typing import Any
+
 from brmdp.planning.guarantees import (
     Certificate,
     PosteriorQuantileValue,
@@ -38,3 +40,9 @@ __all__ = [
     "prior_reliance",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from brmdp._renamed import former_name
+
+    return former_name(__name__, name)

@@ -9,6 +9,7 @@ gives one; it is called with its parameters, and with ``discount`` if it takes t
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.runs.lake import AGENTS as LAKE_AGENTS
 from brmdp.runs.lake import LAKE
 from brmdp.runs.program import REQUIRED, with_defaults
-from brmdp.runs.references import is_reference, load
+from brmdp.runs.references import is_reference, load, module_source, source_of
 from brmdp.runs.spec import METHODS, Case, require_known
 from brmdp.simulation import Actor, World
 from brmdp.simulation.actor import require_actor
@@ -54,10 +55,10 @@ __all__ = [
     "Setting",
     "agents_of",
     "environment_parameters_of",
-    "foreign_parts",
     "make_agent",
     "make_setting",
     "references_of",
+    "sources_of",
 ]
 
 
@@ -148,9 +149,12 @@ def _own_environment(name: str, parameters: dict[str, Any], discount: float) -> 
             return None
         raise
     if callable(made):
+        _require_free(parameters, ("discount",), name)
         made = _called(made, {**parameters, **_wanted(made, discount=discount)}, name)
     elif parameters:
         raise InvalidInputError(f"{name!r} takes no parameters; got {', '.join(parameters)}")
+    else:
+        made = copy.deepcopy(made)  # runs may be carried out at the same time
     if not isinstance(made, World | TabularMDP | gymnasium.Env):
         raise InvalidInputError(
             f"{name!r} must give a World, a Gymnasium environment or a TabularMDP; got "
@@ -175,7 +179,13 @@ def _prior(case: Case, world: World) -> Any:
     settings = dict(case.prior)
     if "name" in settings:
         name = settings.pop("name")
-        return _called(load(name, "prior"), {"world": world, **settings}, name)
+        _require_free(settings, ("world",), name)
+        made = _called(load(name, "prior"), {"world": world, **settings}, name)
+        if not callable(getattr(made, "copy", None)):
+            raise InvalidInputError(
+                f"{name!r} must give a belief with a method copy(); got {made!r:.60}"
+            )
+        return made.copy()  # a function may give the same object again
     for key in settings:
         require_known(key, (*PRIOR, "name"), "key of prior")
     if case.environment == "prior":
@@ -263,6 +273,7 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
     given = (setting.belief, setting.rewards, case.discount)
     if is_reference(case.agent):
         make = load(case.agent, "agent")
+        _require_free(case.agent_parameters, ("rng",), case.agent)
         parameters = _with_own_parts(case.agent_parameters)
         made = _called(make, {**parameters, "rng": rng}, case.agent, *given)
         require_actor(made)
@@ -345,13 +356,26 @@ def _references(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield role, str(name)
 
 
-def foreign_parts(case: Case) -> dict[str, Any]:
-    """The parts of one's own that a case names, loaded; environments are known by their tables."""
-    return {
-        role: load(name, role)
-        for role, name in references_of(case).items()
-        if role != "environment"
-    }
+def sources_of(case: Case, setting: Setting, agent: Actor) -> list[str]:
+    """Texts of the files in which the parts of one's own are defined.
+
+    These are the files of the modules that the case names, and those of the classes, with their
+    bases, of what was made from them.
+    """
+    modules = {name.partition(":")[0] for name in references_of(case).values()}
+    if ":" in case.environment:
+        modules.add(case.environment.partition(":")[0])
+    parts = [agent, setting.belief, *(getattr(agent, role, None) for role in PARTS)]
+    kinds = [kind for part in parts if part is not None for kind in type(part).__mro__]
+    texts = [module_source(module) for module in sorted(modules)]
+    return texts + [text for kind in dict.fromkeys(kinds) if (text := source_of(kind))]
+
+
+def _require_free(parameters: Mapping[str, Any], reserved: tuple[str, ...], name: str) -> None:
+    """Refuse parameters that are passed by the library itself."""
+    taken = [key for key in reserved if key in parameters]
+    if taken:
+        raise InvalidInputError(f"{name!r} is given {taken[0]} by the library; leave it out")
 
 
 def _wanted(make: Any, **offered: Any) -> dict[str, Any]:
@@ -371,7 +395,7 @@ def _called(make: Any, parameters: Mapping[str, Any], name: str, *given: Any) ->
         return make(*given, **parameters)
     except BrmdpError:
         raise
-    except Exception as error:  # whatever a part of somebody else may raise
+    except (Exception, SystemExit) as error:  # whatever a part of somebody else may raise
         shown = {key: value for key, value in parameters.items() if key not in ("rng", "world")}
         raise InvalidInputError(
             f"{name!r} cannot be made with {shown}: {type(error).__name__}: {error}"

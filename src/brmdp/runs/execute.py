@@ -21,13 +21,14 @@ from brmdp._validation import Seed
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
 from brmdp.risk.threads import one_blas_thread
-from brmdp.runs.catalogue import Setting, foreign_parts, make_agent, make_setting, references_of
+from brmdp.runs.catalogue import Setting, make_agent, make_setting, references_of, sources_of
 from brmdp.runs.lake import EXTRA, LAKE, check_lake, run_lake
 from brmdp.runs.origin import CONTINUOUS, UNKNOWN, case_digest, program_digest, short
 from brmdp.runs.program import parameters_of, program_of
 from brmdp.runs.spec import Case, Computation
 from brmdp.runs.streams import run_seed, streams_of
 from brmdp.simulation import Actor, Diagnostics, History, World, simulate
+from brmdp.simulation.interaction import check_diagnostics
 
 __all__ = [
     "Replication",
@@ -106,7 +107,7 @@ def execute(
             return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent, CONTINUOUS)
         setting, agent = _built(case, streams.agent, streams.world)
         # a world that is drawn is another one in every run: what it is drawn from counts
-        digest = digest_of(case) if case.environment == "prior" else _digest(case, setting)
+        digest = digest_of(case) if case.environment == "prior" else _digest(case, setting, agent)
         _require_digest(case, digest, world)
         place = setting.world
         history = simulate(
@@ -114,13 +115,15 @@ def execute(
             place,
             case.steps,
             seed=streams.environment,
-            diagnostics=Diagnostics(
-                robust_level=case.robust_level, quantile_level=case.quantile_level
-            ),
+            diagnostics=_diagnostics(case),
             diagnostics_rng=streams.diagnostics,
         )
         spent = time.process_time() - begin
         return RunRecord(history, place.n_states, place.n_actions, spent, digest)
+
+
+def _diagnostics(case: Case) -> Diagnostics:
+    return Diagnostics(robust_level=case.robust_level, quantile_level=case.quantile_level)
 
 
 def _require_digest(case: Case | Computation, digest: str, asked: str | None) -> None:
@@ -152,7 +155,8 @@ def validate(case: Case | Computation) -> None:
         elif case.environment == LAKE:
             check_lake(case)
         else:
-            _built(case, None, None)
+            setting, agent = _built(case, None, None)
+            check_diagnostics(agent, setting.world, _diagnostics(case))
     extra = extra_of(case)
     if extra is not None:
         require_extra(extra)
@@ -167,12 +171,17 @@ def digest_of(case: Case | Computation) -> str:
     with _named(case):
         if isinstance(case, Computation):
             program = program_of(case)
-            return program_digest(program.replicate, continuous=program.extra == EXTRA)
-        return CONTINUOUS if case.environment == LAKE else _digest(case, make_setting(case, 0))
+            return program_digest(
+                case.program,
+                program.replicate,
+                program.parameters,
+                continuous=program.extra == EXTRA,
+            )
+        return CONTINUOUS if case.environment == LAKE else _digest(case, *_built(case, 0, 0))
 
 
-def _digest(case: Case, setting: Setting) -> str:
-    return case_digest(setting.world, foreign_parts(case).values())
+def _digest(case: Case, setting: Setting, agent: Actor) -> str:
+    return case_digest(setting.world, sources_of(case, setting, agent))
 
 
 def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
@@ -182,7 +191,9 @@ def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
     for case in cases:
         if isinstance(case, Case):
             place = [case.environment, dict(case.environment_parameters), case.discount]
-            key = json.dumps([place, references_of(case)], sort_keys=True)
+            named = references_of(case)
+            parts = [dict(case.agent_parameters), dict(case.prior)] if named else []
+            key = json.dumps([place, named, parts], sort_keys=True)
         else:
             key = case.program
         if key not in known:

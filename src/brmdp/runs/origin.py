@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -24,7 +25,7 @@ from scipy import sparse
 from brmdp._validation import FloatArray
 from brmdp.beliefs import DisturbanceRewards
 from brmdp.errors import OtherOriginError
-from brmdp.runs.references import source_of
+from brmdp.runs.references import module_source, source_of
 from brmdp.runs.spec import Case, Computation
 from brmdp.simulation import World
 
@@ -181,17 +182,30 @@ CODE, ANALYSIS, CONTINUOUS = package_digests(resources.files("brmdp"))
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def program_digest(replicate: Callable[..., Any], *, continuous: bool = False) -> str:
-    """Digest of the file in which a program's function is defined.
+def program_digest(
+    reference: str,
+    replicate: Callable[..., Any],
+    defaults: Mapping[str, Any],
+    *,
+    continuous: bool = False,
+) -> str:
+    """Digest of a program: its file, that of its function, and its defaults.
 
     Parameters
     ----------
+    reference : str
+        Where the program is, as ``module:attribute``.
     replicate : function
+        What it carries out.
+    defaults : mapping
+        Its parameters with their defaults.
     continuous : bool
         Whether it also rests on the continuous part.
     """
-    text = source_of(replicate) + (f"|{CONTINUOUS}" if continuous else "")
-    return hashlib.sha256(text.encode()).hexdigest()
+    texts = [module_source(reference.partition(":")[0]), source_of(replicate)]
+    texts.append(json.dumps(defaults, sort_keys=True, default=lambda _: "required"))
+    texts += [CONTINUOUS] if continuous else []
+    return hashlib.sha256("|".join(texts).encode()).hexdigest()
 
 
 def run_digest(case: Case | Computation, code: str, own: str) -> str:
@@ -211,11 +225,10 @@ def run_digest(case: Case | Computation, code: str, own: str) -> str:
     return hashlib.sha256(f"{code}|{own}".encode()).hexdigest()
 
 
-def case_digest(world: World, parts: Iterable[Any]) -> str:
-    """Digest of a world, and of the files of parts of one's own, if there are any."""
+def case_digest(world: World, texts: Sequence[str]) -> str:
+    """Digest of a world, and of the texts of parts of one's own, if there are any."""
     digest = world_digest(world)
-    texts = [source_of(part) for part in parts]
-    if not any(texts):
+    if not texts:
         return digest
     return hashlib.sha256("|".join([digest, *texts]).encode()).hexdigest()
 
@@ -235,6 +248,7 @@ def world_digest(world: World) -> str:
         _add(result, truth.transition_rewards)
         _add(result, truth.start)
     _add(result, world.rewards)
+    result.update(repr(sorted(world.ends_by_observation.items())).encode())
     env = world.env
     while env is not None:
         for kind in type(env).__mro__:

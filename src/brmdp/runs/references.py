@@ -17,7 +17,17 @@ from typing import Any
 
 from brmdp.errors import InvalidInputError, OtherOriginError
 
-__all__ = ["is_reference", "load", "loaded_already", "require_loadable", "source_of"]
+__all__ = [
+    "is_reference",
+    "load",
+    "loaded_already",
+    "module_source",
+    "require_loadable",
+    "source_of",
+]
+
+_LOADED: dict[str, tuple[ModuleType, str]] = {}
+"""Modules as they were first loaded here, with the text of their files then."""
 
 PLAIN = ("gymnasium", "builtins", "abc", "typing")
 """Packages whose code is known by its version."""
@@ -45,7 +55,7 @@ def load(reference: str, what: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # whatever a module of somebody else may raise
+    except (Exception, SystemExit) as error:  # whatever a module of somebody else may raise
         raise InvalidInputError(
             f"{what} {reference!r} cannot be loaded: importing {module} failed: "
             f"{type(error).__name__}: {error}"
@@ -56,6 +66,10 @@ def load(reference: str, what: str) -> Any:
                 f"{what} {reference!r} cannot be loaded: {module} has no attribute {attribute!r}"
             )
         found = getattr(found, name)
+    origin = sys.modules[module]
+    with contextlib.suppress(OSError, TypeError):
+        if module not in _LOADED or _LOADED[module][0] is not origin:
+            _LOADED[module] = (origin, inspect.getsource(origin))
     return found
 
 
@@ -88,6 +102,30 @@ def require_loadable(references: Iterable[str]) -> None:
 
 
 # --- where a part comes from ----------------------------------------------------------------------
+
+
+def module_source(name: str) -> str:
+    """The text of a module's file, which must be that from which the module was loaded.
+
+    Raises
+    ------
+    OtherOriginError
+        If there is no such text, or it has changed: runs of two versions could not be told apart.
+    """
+    module = sys.modules.get(name)
+    try:
+        text = inspect.getsource(module)  # type: ignore[arg-type]  # None is a TypeError
+    except (OSError, TypeError):
+        raise OtherOriginError(
+            f"the source of the module {name} cannot be read, so runs made with it could not be "
+            "told from those of another version; put its parts into a file"
+        ) from None
+    loaded = _LOADED.get(name)
+    if loaded is not None and loaded[0] is module and loaded[1] != text:
+        raise OtherOriginError(
+            f"the file of the module {name} was edited after it was loaded: start Python anew"
+        )
+    return text
 
 
 def source_of(part: Any) -> str:

@@ -186,6 +186,8 @@ def compute(task: Task) -> bytes:
     except BrmdpError as error:
         # as text: attributes of an error may be lost on the way back
         raise ExperimentError(f"{task} failed: {error}") from None
+    except SystemExit as error:
+        raise ExperimentError(f"{task} failed: it called sys.exit({error.code!r})") from None
 
 
 # --- missing runs ---------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ class _InProcess(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             future.set_exception(error)
         return future
 
@@ -336,8 +338,11 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _warm(tasks: Iterable[Task]) -> None:
-    """Compile what the runs will need, so that workers find it compiled."""
+def _warm(tasks: Iterable[Task], *, programs: bool) -> None:
+    """Compile what the runs will need, so that workers find it compiled.
+
+    The library's ``programs`` are carried out once for that; those of others may take long.
+    """
     kinds: dict[tuple[str, ...], Task] = {}
     for task in tasks:
         case = task.case
@@ -348,11 +353,11 @@ def _warm(tasks: Iterable[Task]) -> None:
             short = replace(task, case=replace(case, steps=2))
             chosen = [str(case.agent_parameters.get(name)) for name in ("method", "risk")]
             kinds.setdefault((case.environment, case.agent, *chosen), short)
-        else:
+        elif programs and case.program.startswith("brmdp."):
             kinds.setdefault((case.program,), task)
     for task in kinds.values():
         # whatever fails here fails again in its run, where the error is reported
-        with _interrupts_late(), suppress(Exception):
+        with _interrupts_late(), suppress(Exception, SystemExit):
             execute(task.case, task.seed, task.run)
 
 
@@ -400,12 +405,13 @@ def _compute_all(
         executor = engine.start(1 if suspects else len(waiting))
         running: dict[Future[bytes], Task] = {}
         try:
-            if not warm:
-                _warm(tasks)  # while workers are starting
-                warm = True
             if parts:
                 _require_parts(parts, executor)
                 parts = []
+            if not warm:
+                # while workers are starting; in this process programs compile as they run
+                _warm(tasks, programs=engine.in_flight != 1)
+                warm = True
             lost = _work_through(queue, running, executor, in_flight, keep, failures, say)
         finally:
             engine.stop(executor, running)

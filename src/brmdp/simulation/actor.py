@@ -7,11 +7,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from brmdp._validation import IntArray, as_index, as_policy
+from brmdp._validation import FloatArray, as_array, as_float_array, as_index, as_policy
 from brmdp.errors import InvalidInputError
 from brmdp.simulation.loop import Details
 
-__all__ = ["Actor", "ActorAdapter", "require_actor"]
+__all__ = ["Actor", "ActorAdapter", "require_actor", "tells_policy"]
+
+OFFERED = ("reward", "disturbance", "info")
+"""What ``observe`` is told besides the transition, if it asks."""
 
 
 @runtime_checkable
@@ -22,13 +25,14 @@ class Actor(Protocol):
 
     - ``observe`` may take ``reward``, ``disturbance`` and ``info`` by keyword. It receives those
       that its signature names, or ``reward`` and ``info`` if it takes arbitrary keywords.
-    - ``policy`` is the (S,) action that the agent would now take in each state. With it, true
-      regret is measured for the policy that each step follows; without it, true regret is not
-      measured.
+    - ``policy`` is the (S,) action that the agent would now take in each state, or, for one that
+      explores, (S, A) probabilities. With it, true regret is measured for the policy that each step
+      follows, and an action that this policy never takes is refused; without it, true regret is
+      not measured.
     - ``episode`` is a number that grows whenever ``policy`` may have changed. Without it,
       ``policy`` is read after every action.
-    - ``belief``, ``rewards`` and ``discount`` are needed by the diagnostics that depend on the
-      belief.
+    - ``belief``, ``rewards`` and ``discount``, with ``policy`` and ``episode``, are needed by the
+      diagnostics that depend on the belief.
 
     Examples
     --------
@@ -81,33 +85,45 @@ class ActorAdapter:
         The agent.
     n_states, n_actions : int
         Sizes of the world.
+    follow : bool
+        Whether to look at the agent's policy.
+
+    Attributes
+    ----------
+    policy : (S, A) array or None
+        The policy that the last action followed, as probabilities; None if nobody looks.
     """
 
-    def __init__(self, agent: Actor, n_states: int, n_actions: int) -> None:
-        self.agent = agent
+    def __init__(self, agent: Actor, n_states: int, n_actions: int, *, follow: bool) -> None:
+        self.agent: Any = agent
         self.episode = 0
-        self._admissible = np.ones((n_states, n_actions), dtype=np.bool_)
+        self.follow = follow
+        self.policy: FloatArray | None = None
+        self._shape = (n_states, n_actions)
         self._numbered = hasattr(agent, "episode")
-        self._policy: bytes | None = None
         self.observe = agent.observe
 
     def act(self, state: int) -> int:
-        """The agent's action, after checking that the world has it."""
-        action = as_index(self.agent.act(state), self._admissible.shape[1], "the agent's action")
+        """The agent's action, after checking that the world and the agent's policy have it."""
+        action = as_index(self.agent.act(state), self._shape[1], "the agent's action")
+        before = self.episode
         if self._numbered:
-            self.episode = as_index(self.agent.episode, 2**62, "agent.episode")  # type: ignore[attr-defined]
-        elif hasattr(self.agent, "policy"):
-            policy = self.policy.tobytes()
-            self.episode += policy != self._policy
-            self._policy = policy
-        else:
+            self.episode = as_index(self.agent.episode, 2**31, "agent.episode")
+        if self.follow and (not self._numbered or self.episode != before or self.policy is None):
+            policy = as_probabilities(self.agent.policy, self._shape)
+            if not self._numbered:
+                self.episode += self.policy is None or not np.array_equal(policy, self.policy)
+            self.policy = policy
+        elif not self._numbered:
             self.episode = 1
+        if self.policy is not None and self.policy[state, action] <= 0.0:
+            raise InvalidInputError(
+                f"the agent took action {action} in state {state}, which its policy never takes "
+                "there: regret would be that of another policy. Give a policy that explores as "
+                "(S, A) probabilities, let agent.episode grow when the policy changes, or pass "
+                "Diagnostics(true_regret=False)"
+            )
         return action
-
-    @property
-    def policy(self) -> IntArray:
-        """(S,) action that the agent would now take in each state."""
-        return as_policy(self.agent.policy, self._admissible)  # type: ignore[attr-defined]
 
     def details(self) -> Details | None:
         """Selects what ``observe`` takes besides the transition; None if it takes nothing more."""
@@ -122,12 +138,46 @@ class ActorAdapter:
         return chosen
 
 
+def tells_policy(agent: Any) -> bool:
+    """Whether an agent has a policy to look at, be it now or after its first action."""
+    if hasattr(type(agent), "policy"):
+        return type(agent).policy is not None
+    return getattr(agent, "policy", None) is not None
+
+
+def as_probabilities(policy: Any, shape: tuple[int, int]) -> FloatArray:
+    """(S, A) probabilities of actions, from these or from one action per state."""
+    array = as_array(policy, "policy", "actions or probabilities")
+    if array.ndim == 1:
+        chosen = as_policy(array, np.ones(shape, dtype=np.bool_))
+        certain: FloatArray = np.eye(shape[1])[chosen]
+        return certain
+    probabilities = as_float_array(array, "policy")
+    if probabilities.shape != shape:
+        raise InvalidInputError(
+            f"policy must hold one action per state, ({shape[0]},), or probabilities, {shape}; got "
+            f"shape {probabilities.shape}"
+        )
+    sums = probabilities.sum(axis=1)
+    if (probabilities < 0.0).any() or (np.abs(sums - 1.0) > 1e-8).any():
+        raise InvalidInputError("policy must hold probabilities that sum to one in every state")
+    normalised: FloatArray = probabilities / sums[:, None]
+    return normalised
+
+
 def _keywords(observe: Any) -> tuple[str, ...]:
     """The keywords that are passed to ``observe``."""
     try:
         parameters = inspect.signature(observe).parameters.values()
     except (TypeError, ValueError):  # some compiled functions have no signature
         return ()
+    positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    early = [name for name in OFFERED if name in positional[:3]]
+    if early:
+        raise InvalidInputError(
+            "observe must take state, action and next_state first, and the rest by keyword; got "
+            f"observe({', '.join(positional)})"
+        )
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return ("reward", "info")
     named = {
@@ -136,4 +186,4 @@ def _keywords(observe: Any) -> tuple[str, ...]:
         if parameter.kind
         in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     }
-    return tuple(name for name in ("reward", "disturbance", "info") if name in named)
+    return tuple(name for name in OFFERED if name in named)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import spsolve
 
 from brmdp._validation import (
     FloatArray,
     IntArray,
     Seed,
+    as_array,
     as_level,
     as_policy,
     as_positive_int,
@@ -19,16 +22,23 @@ from brmdp._validation import (
 )
 from brmdp.agents import Agent
 from brmdp.beliefs import DisturbanceBelief
+from brmdp.beliefs.checked import rewards_of
 from brmdp.errors import InvalidInputError
-from brmdp.planning import evaluate_all_in_mdp, posterior_quantile_value, solve
+from brmdp.mdp import TabularMDP
+from brmdp.planning import (
+    evaluate_all_in_mdp,
+    evaluate_in_mdp,
+    posterior_quantile_value,
+    solve,
+)
 from brmdp.planning.planner import solution_of
 from brmdp.risk import Quantile
-from brmdp.simulation.actor import Actor, ActorAdapter, require_actor
+from brmdp.simulation.actor import Actor, ActorAdapter, require_actor, tells_policy
 from brmdp.simulation.history import Episodes, History
 from brmdp.simulation.loop import Details, interact
 from brmdp.simulation.world import World
 
-__all__ = ["Diagnostics", "simulate"]
+__all__ = ["Diagnostics", "check_diagnostics", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -136,27 +146,26 @@ def simulate(
             f"world must be a brmdp.World, as made by World(env, discount); got "
             f"{type(world).__name__}"
         )
-    _require_same_size(agent, world)
-    if isinstance(agent, Agent):
-        world.require_same_rewards(agent.belief, agent.rewards)
-    state = world.reset(seed)
     wanted = Diagnostics() if diagnostics is None else diagnostics
-    meter = _Meter(agent, world, wanted, state, as_rng(diagnostics_rng), on_episode)
+    measured = check_diagnostics(agent, world, wanted)
+    state = world.reset(seed)
+    actor: Any = agent
+    details: Details | None = _disturbance if _is_driven(agent) else None
+    if not _is_ours(agent):
+        follow = measured.true_regret or measured.robust_level is not None
+        actor = ActorAdapter(agent, world.n_states, world.n_actions, follow=bool(follow))
+        details = actor.details()
     disturbances: list[int] = []
-    if isinstance(agent, Agent):
-        details = _disturbance(disturbances) if _is_driven(agent) else None
-        path = interact(agent, world, n, meter, state=state, details=details, on_step=on_step)
-    else:
-        adapter = ActorAdapter(agent, world.n_states, world.n_actions)
-        path = interact(
-            adapter, world, n, meter, state=state, details=adapter.details(), on_step=on_step
-        )
+    if world.reveals_disturbance:
+        details = _noting(disturbances, details)
+    meter = _Meter(actor, agent, world, measured, state, as_rng(diagnostics_rng), on_episode)
+    path = interact(actor, world, n, meter, state=state, details=details, on_step=on_step)
     return History(
         state=path.state,
         action=path.action,
         reward=path.reward,
         next_state=path.next_state,
-        disturbance=np.array(disturbances) if disturbances and min(disturbances) >= 0 else None,
+        disturbance=np.array(disturbances) if min(disturbances, default=-1) >= 0 else None,
         episode=path.episode,
         true_regret=meter.true_regret(path.state, n),
         robust_regret=meter.robust_regret(path.state, n),
@@ -166,40 +175,96 @@ def simulate(
     )
 
 
-def _require_same_size(agent: Any, world: World) -> None:
-    pattern = getattr(getattr(agent, "belief", None), "pattern", None)
-    if pattern is not None and (pattern.n_states, pattern.n_actions) != (
-        world.n_states,
-        world.n_actions,
-    ):
+def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnostics:
+    """Refuse what cannot be measured of an agent in a world; say what will be.
+
+    Raises
+    ------
+    InvalidInputError
+        If sizes or discounts differ, or the agent or the world lacks what a diagnostic needs.
+    RewardMismatchError
+        If the agent plans with other rewards than the world has.
+    """
+    belief: Any = getattr(agent, "belief", None)
+    pattern = getattr(belief, "pattern", None)
+    if pattern is not None:
+        sizes = (pattern.n_states, pattern.n_actions)
+        if sizes != (world.n_states, world.n_actions):
+            raise InvalidInputError(
+                f"agent and world must have the same sizes: the agent knows {sizes[0]} states and "
+                f"{sizes[1]} actions, the world has {world.n_states} and {world.n_actions}"
+            )
+        if getattr(agent, "rewards", None) is not None:
+            world.require_same_rewards(belief, rewards_of(belief, agent.rewards))
+    true_regret = wanted.true_regret
+    if true_regret is None:
+        true_regret = world.truth is not None and tells_policy(agent)
+    if true_regret and world.truth is None:
         raise InvalidInputError(
-            f"agent and world must have the same sizes: the agent knows {pattern.n_states} states "
-            f"and {pattern.n_actions} actions, the world has {world.n_states} and "
-            f"{world.n_actions}"
+            "true_regret=True needs a world whose truth is known; pass World(…, truth=mdp), or "
+            "true_regret=False"
         )
+    discount = getattr(agent, "discount", world.discount)
+    if true_regret and discount != world.discount:
+        raise InvalidInputError(
+            "agent and world must have the same discount for true regret; got "
+            f"{discount} and {world.discount}"
+        )
+    by_belief = ("belief", "rewards", "discount", "episode", "policy")
+    needed: dict[str, tuple[str, ...]] = {"true_regret": ("policy",)} if true_regret else {}
+    for name in ("robust_level", "quantile_level"):
+        if getattr(wanted, name) is not None:
+            needed[name] = by_belief
+    for name, attributes in needed.items():
+        missing = [
+            attribute
+            for attribute in attributes
+            if not (tells_policy(agent) if attribute == "policy" else hasattr(agent, attribute))
+        ]
+        if missing:
+            raise InvalidInputError(
+                f"{name} needs an agent with the attributes {', '.join(attributes)}; "
+                f"{type(agent).__name__} lacks {', '.join(missing)}"
+            )
+    return replace(wanted, true_regret=bool(true_regret))
 
 
-def _is_driven(agent: Agent) -> bool:
+def _is_ours(agent: Any) -> bool:
+    """Whether the agent acts and learns as the library's does, and so follows its policy."""
+    kind = type(agent)
+    return isinstance(agent, Agent) and (kind.act, kind.observe) == (Agent.act, Agent.observe)
+
+
+def _is_driven(agent: Any) -> bool:
     """Whether the agent's belief is about one disturbance that drives all transitions."""
-    return isinstance(agent.belief, DisturbanceBelief)
+    return isinstance(agent, Agent) and isinstance(agent.belief, DisturbanceBelief)
 
 
-def _disturbance(noted: list[int]) -> Details:
-    """Pass on the disturbance if the world reveals it, and note it (−1 if it does not)."""
+def _disturbance(_: float, info: dict[str, Any]) -> dict[str, Any]:
+    """Pass on the disturbance, if the world reveals it."""
+    return {"disturbance": info.get("disturbance")}
 
-    def details(_: float, info: dict[str, Any]) -> dict[str, Any]:
+
+def _noting(noted: list[int], details: Details | None) -> Details:
+    """The same details, with the disturbance noted (−1 if the world does not reveal it)."""
+
+    def both(reward: float, info: dict[str, Any]) -> Mapping[str, Any]:
         driver = info.get("disturbance")
         noted.append(-1 if driver is None else int(driver))
-        return {"disturbance": driver}
+        return {} if details is None else details(reward, info)
 
-    return details
+    return both
 
 
 class _Meter:
-    """Regrets and diagnostics, from the agent's belief and policy in each pseudo-episode."""
+    """Regrets and diagnostics, from the agent's belief and policy in each pseudo-episode.
+
+    ``actor`` is what the loop drives: the agent itself, or its adapter.
+    """
 
     def __init__(
         self,
+        actor: Any,
         agent: Any,
         world: World,
         wanted: Diagnostics,
@@ -207,36 +272,8 @@ class _Meter:
         rng: np.random.Generator,
         on_episode: Callable[[int], None] | None,
     ) -> None:
-        tells = hasattr(agent, "policy")
-        self.with_true_regret = wanted.true_regret
-        if self.with_true_regret is None:
-            self.with_true_regret = world.truth is not None and tells
-        if self.with_true_regret and world.truth is None:
-            raise InvalidInputError(
-                "true_regret=True needs a world whose truth is known; pass World(…, truth=mdp), or "
-                "true_regret=False"
-            )
-        discount = getattr(agent, "discount", world.discount)
-        if self.with_true_regret and discount != world.discount:
-            raise InvalidInputError(
-                "agent and world must have the same discount for true regret; got "
-                f"{discount} and {world.discount}"
-            )
-        needed = {
-            "true_regret": ("policy",) if self.with_true_regret else (),
-            "robust_level": ("belief", "rewards", "discount", "policy"),
-            "quantile_level": ("belief", "rewards", "discount", "policy"),
-        }
-        for name, attributes in needed.items():
-            missing = [attribute for attribute in attributes if not hasattr(agent, attribute)]
-            if missing and (name == "true_regret" or getattr(wanted, name) is not None):
-                raise InvalidInputError(
-                    f"{name} needs an agent with the attributes {', '.join(attributes)}; "
-                    f"{type(agent).__name__} lacks {', '.join(missing)}"
-                )
+        self.actor = actor
         self.agent = agent
-        self.tells = tells
-        self.every_action = np.ones((world.n_states, world.n_actions), dtype=np.bool_)
         self.wanted = wanted
         self.world = world
         self.start = start
@@ -256,15 +293,14 @@ class _Meter:
         episodes.first_step.append(t)
         for column in ("levels", "iterations", "residual", "error_bound", "status"):
             getattr(episodes, column).append(None if report is None else getattr(report, column))
-        if self.tells:
-            policy: IntArray = self.agent.policy
-            if not isinstance(self.agent, Agent):
-                policy = as_policy(policy, self.every_action)
+        policy = self.actor.policy
+        if policy is not None:
             # the same policy may come back: each is kept once
             number = self._policies.setdefault(policy.tobytes(), len(self._policies))
             episodes.policy.append(number)
-            if self.wanted.robust_level is not None:
-                self._robust_gaps.append(self._gap_in_belief(policy, self.wanted.robust_level))
+        if self.wanted.robust_level is not None:
+            gap = self._gap_in_belief(self._actions(), self.wanted.robust_level)
+            self._robust_gaps.append(gap)
         if self.on_episode is not None:
             self.on_episode(t)
 
@@ -276,7 +312,7 @@ class _Meter:
             self.agent.belief,
             self.agent.rewards,
             self.agent.discount,
-            self.agent.policy,
+            self._actions(),
             self.wanted.quantile_level,
             samples=self.wanted.quantile_samples,
             rng=self.rng,
@@ -284,6 +320,20 @@ class _Meter:
         self.quantile_step.append(t)
         self.quantile_value.append(float(estimate.values[self.start]))
         return t + self.wanted.quantile_every
+
+    def _actions(self) -> IntArray:
+        """(S,) action of the current policy in each state, for diagnostics that need one."""
+        policy: Any = self.agent.policy
+        if self.actor is self.agent:
+            ours: IntArray = policy
+            return ours
+        actions = as_array(policy, "policy", "actions")
+        if actions.ndim != 1:
+            raise InvalidInputError(
+                "robust_level and quantile_level need a policy with one action per state; got "
+                f"shape {actions.shape}"
+            )
+        return as_policy(actions, np.ones((self.world.n_states, self.world.n_actions), np.bool_))
 
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """(S,) V*_{φ,α̲} − V^π_{φ,α̲} under the agent's current belief."""
@@ -305,12 +355,22 @@ class _Meter:
 
     def true_regret(self, states: IntArray, n: int) -> FloatArray | None:
         """(T,) V*(s_t) − V^{π_k}(s_t), or None if it was not measured."""
-        if not self.with_true_regret:
+        if not self.wanted.true_regret:
             return None
         truth = self.world.truth
         assert truth is not None
-        policies = np.array([np.frombuffer(policy, dtype=np.int64) for policy in self._policies])
-        gaps = solve(truth).values - evaluate_all_in_mdp(truth, policies)
+        if isinstance(self.actor, ActorAdapter):
+            shape = (self.world.n_states, self.world.n_actions)
+            values = np.array(
+                [
+                    _values_in(truth, np.frombuffer(policy).reshape(shape))
+                    for policy in self._policies
+                ]
+            )
+        else:
+            policies = [np.frombuffer(policy, dtype=np.int64) for policy in self._policies]
+            values = evaluate_all_in_mdp(truth, np.array(policies))
+        gaps = solve(truth).values - values
         return self._along(gaps[self.episodes.policy], states, n)
 
     def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:
@@ -327,3 +387,20 @@ class _Meter:
             gaps[np.repeat(np.arange(lengths.size), lengths), states], 0.0
         )
         return regret
+
+
+def _values_in(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
+    """(S,) exact values of a policy, given as (S, A) probabilities, in a known MDP."""
+    if (policy == policy.max(axis=1, keepdims=True)).sum() == len(policy) and policy.max() == 1.0:
+        return evaluate_in_mdp(mdp, policy.argmax(axis=1))
+    pattern = mdp.pattern
+    if (policy[~pattern.admissible] > 0.0).any():
+        raise InvalidInputError("policy must give no probability to actions that are inadmissible")
+    states = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
+    mixing = sparse.csr_array((policy.ravel(), (states, np.arange(policy.size))))
+    paid = np.bincount(
+        pattern.pair_of_transition, mdp.probabilities * mdp.transition_rewards, pattern.n_pairs
+    )
+    system = sparse.eye_array(mdp.n_states) - mdp.discount * (mixing @ mdp.kernel("csr"))
+    values: FloatArray = spsolve(system.tocsc(), mixing @ paid)
+    return values

@@ -124,6 +124,8 @@ class World:
         self.random_rewards: bool = bool(random_rewards)
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
+        self._truth_given = False
+        self._seen: set[tuple[int, int, int]] = set()
         if ends is not None and rewards is None and truth is None:
             raise InvalidInputError(
                 "ends can be given only together with rewards= or truth=; otherwise the "
@@ -184,11 +186,40 @@ class World:
                 f"ends must have {extra} items, one for each state of truth beyond the "
                 f"environment's {self._observed}; got {len(set(self._ends.values()))}"
             )
+        left = set(range(self._observed, truth.n_states)) - set(_absorbing(truth))
+        if left:
+            raise InvalidInputError(
+                "the ends of truth must never be left and pay nothing, since an episode that ends "
+                f"is followed by a reset; state {min(left)} does otherwise"
+            )
+        own = getattr(self.env.unwrapped, "mdp", None)
+        if isinstance(own, TabularMDP) and not _alike(own, truth):
+            raise InvalidInputError(
+                f"truth must agree with the MDP that {self.env} has itself; they differ"
+            )
+        if own is None and isinstance(getattr(self.env.unwrapped, "P", None), dict):
+            raise InvalidInputError(
+                f"{self.env} has a table P of its own; truth= is for environments without one"
+            )
         self.n_states = truth.n_states
         self.truth = _with_discount(truth, self.discount)
         self.rewards = truth.rewards
+        self._truth_given = True
         if rewards is not None:
             self.rewards = _with_ends(rewards, self._observed, self.n_actions, extra)
+            self._rounding = REWARD_ROUNDING * _largest(self.rewards)
+            possible = truth.probabilities > 0.0
+            model = truth.pattern.gather(self.rewards)
+            off = possible & ~self._agrees(model, truth.transition_rewards)
+            if off.any():
+                first = int(np.argmax(off))
+                pair = int(truth.pattern.pair_of_transition[first])
+                raise RewardMismatchError(
+                    f"rewards and truth must agree; for (state={pair // self.n_actions}, "
+                    f"action={pair % self.n_actions}, next_state="
+                    f"{int(truth.pattern.next_states[first])}) they are {model[first]:.10g} and "
+                    f"{truth.transition_rewards[first]:.10g}"
+                )
 
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
@@ -284,6 +315,8 @@ class World:
         next_state = self.end_of(observation) if terminated else observation
         if type(reward) is not float:
             reward = _as_reward(reward)
+        if self._truth_given:
+            self._require_possible(action, next_state)
         if not self.random_rewards:
             self._check_reward(action, observation, next_state, reward, info)
         elif not math.isfinite(reward):
@@ -291,6 +324,30 @@ class World:
         resumed = self.reset() if terminated or truncated else next_state
         self._state = resumed
         return next_state, reward, resumed, info
+
+    @property
+    def ends_by_observation(self) -> dict[int, int]:
+        """The absorbing state of an episode that terminates with an observation."""
+        return dict(self._ends)
+
+    @property
+    def reveals_disturbance(self) -> bool:
+        """Whether one disturbance drives all transitions, and the environment reports it."""
+        return self._outcomes is not None
+
+    def _require_possible(self, action: int, next_state: int) -> None:
+        """Refuse a transition that the truth, as it was given, holds impossible."""
+        transition = (self._state, action, next_state)
+        if self._state is None or transition in self._seen:
+            return
+        assert self.truth is not None
+        pair = self._state * self.n_actions + action
+        if not self.truth.kernel("csr")[pair, next_state] > 0.0:
+            raise ImpossibleTransitionError(
+                f"the environment went from state {self._state} to {next_state} by action "
+                f"{action}, which is impossible in truth: regret would be wrong"
+            )
+        self._seen.add((self._state, action, next_state))
 
     def _check_reward(
         self, action: int, observation: int, next_state: int, reward: float, info: dict[str, Any]
@@ -489,6 +546,20 @@ def _with_discount(mdp: TabularMDP, discount: float) -> TabularMDP:
         return mdp
     kernel = mdp.kernel("csr")
     return TabularMDP(kernel, mdp.rewards, discount, mdp.start, admissible=mdp.admissible)
+
+
+def _alike(first: TabularMDP, second: TabularMDP) -> bool:
+    """Whether two MDPs have the same kernel and rewards, up to rounding."""
+    if (first.n_states, first.n_actions) != (second.n_states, second.n_actions):
+        return False
+    kernels = abs(first.kernel("csr") - second.kernel("csr"))
+    pattern = first.pattern
+    rewards = second.pattern.csr(second.transition_rewards)
+    likely = first.probabilities > 0.0
+    paid = np.asarray(rewards[pattern.pair_of_transition, pattern.next_states]).ravel()
+    scale = 1e-9 * (1.0 + float(np.abs(first.transition_rewards).max(initial=0.0)))
+    close = np.abs(first.transition_rewards - paid)[likely] <= scale
+    return float(kernels.max()) <= 1e-9 and bool(close.all())
 
 
 def _absorbing(mdp: TabularMDP) -> list[int]:

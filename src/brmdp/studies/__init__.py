@@ -7,6 +7,7 @@ drawn. A study is loaded only when it is needed.
 from __future__ import annotations
 
 import importlib
+import json
 from functools import lru_cache
 
 from brmdp.errors import InvalidInputError
@@ -49,6 +50,10 @@ def find_study(name: str) -> Study:
         found = load(name, "study")
         if not isinstance(found, Study):
             raise InvalidInputError(f"{name!r} must be a Study; got {type(found).__name__}")
+        if found.name in all_studies():
+            raise InvalidInputError(
+                f"{name!r} must not have the name of a study of the library; got {found.name!r}"
+            )
         return found
     studies = all_studies()
     require_known(name, [*studies, "or module:attribute"], "study")
@@ -69,7 +74,11 @@ def study_of(experiment: Experiment) -> Study:
 
 
 def _kind(case: Case | Computation) -> object:
-    """What identifies a case regardless of its other parameters."""
-    if isinstance(case, Computation):
-        return case.program
-    return case.environment, dict(case.environment_parameters), case.agent
+    """What a case is, but for what :meth:`Experiment.adjusted` may change."""
+    free = ("steps", "reported_steps", "max_runs", "label")
+    described = {key: value for key, value in case.describe().items() if key not in free}
+    for key in ("parameters", "agent_parameters"):
+        if key in described:
+            given = described[key].items()
+            described[key] = {name: one for name, one in given if name not in ("steps", "method")}
+    return json.dumps(described, sort_keys=True)

@@ -22,7 +22,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.report.findings import Findings
 from brmdp.report.summary import compare_agents
 from brmdp.runs import CaseRecords, Experiment, Replications
-from brmdp.runs.references import load
+from brmdp.runs.references import is_reference, load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,6 +55,18 @@ class Study:
     analyse: Callable[[Experiment, Records], Findings] = compare_agents
     figures: str = "brmdp.report.layouts:draw_agents"
     in_paper: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.experiment, Experiment):
+            raise InvalidInputError(
+                f"experiment must be an Experiment; got {type(self.experiment).__name__}"
+            )
+        if not callable(self.analyse):
+            raise InvalidInputError(f"analyse must be a function; got {self.analyse!r}")
+        if not is_reference(self.figures):
+            raise InvalidInputError(
+                f"figures must be written as module:attribute; got {self.figures!r}"
+            )
 
     @property
     def name(self) -> str:
