@@ -216,7 +216,8 @@ def test_the_report_of_a_study_of_ones_own_is_not_replaced_by_nothing(capsys):
     assert cli.main(["report", "results"]) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("brmdp: results/dicing: the report of a study of your own is left")
+    left = "the report of a study of your own is left"
+    assert printed.err.startswith(f"brmdp: results/dicing: {left}")
     assert "brmdp reproduce module:attribute" in printed.err
     assert report.read_text() == "judged by its own study"
     assert not (store.directory / "summary.json").exists()
