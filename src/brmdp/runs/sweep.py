@@ -7,8 +7,8 @@
     steps = 2000
     seed = 1                    # this and the following keys are optional
     discount = 0.9
-    robust_level = 0.2          # diagnostics
-    quantile_level = 0.1
+    # robust_level = 0.2        # diagnostics, if all agents have a belief and plan with it;
+    # quantile_level = 0.1      # the last one below does not
     prior = { concentration = 0.5 }
 
     [[environment]]
