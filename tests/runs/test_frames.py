@@ -160,14 +160,20 @@ def test_the_belief_after_each_step_is_the_agents_own(believing, name, run):
     assert len(seen) == chosen.steps + 1
     assert (seen[0] != seen[-1]).any()
     for steps, wanted in enumerate(seen):
-        belief = believing.belief_after(name, run, steps)
+        belief = believing.belief_after(name, run, steps, trust=True)
         np.testing.assert_array_equal(weights(belief), wanted)
-    np.testing.assert_array_equal(weights(believing.belief_after(name, run)), seen[-1])
+    at_the_end = believing.belief_after(name, run, trust=True)
+    np.testing.assert_array_equal(weights(at_the_end), seen[-1])
 
 
 def test_worlds_that_are_drawn_differ_from_run_to_run(believing):
     first, second = (believing.belief_after("drawn", run) for run in range(2))
     assert (weights(first) != weights(second)).any()
+
+
+def test_environments_that_are_not_the_librarys_must_be_trusted(believing):
+    with pytest.raises(InvalidInputError, match=r"FrozenLake-v1.*pass trust=True"):
+        believing.belief_after("episodic", 0)
 
 
 def test_a_belief_can_be_planned_with(believing):
