@@ -46,7 +46,7 @@ from brmdp.errors import (
     MissingExtraError,
     OtherOriginError,
 )
-from brmdp.runs.catalogue import ENVIRONMENTS, make_setting, references_of
+from brmdp.runs.catalogue import make_setting, references_of
 from brmdp.runs.encoding import (
     StoredRun,
     decode,
@@ -625,7 +625,7 @@ class Store:
             )
         n = case.steps if steps is None else as_index(steps, case.steps + 1, "steps")
         named = set(references_of(case).values())
-        named |= set() if case.environment in ENVIRONMENTS else {case.environment}
+        named |= {case.environment} if ":" in case.environment else set()
         if named and not trust:
             raise InvalidInputError(
                 f"{self.directory} names parts that are not the library's "
