@@ -218,7 +218,7 @@ def test_the_report_of_a_study_of_ones_own_is_not_replaced_by_nothing(capsys):
     assert printed.out == ""
     left = "the report of a study of your own is left"
     assert printed.err.startswith(f"brmdp: results/dicing: {left}")
-    assert "brmdp reproduce module:attribute" in printed.err
+    assert "pass --study module:attribute" in printed.err
     assert report.read_text() == "judged by its own study"
     assert not (store.directory / "summary.json").exists()
 

@@ -298,7 +298,7 @@ def test_the_version_comes_from_tags(setup_script, tmp_path):
 
 
 def test_an_experiment_passes_on_that_kernels_are_compiled(monkeypatch, tmp_path):
-    def warm(tasks):
+    def warm(tasks, *, programs):
         logging.getLogger("brmdp").info("compiling %s", "kernels")
         logging.getLogger("brmdp").debug("details")
 

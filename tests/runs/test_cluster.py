@@ -1,5 +1,6 @@
 """The same code path on a Dask cluster: a real scheduler and two worker processes."""
 
+import importlib.util
 import json
 import os
 import pickle
@@ -8,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import types
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from brmdp.errors import ExperimentError
 from brmdp.report import writing
 from brmdp.runs import Computation, Store, cluster, cluster_executor, run_experiment, runner
 from brmdp.studies import Study
-from tiny_experiments import DICE, dicing, tiny
+from tiny_experiments import dicing, tiny
 
 pytest.importorskip("distributed")
 
@@ -147,9 +147,11 @@ def test_a_cluster_gives_the_same_bits_and_resumes(dask_cluster, tmp_path):
 
 
 def test_programs_of_ones_own_run_where_workers_find_them(dask_cluster, tmp_path, monkeypatch):
-    only_here = types.ModuleType("only_here")
-    only_here.DICE = DICE
-    monkeypatch.setitem(sys.modules, "only_here", only_here)
+    path = tmp_path / "only_here.py"
+    path.write_text("from tiny_experiments import DICE\n")
+    spec = importlib.util.spec_from_file_location("only_here", path)
+    monkeypatch.setitem(sys.modules, "only_here", importlib.util.module_from_spec(spec))
+    spec.loader.exec_module(sys.modules["only_here"])
     hidden = dicing(cases=(Computation("cube", "only_here:DICE", {"throws": 2}),), name="hidden")
     alone = run_experiment(dicing(), tmp_path / "alone", workers=1)
     with cluster_executor(dask_cluster.address) as executor:

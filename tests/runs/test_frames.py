@@ -171,9 +171,8 @@ def test_worlds_that_are_drawn_differ_from_run_to_run(believing):
     assert (weights(first) != weights(second)).any()
 
 
-def test_environments_that_are_not_the_librarys_must_be_trusted(believing):
-    with pytest.raises(InvalidInputError, match=r"FrozenLake-v1.*pass trust=True"):
-        believing.belief_after("episodic", 0)
+def test_environments_registered_with_gymnasium_need_no_trust(believing):
+    assert believing.belief_after("episodic", 0).n_states == 17
 
 
 def test_a_belief_can_be_planned_with(believing):
