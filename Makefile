@@ -23,7 +23,7 @@ quickstart: install
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
-# what can be run at every save: under a minute on two idle cores
+# the fast tests without those marked long, and without the cluster
 test-quick: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not long" --ignore=tests/runs/test_cluster.py
 
