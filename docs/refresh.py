@@ -23,7 +23,7 @@ from pathlib import Path
 from brmdp.report.tables import Table
 from brmdp.report.writing import write_figures
 from brmdp.runs import RUN_COLUMNS, columns_of, load_sweep
-from brmdp.runs.execute import digest_of
+from brmdp.runs.execution import digest_of
 from brmdp.runs.origin import ANALYSIS, CODE, run_digest, short
 from brmdp.runs.references import load
 from brmdp.studies import all_studies

@@ -90,7 +90,7 @@ def test_parts_load_when_first_asked_for():
 COMPUTE = """
 import sys
 from brmdp.runs import Computation
-from brmdp.runs.execute import execute
+from brmdp.runs.execution import execute
 from brmdp.runs.program import program_of
 from brmdp.runs.former import upgraded, _STUDIES
 from brmdp.runs.runner import Task, compute

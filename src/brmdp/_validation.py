@@ -31,8 +31,8 @@ __all__ = [
     "as_positive_int",
     "as_positive_number",
     "as_rng",
+    "check_transition_count",
     "first_bad",
-    "require_moderate",
     "rounding_of",
     "sum_tolerance",
 ]
@@ -192,7 +192,7 @@ def as_level(value: Any, name: str = "alpha") -> float:
     return float(as_levels(as_number(value, name, "a number strictly between 0 and 1"), name))
 
 
-def require_moderate(entries: int, what: str) -> None:
+def check_transition_count(entries: int, what: str) -> None:
     """Refuse a world too large for memory before building any of it."""
     if entries > MAX_ENTRIES:
         raise InvalidInputError(

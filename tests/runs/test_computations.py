@@ -262,6 +262,7 @@ def one_run(**columns):
         ({"count": np.ones(2, int), "number": 3.0}, r"column number .* of shape \(\)"),
         ({"count": np.ones(2, int), "number": ["a", "b"]}, "column number .* got <U1"),
         ({"count": np.ones(2, int), "number": None}, "column number .* got object"),
+        ({"count": np.ones(2, int), "number": np.ones(2, "g")}, "column number .* got float128"),
         (
             {"count": np.ones(2, int), "number": np.ones(3)},
             r"columns of tests:PAIR must have one length; got \{'count': 2, 'number': 3\}",

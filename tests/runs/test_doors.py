@@ -13,7 +13,7 @@ import pytest
 import brmdp
 from brmdp.runs import Case, Experiment, load_sweep, run_experiment
 from brmdp.runs.catalogue import make_setting, references_of
-from brmdp.runs.execute import build, digest_of, parts_of, validate
+from brmdp.runs.execution import build, digest_of, parts_of, validate
 from brmdp.runs.references import is_reference, load, loaded_already
 from brmdp.studies import Study
 
@@ -222,7 +222,7 @@ def test_a_part_that_changed_is_another_origin(parts, tmp_path):
     code = f"""
     import sys
     sys.path.insert(0, {str(tmp_path)!r})
-    from brmdp.runs.execute import digest_of
+    from brmdp.runs.execution import digest_of
     from brmdp.runs import Case
     case = Case("one", "riverswim", "{parts}:Lazy", 0.9, 20, agent_parameters={{"action": 1}})
     print(digest_of(case))
@@ -339,7 +339,7 @@ def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
         (tmp_path / "own.py").write_text(OTHER_FILES[kind])
         (tmp_path / "own_base.py").write_text(BASE.format(number=number))
         code = (
-            "from brmdp.runs import Case; from brmdp.runs.execute import digest_of;"
+            "from brmdp.runs import Case; from brmdp.runs.execution import digest_of;"
             "print(digest_of(Case('one', 'riverswim', 'own:Part', 0.9, 20)))"
         )
         done = subprocess.run(

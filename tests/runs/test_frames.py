@@ -9,7 +9,7 @@ import pytest
 import brmdp
 from brmdp.errors import ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs import RUN_COLUMNS, Case, Experiment, Store, run_experiment
-from brmdp.runs.execute import build
+from brmdp.runs.execution import build
 from brmdp.runs.streams import run_seed, streams_of
 from tiny_experiments import dicing, tiny
 

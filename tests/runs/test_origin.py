@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,18 +25,27 @@ from brmdp import TabularMDP, cli
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
 from brmdp.report import writing
-from brmdp.runs import Case, Computation, Experiment, Program, Store, execute, run_experiment
+from brmdp.runs import (
+    Case,
+    Computation,
+    Experiment,
+    Program,
+    Store,
+    execute,
+    execution,
+    run_experiment,
+)
 from brmdp.runs import encoding as encoding_module
 from brmdp.runs import runner as runner_module
 from brmdp.runs import store as store_module
 from brmdp.runs.encoding import decode, encode
-from brmdp.runs.execute import digest_of, digests_of
+from brmdp.runs.execution import digest_of, digests_of
 from brmdp.runs.origin import ANALYSIS, CODE, CONTINUOUS, package_digests, short, world_digest
+from brmdp.runs.references import bare_code
 from brmdp.simulation import World
 from brmdp.studies import FOLDERS, Study
 from tiny_experiments import dicing, tiny
 
-execute_module = importlib.import_module("brmdp.runs.execute")
 TINY = tiny(runs=2)
 CASE = TINY.cases[1]
 OTHER = "f" * 64
@@ -105,7 +115,7 @@ def test_a_worker_with_another_environment_is_refused_before_it_runs(tmp_path, m
             future = Future()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(MoodyEnv, "pay", 3.0)
-                patch.setattr(execute_module, "simulate", None)
+                patch.setattr(execution, "simulate", None)
                 try:
                     future.set_result(fn(*arguments))
                 except Exception as error:
@@ -250,7 +260,7 @@ def test_which_code_counts(tmp_path):
     )
     assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS)
 
-    def digests_after(place, change=lambda text: text + b"\n# another line\n"):
+    def digests_after(place, change=lambda text: text + b"\nanother = 1\n"):
         path = package / place
         text = path.read_bytes()
         path.write_bytes(change(text))
@@ -262,7 +272,7 @@ def test_which_code_counts(tmp_path):
         *("_kernels/dirichlet.py", "planning/fixed_point.py", "beliefs/gammas.py", "dirichlet.py"),
         *("risk/measures.py", "pattern.py", "mdp.py", "_streams.py", "envs/riverswim.py"),
         *("agents/agent.py", "simulation/loop.py", "theory/worlds.py", "_columns.py"),
-        *("runs/execute.py", "runs/streams.py", "runs/encoding.py", "runs/catalogue.py"),
+        *("runs/execution.py", "runs/streams.py", "runs/encoding.py", "runs/catalogue.py"),
     ):
         assert digests_after(place)[0] != CODE, place
         assert digests_after(place)[1] == ANALYSIS
@@ -279,8 +289,69 @@ def test_which_code_counts(tmp_path):
     assert (code, analysis) == (CODE, ANALYSIS)
     assert continuous != CONTINUOUS
     assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n"))[0] == CODE
+    assert digests_after("mdp.py", lambda text: text + b"\n\n# a comment\n")[0] == CODE
     (package / "new.py").touch()
     assert package_digests(package)[0] != CODE
+
+
+WRITTEN = '''"""What it is for."""
+
+LIMIT = 3
+"""What it limits."""
+
+
+def scaled(
+    value,  # in metres
+    # twice a comment
+    factor=2,
+):
+    """A docstring."""
+
+    text = """# no comment
+
+    kept """
+    shown = f"{value!r:>{factor}} # {{kept}}" 'and this'
+    return value \\
+        * factor, text, shown  # é
+'''
+BARE = '''LIMIT = 3
+def scaled(
+value,
+factor=2,
+):
+    text = """# no comment
+
+    kept """
+    shown = f"{value!r:>{factor}} # {{kept}}" 'and this'
+    return value
+* factor, text, shown'''
+
+
+def test_code_counts_without_comments_docstrings_and_blank_lines():
+    assert bare_code(WRITTEN) == BARE
+    assert bare_code(WRITTEN.replace("\n", "\r\n")) == BARE
+    assert bare_code(textwrap.indent(WRITTEN, "\t")).startswith("LIMIT = 3\ndef scaled(")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("factor=2", "factor=3"),
+        ("no comment\n\n", "no comment\n"),
+        ('kept "', 'kept"'),
+        ("# {{kept}}", ""),
+        ("        * factor", "        + factor"),
+        ("    return value \\\n    ", "return value \\\n    "),
+    ],
+)
+def test_an_edit_that_can_change_a_result_counts(old, new):
+    assert old in WRITTEN
+    assert bare_code(WRITTEN.replace(old, new)) != BARE
+
+
+def test_text_that_is_no_python_counts_as_it_is():
+    for text in ("x = ( # open", "'''open # here", "if x:\n  1 # this\n 2"):
+        assert bare_code(text).split() == text.split()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -327,13 +398,13 @@ def test_a_program_that_was_edited_is_another_origin(tmp_path):
 
 def test_each_world_is_built_once_for_its_digest(monkeypatch):
     built = []
-    setting = execute_module.make_setting
+    setting = execution.make_setting
 
     def counted(case, rng):
         built.append(case.name)
         return setting(case, rng)
 
-    monkeypatch.setattr(execute_module, "make_setting", counted)
+    monkeypatch.setattr(execution, "make_setting", counted)
     digests = digests_of([*TINY.cases, *dicing().cases])
     assert built == ["adaptive", "store"]
     assert digests["adaptive"] == digests["psrl"] != digests["store"]
@@ -408,7 +479,7 @@ def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
         def submit(self, fn, /, *arguments):
             code = (
                 "import pickle, sys\nfn, arguments = pickle.load(sys.stdin.buffer)\n"
-                "import brmdp.runs.runner\nsys.modules['brmdp.runs.execute'].simulate = None\n"
+                "import brmdp.runs.runner\nsys.modules['brmdp.runs.execution'].simulate = None\n"
                 "try: answer = fn(*arguments)\nexcept Exception as error: answer = error\n"
                 "sys.stdout.buffer.write(pickle.dumps(answer))"
             )

@@ -19,7 +19,7 @@ import pytest
 from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.runs import Case, Experiment, Store, execute, run_experiment
 from brmdp.runs import runner as runner_module
-from brmdp.runs.execute import validate
+from brmdp.runs.execution import validate
 from brmdp.runs.lake import LAKE
 from brmdp.studies import FOLDERS, find_study
 from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path

@@ -9,7 +9,7 @@ import brmdp
 import brmdp.runs.sweep as sweep_module
 from brmdp.errors import InvalidInputError
 from brmdp.runs import Case, Experiment, load_sweep, run_experiment
-from brmdp.runs.execute import build
+from brmdp.runs.execution import build
 
 COMMON = 'name = "try"\nruns = 2\nsteps = 30\n'
 RIVER = '[[environment]]\nname = "riverswim"\nn = 4\n'

@@ -13,7 +13,7 @@ from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
 from brmdp.report.claims import Verdict
 from brmdp.runs import Case, CaseRecords, execute, load_sweep, run_experiment
-from brmdp.runs.execute import build
+from brmdp.runs.execution import build
 from brmdp.studies.bayesian_regret import STUDIES
 from brmdp.studies.bayesian_regret.analysis import (
     BOUNDED,

@@ -13,7 +13,7 @@ from brmdp.errors import ExperimentError, InvalidInputError
 from brmdp.report.claims import Verdict
 from brmdp.runs import Case, CaseRecords, Computation, Store, execute, run_experiment
 from brmdp.runs.encoding import extra_versions
-from brmdp.runs.execute import extra_of, validate
+from brmdp.runs.execution import extra_of, validate
 from brmdp.runs.lake import AGENTS, LAKE
 from brmdp.studies import all_studies
 from brmdp.studies.continuous_lake import STUDIES
@@ -149,7 +149,7 @@ def test_without_jax_the_extra_is_named_before_anything_runs(name, package, tmp_
 
 def test_checking_needs_no_jax():
     code = (
-        "import sys; from brmdp.studies.continuous_lake import STUDIES; from brmdp.runs.execute "
+        "import sys; from brmdp.studies.continuous_lake import STUDIES; from brmdp.runs.execution "
         "import validate; [validate(case) for case in STUDIES[0].experiment.cases]; "
         "print('jax' in sys.modules)"
     )

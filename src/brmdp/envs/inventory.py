@@ -34,7 +34,7 @@ from brmdp._validation import (
     as_float_array,
     as_number,
     as_positive_int,
-    require_moderate,
+    check_transition_count,
     rounding_of,
     sum_tolerance,
 )
@@ -139,7 +139,7 @@ def inventory(
     if max_order > capacity:
         raise InvalidInputError(f"max_order must not exceed capacity={capacity}; got {max_order}")
     demand = _as_demand(demand)
-    require_moderate(
+    check_transition_count(
         (capacity + 1) * (max_order + 1) * demand.size, "capacity, max_order and demand together"
     )
     price, unit_cost, order_cost = (

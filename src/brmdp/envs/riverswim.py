@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from brmdp._validation import as_positive_int, require_moderate
+from brmdp._validation import as_positive_int, check_transition_count
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import DENSE_REWARDS
@@ -52,7 +52,7 @@ def riverswim(n: int = 6, *, discount: float = 0.9) -> TabularMDP:
     n = as_positive_int(n, "n")
     if n < 2:
         raise InvalidInputError(f"n must be at least 2; got {n}")
-    require_moderate(4 * n, "n")
+    check_transition_count(4 * n, "n")
     states = np.arange(n)
     inner = states[1:-1]
     ends = np.array([0, n - 1])

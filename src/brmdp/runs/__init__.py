@@ -3,7 +3,7 @@
 from brmdp._columns import Column, Columns, column, columns_of
 from brmdp.runs.cluster import cluster_executor
 from brmdp.runs.encoding import RUN_COLUMNS
-from brmdp.runs.execute import Replication, RunRecord, execute
+from brmdp.runs.execution import Replication, RunRecord, execute
 from brmdp.runs.program import REQUIRED, Program
 from brmdp.runs.records import CaseRecords, Replications
 from brmdp.runs.runner import run_experiment

@@ -27,7 +27,7 @@ from brmdp._extras import EXTRAS, optional
 from brmdp._files import digest
 from brmdp._version import installed_version
 from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
-from brmdp.runs.execute import Replication, RunRecord, extra_of
+from brmdp.runs.execution import Replication, RunRecord, extra_of
 from brmdp.runs.former import (
     FORMAT,
     FORMATS,

@@ -3,8 +3,8 @@
 Runs are compared and averaged only if both are equal. The digest of a world covers its tables and
 the files of any parts of one's own; that of a computation, the file of its program. The digest of
 the code covers the source files that can change any run: the engine and what runs consist of, not
-what stores, judges or draws them. Comments count, too: nobody can tell in general which edit
-changes a result.
+what stores, judges or draws them. Code counts as it is written, since nobody can tell in general
+which edit changes a result; comments, docstrings and blank lines do not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scipy import sparse
 from brmdp._validation import FloatArray
 from brmdp.beliefs import DisturbanceRewards
 from brmdp.errors import OtherOriginError
-from brmdp.runs.references import module_source, source_of
+from brmdp.runs.references import bare_code, module_source, source_of
 from brmdp.runs.spec import Case, Computation
 from brmdp.simulation import World
 
@@ -133,8 +133,8 @@ def _can_change_a_run(place: str) -> bool:
 def _code_digest(sources: Mapping[str, bytes]) -> str:
     result = hashlib.sha256()
     for place, text in sources.items():
-        text = text.replace(b"\r\n", b"\n")  # as some checkouts have it
-        result.update(f"{place}|{len(text)}|".encode() + text)
+        code = bare_code(text.decode()).encode()
+        result.update(f"{place}|{len(code)}|".encode() + code)
     return result.hexdigest()
 
 

@@ -22,7 +22,7 @@ LARGEST = 2**30
 LARGEST_HEADER = 2**24
 """Largest size of a text in the file's description of itself, in bytes."""
 
-MOST_PARTS = 10**6
+MAX_PARTS = 10**6
 """Largest number of entries of a list in the description."""
 
 WRITER = "parquet-cpp"
@@ -97,7 +97,7 @@ def _opened(data: bytes, **options: Any) -> Any:
     return optional("pyarrow.parquet").ParquetFile(
         optional("pyarrow").BufferReader(data),
         thrift_string_size_limit=LARGEST_HEADER,
-        thrift_container_size_limit=MOST_PARTS,
+        thrift_container_size_limit=MAX_PARTS,
         **options,
     )
 
@@ -227,7 +227,7 @@ class _Compact:
     def __init__(self, data: bytes, at: int) -> None:
         self.data = data
         self.at = at
-        self.left = MOST_PARTS
+        self.left = MAX_PARTS
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """The struct that begins at the present position."""

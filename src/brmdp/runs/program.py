@@ -29,8 +29,13 @@ REQUIRED = object()
 RESERVED = frozenset({"case", "run", "row", *vars(Columns)})
 """Names that no column of a program may have: tables and records use them themselves."""
 
-_KINDS = {"integer": "iu", "number": "f", "truth value": "b", "text": "U"}
-"""Kinds of NumPy's types by the declared type of a column."""
+_TYPES = {
+    "integer": np.typecodes["AllInteger"],
+    "number": "efd",  # no long doubles, which Parquet cannot hold
+    "truth value": "?",
+    "text": "U",
+}
+"""NumPy's types by the declared type of a column."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Program:
         if not declared:
             raise InvalidInputError(f"{owner} must declare columns; is it a dataclass?")
         for one in declared:
-            if one.type not in _KINDS:
+            if one.type not in _TYPES:
                 raise InvalidInputError(
                     f"column {one.name} of {owner} must hold one entry a row; got a list of them"
                 )
@@ -85,7 +90,7 @@ class Program:
         lengths = {}
         for column in columns_of(self.columns):
             array = np.asarray(getattr(result, column.name))
-            if array.ndim != 1 or array.dtype.kind not in _KINDS[column.type]:
+            if array.ndim != 1 or array.dtype.char not in _TYPES[column.type]:
                 raise InvalidInputError(
                     f"column {column.name} of {case.program} must be one-dimensional, with entries "
                     f"of the type {column.type}; got {array.dtype} of shape {array.shape}"

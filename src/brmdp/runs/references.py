@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import io
 import sys
+import textwrap
+import tokenize
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType, ModuleType
@@ -18,6 +21,7 @@ from typing import Any
 from brmdp.errors import InvalidInputError, OtherOriginError
 
 __all__ = [
+    "bare_code",
     "is_reference",
     "load",
     "loaded_already",
@@ -28,6 +32,9 @@ __all__ = [
 
 _LOADED: dict[str, tuple[ModuleType, str]] = {}
 """Modules as they were first loaded here, with the text of their files then."""
+
+_LAYOUT = frozenset({"COMMENT", "NL", "INDENT", "DEDENT", "ENDMARKER"})
+"""Tokens of Python that change no result; how far a statement is indented is kept with it."""
 
 PLAIN = ("gymnasium", "builtins", "abc", "typing")
 """Packages whose code is known by its version."""
@@ -105,7 +112,7 @@ def require_loadable(references: Iterable[str]) -> None:
 
 
 def module_source(name: str) -> str:
-    """The text of a module's file, which must be that from which the module was loaded.
+    """The code of a module's file, which must be that from which the module was loaded.
 
     Raises
     ------
@@ -125,11 +132,11 @@ def module_source(name: str) -> str:
         raise OtherOriginError(
             f"the file of the module {name} was edited after it was loaded: start Python anew"
         )
-    return text
+    return bare_code(text)
 
 
 def source_of(part: Any) -> str:
-    """The class or function and its file, as text; empty as far as they cannot be had.
+    """The code of a class or function and of its file; empty as far as they cannot be had.
 
     The file counts as a whole: a part may use constants and functions beside it. Parts of the
     engine, of Gymnasium and of Python are left out: their digests and versions are known.
@@ -150,7 +157,8 @@ def source_of(part: Any) -> str:
     module = sys.modules.get(package)
     for place in (part, module):
         with contextlib.suppress(OSError, TypeError, SyntaxError):
-            texts.append(inspect.getsource(place))  # type: ignore[arg-type]  # None is a TypeError
+            text = inspect.getsource(place)  # type: ignore[arg-type]  # None is a TypeError
+            texts.append(bare_code(text))
     if module is not None and _edited_since(module, part):
         raise OtherOriginError(
             f"{module.__file__} was edited after it was loaded, so it does not say what "
@@ -187,3 +195,57 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _codes(constant)
+
+
+def bare_code(text: str) -> str:
+    """Python code without comments, docstrings and layout; other text as it is.
+
+    An edit of these changes no result, so runs made before and after it belong together.
+    """
+    text = text.replace("\r\n", "\n")
+    if text[:1].isspace():
+        text = textwrap.dedent(text)
+    try:
+        return "\n".join(_statements(text))
+    except (SyntaxError, tokenize.TokenError):
+        return text
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Statements as they are written, but for comments and line breaks inside them."""
+    lines = text.split("\n")
+    written, end = "", (0, 0)
+    kinds: set[str] = set()
+    for kind, start, stop in _spans(text):
+        if kind == "NEWLINE":
+            if kinds != {"STRING"}:  # a docstring, or what is said of a constant
+                yield written
+            written, kinds = "", set()
+        elif kind not in _LAYOUT:
+            row, column = start
+            same_row = not written or end[0] == row
+            written += lines[row - 1][end[1] if written else 0 : column] if same_row else "\n"
+            written += _cut(lines, start, stop)
+            kinds.add(kind)
+            end = stop
+
+
+def _spans(text: str) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+    """Tokens by kind and place; formatted strings as one, whatever Python makes of them."""
+    begun = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]
+        start = token.start
+        if kind.endswith("STRING_START"):
+            begun.append(start)
+        elif kind.endswith("STRING_END"):
+            kind, start = "FORMATTED", begun.pop()
+        if not begun:
+            yield kind, start, token.end
+
+
+def _cut(lines: list[str], start: tuple[int, int], stop: tuple[int, int]) -> str:
+    rows = lines[start[0] - 1 : stop[0]]
+    rows[-1] = rows[-1][: stop[1]]
+    rows[0] = rows[0][start[1] :]
+    return "\n".join(rows)

@@ -35,7 +35,7 @@ from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError, OtherOriginError
 from brmdp.runs.cluster import ClusterExecutor
 from brmdp.runs.encoding import encode, extra_versions, versions
-from brmdp.runs.execute import execute, extra_of, parts_of, validate
+from brmdp.runs.execution import execute, extra_of, parts_of, validate
 from brmdp.runs.origin import CODE, UNKNOWN, short
 from brmdp.runs.references import require_loadable
 from brmdp.runs.spec import Case, Computation, Experiment
@@ -61,7 +61,7 @@ DEATHS = 2
 FAILURES = 20
 """Number of failed runs after which to stop, since something is wrong with all of them."""
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 """Largest number of local worker processes."""
 
 MEMORY_GROWTH = 2 * 10**9
@@ -143,8 +143,8 @@ def run_experiment(
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")
-        if workers > MOST_WORKERS:
-            raise InvalidInputError(f"workers must be at most {MOST_WORKERS:,}; got {workers:,}")
+        if workers > MAX_WORKERS:
+            raise InvalidInputError(f"workers must be at most {MAX_WORKERS:,}; got {workers:,}")
     say = _warn if on_message is None else on_message
     for case in experiment.cases:
         validate(case)

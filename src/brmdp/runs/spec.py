@@ -30,7 +30,7 @@ __all__ = [
 LONGEST_NAME = 200
 """Most bytes that a name may take in a file name, which has room for 255."""
 
-MOST_RUNS, MOST_STEPS, MOST_CASES, MOST_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
+MAX_RUNS, MAX_STEPS, MAX_CASES, MAX_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
 """Limits on runs per case, steps per run, cases, and runs in all; more can only be a slip."""
 
 METHODS = ("exact", "saddlepoint", "monte-carlo", "monte-carlo-reused")
@@ -129,7 +129,7 @@ class Case:
         object.__setattr__(self, "discount", as_discount(self.discount))
         for what in ("environment", "agent"):
             _require_text(getattr(self, what), what)
-        object.__setattr__(self, "steps", _at_most(self.steps, MOST_STEPS, "steps"))
+        object.__setattr__(self, "steps", _at_most(self.steps, MAX_STEPS, "steps"))
         object.__setattr__(
             self,
             "reported_steps",
@@ -292,7 +292,7 @@ class Experiment:
             raise InvalidInputError(f"title must be text; got {self.title!r}")
         if not self.title.isprintable():
             raise InvalidInputError(f"title must have no control characters; got {self.title!r}")
-        object.__setattr__(self, "runs", _at_most(self.runs, MOST_RUNS, "runs"))
+        object.__setattr__(self, "runs", _at_most(self.runs, MAX_RUNS, "runs"))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")
         names = [case.name for case in self.cases]
@@ -300,13 +300,13 @@ class Experiment:
             raise InvalidInputError(
                 f"cases must be one or more, with different names; got {reprlib.repr(names)}"
             )
-        if len(names) > MOST_CASES:
-            raise InvalidInputError(f"cases must be at most {MOST_CASES:,}; got {len(names):,}")
+        if len(names) > MAX_CASES:
+            raise InvalidInputError(f"cases must be at most {MAX_CASES:,}; got {len(names):,}")
         _require_different_labels(self.cases)
         together = sum(map(self.runs_of, self.cases))
-        if together > MOST_TOGETHER:
+        if together > MAX_TOGETHER:
             raise InvalidInputError(
-                f"runs of all cases must be at most {MOST_TOGETHER:,} together; got {together:,}"
+                f"runs of all cases must be at most {MAX_TOGETHER:,} together; got {together:,}"
             )
 
     def runs_of(self, case: Case | Computation) -> int:

@@ -56,7 +56,7 @@ from brmdp.runs.encoding import (
     plain,
     values_of,
 )
-from brmdp.runs.execute import digest_of, digests_of
+from brmdp.runs.execution import digest_of, digests_of
 from brmdp.runs.former import FORMAT, FORMATS, WITHOUT_DIGESTS, in_words, upgraded
 from brmdp.runs.lake import LAKE
 from brmdp.runs.origin import CODE, UNKNOWN, Origin, run_digest, short

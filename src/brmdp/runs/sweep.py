@@ -64,11 +64,11 @@ from typing import Any
 
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.runs.catalogue import agents_of, environment_parameters_of
-from brmdp.runs.execute import validate
+from brmdp.runs.execution import validate
 from brmdp.runs.former import FORMER_AGENTS
 from brmdp.runs.program import REQUIRED
 from brmdp.runs.references import is_reference
-from brmdp.runs.spec import MOST_CASES, Case, Experiment, require_known, value_key
+from brmdp.runs.spec import MAX_CASES, Case, Experiment, require_known, value_key
 
 __all__ = ["load_sweep"]
 
@@ -92,7 +92,7 @@ COMMON = ("prior", "label")
 LARGEST = 2**20
 """Largest size of a file, in bytes."""
 
-MOST_BITS = 1024
+MAX_BITS = 1024
 """Longest integer, in bits.
 
 Python limits only decimal literals; a longer hexadecimal literal would fail later, when printed.
@@ -150,9 +150,9 @@ def load_sweep(path: str | os.PathLike[str]) -> Experiment:
 
 
 def _require_short_integers(value: Any) -> None:
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise InvalidInputError(
-            f"integers must have at most {MOST_BITS:,} bits; got one of {value.bit_length():,}"
+            f"integers must have at most {MAX_BITS:,} bits; got one of {value.bit_length():,}"
         )
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
@@ -322,8 +322,8 @@ def _words(parameters: dict[str, Any], keys: set[str]) -> list[str]:
 
 
 def _require_few(number: int, what: str) -> None:
-    if number > MOST_CASES:
-        raise InvalidInputError(f"{what} must be at most {MOST_CASES:,}; got {number:,}")
+    if number > MAX_CASES:
+        raise InvalidInputError(f"{what} must be at most {MAX_CASES:,}; got {number:,}")
 
 
 def _word(value: Any) -> str:

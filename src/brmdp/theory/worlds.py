@@ -15,8 +15,8 @@ from brmdp._validation import (
     as_float_array,
     as_positive_int,
     as_rng,
+    check_transition_count,
     first_bad,
-    require_moderate,
 )
 from brmdp.beliefs import DirichletBelief
 from brmdp.errors import InvalidInputError
@@ -65,7 +65,7 @@ def draw_mdp(
         as_positive_int(n_states, "n_states"),
         as_positive_int(n_actions, "n_actions"),
     )
-    require_moderate(n_states * n_actions * n_states, "n_states and n_actions")
+    check_transition_count(n_states * n_actions * n_states, "n_states and n_actions")
     kernel = DirichletBelief.uniform(n_states, n_actions, concentration).sample(rng=stream)[0]
     known = stream.random((n_states, n_actions)) if rewards is None else _in_unit_interval(rewards)
     return TabularMDP(kernel, known, discount)
