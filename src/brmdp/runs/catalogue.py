@@ -1,10 +1,10 @@
 """What a case may name: environments, agents and their parts, by name or as ``module:attribute``.
 
-An agent of one's own is made as a preset is: ``make(belief, rewards, discount, **parameters,
+An agent of your own is made like a preset: ``make(belief, rewards, discount, **parameters,
 rng=…)``; it needs ``act`` and ``observe`` (:class:`brmdp.Actor`). Risk measures, schedules and
 restart rules are called with their parameters, and with ``rng`` if they take one. An environment is
 a :class:`brmdp.World`, a Gymnasium environment or a :class:`brmdp.TabularMDP`, or a function that
-gives one; it is called with its parameters, and with ``discount`` if it takes that.
+returns one; it is called with its parameters, and with ``discount`` if it takes that.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }
 """Environments of the library, and their parameters.
 
-Any other name is the id of a Gymnasium environment, or an environment of one's own as
+Any other name is the id of a Gymnasium environment, or an environment of your own as
 ``module:attribute``. In "prior" every run has a world of its own, drawn from Dir(concentration, …),
-which is the agent's prior too unless another is given. A Gymnasium id of one's own is written
+which is the agent's prior too unless another is given. A Gymnasium id of your own is written
 "module:id": every process that runs it imports the module, which registers it.
 """
 
 PRIOR = ("concentration", "known_successors")
-"""What may be said of the prior, beside the ``name`` of a function that makes one."""
+"""Settings of the prior, besides the ``name`` of a function that makes one."""
 
 
 class Setting(NamedTuple):
@@ -140,7 +140,7 @@ def _foreign_world(name: str, parameters: dict[str, Any], discount: float) -> Wo
 
 
 def _own_environment(name: str, parameters: dict[str, Any], discount: float) -> Any:
-    """What a reference gives; None if it is a Gymnasium id behind the module that registers it."""
+    """The environment that a reference names; None if it is a module with a Gymnasium id."""
     try:
         made = load(name, "environment")
     except InvalidInputError:
@@ -169,7 +169,7 @@ def _gymnasium(name: str, parameters: dict[str, Any]) -> Any:
         require_known(name, known, "environment", gymnasium.registry)
     try:
         return gymnasium.make(name, disable_env_checker=True, **parameters)
-    except Exception as error:  # whatever a module or an environment of somebody else may raise
+    except Exception as error:  # a module or environment of somebody else may raise anything
         raise InvalidInputError(
             f"Gymnasium cannot make {name!r} with {parameters}: {type(error).__name__}: {error}"
         ) from error
@@ -185,7 +185,7 @@ def _prior(case: Case, world: World) -> Any:
             raise InvalidInputError(
                 f"{name!r} must give a belief with a method copy(); got {made!r:.60}"
             )
-        return made.copy()  # a function may give the same object again
+        return made.copy()  # a function may return the same object again
     for key in settings:
         require_known(key, (*PRIOR, "name"), "key of prior")
     if case.environment == "prior":
@@ -210,7 +210,7 @@ def _of_parts(
     rng: Seed,
     **others: Any,
 ) -> Agent:
-    """The agent of four parts; with the same parts it has the luck of the presets."""
+    """The agent of four parts; given those of a preset, it draws the same random numbers."""
     *own, draws = independent_streams(rng, 3)
     measure = _part("risk", risk, rng=draws)
     levels = None if schedule is None else _part("schedule", schedule)
@@ -252,7 +252,7 @@ PARTS: dict[str, _Known] = {
         FixedLength,
     ),
 }
-"""Parts of agents, by role and name; a number as ``restart`` means so many steps."""
+"""Parts of agents, by role and name; a number as ``restart`` means that many steps."""
 
 
 def agents_of(environment: str) -> dict[str, Mapping[str, Any]]:
@@ -289,7 +289,7 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
 
 
 def _with_own_parts(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of an agent of one's own, with the parts among them made."""
+    """The parameters of an agent of your own; parts among them are made from their names."""
     return {
         key: _part(key, value) if key in PARTS and isinstance(value, Mapping | str) else value
         for key, value in parameters.items()
@@ -338,11 +338,11 @@ def _method(name: Any, coefficient: Any) -> Any:
     return MonteCarlo(coefficient, reuse=name == "monte-carlo-reused")
 
 
-# --- parts of one's own ---------------------------------------------------------------------------
+# --- parts of your own ----------------------------------------------------------------------------
 
 
 def references_of(case: Case) -> dict[str, str]:
-    """Where a case names parts of one's own: the references by role."""
+    """The references of a case to parts of your own, by role."""
     found = dict(_references({"environment": case.environment, "agent": case.agent}))
     found |= dict(_references({key: case.agent_parameters.get(key) for key in PARTS}))
     found |= dict(_references({"prior": dict(case.prior)}))
@@ -357,10 +357,10 @@ def _references(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def sources_of(case: Case, setting: Setting, agent: Actor) -> list[str]:
-    """Texts of the files in which the parts of one's own are defined.
+    """Texts of the files that define parts of your own.
 
-    These are the files of the modules that the case names, and those of the classes, with their
-    bases, of what was made from them.
+    These are the files of the modules that the case names, and those that define the classes of
+    the objects made from them, bases included.
     """
     modules = {name.partition(":")[0] for name in references_of(case).values()}
     if ":" in case.environment:
@@ -379,7 +379,7 @@ def _require_free(parameters: Mapping[str, Any], reserved: tuple[str, ...], name
 
 
 def _wanted(make: Any, **offered: Any) -> dict[str, Any]:
-    """What is on offer and asked for by name."""
+    """The offered arguments that ``make`` takes."""
     try:
         parameters = inspect.signature(make).parameters
     except (TypeError, ValueError):
@@ -388,14 +388,14 @@ def _wanted(make: Any, **offered: Any) -> dict[str, Any]:
 
 
 def _called(make: Any, parameters: Mapping[str, Any], name: str, *given: Any) -> Any:
-    """What ``make`` gives, with errors that say whose they are."""
+    """What ``make`` returns; errors name the part that raised them."""
     if not callable(make):
         raise InvalidInputError(f"{name!r} must be a class or a function; got {make!r:.60}")
     try:
         return make(*given, **parameters)
     except BrmdpError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a part of somebody else may raise
+    except (Exception, SystemExit) as error:  # a part of somebody else may raise anything
         shown = {key: value for key, value in parameters.items() if key not in ("rng", "world")}
         raise InvalidInputError(
             f"{name!r} cannot be made with {shown}: {type(error).__name__}: {error}"

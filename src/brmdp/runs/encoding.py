@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 NOT_ESSENTIAL = ("reported_steps", "max_runs", "label")
-"""What is said of a case without changing its runs."""
+"""Fields of a case that do not change its runs."""
 
 AT_LOOKS: tuple[Column, ...] = tuple(
     one for one in columns_of(History) if one not in columns_of(Steps)
@@ -65,8 +65,8 @@ AT_LOOKS: tuple[Column, ...] = tuple(
 RUN_COLUMNS: tuple[Column, ...] = (*columns_of(Steps), *columns_of(Episodes), *AT_LOOKS)
 """Columns of a stored interaction, one row per step.
 
-What belongs to a pseudo-episode stands at its first step, what belongs to a diagnostic at the step
-it looked at; both are null elsewhere.
+Values for a pseudo-episode stand in the row of its first step, those of a diagnostic in the row of
+the step that it looked at; elsewhere they are null.
 """
 
 ABSENT = object()
@@ -89,9 +89,9 @@ class StoredRun:
     versions : mapping
         Versions of the packages that made it.
     content : str
-        Digest of the columns alone: equal for equal results, whatever the time they took.
+        Digest of the columns alone: equal for equal results, however long they took.
     code, world : str
-        Digests of what made it; empty if it does not say.
+        Digests of what made it; empty if the file does not say.
     """
 
     run: int
@@ -110,7 +110,7 @@ def encode(record: RunRecord | Replication, case: Case | Computation, seed: int,
     Raises
     ------
     ExperimentError
-        If it is so large that it would not be read again.
+        If it is too large to be read again.
     """
     facts = {
         "format": FORMAT,
@@ -155,7 +155,7 @@ def decode(data: bytes, case: Case | Computation, seed: int, run: int, source: A
         If the content is truncated, altered or too large, or belongs to another case, seed or run;
         the message names ``source``.
     OtherOriginError
-        If it has a format of the future, or lacks columns that its program has today.
+        If its format is unknown to this version, or its columns are not those of its program.
     """
     with _damage_named(source):
         metadata = metadata_of(data)
@@ -198,7 +198,7 @@ def _require_entries(table: Any, source: Any) -> None:
 
 
 def _with_all_columns(table: Any, case: Case | Computation, source: Any) -> Any:
-    """The table of today: columns that an older format lacks are null."""
+    """The table with all present columns; those that an older format lacks are null."""
     if isinstance(case, Case):
         pa, schema = optional("pyarrow"), _schema(FORMAT)
         present = set(table.column_names)
@@ -252,12 +252,12 @@ def facts_of(text: str, source: Any) -> dict[str, Any]:
 
 
 def _identity(case: Case | Computation, seed: int, run: int) -> dict[str, Any]:
-    """What is asked for."""
+    """What identifies a run."""
     return {"case": essential(case.describe()), "seed": seed, "run": run}
 
 
 def essential(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a case without what determines no result."""
+    """The description of a case without the fields that affect no result."""
     return {key: value for key, value in case.items() if key not in NOT_ESSENTIAL}
 
 
@@ -269,7 +269,7 @@ def versions() -> dict[str, str]:
 
 
 def extra_versions(case: Case | Computation) -> dict[str, str]:
-    """Versions of the packages on which the results of a case depend besides."""
+    """Versions of further packages on which the results of a case depend."""
     extra = extra_of(case)
     return {} if extra is None else {name: version(name) for name in EXTRAS[extra]}
 
@@ -289,7 +289,7 @@ def _schema(format_: int) -> Any:
 
 
 def _table(history: History) -> Any:
-    """One row per step."""
+    """The table of an interaction, with one row per step."""
     pa = optional("pyarrow")
     steps = len(history)
 
@@ -360,7 +360,7 @@ def plain(value: Any) -> Any:
 
 
 def differences(stored: Any, asked: Any, where: str = "") -> str:
-    """What differs, by path; entries that only ``stored`` has at the top do not count."""
+    """What differs, by path; top-level entries that only ``stored`` has do not count."""
     found = list(itertools.islice(_differing(stored, asked, where), 4))
     return "; ".join([*found[:3], "…"] if len(found) > 3 else found)
 

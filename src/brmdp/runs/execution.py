@@ -1,8 +1,8 @@
 """One run of one case, from a seed and a run number alone.
 
 A run is an interaction of an agent with a world, or a replication of a program. Its :mod:`streams
-<brmdp.runs.streams>` depend on nothing else, so neither workers, nor order, nor diagnostics change
-a result.
+<brmdp.runs.streams>` depend on nothing else, so neither the workers, nor the order of runs, nor
+diagnostics change a result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one interaction gave, the size of its world, its digest, and the time it took.
+    """The result of one interaction, the size and digest of its world, and the time it took.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class RunRecord:
     seconds : float
         Processor time.
     world : str
-        Digest of the world and of the parts of one's own.
+        Digest of the world and of the parts of your own.
     """
 
     history: History
@@ -66,7 +66,7 @@ class RunRecord:
 
 @dataclass(frozen=True, eq=False)
 class Replication:
-    """What one replication of a computation gave, the digest of its program, and the time."""
+    """The result of one replication of a computation, its program's digest, and the time taken."""
 
     columns: Columns
     seconds: float
@@ -90,7 +90,7 @@ def execute(
     Raises
     ------
     OtherOriginError
-        If it has another; nothing is carried out then.
+        If it has another digest; nothing is carried out then.
     """
     begin = time.process_time()
     with one_blas_thread:
@@ -106,7 +106,7 @@ def execute(
             spent = time.process_time() - begin
             return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent, CONTINUOUS)
         setting, agent = _built(case, streams.agent, streams.world)
-        # a world that is drawn is another one in every run: what it is drawn from counts
+        # a drawn world differs from run to run: what counts is what it is drawn from
         digest = digest_of(case) if case.environment == "prior" else _digest(case, setting, agent)
         _require_digest(case, digest, world)
         place = setting.world
@@ -140,7 +140,7 @@ def _require_digest(case: Case | Computation, digest: str, asked: str | None) ->
 
 
 def validate(case: Case | Computation) -> None:
-    """Refuse a case that could not be carried out, before anything is.
+    """Refuse a case that cannot be carried out, before anything runs.
 
     Raises
     ------
@@ -163,10 +163,10 @@ def validate(case: Case | Computation) -> None:
 
 
 def digest_of(case: Case | Computation) -> str:
-    """Digest of what a case is made of beside the library's code, as it is in this process.
+    """Digest of what a case depends on other than the library's code, as it is in this process.
 
-    For an interaction these are the tables of its world and the parts of one's own, for a
-    computation the file of its program; for the continuous lake the code of that part.
+    For an interaction, that is the tables of its world and the parts of your own; for a
+    computation, the file of its program; for the continuous lake, the code of the continuous part.
     """
     with _named(case):
         if isinstance(case, Computation):
@@ -203,9 +203,9 @@ def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:
 
 
 def parts_of(case: Case | Computation) -> tuple[str, ...]:
-    """References that whoever carries out a case must be able to load.
+    """References that a process must be able to load to carry out a case.
 
-    An environment may instead be an id of Gymnasium that a module registers when it is imported.
+    An environment may instead be a Gymnasium id, which its module registers when it is imported.
     """
     if isinstance(case, Computation):
         return (case.program,)
@@ -217,7 +217,7 @@ def parts_of(case: Case | Computation) -> tuple[str, ...]:
 
 
 def extra_of(case: Case | Computation) -> str | None:
-    """The extra of the package that a case needs beside that of experiments."""
+    """The extra of the package that a case needs besides the one for experiments."""
     if isinstance(case, Computation):
         return program_of(case).extra
     return EXTRA if case.environment == LAKE else None
@@ -225,7 +225,7 @@ def extra_of(case: Case | Computation) -> str | None:
 
 @contextmanager
 def _named(case: Case | Computation) -> Iterator[None]:
-    """Say in which case something is not allowed."""
+    """Name the case in errors about what is not allowed."""
     try:
         yield
     except OtherOriginError:

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 FORMAT = 3
-"""Format in which files are written; to be raised when an equal description gives other content."""
+"""Format in which files are written; to be raised when the same description gives other content."""
 
 WITHOUT_DIGESTS = 1
 """Format of files that do not say what made them; they are read, but nothing is added to them."""

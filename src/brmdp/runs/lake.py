@@ -1,7 +1,7 @@
-"""The continuous lake as an environment of experiments: its agents by name, and one run of them.
+"""The continuous lake as an environment of experiments: its agents by name, and running one.
 
 Names and parameters are checked without JAX, which is loaded when an agent is made: the process
-that hands out runs to others checks them all and needs none of it.
+that hands out runs to others checks them all and does not need JAX.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXTRA = "continuous"
 """What must be installed to run it."""
 
 FITTING: dict[str, Any] = asdict(FittedQ())
-"""How networks are fitted, written out."""
+"""The default settings for fitting networks."""
 
 _LEVELS = {field.name: field.default for field in fields(UncertaintyLevel) if field.name != "delta"}
 _BUDGET = {"coefficient": 250.0}
@@ -42,7 +42,7 @@ AGENTS: dict[str, Mapping[str, Any]] = {
     "continuing-psrl": FITTING,
     "posterior-mean": FITTING,
 }
-"""Parameters with their defaults, by name; each is a preset of :mod:`brmdp.continuous`."""
+"""Parameters with their defaults, by agent; each agent is a preset of :mod:`brmdp.continuous`."""
 
 
 def check_lake(case: Case) -> None:
@@ -51,7 +51,7 @@ def check_lake(case: Case) -> None:
     Raises
     ------
     InvalidInputError
-        With what is allowed.
+        If one is not allowed; the message says what is.
     """
     own, fitting = _parameters(case)
     if "delta" in own:
@@ -89,7 +89,7 @@ def run_lake(case: Case, environment: int, rng: Any) -> LakeHistory:
 
 
 def _parameters(case: Case) -> tuple[dict[str, Any], FittedQ]:
-    """What the preset takes, and how to fit."""
+    """The parameters of the preset, and the settings of the fit."""
     for key in case.environment_parameters:
         require_known(key, (), f"parameter of {LAKE}")
     if case.prior:

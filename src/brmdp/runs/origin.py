@@ -1,10 +1,10 @@
 """What made a run: digests of the world it took place in and of the code that carried it out.
 
 Runs are compared and averaged only if both are equal. The digest of a world covers its tables and
-the files of any parts of one's own; that of a computation, the file of its program. The digest of
-the code covers the source files that can change any run: the engine and what runs consist of, not
-what stores, judges or draws them. Code counts as it is written, since nobody can tell in general
-which edit changes a result; comments, docstrings and blank lines do not.
+the files of any parts of your own; that of a computation covers the file of its program. The digest
+of the code covers the source files that can change any run: the engine and what runs consist of,
+not what stores, judges or draws them. Every edit of the code counts, since nobody can tell in
+general which ones change a result; edits of comments, docstrings and blank lines do not.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 UNKNOWN = ""
-"""In place of a digest that was not kept, or where there is none."""
+"""Stands for a digest that was not kept, or that does not exist."""
 
 WITHOUT_INFLUENCE = frozenset(
     {
@@ -54,10 +54,10 @@ WITHOUT_INFLUENCE = frozenset(
         *("runs/store.py", "runs/sweep.py", "continuous"),
     }
 )
-"""Files and folders of the package that cannot change any run; a new one counts until it is named.
+"""Files and folders of the package that cannot change any run; new ones count until listed here.
 
-The programs of studies and the continuous part count case by case (:func:`program_digest`,
-:data:`CONTINUOUS`).
+The studies' programs and the continuous part count only for the cases that use them
+(:func:`program_digest`, :data:`CONTINUOUS`).
 """
 
 DRAWING = frozenset(
@@ -66,7 +66,7 @@ DRAWING = frozenset(
         *("report/panels.py", "report/style.py"),
     }
 )
-"""Files of the package that draw, and change no table or verdict; nor do the studies' figures."""
+"""Files that only draw, so change no table or verdict; neither do the studies' figures."""
 
 BITS = 40
 """How many of a number's 53 bits count; the last ones may differ from machine to machine."""
@@ -74,12 +74,12 @@ BITS = 40
 
 @dataclass(frozen=True)
 class Origin:
-    """What the runs of an experiment were, or are to be, made by.
+    """The code and worlds that made, or will make, the runs of an experiment.
 
     Attributes
     ----------
     code : tuple of str
-        Digests of the code: one, unless somebody insisted on going on with another.
+        Digests of the code; more than one only if runs of other code were accepted.
     worlds : mapping
         Digest of the world or program of each case, by name.
     """
@@ -88,12 +88,12 @@ class Origin:
     worlds: Mapping[str, str]
 
     def require(self, what: str, case: str, code: str, world: str) -> None:
-        """Refuse a run of that case which was made by something else.
+        """Refuse a run that was made by other code, or in another world or by another program.
 
         Raises
         ------
         OtherOriginError
-            Naming both.
+            If a digest differs; the message gives both.
         """
         if code not in self.code:
             ours = ", ".join(map(short, self.code))
@@ -109,7 +109,7 @@ class Origin:
 
 
 def short(digest: str) -> str:
-    """A digest for people."""
+    """A digest, shortened for people to read."""
     return digest[:12] or "unknown"
 
 
@@ -117,7 +117,7 @@ def short(digest: str) -> str:
 
 
 def _sources(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    """Python files by their place in the package, in order."""
+    """The Python files in a folder with their paths in the package, sorted."""
     for entry in sorted(folder.iterdir(), key=lambda found: found.name):
         if entry.is_dir():
             yield from _sources(entry, f"{below}{entry.name}/")
@@ -148,7 +148,7 @@ class Digests(NamedTuple):
     analysis : str
         What turns runs into numbers and verdicts.
     continuous : str
-        What the continuous lake rests on besides.
+        What the continuous lake depends on in addition.
     """
 
     code: str
@@ -196,11 +196,11 @@ def program_digest(
     reference : str
         Where the program is, as ``module:attribute``.
     replicate : function
-        What it carries out.
+        The function that it calls.
     defaults : mapping
         Its parameters with their defaults.
     continuous : bool
-        Whether it also rests on the continuous part.
+        Whether it also depends on the continuous part.
     """
     texts = [module_source(reference.partition(":")[0]), source_of(replicate)]
     texts.append(json.dumps(defaults, sort_keys=True, default=lambda _: "required"))
@@ -217,8 +217,8 @@ def run_digest(case: Case | Computation, code: str, own: str) -> str:
     code : str
         Digest of the code that made the run.
     own : str
-        Digest of the run's world or program. It counts where that is code: for a computation, and
-        for the continuous lake.
+        Digest of the run's world or program. It counts only where it is a digest of code: for a
+        computation, and for the continuous lake.
     """
     if UNKNOWN in (code, own) or (isinstance(case, Case) and own != CONTINUOUS):
         return code
@@ -226,7 +226,7 @@ def run_digest(case: Case | Computation, code: str, own: str) -> str:
 
 
 def case_digest(world: World, texts: Sequence[str]) -> str:
-    """Digest of a world, and of the texts of parts of one's own, if there are any."""
+    """Digest of a world, and of the texts of parts of your own, if there are any."""
     digest = world_digest(world)
     if not texts:
         return digest
@@ -236,8 +236,8 @@ def case_digest(world: World, texts: Sequence[str]) -> str:
 def world_digest(world: World) -> str:
     """Digest of a world: its kernel, rewards, discount and start, and the file of its class.
 
-    The file counts where it is not the library's, since an environment of one's own may act
-    otherwise than its table says. Numbers count to about twelve digits.
+    The file counts unless it is the library's, since an environment of your own may behave
+    differently from its table. Numbers count to about twelve digits.
     """
     result = hashlib.sha256(f"{world.n_states}|{world.n_actions}|{world.discount!r}".encode())
     truth = world.truth
@@ -258,7 +258,7 @@ def world_digest(world: World) -> str:
 
 
 def _add(result: Any, value: Any) -> None:
-    """A table, by its values."""
+    """Add the values of a table to a digest."""
     if isinstance(value, DisturbanceRewards):
         value = value.rewards
     if sparse.issparse(value):

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 REQUIRED = object()
-"""In place of a default."""
+"""Stands in place of a default: the parameter must be given."""
 
 RESERVED = frozenset({"case", "run", "row", *vars(Columns)})
 """Names that no column of a program may have: tables and records use them themselves."""
@@ -35,7 +35,7 @@ _TYPES = {
     "truth value": "?",
     "text": "U",
 }
-"""NumPy's types by the declared type of a column."""
+"""NumPy's type codes, by the declared type of a column."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Program:
     parameters : mapping
         Names with their defaults, or :data:`REQUIRED`.
     extra : str, optional
-        The extra of the package that it needs beside that of experiments.
+        The extra of the package that it needs besides the one for experiments.
     """
 
     replicate: Callable[..., Columns]
@@ -120,7 +120,7 @@ def program_of(case: Computation) -> Program:
 
 
 def known_program(case: Computation) -> Program | None:
-    """The program of a computation, as far as it can be had without importing anything foreign."""
+    """The program of a computation, if no foreign module has to be imported for it; else None."""
     found = loaded_already(case.program)
     return found if isinstance(found, Program) else None
 

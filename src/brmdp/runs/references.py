@@ -1,7 +1,7 @@
-"""Parts of one's own, named as ``module:attribute`` in a sweep or a study.
+"""Parts of your own, named as ``module:attribute`` in a sweep or a study.
 
-Loading one imports its module, so this is for what a user runs. A folder of results also names
-parts, and may come from anybody: reading it imports nothing (:func:`loaded_already`).
+Loading a part imports its module, so it is done only for what the user runs. A folder of results
+also names parts, and may come from anybody: reading it imports nothing (:func:`loaded_already`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _LOADED: dict[str, tuple[ModuleType, str]] = {}
 """Modules as they were first loaded here, with the text of their files then."""
 
 _LAYOUT = frozenset({"COMMENT", "NL", "INDENT", "DEDENT", "ENDMARKER"})
-"""Tokens of Python that change no result; how far a statement is indented is kept with it."""
+"""Python tokens that change no result; each statement keeps its own indentation."""
 
 PLAIN = ("gymnasium", "builtins", "abc", "typing")
-"""Packages whose code is known by its version."""
+"""Packages whose code is identified by their version."""
 
 
 def is_reference(name: Any) -> bool:
@@ -62,7 +62,7 @@ def load(reference: str, what: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
         found: Any = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever a module of somebody else may raise
+    except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
         raise InvalidInputError(
             f"{what} {reference!r} cannot be loaded: importing {module} failed: "
             f"{type(error).__name__}: {error}"
@@ -81,7 +81,7 @@ def load(reference: str, what: str) -> Any:
 
 
 def loaded_already(reference: str) -> Any:
-    """The object that a reference names, if its module is the library's or imported; else None."""
+    """The object of a reference, if its module is the library's or already imported; else None."""
     if not is_reference(reference):
         return None
     module, _, attribute = reference.partition(":")
@@ -97,12 +97,12 @@ def loaded_already(reference: str) -> Any:
 
 
 def require_loadable(references: Iterable[str]) -> None:
-    """Load everything; what a worker does before it is given runs.
+    """Load all parts, as a worker does before it is given runs.
 
     Raises
     ------
     InvalidInputError
-        Naming the first that cannot be loaded.
+        If a part cannot be loaded; the message names the first.
     """
     for reference in references:
         load(reference, "part")
@@ -112,12 +112,12 @@ def require_loadable(references: Iterable[str]) -> None:
 
 
 def module_source(name: str) -> str:
-    """The code of a module's file, which must be that from which the module was loaded.
+    """The code of a module's file, which must not have changed since the module was loaded.
 
     Raises
     ------
     OtherOriginError
-        If there is no such text, or it has changed: runs of two versions could not be told apart.
+        If the file cannot be read or has changed: runs of two versions could not be told apart.
     """
     module = sys.modules.get(name)
     try:
@@ -136,15 +136,15 @@ def module_source(name: str) -> str:
 
 
 def source_of(part: Any) -> str:
-    """The code of a class or function and of its file; empty as far as they cannot be had.
+    """The code of a class or function and of its file, as far as they can be read.
 
-    The file counts as a whole: a part may use constants and functions beside it. Parts of the
+    The file counts as a whole: a part may use other constants and functions in it. Parts of the
     engine, of Gymnasium and of Python are left out: their digests and versions are known.
 
     Raises
     ------
     OtherOriginError
-        If the part is no longer what its file says; constants and functions beside it are not
+        If the part no longer matches its file; other constants and functions in it are not
         compared.
     """
     if not isinstance(part, type | FunctionType):
@@ -170,10 +170,10 @@ def source_of(part: Any) -> str:
 def _edited_since(module: ModuleType, part: type | FunctionType) -> bool:
     """Whether the module's file lacks code that the part runs.
 
-    Only where Python's own loader compiled it.
+    This is checked only for modules that Python's own loader compiled.
     """
     if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
-        return False  # others may have changed what they loaded, as pytest does
+        return False  # other loaders may change what they load, as pytest does
     try:
         compiled = compile(
             inspect.getsource(module), str(module.__file__), "exec", dont_inherit=True
@@ -212,13 +212,13 @@ def bare_code(text: str) -> str:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Statements as they are written, but for comments and line breaks inside them."""
+    """Statements as they are written, apart from comments and line breaks inside them."""
     lines = text.split("\n")
     written, end = "", (0, 0)
     kinds: set[str] = set()
     for kind, start, stop in _spans(text):
         if kind == "NEWLINE":
-            if kinds != {"STRING"}:  # a docstring, or what is said of a constant
+            if kinds != {"STRING"}:  # a docstring, also that of a constant
                 yield written
             written, kinds = "", set()
         elif kind not in _LAYOUT:
@@ -231,7 +231,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _spans(text: str) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Tokens by kind and place; formatted strings as one, whatever Python makes of them."""
+    """Kind and place of each token; an f-string is one token, whichever Python reads it."""
     begun = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind = tokenize.tok_name[token.type]

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 LONGEST_NAME = 200
-"""Most bytes that a name may take in a file name, which has room for 255."""
+"""The most bytes that a name may take in a file name, which has room for 255."""
 
 MAX_RUNS, MAX_STEPS, MAX_CASES, MAX_TOGETHER = 100_000, 10_000_000, 2_000, 1_000_000
 """Limits on runs per case, steps per run, cases, and runs in all; more can only be a slip."""
@@ -60,7 +60,7 @@ def require_known(name: Any, valid: Iterable[str], what: str, others: Iterable[s
 
 
 def value_key(value: Any) -> Hashable:
-    """What equal values of parameters have in common: 5 and 5.0 are equal, 1 and True are not."""
+    """A key that equal values of parameters share: 5 and 5.0 are equal, 1 and True are not."""
     if isinstance(value, Mapping):
         return frozenset((key, value_key(one)) for key, one in value.items())
     if isinstance(value, list | tuple):
@@ -73,7 +73,7 @@ _MAPPINGS = ("environment_parameters", "agent_parameters", "prior")
 
 @dataclass(frozen=True)
 class Case:
-    """One agent in one environment: a curve of a figure.
+    """One agent in one environment: a curve in a figure.
 
     Attributes
     ----------
@@ -83,12 +83,13 @@ class Case:
         One of :data:`brmdp.runs.catalogue.ENVIRONMENTS`, the id of a Gymnasium environment, or one
         of your own as ``module:attribute``.
     environment_parameters : mapping
-        Passed to it, such as n or shortcut_risk.
+        Passed to the environment, such as n or shortcut_risk.
     agent : str
         One of :data:`brmdp.runs.catalogue.AGENTS`, or one of your own as ``module:attribute``. The
         continuous lake has agents of its own, :data:`brmdp.runs.lake.AGENTS`.
     agent_parameters : mapping
-        Such as delta, floor, alpha, method (one of :data:`METHODS`) or restart.
+        Passed to the agent, such as delta, floor, alpha, method (one of :data:`METHODS`) or
+        restart.
     prior : mapping
         What the agent believes at first: ``concentration`` and ``known_successors`` as in
         :meth:`brmdp.World.prior`, or the ``name`` of a function of your own with its parameters.
@@ -96,7 +97,7 @@ class Case:
     steps : int
         Length T of a run.
     reported_steps : int
-        How many of these steps figures and claims look at; by default all.
+        How many of these steps figures and claims use; by default all.
     robust_level, quantile_level : float or None
         Diagnostics, see :class:`brmdp.Diagnostics`.
     max_runs : int
@@ -147,13 +148,13 @@ class Case:
         return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
 
     def environment_key(self) -> Hashable:
-        """What all cases that act in the same environment have in common."""
+        """A key that all cases in the same environment share."""
         return value_key((self.environment, self.environment_parameters, self.discount))
 
 
 @dataclass(frozen=True)
 class Computation:
-    """A case that is no interaction: each run is a replication of a program.
+    """A case that is not an interaction: each run is a replication of a program.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class Computation:
     program : str
         Where the :class:`brmdp.runs.Program` is, as ``module:attribute``.
     parameters : mapping
-        Passed to it.
+        Passed to the program.
     max_runs : int
         An upper limit on the runs of this case; 0 for as many as the experiment has.
     """
@@ -265,7 +266,7 @@ class Experiment:
     Attributes
     ----------
     name : str
-        Names its folder, too.
+        Also the name of its folder.
     title : str
     cases : tuple of Case or Computation
     runs : int
@@ -361,7 +362,7 @@ class Experiment:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
-        """What :meth:`describe` described."""
+        """The experiment that :meth:`describe` described."""
         cases = tuple(
             Computation(**case) if "program" in case else Case(**case)
             for case in description["cases"]

@@ -15,7 +15,7 @@ __all__ = ["RunStreams", "run_seed", "streams_of"]
 
 
 class RunStreams(NamedTuple):
-    """What is random in one interaction.
+    """The random streams of one interaction.
 
     Attributes
     ----------
