@@ -1,4 +1,4 @@
-"""Bayesian-risk Markov decision processes: plan against a quantile of what you do not know."""
+"""Bayesian-risk Markov decision processes: plan against a quantile of your belief."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from brmdp.errors import InvalidInputError
 __all__ = ["Column", "ColumnType", "Columns", "column", "columns_of"]
 
 ColumnType = Literal["integer", "number", "truth value", "text", "numbers"]
-"""What an entry is; "numbers" are a list of them."""
+"""Type of an entry; "numbers" means that an entry is a list of numbers."""
 
 _SCALARS: dict[Any, ColumnType] = {
     int: "integer",
@@ -48,7 +48,7 @@ _UNION = (typing.Union, types.UnionType)
 
 @dataclass(frozen=True)
 class Column:
-    """What a record says of one of its columns.
+    """What a record declares about one of its columns.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Column:
     optional : bool
         Whether it may be absent, because nobody asked for it or it does not apply.
     since : int
-        The format of stored files that first had it.
+        The first format of stored files that had it.
     total : str
         What its sum over the steps is called; empty if the sum means nothing.
     """
@@ -75,7 +75,7 @@ class Column:
 def column(meaning: str, *, since: int = 1, total: str = "", empty: bool = False) -> Any:
     """Declare a field of a record as a column; see :class:`Column`.
 
-    The annotation of the field says the type: an array of integers, numbers, truth values or text,
+    The annotation of the field gives the type: an array of integers, numbers, truth values or text,
     or a list of these; with ``| None`` it may be absent. With ``empty=True`` it is a list that
     begins empty.
     """
@@ -122,12 +122,12 @@ def _kind(hint: Any) -> tuple[ColumnType | None, bool]:
 def _kind_of_array(arguments: tuple[Any, ...]) -> ColumnType | None:
     try:
         return _BY_KIND.get(np.dtype(typing.get_args(arguments[1])[0]).kind)
-    except (TypeError, ValueError):  # a kind of numbers that is no type of its own
+    except (TypeError, ValueError):  # a kind of number, such as np.floating, not a type
         return None
 
 
 def _present(hint: Any) -> tuple[Any, bool]:
-    """An annotation without ``None``, and whether it had that."""
+    """An annotation without ``None``, and whether ``None`` was in it."""
     if typing.get_origin(hint) not in _UNION:
         return hint, False
     others = [part for part in typing.get_args(hint) if part is not type(None)]
@@ -136,11 +136,11 @@ def _present(hint: Any) -> tuple[Any, bool]:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A table as a study's computation gives it: arrays of equal length, declared by its subclass.
+    """A table that a study's computation returns: arrays of equal length, declared by a subclass.
 
     Examples
     --------
-    A computation that draws numbers, and whether each is large::
+    The table of a computation that draws numbers and says whether each is large::
 
         @dataclass(frozen=True, eq=False)
         class Draws(Columns):
@@ -150,9 +150,9 @@ class Columns:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
-        """The table with these rows, each a mapping from the names of the columns.
+        """The table with these rows, each a mapping from column names to entries.
 
-        Without rows, columns have the declared types.
+        Without rows, the columns are empty arrays of the declared types.
         """
         listed = list(rows)
         if not listed:

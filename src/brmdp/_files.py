@@ -30,9 +30,9 @@ except ModuleNotFoundError:  # pragma: no cover - not a Unix
 __all__ = ["digest", "write_atomically", "write_bytes"]
 
 PLACES = 8
-"""Hidden names per file, each for one writer at a time.
+"""Number of hidden names per file, each for one writer at a time.
 
-Further writers draw names at random, which nobody cleans up.
+Further writers draw random names; if they are killed, nobody removes their files.
 """
 
 _LOCKS = fcntl is not None
@@ -99,8 +99,8 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], N
 def _create_beside(target: Path, mode: int) -> tuple[BinaryIO, Path]:
     """A new file in the same folder, locked by this process; abandoned ones are removed first.
 
-    This is a stream, not a descriptor: if an interruption loses it, it closes itself, and the next
-    writer removes its file.
+    It is returned as a stream, not a descriptor: a stream lost to an interruption closes itself,
+    and the next writer removes its file.
     """
     if not _LOCKS:  # pragma: no cover - not a Unix
         return _create_anywhere(target, mode)

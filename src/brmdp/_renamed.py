@@ -47,18 +47,18 @@ _NAMES: dict[str, dict[str, str]] = {
     },
     "brmdp.theory": {"world_from_prior": "brmdp.theory:draw_mdp"},
 }
-"""By module: where what had that name is now."""
+"""Former names by module, and where each is now."""
 
 _MODULES = {
     "brmdp.analysis": "brmdp.report",
     "brmdp.experiments": "brmdp.runs",
     "brmdp.posterior": "brmdp.beliefs",
 }
-"""Modules that moved with names that did not change."""
+"""Renamed modules; other names in them did not change."""
 
 
 def former_name(module: str, name: str) -> Any:
-    """What a name of an earlier version stands for, with a warning.
+    """The object that had this name in an earlier version; warns that it has a new name.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def former_name(module: str, name: str) -> Any:
         place = f"{moved}:{name}"
     if place is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    # `from package import name` first asks whether it is there, and then for it
+    # `from package import name` asks twice: first, inside importlib, only whether the name exists
     asking = sys._getframe(2).f_globals.get("__name__")
     if asking != "importlib._bootstrap":
         shown = place.replace(":", ".")

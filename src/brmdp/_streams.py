@@ -16,7 +16,7 @@ from brmdp.errors import InvalidInputError
 __all__ = ["independent_streams", "stream_checkpoint", "stream_from_state", "stream_state"]
 
 LONGEST_STATE = 20_000
-"""Most characters of a stored state; the longest, of MT19937, stays below 8,000."""
+"""Longest stored state accepted, in characters; the longest, MT19937's, stays below 8,000."""
 
 _WAITING = {"has_uint32": (None, 2), "uinteger": (None, 2**32)}
 _PCG: dict[str, tuple[int | None, int]] = {

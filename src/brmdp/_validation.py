@@ -1,6 +1,6 @@
 """Argument checks shared by the public functions.
 
-Every error names the argument, what is allowed and what came.
+Every error names the argument, what is allowed and what was given.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SUM_TOLERANCE, COARSEST_SUM = 1e-8, 0.01
 """How far a sum of probabilities may be from one: in double precision, and in any precision."""
 
 MAX_ENTRIES = 20_000_000
-"""Most transitions of a generated world; building it takes about a hundred bytes for each."""
+"""Largest number of transitions of a generated world; each takes about 100 bytes to build."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -67,7 +67,7 @@ def first_bad(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
-    """Convert to an array; ragged input and masked entries raise an error that names them."""
+    """Convert to an array; ragged input and masked entries raise an error."""
     try:
         masked = _has_masked(value)
         array = np.asanyarray(value)
@@ -107,7 +107,7 @@ def sum_tolerance(rounding: float, width: Any) -> Any:
 
 
 def as_json(value: Any, name: str, longest: int) -> Any:
-    """Parse the JSON text of at most ``longest`` characters held by a zero-dimensional array."""
+    """Parse the JSON text, of at most ``longest`` characters, in a zero-dimensional array."""
     array = as_array(value, name, "a text")
     if array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * longest:
         raise InvalidInputError(

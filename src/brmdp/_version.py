@@ -8,7 +8,7 @@ __all__ = ["installed_version"]
 
 
 def installed_version() -> str:
-    """Of brmdp; "unknown" for sources on the path that nobody has installed."""
+    """The version of brmdp; "unknown" if its sources are on the path but not installed."""
     try:
         return metadata.version("brmdp")
     except metadata.PackageNotFoundError:

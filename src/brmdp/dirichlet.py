@@ -2,7 +2,7 @@
 
 For P ~ Dir(φ) and fixed values w, these functions compute the distribution function F of w·P =
 Σ w_i P_i, its quantiles, its lower-tail mean (CVaR), and the gradients of the last two in w. The
-whole library rests on them, but they need nothing else of it. All take arrays and broadcast like
+whole library rests on them, but they need nothing else from it. All take arrays and broadcast like
 NumPy functions.
 
 **Law.** The quantile is the left one, q_α = inf{z: F(z) ≥ α}, and CVaR is E[w·P | w·P ≤ q_α]. Their
@@ -52,7 +52,7 @@ LARGEST_VALUE = 1e150
 UNRESOLVED, ABSOLUTE = 1e-6, 1e-13
 """Largest estimated error of a distribution function that is returned.
 
-The first is relative to the smaller tail, the second absolute; both are added.
+The first is relative to the smaller tail, the second absolute; the limit is their sum.
 """
 
 SHARPNESS = 1e-12
@@ -72,8 +72,8 @@ def cdf(
     values : (..., n) array
         Each within ±1e150.
     z : (...) array
-        Resolved to 1e-150 of the spread of the values; closer to one of them, it counts as that
-        value.
+        Points. One that is closer to an inner value than 1e-150 of the spread of the values counts
+        as that value.
     complement : bool
         Return Pr(values·P > z) instead, without cancellation.
 
@@ -84,7 +84,7 @@ def cdf(
         most 1e-9 for concentrations from 0.01 to 1e10. Above that, rounding grows like 1e-14 times
         the square root of their sum (1e-8 at 1e12). Next to concentrations below 0.01, a small tail
         may be known only to about 1e-15 in absolute terms. The error bounds of quantiles include
-        both.
+        both effects.
 
     Raises
     ------

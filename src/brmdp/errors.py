@@ -1,7 +1,7 @@
 """The errors that brmdp raises on purpose, and its one warning.
 
 All errors derive from :class:`BrmdpError` and from the built-in exception a caller would expect, so
-``except ValueError`` keeps working. Messages name the argument, what is allowed and what came.
+``except ValueError`` keeps working. Messages name the argument, what is allowed and what was given.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class InvalidInputError(BrmdpError, ValueError):
 
 
 class ImpossibleTransitionError(InvalidInputError):
-    """A transition was observed to which the belief gives probability zero.
+    """An observed transition has probability zero under the belief.
 
     Examples
     --------
@@ -109,12 +109,14 @@ class RewardMismatchError(BrmdpError, ValueError):
 
 
 class ConvergenceError(BrmdpError, RuntimeError):
-    """The solver could not certify the requested tolerance.
+    """A computation could not reach, or could not certify, the required accuracy.
 
     Attributes
     ----------
-    solution : brmdp.Solution
-        The best iterate, with its residual and error bound; its status is ``"not converged"``.
+    solution : brmdp.Solution, brmdp.continuous.LakeValues or None
+        What was reached. A plan's is its best iterate, with its residual and error bound; its
+        status is ``"not converged"``. None if there is nothing to return, as in
+        :func:`brmdp.dirichlet.cdf`.
 
     Examples
     --------

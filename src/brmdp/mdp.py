@@ -1,9 +1,9 @@
 """Finite Markov decision processes with a known kernel.
 
-:class:`TabularMDP` only describes: kernel P(s'|s,a), reward r(s,a,s'), discount γ and start.
-:func:`brmdp.solve` solves it, and :func:`brmdp.evaluate_in_mdp` evaluates policies in it. It also
-serves as a belief without any uncertainty, so the true values that define regret come from the same
-solver as every Bayesian-risk plan.
+:class:`TabularMDP` only describes: it holds the kernel P(s'|s,a), rewards r(s,a,s'), discount γ and
+start. :func:`brmdp.solve` solves it, and :func:`brmdp.evaluate_in_mdp` evaluates policies in it.
+It also serves as a belief without any uncertainty, so the true values that define regret come from
+the same solver as every Bayesian-risk plan.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class TabularMDP(KernelBelief):
     ----------
     transitions : (S, A, S) array or SciPy sparse matrix (S·A, S) with row s·A + a
         P(s'|s,a). The rows of admissible actions must sum to one within 1e-8. A kernel in less than
-        double precision may be off by its rounding times the number of successors, but by no more
-        than 0.01. The rows are then rescaled to sum to one exactly.
+        double precision may be off by its rounding error times the number of successors, but by no
+        more than 0.01. The rows are then rescaled to sum to one exactly.
     rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
-        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`, also outside the possible
-        transitions, where a belief with wider support needs them.
+        r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`, including those of impossible
+        transitions, which a belief with wider support needs.
     discount : float in [0, 1)
         Discount factor γ.
     start : int or (S,) probabilities
@@ -152,9 +152,9 @@ class TabularMDP(KernelBelief):
         ----------
         source : gymnasium.Env or dict
             ``P[s][a]`` lists (probability, next state, reward, terminated). Repeated next states
-            are merged: their probabilities add up, and their rewards are averaged with these
-            weights. A terminated transition leads to one extra state, the last, which is absorbing
-            and pays nothing, so its value is zero.
+            are merged: their probabilities add up, and their rewards are averaged, weighted by
+            probability. A terminated transition leads to one extra state, the last, which is
+            absorbing and pays nothing, so its value is zero.
         discount : float in [0, 1)
         start : int or (S,) probabilities, optional
             By default the environment's initial distribution, or state 0.

@@ -47,13 +47,13 @@ Format: TypeAlias = Literal["dense", "csr", "flat"]
 """Formats of a kernel: dense (S, A, S), CSR (S·A, S), or flat over the possible transitions."""
 
 DENSE_LIMIT = 50_000_000
-"""Most numbers in a dense array made from a sparse pattern."""
+"""Largest dense array, in numbers, that is made from a sparse pattern."""
 
 DENSE_REWARDS = 4_000_000
 """Up to this size, built-in worlds list the rewards of all transitions, possible or not."""
 
 LARGEST_FULL = 500_000_000
-"""Most transitions (about 12 GB) of a pattern in which every transition is possible."""
+"""Largest number of transitions (about 12 GB) if every transition is possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +175,8 @@ class TransitionPattern:
     def gather(self, rewards: ArrayOrSparse, name: str = "rewards") -> FloatArray:
         """Lay rewards out as one number per possible transition.
 
-        They may come as r(s,a), as r(s,a,s'), as a sparse (S·A, S) matrix, whose missing entries
-        are zero, or flat.
+        They may be given as r(s,a), as r(s,a,s'), as a sparse (S·A, S) matrix (missing entries are
+        zero), or flat.
         """
         shapes = (
             f"({self.n_states}, {self.n_actions}), ({self.n_states}, {self.n_actions}, "
@@ -250,7 +250,7 @@ class TransitionPattern:
         return matrix
 
     def export(self, entries: NDArray[Any], format: Format) -> Any:
-        """Entries in the given format; a sparse one is for a single kernel only."""
+        """Entries in the given format; "csr" is for a single kernel only."""
         if format == "dense":
             return self.dense(entries)
         if format == "csr" and entries.ndim == 1:
@@ -274,8 +274,8 @@ class TransitionPattern:
 class KernelBelief:
     """Base class of the beliefs about a transition kernel on a fixed pattern.
 
-    A subclass defines :attr:`pattern`, :meth:`mean_entries` and :meth:`sample_entries`; the formats
-    of means and draws and the layout of rewards follow from these.
+    A subclass defines :attr:`pattern`, :meth:`mean_entries` and :meth:`sample_entries`; the other
+    members follow from these.
 
     Examples
     --------
@@ -305,7 +305,7 @@ class KernelBelief:
     def sample_entries(
         self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` joint draws of the kernel, (n, transitions); see :meth:`brmdp.beliefs.Belief`."""
+        """``n`` joint draws of the kernel, (n, transitions); see :class:`brmdp.Belief`."""
         raise NotImplementedError
 
     def mean(self, format: Format = "dense") -> Any:
@@ -409,7 +409,7 @@ def _as_mask(admissible: ArrayLike | None, n_states: int, n_actions: int) -> NDA
 def pattern_from_arrays(
     n_states: int, n_actions: int, indptr: ArrayLike, next_states: ArrayLike
 ) -> TransitionPattern:
-    """Check stored arrays and make a simple pattern of them."""
+    """Check stored arrays and make a simple pattern from them."""
     columns = as_index_array(next_states, n_states, "next_states").ravel()
     pointers = as_index_array(indptr, columns.size + 1, "indptr").ravel()
     if (
