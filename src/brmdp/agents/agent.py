@@ -83,13 +83,14 @@ class ActionReport:
     visits : int
         Number of times this agent had observed it in this state when the plan was made.
     observations : int or None
-        Number of observations in the belief, including those from before the agent began. If one
-        disturbance drives all transitions, every observation teaches about every action, and this
-        is the total. None if the belief does not count observations.
+        Number of observations of this pair in the belief, including those from before the agent
+        began. If one disturbance drives all transitions, every observation teaches about every
+        action, and this is the total. None if the belief does not count observations.
     mean : float
-        Posterior mean of r + γV(s'), where V are the plan's values.
+        Posterior mean of E[r + γV(s')], where E is over s' given the kernel and V are the plan's
+        values.
     quantile : float
-        Posterior quantile of r + γV(s') at ``quantile_level``.
+        Posterior quantile of the same expectation, at ``quantile_level``.
     quantile_level : float
         ``level``, or the level passed to :meth:`Agent.explain`.
 
@@ -193,7 +194,7 @@ class _Plan:
 
 
 class Agent(EpisodicAgent):
-    """An agent that learns online; it can be used without :func:`brmdp.simulate`.
+    """An agent that learns online, with or without :func:`brmdp.simulate`.
 
     Parameters
     ----------
@@ -389,7 +390,7 @@ class Agent(EpisodicAgent):
 
     @property
     def levels(self) -> FloatArray | None:
-        """(S, A) levels of the current plan; None for measures without levels."""
+        """(S, A) levels of the current plan; None if it has none or there is no plan yet."""
         plan: _Plan | None = self._record.plan
         return None if plan is None else plan.levels
 

@@ -113,7 +113,7 @@ MAX_STEPS = 2**53
 MAX_PARTS_LENGTH = 10**8
 """Longest description of an agent's parts in a file, in characters.
 
-It may list a level for every pair.
+It is large because a description may list a level for every pair.
 """
 
 

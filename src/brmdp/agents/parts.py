@@ -25,7 +25,7 @@ KNOWN: dict[str, Any] = {
 
 
 def describe_part(part: Any) -> Any:
-    """Type and parameters of a part of the library; only the type's name if any of it is not."""
+    """Type and parameters of a part; only the type's name if any of it is not the library's."""
     if part is None:
         return None
     kind = type(part).__name__
@@ -39,7 +39,7 @@ def describe_part(part: Any) -> Any:
 
 
 def describe_belief(belief: Any, known: dict[str, Any]) -> Any:
-    """The name of a belief's type, marked as foreign if it is not one of the ``known``.
+    """The name of a belief's type, marked as foreign if it is not one of ``known``.
 
     Raises
     ------

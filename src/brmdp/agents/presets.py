@@ -50,8 +50,8 @@ def aq_brmdp(
     floor : float in (0, 1)
         Most cautious level α̲.
     method : {"exact", "saddlepoint"} or MonteCarlo
-        As in :class:`brmdp.Quantile`. A MonteCarlo is copied with one of the agent's streams as its
-        ``rng``.
+        As in :class:`brmdp.Quantile`. A MonteCarlo is copied, and the copy draws from a stream that
+        comes from ``rng``.
     restart : RestartRule, optional
         When to plan again. By default pseudo-episodes continue with probability ``discount`` after
         every step.

@@ -1,4 +1,4 @@
-"""What an agent has done so far: the only input of level schedules and restart rules."""
+"""What an agent has done so far, the basis of level schedules and restart rules."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Progress:
 
     @property
     def prior_strength(self) -> FloatArray:
-        """(S, A) weight of the prior in observations, such as φ₀ of a Dirichlet row.
+        """(S, A) weight of the prior, in observations: for a Dirichlet row, the sum of its prior φ.
 
         Raises
         ------

@@ -19,8 +19,8 @@ class Belief(Protocol):
     easiest way. What they return is checked before the kernels use it.
 
     Quantiles and CVaR are exact for a belief with Dirichlet rows
-    (:class:`brmdp.risk.dirichlet.DirichletRows`), for a :class:`ScenarioBelief` and for a known
-    kernel. For any other belief they are computed from draws; the plan's status says so, and
+    (:class:`brmdp.risk.dirichlet.DirichletRows`), for a :class:`brmdp.ScenarioBelief` and for a
+    known kernel. For any other belief they are computed from draws; the plan's status says so, and
     :func:`brmdp.certify` refuses the belief.
 
     These members are optional:
@@ -83,5 +83,5 @@ class Belief(Protocol):
         ...
 
     def gather_rewards(self, rewards: Any) -> FloatArray:
-        """Lay rewards, in any form this belief accepts, out as one number per transition."""
+        """Lay out rewards, in any form this belief accepts, as one number per transition."""
         ...

@@ -175,7 +175,7 @@ def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
 
 
 def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name: str) -> FloatArray:
-    """Check shape, sign and finiteness of kernels; rescale rows within 1e-8 of one to sum to it."""
+    """Check kernels: shape, sign and sums; rescale rows whose sums are within 1e-8 of one."""
     pattern = belief.pattern
     source = f"{type(belief).__name__}.{name}"
     given = as_float_array(entries, source)

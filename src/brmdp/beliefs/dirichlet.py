@@ -160,7 +160,8 @@ class DirichletBelief(KernelBelief, Saveable):
     ) -> Self:
         """A prior centred at ``kernel`` and worth ``strength`` observations per row.
 
-        Transitions of probability zero stay impossible.
+        Transitions of probability zero stay impossible. If ``kernel`` is a TabularMDP, its
+        admissible actions are used, and ``admissible`` is ignored.
         """
         size = as_positive_number(strength, "strength")
         check_concentrations(np.array([size]))
@@ -239,7 +240,7 @@ class DirichletBelief(KernelBelief, Saveable):
         return self.pattern.export(self.concentration_entries, format)
 
     def counts(self, format: Format = "dense") -> Any:
-        """Number of times N(s,a,s') each transition was observed, in the same formats."""
+        """N(s,a,s'), observations of each transition; formats as in :meth:`concentration`."""
         return self.pattern.export(self._counts, format)
 
     def effective_sample_size(self) -> FloatArray:
@@ -248,7 +249,7 @@ class DirichletBelief(KernelBelief, Saveable):
         return totals.reshape(self.n_states, self.n_actions)
 
     def variance(self, format: Format = "dense") -> Any:
-        """Posterior variance of every transition probability, in the same formats."""
+        """Posterior variance of every probability; formats as in :meth:`concentration`."""
         mean = self.mean_entries()
         totals = self._totals()[self.pattern.pair_of_transition]
         return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)

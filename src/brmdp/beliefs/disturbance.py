@@ -202,7 +202,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
         ImpossibleTransitionError
             If no disturbance leads to ``next_state``, or the given one does not.
         InvalidInputError
-            If an index is out of range, an action is inadmissible, or an ambiguous disturbance is
+            If an index is out of range, an action is inadmissible, or the disturbance is needed and
             not given.
         """
         given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
@@ -291,7 +291,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
     def sample_entries(
         self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
-        """``n`` joint draws; within a draw, all pairs share one law of the disturbance."""
+        """``n`` joint draws; within a draw, all pairs share one distribution of the disturbance."""
         draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
         return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
 

@@ -37,7 +37,7 @@ __all__ = [
 FORMAT = "brmdp-1"
 
 MAX_ARRAYS = 1000
-"""Most arrays in a file."""
+"""Largest number of arrays in a file."""
 
 LONGEST_HEADER = 4096
 """Longest header of an array in bytes; NumPy's take 128 unless there are very many axes."""
@@ -53,13 +53,13 @@ FORMER_KINDS = {
 """Names of the classes in files written before they were renamed."""
 
 _STRAY = "allow_pickle"
-"""An array that NumPy 2.0 and 2.1 wrote by mistake, having taken a keyword for its name."""
+"""An array that NumPy 2.0 and 2.1 wrote by mistake, taking a keyword for an array's name."""
 
 
 def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write named arrays as one file of the given kind.
 
-    The file appears once it is complete; until then an existing one stays intact.
+    The file appears once it is complete; until then, an existing file stays as it was.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def load_arrays(path: str | os.PathLike[str], kind: str) -> dict[str, NDArray[An
 
 
 def _read(archive: zipfile.ZipFile, length: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive in a file of ``length`` bytes, of which none may claim more."""
+    """The arrays of an archive in a file of ``length`` bytes; together they may claim no more."""
     members = archive.infolist()
     if len(members) > MAX_ARRAYS:
         raise InvalidInputError(f"it must hold at most {MAX_ARRAYS} arrays; got {len(members)}")
