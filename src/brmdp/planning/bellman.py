@@ -37,10 +37,13 @@ BAND_ENTRIES = 25_000_000
 """Largest banded factorisation, in entries; wider systems are left to the iterative solver."""
 
 SETTLING_ROUNDS = 30
-"""Rounds of plain policy iteration at the start of a small linear problem."""
+"""Largest number of rounds of plain policy iteration at the start of a small linear problem."""
 
 WIDE_ROUNDS = 200
-"""Policies tried in a wide step, each after at most WIDE_SWEEPS Gauss–Seidel sweeps each way."""
+"""Largest number of policies tried in a wide step.
+
+Each is tried after at most WIDE_SWEEPS Gauss–Seidel sweeps up and down the states.
+"""
 
 WIDE_SWEEPS = 50
 
@@ -245,7 +248,7 @@ def solve_in_band(
 ) -> FloatArray | None:
     """(I − γ kernel)⁻¹ right by banded elimination, or None if the band is too wide.
 
-    States are renumbered so that neighbours come close to each other. Krylov methods carry
+    States are renumbered so that neighbours have close numbers. Krylov methods carry
     information one state per iteration, so they fail on long chains; there the band is narrow.
     """
     n = right.size

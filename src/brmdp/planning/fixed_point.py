@@ -19,7 +19,7 @@ waits twice as long. So the residual falls by γ at every step except in excursi
 logarithmic: the iteration cannot cycle.
 
 Between sweeps over all actions, once the greedy policy has settled, Newton iterates on the rows of
-that policy alone: they cost a fraction 1/A of a sweep, and only a full sweep can certify. For a
+that policy alone. They cost a fraction 1/A of a sweep, but only a full sweep can certify. For a
 linear measure and a small problem Newton is policy iteration, done in one compiled call before the
 sweep that certifies it.
 
@@ -44,10 +44,10 @@ __all__ = ["METHODS", "RELATIVE", "Accuracy", "FixedPoint", "iterate", "settle_t
 METHODS = ("newton", "value-iteration")
 
 PATIENCE = 10
-"""Steps that may fail to halve the residual before all actions are linearised."""
+"""Number of steps that may fail to halve the residual before all actions are linearised."""
 
 EXCURSION = 6
-"""Wide steps in a row that need not lower the residual."""
+"""Number of wide steps in a row that need not lower the residual."""
 
 RELATIVE = 1e-8
 """The error bound required by default, relative to max|V|."""
@@ -59,7 +59,7 @@ TINY = 1e-280
 """The smallest default error bound; below it, products of rounding errors underflow to zero."""
 
 FINE = 1e-6
-"""Ties are settled if the tolerance is at most FINE × max|V|; a coarser one wants speed."""
+"""Ties are settled if the tolerance is at most FINE × max|V|; a coarser one asks for speed."""
 
 SETTLING_STEPS = 6
 
@@ -74,10 +74,10 @@ This is relative to max|V|.
 class Accuracy:
     """The error bound that is good enough.
 
-    An absolute bound is met, or the solver has failed. The default is RELATIVE × max|V|, or four
-    times what arithmetic resolves, (η + rounding)/(1 − γ), if that is more. What arithmetic
-    resolves counts only up to COARSEST × max|V|, or, for values that cancel, up to RELATIVE × the
-    largest reward of the actions taken.
+    An absolute bound must be met, or the solver has failed. The default is RELATIVE × max|V|, or
+    four times what arithmetic resolves, (η + rounding)/(1 − γ), if that is more. The latter
+    counts only up to COARSEST × max|V|, or, for values that cancel, up to RELATIVE × the largest
+    reward of the actions taken.
     """
 
     absolute: float | None
@@ -189,7 +189,7 @@ def iterate(
 def _excursion(bellman: Bellman, begin: Sweep, max_sweeps: int) -> tuple[Sweep, int]:
     """Wide steps until the residual is at most γ times that of ``begin``.
 
-    Returns the sweep with the lowest residual and the number of sweeps.
+    Returns the sweep with the lowest residual, and the number of sweeps.
     """
     now = lowest = begin
     spent = 0
@@ -207,7 +207,7 @@ def settle_ties(bellman: Bellman, found: FixedPoint, max_iterations: int) -> Fix
     """Apply Newton down to rounding if the error bound leaves open whether actions are tied.
 
     The ties then do not depend on the path that led here: differences between paths are far below
-    the width of a tie, unless a difference happens to be exactly that.
+    the width of a tie, unless a difference of values happens to equal that width.
     """
     now = kept = found.sweep
     sweeps, discount = found.sweeps, bellman.discount

@@ -11,9 +11,9 @@ multiplies these probabilities. If rows are dependent (scenarios, a shared distu
 bound takes its place, with level α/S.
 
 The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested
-value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What is
-left to trust is what the belief claims, its concentrations and the independence of its rows. The
-coverage check tests these claims: it is an error if too few draws respect the bounds.
+value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What
+remains to be trusted is what the belief claims: its concentrations and the independence of its
+rows. The coverage check tests these claims; too few draws within the bounds are an error.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ LARGE = 2_000
 CONTRADICTION = 1e-6
 """Probability below which the check contradicts a certificate.
 
-It is the probability of so few draws within the bounds if the confidence were right.
+If the confidence were right, so few draws within the bounds would have that probability.
 """
 
 PROGRESS_SECONDS = 5.0
-"""A long check logs its progress at most this often."""
+"""Shortest time between two progress messages of a long check."""
 
 logger = logging.getLogger("brmdp")
 
@@ -181,7 +181,7 @@ class PosteriorQuantileValue:
         Distribution-free interval for each state, from order statistics; −inf or inf if M is too
         small to bound that side.
     confidence : float
-        Confidence of each interval, at least.
+        Each interval has at least this confidence.
     samples : int
         Number M of posterior draws.
 
@@ -261,7 +261,7 @@ def certify(
     belief, rewards, discount
         As in :func:`brmdp.plan`.
     confidence : float in (0, 1)
-        Posterior probability with which all bounds hold at once, at least.
+        1 − α: all bounds hold at once with at least this posterior probability.
     tolerance : float, optional
         Accuracy of the solver, as in :func:`brmdp.plan`; its error is subtracted from the bounds.
     coverage_samples : int, optional

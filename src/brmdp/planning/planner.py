@@ -63,13 +63,13 @@ LARGEST_VALUE = 1e140
 """Largest |value| accepted."""
 
 ANY = object()
-"""Marks that no policy is given and the best one is wanted."""
+"""Means that no policy is given and the best one is wanted."""
 
 COARSE = 1e-4
 """Accuracy of a cheaper approximation to start from, relative to max|r|/(1 − γ)."""
 
 COARSE_SWEEPS = 60
-"""Most sweeps of a cheaper approximation."""
+"""Largest number of sweeps of a cheaper approximation."""
 
 
 class Backup(NamedTuple):
@@ -120,13 +120,13 @@ def plan(
         Largest ``error_bound`` accepted, in units of the rewards; it is an error if arithmetic
         cannot resolve it. By default 1e-8 × max|V|, or four times what arithmetic resolves, (η +
         16ε·max|V|)/(1 − γ), if that is more. It is also an error if this default exceeds 1e-3 ×
-        max|V| (or, for values that cancel, 1e-8 × the rewards of the actions taken).
+        max|V| (or, for values that cancel, 1e-8 × the largest reward of the actions taken).
     initial : Solution or (S,) array, optional
         Values to start from (warm start).
     method : {"newton", "value-iteration"}
         Method of the solver; both meet the same tolerance.
     max_iterations : int
-        Most sweeps.
+        Largest number of sweeps.
     raise_on_failure : bool
         If the solver fails, raise :class:`ConvergenceError`, which carries the last iterate. If
         False, return that iterate.
@@ -421,7 +421,7 @@ def _require_mdp(mdp: Any) -> None:
 
 
 class Problem:
-    """Rewards, discount and accuracy, checked once, to be solved for any belief on one pattern.
+    """Rewards, discount and accuracy, checked once, for solving with any belief on one pattern.
 
     Parameters
     ----------
@@ -538,7 +538,7 @@ class Problem:
         return solution
 
     def approximations(self, bound: RiskOperator, cold: bool) -> list[RiskOperator]:
-        """Ever cheaper measures to start from; a linear one only if there are no values yet."""
+        """Ever cheaper measures to start from, linear ones only if there are no values yet."""
         found: list[RiskOperator] = []
         cheaper = bound.approximation() if self.method == "newton" else None
         while cheaper is not None and (cold or cheaper.fixed_entries() is None):

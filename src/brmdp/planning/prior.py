@@ -75,7 +75,7 @@ class PriorReliance:
     Attributes
     ----------
     share : float
-        Share of the prior in the pairs that the policy uses, averaged over its time.
+        The prior's share in the pairs that the policy uses, averaged over its time.
     outweighed : float
         Share of its time in pairs where the prior outweighs the data.
     never_observed : (k,) integers
@@ -181,7 +181,7 @@ def prior_reliance(
     discount : float in [0, 1)
     start : int or (S,) probabilities, optional
         Where the policy begins. By default the states that the data come from, in proportion, or
-        all states alike if there are no data or the belief does not record them.
+        all states equally if there are no data or the belief does not record their states.
 
     Returns
     -------

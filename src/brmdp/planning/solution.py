@@ -66,13 +66,15 @@ class Solution:
         The requested error bound; by default 1e-8 × max|values|, or four times what arithmetic
         resolves if that is more (see :func:`brmdp.plan`).
     tie_width : float
-        Differences between q-values up to this size are not resolved: 2η + 32ε·max|values|/(1 − γ)
-        with ε = 2.2e-16. It depends on the scale of the problem and on the measure, not on
-        ``tolerance`` or on the way to the values. For tolerances of at most 1e-6 × max|values|, the
-        values are then refined down to rounding wherever the error bound leaves a tie open, so warm
-        starts, cold starts and both methods give the same ties. Only a difference that equals the
-        width up to rounding of the values (in trials, a median of 0.0005 of it) can go either way.
-        A tied action gives away at most this width per step.
+        Differences between q-values up to this size are not resolved: 2η + 2γ·min(η,
+        16ε·max|values|)/(1 − γ) with ε = 2.2e-16. An approximate measure reports no η, and
+        1e-11·max|values| takes the place of the minimum. The width depends on the scale of the
+        problem and on the measure, not on ``tolerance`` or on how the values were reached. For
+        tolerances of at most 1e-6 × max|values|, the values are refined down to rounding wherever
+        the error bound leaves a tie open, so warm starts, cold starts and both methods give the
+        same ties. Only a difference that equals the width up to rounding of the values (in trials,
+        a median of 0.0005 of it) can go either way. A tied action gives away at most this width per
+        step.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data, for results of :func:`brmdp.plan` and
         :func:`brmdp.evaluate_under_belief`. None for beliefs that do not separate the two, and for

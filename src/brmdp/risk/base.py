@@ -72,7 +72,7 @@ class RiskOperator(Protocol):
     """What the values are, one of :data:`BASES`: "exact", "sampled" or "approximate"."""
 
     def fixed_entries(self) -> FloatArray | None:
-        """The rows of all pairs if the measure is linear, so they are always the same; or None."""
+        """The rows of all pairs if the measure is linear and they never change, else None."""
         ...
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
@@ -82,7 +82,7 @@ class RiskOperator(Protocol):
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
     ) -> FloatArray:
-        """Risk-adjusted rows of ``pairs``, one after another, where ``evaluate`` wrote ``values``.
+        """Risk-adjusted rows of ``pairs``, one after another; ``values`` are from ``evaluate``.
 
         Each row is a probability vector over the pair's possible transitions. With
         ``precise=False``, an estimate good enough for Newton's method will do.
@@ -107,7 +107,6 @@ class RiskMeasure(Protocol):
     Examples
     --------
     A custom measure: the expectation under the mean kernel, mixed with 1 % of a uniform one.
-
 
     >>> import numpy as np
     >>> import brmdp

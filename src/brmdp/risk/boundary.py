@@ -1,7 +1,7 @@
 """Checks of custom risk measures.
 
-Compiled loops read the rows of a measure without looking, and every error bound rests on two
-properties of its values: monotonicity and q(w + c) = q(w) + c. The library's measures have them by
+Compiled loops read the rows of a measure unchecked, and every error bound rests on two properties
+of its values: monotonicity and q(w + c) = q(w) + c. The library's measures have them by
 construction. Any other measure is wrapped in :class:`CheckedRisk`, which checks every array it
 returns and, before a plan is certified, checks the rows of all pairs and both properties at the
 plan's own targets.
@@ -30,7 +30,7 @@ They only steer the solver, whose error bound rests on the values. Rows that als
 """
 
 PROBE_TOLERANCE = 1e-9
-"""Slack of both properties at the probes, relative to max|w|, on top of the reported errors."""
+"""Slack allowed when both properties are probed, relative to max|w|, besides reported errors."""
 
 _METHODS = ("evaluate", "rows", "fixed_entries", "approximation")
 _MAX_DEPTH = 8
@@ -52,8 +52,8 @@ def require_risk(risk: Any) -> None:
 def bind_risk(risk: RiskMeasure, belief: Belief) -> RiskOperator:
     """Apply a risk measure to a belief.
 
-    If the measure, its method or the result of its ``bind`` is not of one of the library's classes
-    (a subclass is not), it is checked from then on.
+    The result is checked from then on unless it, the measure and the measure's method are all of
+    the library's own classes; subclasses defined elsewhere are not.
     """
     require_risk(risk)
     bound = risk.bind(belief)

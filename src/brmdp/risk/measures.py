@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 DRAWS = 2048
-"""Joint draws that quantiles and CVaR are computed from if a belief offers nothing but draws.
+"""Number of joint draws behind quantiles and CVaR if a belief offers nothing but draws.
 
 Levels outside [0.01, 0.99] take more, so that at least 20 draws are expected in the smaller tail.
 Every plan starts the same random stream again, with seed :data:`DRAW_SEED`, so plans are
@@ -116,13 +116,13 @@ class Quantile:
         One level for all pairs, or one for each.
     method : {"exact", "saddlepoint"} or MonteCarlo
         "exact": the quantile itself, to a relative error of 1e-9 in the tail probability.
-        "saddlepoint": a fast approximation, which is not a risk measure; plans are marked
+        "saddlepoint": a fast approximation that is not itself a risk measure; plans are marked
         *approximate* and have no error bound. A :class:`MonteCarlo`: the paper's order statistic of
         posterior draws.
 
     Notes
     -----
-    This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios, one of them attains it, with
+    This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. With scenarios, one of them attains it, up to
     the tolerance :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. For a custom belief that offers
     nothing but draws, the quantile is computed from :data:`DRAWS` of them, and the plan's status is
     "sampled".

@@ -8,7 +8,8 @@ bound of a plan holds *for the sampled problem*: the plan's status is "sampled".
 gives an exact draw of the new posterior. So a plan after a few observations redraws only the rows
 that changed, and in these only what was added. Each draw has exactly the right distribution *if the
 data were collected independently of the draws*. Online, the visits were chosen by looking at these
-very draws, which biases them (a winner's curse). Keep the number of draws large, and measure.
+very draws, which biases them (a winner's curse). Keep the number of draws large, and measure the
+effect.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ RANK_TOLERANCE = 1e-9
 """Slack of the rank, ⌈nα − 1e-9⌉: α = 0.07 has rank 7 of 100 although 100·0.07 > 7 in binary."""
 
 LARGEST_LOG = 40.0
-"""No log gamma of an allowed concentration is larger: e⁴⁰ is 100,000 times the largest."""
+"""No log gamma is larger: e⁴⁰ is 100,000 times the largest concentration that may be stored."""
 
 
 def order_statistic_rank(n: ArrayLike, alpha: ArrayLike) -> Any:
@@ -64,10 +65,10 @@ def order_statistic_rank(n: ArrayLike, alpha: ArrayLike) -> Any:
 
 
 LARGEST_SAMPLE = 250_000_000
-"""Most numbers (2 GB) in a sample of kernels."""
+"""Largest sample of kernels, in numbers (2 GB)."""
 
 MAX_DRAWS = 10_000_000
-"""Most draws of a row; no plan can use more."""
+"""Largest number of draws of a row; no plan can use more."""
 
 
 def _as_draws(value: Any, name: str) -> int:
@@ -78,22 +79,22 @@ def _as_draws(value: Any, name: str) -> int:
 
 
 class MonteCarlo:
-    """Quantiles estimated from posterior draws, for the ``method`` of :class:`Quantile`.
+    """Quantiles estimated from posterior draws, for the ``method`` of :class:`brmdp.Quantile`.
 
     Parameters
     ----------
     coefficient : float
         c in the budget rule; the paper uses 150, 200 and 250.
     cap : int
-        Most draws per pair; the paper uses 2,048.
+        Largest number of draws per pair; the paper uses 2,048.
     samples : int, optional
         A fixed number of draws for every pair, instead of the budget rule.
     reuse : bool
         Keep ``cap`` (or ``samples``) unnormalised draws per row between plans and update them with
-        new data. This needs a :class:`brmdp.DirichletBelief` and takes ``cap`` numbers of memory
-        per possible transition. The object then has a memory: use one per belief.
+        new data. This needs a :class:`brmdp.DirichletBelief`, and memory for ``cap`` numbers per
+        possible transition. The object then has a memory: use one per belief.
     rng : numpy.random.Generator or seed, optional
-        Source of the draws. Every plan takes new ones from it, unless ``reuse``.
+        Source of the draws. Every plan takes new ones from it, unless ``reuse`` is set.
 
     Examples
     --------

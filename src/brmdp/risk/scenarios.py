@@ -14,8 +14,8 @@ __all__ = ["ATOM_TOLERANCE", "ScenarioMeasure"]
 ATOM_TOLERANCE = 1e-12
 """The left quantile is the least value whose cumulative weight reaches α − 1e-12.
 
-So a cumulative weight reaches a level equal to it, such as α = 1 − μ, however 1 − μ is rounded, as
-the paper's propositions require.
+So a cumulative weight of 1 − μ reaches the level α = 1 − μ however both are rounded, as the paper's
+propositions require.
 """
 
 
@@ -73,7 +73,7 @@ class ScenarioMeasure:
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True
     ) -> FloatArray:
-        """The row of the attaining scenario, or the mixture in the lower tail."""
+        """The row of the scenario that attains the quantile, or the mixture in the lower tail."""
         out = np.empty(int(self.pattern.widths[pairs].sum()))
         linear.scenario_rows(
             pairs,

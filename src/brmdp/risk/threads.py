@@ -1,7 +1,7 @@
 """Threads for large backups, and one thread for linear algebra.
 
 Rows are independent, so large backups are split over threads, with the same result for any number
-of them. Many small linear systems are the opposite case: there BLAS gets one thread, see
+of them. Many small linear systems are the opposite case: for them BLAS gets one thread; see
 :data:`one_blas_thread`.
 """
 
@@ -32,7 +32,7 @@ WORTH_SPLITTING = 20_000
 """Below this many possible transitions, a second thread costs more than it saves."""
 
 MAX_THREADS = 1024
-"""More threads than any machine has processors: asking for more is a mistake."""
+"""Largest number of threads; no machine has more processors, so asking for more is a mistake."""
 
 _limited_to_one: ContextVar[bool] = ContextVar("_limited_to_one", default=False)
 
