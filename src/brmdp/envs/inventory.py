@@ -1,8 +1,8 @@
 """A shop with unknown demand: one item, daily orders, lost sales.
 
 This is a good example to start from. Everything is known except the distribution of the demand,
-which is the same every day and at every stock. So one observed demand teaches about all states and
-orders, and the right belief is :class:`brmdp.DisturbanceBelief`::
+which is the same every day and at every stock level. So one observed demand teaches about all
+states and orders, and the right belief is :class:`brmdp.DisturbanceBelief`::
 
     problem = brmdp.envs.inventory()
     belief = brmdp.DisturbanceBelief(problem.outcomes)
@@ -58,9 +58,10 @@ class InventoryProblem:
     ----------
     mdp : TabularMDP
         The true MDP; states are stocks and actions are orders. Its rewards r(s, a, s') are
-        :attr:`disturbance_rewards` averaged over the demands that lead to s'; these differ only if
-        there is a shortage cost. They are an (S, A, S) array, or a sparse (S·A, S) matrix over the
-        possible transitions if the array would hold more than four million numbers.
+        :attr:`disturbance_rewards` averaged over the demands that lead to s'; for one s'
+        they differ only if there is a shortage cost. The rewards are an (S, A, S) array, or a
+        sparse (S·A, S) matrix over the possible transitions if the array would hold more than four
+        million numbers.
     outcomes : (S, A, D) integers
         Next stock f(s, a, d), or −1 for inadmissible orders, for :class:`brmdp.DisturbanceBelief`.
     disturbance_rewards : (S, A, D) array

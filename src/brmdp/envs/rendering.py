@@ -67,7 +67,7 @@ class GridPainter:
 
     @classmethod
     def of_states(cls, n_states: int) -> GridPainter:
-        """A nearly square map, for states that have no places on a map."""
+        """A nearly square map, for states without a natural place on one."""
         width = int(np.ceil(np.sqrt(n_states)))
         cells = "." * n_states
         return cls(

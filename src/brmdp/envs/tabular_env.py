@@ -29,7 +29,7 @@ RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
 class TabularEnv(gymnasium.Env[Any, Any]):
     """A continuing Gymnasium environment that simulates a known MDP.
 
-    The next state is the inverse of the row's cumulative distribution at one uniform number of
+    The next state is the inverse of the row's cumulative distribution at one uniform number from
     ``np_random``. So a seed and the actions determine the trajectory, and environments with the
     same seed share their random numbers.
 

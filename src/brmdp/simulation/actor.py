@@ -14,7 +14,7 @@ from brmdp.simulation.loop import Details
 __all__ = ["Actor", "ActorAdapter", "require_actor", "tells_policy"]
 
 OFFERED = ("reward", "disturbance", "info")
-"""What ``observe`` is told besides the transition, if it asks."""
+"""What ``observe`` is told besides the transition, if its signature asks for it."""
 
 
 @runtime_checkable
@@ -25,13 +25,13 @@ class Actor(Protocol):
 
     - ``observe`` may take ``reward``, ``disturbance`` and ``info`` by keyword. It receives those
       that its signature names, or ``reward`` and ``info`` if it takes arbitrary keywords.
-    - ``policy`` is the (S,) action that the agent would now take in each state, or, for one that
-      explores, (S, A) probabilities. With it, true regret is measured for the policy that each step
-      follows, and an action that this policy never takes is refused; without it, true regret is
-      not measured.
+    - ``policy`` holds the (S,) actions that the agent would now take in each state, or, if it
+      explores at random, (S, A) probabilities. With it, true regret is measured for the policy that
+      each step follows, and an action that this policy never takes is refused; without it, true
+      regret is not measured.
     - ``episode`` is a number that grows whenever ``policy`` may have changed. Without it,
       ``policy`` is read after every action.
-    - ``belief``, ``rewards`` and ``discount``, with ``policy`` and ``episode``, are needed by the
+    - ``belief``, ``rewards`` and ``discount``, besides ``policy`` and ``episode``, are needed by
       diagnostics that depend on the belief.
 
     Examples
@@ -91,7 +91,7 @@ class ActorAdapter:
     Attributes
     ----------
     policy : (S, A) array or None
-        The policy that the last action followed, as probabilities; None if nobody looks.
+        The policy that the last action followed, as probabilities; None unless ``follow`` is set.
     """
 
     def __init__(self, agent: Actor, n_states: int, n_actions: int, *, follow: bool) -> None:
@@ -126,7 +126,7 @@ class ActorAdapter:
         return action
 
     def details(self) -> Details | None:
-        """Selects what ``observe`` takes besides the transition; None if it takes nothing more."""
+        """A function that selects what else ``observe`` takes; None if it takes nothing else."""
         names = _keywords(self.agent.observe)
         if not names:
             return None
@@ -139,14 +139,14 @@ class ActorAdapter:
 
 
 def tells_policy(agent: Any) -> bool:
-    """Whether an agent has a policy to look at, be it now or after its first action."""
+    """Whether an agent has a policy to look at, now or after its first action."""
     if hasattr(type(agent), "policy"):
         return type(agent).policy is not None
     return getattr(agent, "policy", None) is not None
 
 
 def as_probabilities(policy: Any, shape: tuple[int, int]) -> FloatArray:
-    """(S, A) probabilities of actions, from these or from one action per state."""
+    """(S, A) probabilities of actions, from such an array or from one action per state."""
     array = as_array(policy, "policy", "actions or probabilities")
     if array.ndim == 1:
         chosen = as_policy(array, np.ones(shape, dtype=np.bool_))

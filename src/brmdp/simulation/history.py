@@ -1,7 +1,7 @@
 """The record of an interaction: every column is declared once, here.
 
 :mod:`brmdp.runs` stores and reads these columns, :mod:`brmdp.report` sums up those that have a
-total, and the documentation lists them. None of these names a column that it does not need.
+total, and the documentation lists them. Each of these names only the columns that it needs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Steps:
 class Episodes:
     """How each pseudo-episode was planned: lists with one entry per pseudo-episode.
 
-    Entries are None if the agent does not provide them.
+    An entry is None if the agent does not provide it.
 
     Examples
     --------

@@ -176,14 +176,14 @@ def simulate(
 
 
 def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnostics:
-    """Refuse what cannot be measured of an agent in a world; say what will be.
+    """The diagnostics, with ``true_regret`` decided; refuses what cannot be measured.
 
     Raises
     ------
     InvalidInputError
         If sizes or discounts differ, or the agent or the world lacks what a diagnostic needs.
     RewardMismatchError
-        If the agent plans with other rewards than the world has.
+        If the agent plans with rewards other than those of the world.
     """
     belief: Any = getattr(agent, "belief", None)
     pattern = getattr(belief, "pattern", None)
@@ -230,7 +230,7 @@ def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnost
 
 
 def _is_ours(agent: Any) -> bool:
-    """Whether the agent acts and learns as the library's does, and so follows its policy."""
+    """Whether the agent acts and learns like the library's, and so follows its policy."""
     kind = type(agent)
     return isinstance(agent, Agent) and (kind.act, kind.observe) == (Agent.act, Agent.observe)
 

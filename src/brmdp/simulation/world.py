@@ -1,6 +1,6 @@
 """A Gymnasium environment as a tabular agent sees it: numbered states and known rewards.
 
-The end of an episode is a state, too. A terminated transition leads to a known absorbing state that
+The end of an episode is a state too. A terminated transition leads to a known absorbing state that
 pays nothing, and a reset follows. Resets and truncations are not transitions, so no agent learns
 from them. The transition into the end may pay, and endings that pay differently are different
 absorbing states.
@@ -72,7 +72,7 @@ class World:
         left and pays nothing.
     random_rewards : bool
         Whether the environment's rewards are random around the model's rewards, or differ from them
-        on purpose. Then rewards are not compared, and the model's rewards are taken to be the
+        on purpose. If so, rewards are not compared, and the model's rewards are taken to be the
         means.
 
     Attributes
@@ -308,6 +308,8 @@ class World:
         ------
         RewardMismatchError
             If the environment pays a reward that the model does not have for what happened.
+        ImpossibleTransitionError
+            If the transition is impossible in the given ``truth``, or no disturbance leads there.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
         if type(observation) is not int or not 0 <= observation < self._observed:
@@ -327,7 +329,7 @@ class World:
 
     @property
     def ends_by_observation(self) -> dict[int, int]:
-        """The absorbing state of an episode that terminates with an observation."""
+        """The absorbing state for each observation with which an episode may terminate."""
         return dict(self._ends)
 
     @property
@@ -336,7 +338,7 @@ class World:
         return self._outcomes is not None
 
     def _require_possible(self, action: int, next_state: int) -> None:
-        """Refuse a transition that the truth, as it was given, holds impossible."""
+        """Refuse a transition that is impossible in the given truth."""
         transition = (self._state, action, next_state)
         if self._state is None or transition in self._seen:
             return
@@ -642,8 +644,8 @@ def _with_absorbing_ends(
 def _beyond_the_table(truth: TabularMDP) -> Any:
     """Rewards that also cover transitions not in the table: the least that the pair can pay.
 
-    They matter only for beliefs that think such transitions possible. If a dense array would be too
-    large, only the table's rewards are returned.
+    They matter only for beliefs under which such transitions are possible. If a dense array would
+    be too large, only the table's rewards are returned.
     """
     pattern = truth.pattern
     if pattern.n_pairs * pattern.n_states > LARGEST_DENSE:
