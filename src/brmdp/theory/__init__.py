@@ -1,4 +1,4 @@
-"""The paper's theorems, propositions, lemmas and examples, computable."""
+"""The paper's theorems, propositions, lemmas and examples as computations."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
-"""How well a certificate holds, and what it gives away (Proposition 1).
+"""How reliably a certificate holds, and how much it gives away (Proposition 1).
 
 A level ℓ certifies joint confidence (1 − ℓ)^S for a policy in S states with independent rows.
 Confidence 1 − α thus needs ℓ = ᾱ = 1 − (1 − α)^{1/S}. Union bounds ask for a smaller level: α/S if
-one adds up the failures of the S events, α/(SA) if one adds up those of all pairs. Three questions,
-for one random world and the belief after random data:
+one adds up the failures of the S events, α/(SA) if one adds up those of all pairs. For one random
+world and the belief after random data, there are three questions:
 
 - Does the bound hold with posterior probability 1 − α or more? By the proposition, it must.
 - How far below the posterior α-quantile of the same policy's value is it? No bound at that
@@ -112,7 +112,7 @@ def replicate_coverage(
     tolerance: float | None = None,
     rng: Seed = None,
 ) -> CoverageReport:
-    """Draw a world and data, and check how well the certificates for the belief hold.
+    """Draw a world and data, and check how reliably certificates for the belief hold.
 
     Parameters
     ----------

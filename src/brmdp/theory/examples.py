@@ -14,7 +14,7 @@ it reveals the kernel. There, exploiting pays 0 and leads for good to g (reward 
 (reward 0) under P^B, while the safe action pays c and stays. If α ≤ 1 − μ and c < γ², an agent that
 plans at level α after every step stays at s₀ forever, learns nothing, and under P^G has regret R_T
 = T(γ² − c)/(1 − γ): a self-confirming trap. With the adaptive schedule the agent leaves it as soon
-as the level of the untried exploitation exceeds 1 − μ (:func:`adaptive_escape_episode`).
+as the level of the untried exploiting action exceeds 1 − μ (:func:`adaptive_escape_episode`).
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def check_robustness(
     threshold : float, optional
         Λ; by default the largest that the proposition allows. Regrets come from the planner and
         are compared up to :data:`~brmdp.theory.exposure.RESOLUTION`. So a Λ that exceeds one end of
-        the proposition's interval by less than twice that share of the largest value cannot be
+        the proposition's interval by no more than twice that share of the largest value cannot be
         distinguished from that end. It raises an error whether or not ``strict`` is set.
     strict : bool
         Whether to raise an error if a condition of the proposition is violated. If False, ``holds``
@@ -517,8 +517,8 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
 
     The agent plans after every step. Until it leaves, only (s₀, safe) has been visited, k − 1
     times, so with n admissible pairs an untried pair has the level max{1 − δ·ln(2k)/√k · n/(max{k −
-    1, 1} + n − 1), α̲}. The agent explores once this level exceeds 1 − μ at the exploitation, where
-    the quantile is then the value of g; k is the first such number. From k = 4 on, ln(2k)/√k falls
+    1, 1} + n − 1), α̲}. The agent explores once this level exceeds 1 − μ at the exploiting action,
+    whose quantile is then the value of g; k is the first such number. From 4 on, ln(2k)/√k falls
     and the visits grow, so there k is found by bisection. It exists for every μ above the tolerance
     :data:`~brmdp.risk.ATOM_TOLERANCE` of quantiles at atoms; for smaller μ no level is high enough
     for the planner to see P^G.

@@ -10,8 +10,8 @@ admissible pairs,
 
     Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i).
 
-With independent rows Pr(G_k | history) equals Π α_k(s,a), or more if some w is constant. The last
-bound, the one stated in the lemma, is negative for small k and says nothing then. Part ii,
+With independent rows Pr(G_k | history) equals Π α_k(s,a), or exceeds it if some w is constant. The
+last bound, the one stated in the lemma, is negative for small k and says nothing then. Part ii,
 V*_{φ_k,α̲} ≤ V_k, always holds.
 """
 
@@ -73,7 +73,8 @@ class OptimismReport:
     union_probability : float
         1 − Σ (1 − α_k(s,a)), the bound from which the stated one follows.
     event_probability : float or None
-        Π α_k(s,a), the probability of G_k itself; None for a belief with dependent rows.
+        Π α_k(s,a), the probability of G_k itself (a lower bound if some w is constant); None for
+        a belief with dependent rows.
 
     Examples
     --------

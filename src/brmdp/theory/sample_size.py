@@ -388,14 +388,15 @@ def observations_needed(
 
     Notes
     -----
-    The forecast is as good as the posterior mean it starts from, so plan again as data come in.
+    The forecast is only as good as the posterior mean it starts from, so plan again as data come
+    in.
     Starting with n observations of every pair, and with the planned counts (either plan) drawn from
     the true kernel, the final exact cost was within 15, 7 and 2 % of ε in random MDPs with five
     states for n = 50, 500 and 5,000, and within 46, 28 and 8 % in RiverSwim-6. A uniform prior over
     many impossible successors makes the plan ask for too much: in FrozenLake the final cost was
     0.41 to 0.66, 0.63 to 0.83 and 0.89 to 0.96 of ε.
 
-    The plan to follow the policy forecasts the visits, too. When the optimal policy was really
+    The plan to follow the policy also forecasts the visits. When the optimal policy was actually
     followed from the first state on, the final cost was 0.55 to 0.60, 0.67 to 0.73 and 0.90 to 0.93
     of ε in FrozenLake, but 1.8 to 3.3, 1.25 to 1.61 and 1.05 to 1.18 of ε in RiverSwim-6. There the
     posterior mean still gives leaps along the river some probability and expects far more visits to
