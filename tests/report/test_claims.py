@@ -556,7 +556,7 @@ def test_what_would_undo_a_verdict():
     near = JudgedComparison.of("x", "q", estimate(samples), Region(high=high + 0.05))
     assert near.verdict is Verdict.REPRODUCED
     assert near.fragile
-    assert "undone if 3 % of runs, unseen here, lay at" in near.numbers()
+    assert "the verdict would change if 3 % of runs, unseen here, lay at" in near.numbers()
     # contradictions, either way, and margins
     low = float(found.estimate.low)
     for region, end, border in (
@@ -579,7 +579,7 @@ def test_distance_from_the_paper_is_in_standard_errors():
     totals = records[name].true_regret[:, :SHOWN].sum(axis=1)
     wanted = (totals.mean() - 250.0) / (totals.std(ddof=1) / np.sqrt(RUNS))
     assert found.standard_errors_from_paper == pytest.approx(wanted)
-    assert f"paper 250, {wanted:+.1f} s.e. apart" in found.numbers()
+    assert f"paper 250, difference {wanted:+.1f} s.e." in found.numbers()
     assert found.as_json()["standard_errors_from_paper"] == pytest.approx(wanted)
 
 

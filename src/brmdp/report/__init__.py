@@ -1,4 +1,4 @@
-"""From the records of runs to curves, intervals, comparisons, judged claims and pictures.
+"""From the records of runs to curves, intervals, comparisons, judged claims and figures.
 
 Only the modules that draw load matplotlib: style, drawing, panels, layouts, normal_plot and
 writing.

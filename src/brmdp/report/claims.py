@@ -18,7 +18,7 @@ once all the experiments it covers have been run and contradict it.
 **How often a verdict is wrong.** If a claim has m comparisons to judge, each gets an interval of
 confidence 1 − 0.05/m (Bonferroni, counted over all experiments that the claim covers). All
 intervals of a claim then hold jointly with probability 0.95, so a verdict is wrong with probability
-at most :data:`CLAIM_ERROR` = 0.05 per claim, provided that the intervals hold what they promise.
+at most :data:`CLAIM_ERROR` = 0.05 per claim, provided that the intervals cover as often as stated.
 There is no correction across claims: among K claims, up to 0.05 K wrong verdicts must be expected.
 Numbers that are measured but not judged have 95 % intervals.
 
@@ -320,15 +320,16 @@ class JudgedComparison:
         if self.paper is not None:
             apart = self.standard_errors_from_paper
             parts.append(
-                f"paper {self.paper:g}" + ("" if apart is None else f", {apart:+.1f} s.e. apart")
+                f"paper {self.paper:g}"
+                + ("" if apart is None else f", difference {apart:+.1f} s.e.")
             )
         if self.note:
             parts.append(self.note)
         if self.fragile:
             share = 100.0 * unseen_share(found.runs)
             parts.append(
-                f"undone if {share:.2g} % of runs, unseen here, lay at {self.overturned_by:.3g} or "
-                "beyond"
+                f"the verdict would change if {share:.2g} % of runs, unseen here, lay at "
+                f"{self.overturned_by:.3g} or beyond"
             )
         return "; ".join(parts)
 
@@ -407,7 +408,7 @@ class JudgedClaim:
     somewhere_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # corrected in this one place, so that every claim is, also after merging experiments
+        # corrected only here, so that every claim is corrected, also after merging experiments
         judged = sum(comparison.left_to_chance for comparison in self.comparisons)
         joint = 1.0 - CLAIM_ERROR / max(1, judged)
         corrected = (

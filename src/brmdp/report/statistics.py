@@ -109,7 +109,7 @@ AVERAGE_REWARD = Statistic(
 )
 LAST_REWARD = Statistic(f"average reward over the last {WINDOW} of {{steps}} steps", _last_reward)
 SECOND_HALF_SHARE = Statistic(
-    "share of the true regret of the first {steps} steps that falls into their second half",
+    "share of the true regret of the first {steps} steps that falls in their second half",
     _second_half,
     SHARE,
 )

@@ -74,7 +74,7 @@ def study_of(experiment: Experiment) -> Study:
 
 
 def _kind(case: Case | Computation) -> object:
-    """What a case is, but for what :meth:`Experiment.adjusted` may change."""
+    """The description of a case, without what :meth:`Experiment.adjusted` may change."""
     free = ("steps", "reported_steps", "max_runs", "label")
     described = {key: value for key, value in case.describe().items() if key not in free}
     for key in ("parameters", "agent_parameters"):

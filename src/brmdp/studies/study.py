@@ -7,7 +7,7 @@ A study has a folder of its own::
     figures.py      draws the figures; the only file that may load matplotlib
     __init__.py     defines STUDIES, the studies in this folder
 
-Workers load a folder without its pictures. Claims are judged without matplotlib.
+Workers load a folder without its figures. Claims are judged without matplotlib.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bayesian regret: how large it is, how fast it grows, and what the theorem's bound says of it."""
+"""Bayesian regret: how large it is, how fast it grows, and how it compares with the bound."""
 
 from brmdp.studies.bayesian_regret.analysis import analyse
 from brmdp.studies.bayesian_regret.experiment import EXPERIMENT

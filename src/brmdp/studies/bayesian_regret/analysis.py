@@ -80,7 +80,7 @@ LOGARITHMIC = ("doubled counts", "concentration failures", "long episodes")
 
 
 def analyse(experiment: Experiment, records: Mapping[str, CaseRecords]) -> Findings:
-    """Both regrets, their growth, and what the paper says of them."""
+    """Both regrets, their growth, and what the paper says about them."""
     return Findings(summary(experiment, records), table(records), claims(experiment, records))
 
 
@@ -173,7 +173,7 @@ def _bounded_case(experiment: Experiment, name: str) -> Case:
 
 
 def claims(experiment: Experiment, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, ...]:
-    """What the paper says of Bayesian regret, judged; other comparisons, measured."""
+    """What the paper says about Bayesian regret, judged; other comparisons, measured."""
     stated = (
         Claim(
             "bayesian-regret/sublinear",
@@ -253,7 +253,7 @@ def _below_the_bound(experiment: Experiment) -> Claim:
         "The Bayesian regret of AQ-BRMDP is below the theorem's bound.",
         "Regret after T steps, divided by the smaller of the bound and T/(1 − γ), which no regret "
         "exceeds. It is judged where the bound is the smaller of the two, and only measured "
-        f"otherwise. The bound first is the smaller {', '.join(first)}.",
+        f"otherwise. The bound becomes the smaller {', '.join(first)}.",
         tuple(comparisons),
     )
 

@@ -1,4 +1,4 @@
-"""Pictures of ``bayesian-regret``: regret against T, growth exponents, and the theorem's bound."""
+"""Figures of ``bayesian-regret``: regret against T, growth exponents, and the theorem's bound."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHOWN_RANGE = 1e3
 """Ratio of the largest regret to the lower end of the axis."""
 
 GUIDE = 1.6
-"""How many times the largest regret the line of √T lies above it, where it comes closest."""
+"""How far the √T line lies above the largest regret where it comes closest, as a factor."""
 
 HEADROOM = 10.0
 """Factor by which an axis is extended upwards, to make room for notes."""
@@ -54,14 +54,14 @@ HEADROOM = 10.0
 GREY = "#555555"
 SHADE = "#e8e8e8"
 SHADED = 10.0
-"""How many times the largest T/(1 − γ) the shading reaches up to."""
+"""Upper end of the shading, as a multiple of the largest T/(1 − γ)."""
 
 NOTE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 """The box behind a note."""
 
 
 def draw(experiment: Experiment, records: Mapping[str, CaseRecords]) -> dict[str, Figure]:
-    """Regret against T, the growth exponents, and the bound beside what was measured."""
+    """Regret against T, the growth exponents, and the bound beside the measured regret."""
     runs = count_of_runs(records)
     return {
         f"{experiment.name}-curves": _curves(records, runs),
@@ -192,7 +192,7 @@ def _positive(values: FloatArray) -> FloatArray:
 def _draw_cut_bound(
     axes: Axes, records: Mapping[str, CaseRecords], benchmark: Benchmark
 ) -> list[str]:
-    """Draw the smaller of the bound and T/(1 − γ); returns a note if that is always the latter."""
+    """Draw the smaller of the bound and T/(1 − γ); returns a note if it is always the latter."""
     found = next((records[name] for name in BOUNDED if name in records), None)
     if found is None:
         return []
@@ -276,7 +276,7 @@ def _draw_exponent(
 
 
 def _bounds(records: Mapping[str, CaseRecords], runs: str) -> Figure:
-    """The whole bound, up to horizons at which it says something, and the measured regret."""
+    """The whole bound, up to horizons at which it is informative, and the measured regret."""
     bounded = {name: records[name] for name in BOUNDED if name in records}
     styles = _styles(bounded)
     first = {
@@ -304,7 +304,7 @@ def _bounds(records: Mapping[str, CaseRecords], runs: str) -> Figure:
             axes.text(
                 0.98,
                 0.04,
-                "\n".join(["the bound says something", *said]),
+                "\n".join(["the bound is informative", *said]),
                 transform=axes.transAxes,
                 ha="right",
                 fontsize=8,

@@ -27,7 +27,7 @@ CONTROLS = ("posterior-mean", "brmdp-0.2", "brmdp-0.5")
 CUTS = (0, 300, 1500, 4500)
 
 PAPER_TIMES = 21.2, 5.5
-"""Minutes per run of the two agents."""
+"""Minutes per run of the two agents in the paper."""
 
 MOST_TIMES = 3.0
 """How many times as long as Continuing PSRL a run of AQ-BRMDP may take."""
@@ -133,7 +133,7 @@ _STATED = (
         "continuous/time",
         "Required of this library, not claimed by the paper: a run of AQ-BRMDP takes at most "
         f"{MOST_TIMES:g} times as long as one of Continuing PSRL. The paper reports "
-        f"{PAPER_TIMES[0]} and {PAPER_TIMES[1]} minutes, mainly due to the quantiles.",
+        f"{PAPER_TIMES[0]} and {PAPER_TIMES[1]} minutes, a difference mainly due to the quantiles.",
         "Ratio of the mean processor times per run, including the evaluation of true regret.",
         (
             Comparison(

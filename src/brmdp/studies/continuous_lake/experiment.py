@@ -78,7 +78,7 @@ def _portrait(
     early: int,
     points: int,
 ) -> PortraitColumns:
-    """The agent of that run at its first plan from step ``early`` on, and after the last step.
+    """The agent of that run at its first plan with ``early`` steps done, and after the last step.
 
     Each moment has a row for each of ``points`` × ``points`` states per cell. None of these lies on
     a border; with an odd number the centres are among them.
@@ -150,7 +150,7 @@ def _epsilon(
     episodes: Sequence[int],
     choices: Sequence[float],
 ) -> EpsilonColumns:
-    """Levels at the centres for several ε, in those of the pseudo-episodes that the run reaches."""
+    """Levels at the cell centres for several ε, in those ``episodes`` that the run reaches."""
     agent, environment = _adaptive(seed, agent_parameters, discount, steps)
     schedule = {field.name: agent_parameters[field.name] for field in fields(UncertaintyLevel)}
     schedules = [UncertaintyLevel(**{**schedule, "epsilon": choice}) for choice in choices]

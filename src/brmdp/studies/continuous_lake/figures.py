@@ -1,4 +1,4 @@
-"""Pictures of ``continuous``: regrets, maps of what was learned, levels, and the effect of ε."""
+"""Figures of ``continuous``: regrets, maps of what was learned, levels, and the effect of ε."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _moments(found: Replications[PortraitColumns]) -> dict[int, PortraitColumns]
 
 
 def _values(found: Replications[PortraitColumns]) -> Figure:
-    """Optimal values and policy, what was learned of them, and what the last policy loses."""
+    """Optimal values and policy, what was learned about them, and what the last policy loses."""
     moments = _moments(found)
     last = moments[max(moments)]
     highest = max(
@@ -201,7 +201,7 @@ def _draw_scale(image: Any, panels: Any, label: str) -> Colorbar:
 def _draw_centres(
     axes: Axes, states: FloatArray, levels: FloatArray, low: float, high: float
 ) -> None:
-    """Every cell but the goal in four triangles, one for each action, pointing its way."""
+    """Every cell but the goal as four triangles, each pointing in the direction of its action."""
     centres = np.delete(CENTRES, GOAL, axis=0)
     nearest = [int(np.square(states - centre).sum(axis=1).argmin()) for centre in centres]
     corners = centres[:, None, None] + 0.5 * np.stack(

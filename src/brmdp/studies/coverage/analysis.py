@@ -145,7 +145,7 @@ def claims(name: str, records: Mapping[str, Coverage]) -> tuple[JudgedClaim, ...
         ),
         JudgedClaim(
             "coverage/every-posterior",
-            "This holds for every posterior (Proposition 1).",
+            "This holds for every belief (Proposition 1).",
             "Share of beliefs whose coverage has a 95 % interval wholly below 1 − α; chance alone "
             "yields at most 0.025.",
             (
@@ -218,10 +218,13 @@ def _pooled_share(experiment: str, quantity: str, happened: list[Any]) -> Judged
 
 def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClaim]:
     """How conservatism changes from the lowest to the highest value of each parameter."""
-    expected = {"discount": ("grows with", ABOVE_ZERO), "n_states": ("grows with", ABOVE_ZERO)}
-    expected["observations_per_pair"] = ("shrinks with", BELOW_ZERO)
+    expected = {
+        "discount": ("grows with the discount γ", ABOVE_ZERO),
+        "n_states": ("grows with the number of states S", ABOVE_ZERO),
+        "observations_per_pair": ("shrinks with the number of observations", BELOW_ZERO),
+    }
     claims = []
-    for axis, (verb, region) in expected.items():
+    for axis, (trend, region) in expected.items():
         found = along(records, axis)
         if len(found) < 2:
             continue
@@ -229,7 +232,7 @@ def _trends(experiment: str, records: Mapping[str, Coverage]) -> list[JudgedClai
         claims.append(
             JudgedClaim(
                 f"coverage/{axis.replace('_', '-')}",
-                f"Not in the paper: conservatism {verb} the {AXES[axis]}.",
+                f"Not in the paper: conservatism {trend}.",
                 "Per cent by which the bound lies below the posterior α-quantile value: its change "
                 "from the smallest to the largest value tried.",
                 (

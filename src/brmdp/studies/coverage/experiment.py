@@ -1,8 +1,8 @@
 """Coverage of the certified bound (Proposition 1) in random worlds.
 
-All cases share one setting (:data:`BASE`) but for a single parameter. Worlds are drawn from the
-prior, and each is observed to obtain a belief. Coverage is a posterior probability, so it is
-sampled anew for every belief.
+Each case changes a single parameter of a common setting (:data:`BASE`). Worlds are drawn from the
+prior, and observations of each give a belief. Coverage is a posterior probability, so it is sampled
+anew for every belief.
 """
 
 from __future__ import annotations

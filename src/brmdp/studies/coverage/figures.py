@@ -1,4 +1,4 @@
-"""Pictures of ``coverage``: how often certified bounds hold, and how conservative they are."""
+"""Figures of ``coverage``: how often certified bounds hold, and how conservative they are."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _lost(found: Probing) -> BoolArray:
 
 def table(records: Mapping[str, Replications[Any]]) -> Table:
     """What every agent did in the second example."""
-    header = ("agent", "regret R_T", "left s₀ at step", "share left", "share in b")
+    header = ("agent", "regret R_T", "left s₀ at step", "share that left", "share ending in b")
 
     def row(name: str, found: Probing) -> tuple[str, ...]:
         escaped = _escaped(found)
@@ -250,9 +250,9 @@ def _adaptive(name: str, records: Mapping[str, Replications[Any]]) -> list[Judge
             JudgedClaim(
                 "examples/price",
                 "Not in the paper: what exploring costs if the bad kernel is the true one.",
-                "R_T, and the share of runs that end in b, where nothing is paid any more: an "
-                "agent that keeps its plan for a whole pseudo-episode goes on to exploit before "
-                "it has learnt anything from reaching y_B.",
+                "R_T, and the share of runs that end in b, where nothing more is paid. An agent "
+                "that keeps its plan for a whole pseudo-episode goes on to exploit before it has "
+                "learnt anything from reaching y_B.",
                 tuple(
                     JudgedComparison.of(name, f"{case}: {what}", price, note=note)
                     for case, found in bad.items()
@@ -269,7 +269,7 @@ def _price(found: Probing) -> list[tuple[str, Estimate, str]]:
             ("R_T", estimate(_final_regret(found)), ""),
             ("ended in b", proportion(_lost(found)), ""),
         ]
-    note = "nothing random, all runs are equal"
+    note = "nothing is random: all runs are equal"
     return [
         ("R_T", exact_number(_final_regret(found)[0], 1), note),
         ("ended in b", exact_number(float(_lost(found)[0]), 1), note),

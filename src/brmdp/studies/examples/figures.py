@@ -1,7 +1,4 @@
-"""Pictures of ``examples``: both worlds, the exposures of Proposition 2, and escapes from the trap.
-
-The trap is that of Proposition 3.
-"""
+"""Figures of ``examples``: both worlds, exposures (Proposition 2), and the trap (Proposition 3)."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ POSITIONS: dict[str, dict[str, Point]] = {
 """Where each example's states are drawn."""
 
 TITLES = {
-    "robustness": "Robustness example: the risky action leads to g or to b, for good",
+    "robustness": "Robustness example: the risky action leads to g or to b, for ever",
     "probing": "Probing example: exploring costs one reward and reveals the true kernel",
 }
 
@@ -66,7 +63,7 @@ SPREAD = 0.6
 """Height over which the marks of a row are spread; rows are 1 apart."""
 
 GOLDEN = 0.618
-"""Multiples of it, modulo 1, lie evenly and without order."""
+"""Its multiples, modulo 1, are spread evenly but look unordered."""
 
 _GOOD: dict[str, Any] = {"color": BLUE, "linestyle": "-"}
 _BAD: dict[str, Any] = {"color": VERMILION, "linestyle": (0, (4, 2))}
@@ -107,7 +104,7 @@ def _second_example(found: Replications[Any]) -> Example:
 
 
 def _schematic(example: Example) -> Figure:
-    """States, actions and rewards; both arrows where the two kernels differ."""
+    """Draw states, actions and rewards, with two arrows where the two kernels differ."""
     names = example.good.state_names
     assert names is not None
     positions = [POSITIONS[example.name][name] for name in names]

@@ -324,10 +324,10 @@ def _about_deviations(experiment: str, records: Mapping[str, Deviations]) -> lis
 def _over_all_rows(
     experiment: str, quantity: str, found: Deviations, value: float, claimed: Region
 ) -> JudgedComparison:
-    """A number that is no average but comes from all rows and levels."""
+    """A number that is not an average but is taken over all rows and levels."""
     trials = found.pooled.level.size
     return JudgedComparison.of(
-        experiment, quantity, exact_number(value, trials), claimed, note=f"in {trials:,}"
+        experiment, quantity, exact_number(value, trials), claimed, note=f"in {trials:,} checks"
     )
 
 
@@ -345,9 +345,9 @@ def _about_decompositions(
     return [
         JudgedClaim(
             "lemmas/identity",
-            "Over a pseudo-episode, the value differences V_{φ,α} − V, and V_{φ,α} − V_{φ,α̲}, add "
-            "up in expectation to i times the discrepancies of the i-th backups (both "
-            "value-decomposition lemmas).",
+            "Over a pseudo-episode, the expected sum of the value differences V_{φ,α} − V, or "
+            "V_{φ,α} − V_{φ,α̲}, equals that of the discrepancies of the backups, the i-th counted "
+            "i times (both value-decomposition lemmas).",
             "Both sides computed exactly; largest difference over both lemmas, all worlds and all "
             "first states, relative to (1 − γ)⁻².",
             tuple(

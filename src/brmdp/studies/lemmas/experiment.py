@@ -1,8 +1,8 @@
 """The lemmas behind the regret bounds: deviations, value decompositions, pseudo-episodes.
 
-*deviation*: exact quantiles and tails of Dirichlet rows, as data leave them, against the stated
-bounds. Values are spread over [0, R], or placed at its ends, where the distribution of w·P is
-widest. *decomposition*: random worlds, beliefs, policies and levels; both sides of both lemmas,
+*deviation*: exact quantiles and tails of Dirichlet rows of beliefs after observations, against the
+stated bounds. Values are spread over [0, R], or placed at its ends, where the distribution of w·P
+is widest. *decomposition*: random worlds, beliefs, policies and levels; both sides of both lemmas,
 exactly and as averages over simulated pseudo-episodes. *episodes*: K_T, counted.
 """
 
@@ -102,7 +102,7 @@ class Rows(NamedTuple):
 
 
 def random_rows(rows: int, values: str, *, rng: np.random.Generator) -> Rows:
-    """Rows as data leave them: a symmetric prior, and counts from a kernel drawn from it.
+    """Rows after observations: a symmetric prior plus counts from a kernel drawn from it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of ``lemmas``: deviations beside their bounds, and simulated sums beside exact ones."""
+"""Figures of ``lemmas``: deviations beside their bounds, and simulated sums beside exact ones."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _decomposition(records: Mapping[str, Decompositions]) -> Figure:
                 )
             _draw_band(axes, sums[side, False].size)
             axes.set_title(words)
-        # not one point may be out of sight
+        # every point must be visible
         reach = max(4.0, *(1.1 * float(np.abs(z).max()) for z in sums.values()))
         axes.set(xlim=(-4.0, 4.0), ylim=(-reach, reach))
         panels[0].set_ylabel("difference found,\nin standard errors")
@@ -189,7 +189,7 @@ def _draw_band(axes: Axes, size: int) -> None:
         color=GUIDE,
         alpha=0.35,
         linewidth=0.0,
-        label="where 95 % of pure chance lies, rank by rank",
+        label="95 % range under pure chance, rank by rank",
         zorder=0,
     )
     axes.axline(

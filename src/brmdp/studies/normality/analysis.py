@@ -120,7 +120,7 @@ def table(worlds: Worlds) -> Table:
                     f"{setting.fit.critical_distance:.3f}",
                 )
             )
-    header = ("world", "rarest state", "bias / sd", "variance error", "distance", "critical")
+    header = ("world", "fewest visits", "bias / sd", "variance error", "distance", "critical")
     return Table(header, tuple(rows))
 
 
@@ -160,7 +160,7 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
         ),
         JudgedClaim(
             "normality/variance",
-            "In the limit, its covariance is diag((γσ_π)²): the variances.",
+            "In the limit, √N (I − γP_π)(V_{φ,α} − V) has covariance diag((γσ_π)²): the variances.",
             "Squared relative error of the variance, averaged over levels and states: falls from "
             "the smallest N to the largest, and ends below 0.01 (a tenth of the variance). Single "
             "steps in between are only measured.",
@@ -176,7 +176,8 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
         ),
         JudgedClaim(
             "normality/independence",
-            "In the limit, its covariance is diag((γσ_π)²): states are uncorrelated.",
+            "In the limit, √N (I − γP_π)(V_{φ,α} − V) has covariance diag((γσ_π)²): states are "
+            "uncorrelated.",
             "Squared correlation of different states at the largest N, averaged over pairs of "
             "states and levels: below 0.01.",
             tuple(
@@ -186,7 +187,7 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
         ),
         JudgedClaim(
             "normality/law",
-            "In the limit, its law is normal.",
+            "In the limit, the law of √N (I − γP_π)(V_{φ,α} − V) is normal.",
             "Kolmogorov–Smirnov distance, averaged over levels and states: falls from the smallest "
             "N to the largest, and ends below the distance that a sample of this size from the "
             "limit exceeds with probability 0.05. Single steps in between are only measured.",
@@ -384,7 +385,7 @@ def _spread_ratio(setting: Setting, alpha: float) -> FloatArray:
 
 
 def _largest_shift(setting: Setting, level: int) -> FloatArray:
-    """Mean shift over its bound for each run, in the state where all runs together have most."""
+    """Mean shift over its bound for each run, in the state with the largest mean over all runs."""
     shifts = setting.deviations[:, :, level].mean(axis=1)
     means = shifts.mean(axis=0)
     state = int(np.argmax(np.abs(means)))

@@ -1,7 +1,7 @@
 """Asymptotic normality (Theorem 1) and the sample sizes planned from it, by simulation.
 
 *normality*: quantile values after on-policy trajectories of growing length, in random ergodic MDPs
-and, as the hard case, in RiverSwim-6 when always going right, which hardly ever shows the left
+and, as the hard case, in RiverSwim-6 when always going right, which hardly ever visits the left
 states. *sample-size*: a plan is made from some observations; then data are collected as planned
 until caution costs no more than ε.
 """
@@ -214,7 +214,7 @@ def _collection(
 
 
 def _reached(enough: Callable[[int], bool], guess: int) -> int:
-    """The number of observations from which on they are enough, to :data:`SEARCHED`.
+    """The number of observations that is just enough, to a relative accuracy of :data:`SEARCHED`.
 
     The search begins at the guess.
     """
@@ -260,7 +260,7 @@ SAMPLE_SIZE = Program(
 
 _RANDOM = {f"random-{seed}": {"world": "random", "world_seed": seed} for seed in WORLD_SEEDS}
 _RIVER = {f"riverswim-{RIVER}": {"world": "riverswim"}}
-# going right hardly ever shows the left of the river, so a trajectory is no way to sample it
+# going right hardly ever visits the left of the river, so a trajectory is no way to sample it
 _PLANNED = [(name, way) for name in list(_RANDOM)[:2] for way in WAYS] + [
     (name, "pairs") for name in _RIVER
 ]

@@ -1,4 +1,4 @@
-"""Pictures of ``normality``: how the limit is approached, and how good planned samples were."""
+"""Figures of ``normality``: how the limit is approached, and how good planned samples were."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _replications(worlds: Worlds) -> str:
 
 
 def _noise(worlds: Worlds, distance: str) -> float:
-    """What chance alone leaves of a distance; less cannot be seen."""
+    """The distance to expect from chance alone; smaller ones cannot be seen."""
     fewest = min(setting.fit.replications for setting in _all(worlds))
     return float(NOISE[distance] / np.sqrt(fewest))
 
@@ -168,7 +168,7 @@ def _convergence(worlds: Worlds) -> Figure:
                 label=style.label,
             )
         axes.axhline(
-            noise, color=GUIDE, linewidth=1.0, linestyle=DOTTED, label="what chance alone leaves"
+            noise, color=GUIDE, linewidth=1.0, linestyle=DOTTED, label="expected from chance alone"
         )
         regular = [settings for settings in worlds.values() if not settings[0].hard]
         if regular and len(lengths) > 1:
@@ -341,7 +341,7 @@ def _visits(worlds: Worlds) -> Figure:
             color=GUIDE,
             linewidth=1.0,
             linestyle=DOTTED,
-            label="what chance alone leaves",
+            label="expected from chance alone",
         )
         axes.set_xscale("log")
         _plain_numbers(axes.xaxis)

@@ -1,7 +1,7 @@
 """From the replications of ``optimism`` to numbers and judged claims.
 
-Pseudo-episodes of one world depend on one another, so each world is averaged first; intervals then
-rest on independent numbers.
+Pseudo-episodes of one world depend on one another, so they are averaged world by world; intervals
+then rest on independent numbers.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def claims(name: str, records: Mapping[str, Optimism]) -> tuple[JudgedClaim, ...
             "optimism/episodes",
             "E[K_T] = 1 + (T − 1)(1 − γ).",
             f"Mean number of pseudo-episodes begun, within {100 * COUNTING:g} %. All cases share "
-            "seeds and have the same number, so one is judged.",
+            "seeds, so they have the same number; one is judged.",
             (
                 JudgedComparison.of(
                     name,
@@ -224,7 +224,7 @@ def _over_product(event: BoolArray, product: FloatArray) -> Estimate:
 
 
 def _exceptions(found: Optimism) -> dict[str, tuple[int, int]]:
-    """Number of plans for which a part of the lemma fails, and of plans it applies to."""
+    """Number of plans for which a part of the lemma fails, and number of plans it applies to."""
     worlds = by_world(found)
     held, robust = worlds.event == 1.0, worlds.robust_optimistic == 1.0
     return {

@@ -1,4 +1,4 @@
-"""Pictures of ``optimism``: how often the agent is optimistic, and what the lemma promises."""
+"""Figures of ``optimism``: how often the agent is optimistic, and what the lemma promises."""
 
 from __future__ import annotations
 

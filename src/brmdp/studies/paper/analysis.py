@@ -7,7 +7,7 @@ and every number is defined in one place here:
 - a reward that *rises earlier*: fewer steps until the moving average first reaches half of what
   always swimming right earns in the long run; if it never does, all reported steps count;
 - *concentrated*: at least :data:`CONCENTRATED` of the steps;
-- *approximately linear*: a share of :data:`LINEAR` of the regret falls into the second half of the
+- *approximately linear*: a share of :data:`LINEAR` of the regret falls in the second half of the
   steps. For regret that grows as T^p this share is 1 − 2^(−p), so p lies between 0.86 and 1.15; for
   √T the share would be 0.29;
 - *not materially*, *largely overlap*, or equal to a number in a table: within :data:`MARGIN` per
@@ -155,7 +155,7 @@ _RIVERSWIM_10 = [
     Claim(
         "riverswim-10/fixed-levels-linear-regret",
         "The cumulative regret of all three fixed levels grows approximately linearly.",
-        "Between 0.45 and 0.55 of the regret falls into the second half of the shown steps: growth "
+        "Between 0.45 and 0.55 of the regret falls in the second half of the shown steps: growth "
         "as T^p with p from 0.86 to 1.15.",
         (*_values(SECOND_HALF_SHARE, FIXED, LINEAR),),
     ),
