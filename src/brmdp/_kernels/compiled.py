@@ -5,7 +5,7 @@ is writable:
 
 1. ``NUMBA_CACHE_DIR``, if set;
 2. ``__pycache__`` next to the sources, which may be read-only;
-3. the user's cache: ``$XDG_CACHE_HOME/brmdp`` or ``~/.cache/brmdp``;
+3. ``brmdp`` in the user's cache: ``$XDG_CACHE_HOME``, ``%LOCALAPPDATA%`` or ``~/.cache``;
 4. a private folder for temporary files.
 
 If none is writable, every process compiles the kernels again. numba's own cache will not do: the
@@ -247,7 +247,7 @@ def _arguments(signature: Any) -> tuple[Any, ...]:
 
 
 class _Reporter(event.Listener):
-    """Logs that kernels are being compiled, which takes long but happens only once."""
+    """Logs that kernels are being compiled, which takes a while but happens only once."""
 
     def __init__(self) -> None:
         self._announced = False

@@ -107,7 +107,7 @@ SERIES_TOLERANCE = 1e-11
 SERIES_REACH = 0.5
 # Tolerance of the saddlepoint's normal score if it only starts the exact search.
 START_SHARPNESS = 1e-3
-# Most bends of the path, in the rare case of very different scales.
+# Largest number of bends of the path, needed in the rare case of very different scales.
 MAX_BENDS = 6
 
 EPS = 2.220446049250313e-16
@@ -1664,8 +1664,8 @@ def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
 
     CVaR = max_q { q − E[(q − X)⁺]/α } is stationary at the quantile, so the quantile's own error
     enters squared. If the distribution function jumps within a rounding error of q, so that F(q) <
-    α, the missing mass α − F(q) sits at q. The error bound is never below what covered the rounding
-    in every row tested.
+    α, the missing mass α − F(q) sits at q. The error bound has a floor that covered the rounding in
+    every row tested.
     """
     low, high = value_range(phi, values, n)
     size = max(abs(low), abs(high))
@@ -1746,7 +1746,7 @@ class Rows(NamedTuple):
     starts: NDArray[np.float64]
     """(pairs, 2): tilt and saddlepoint of each pair at its last evaluation; 0 if unknown.
 
-    They are only a place to start from.
+    They only serve as starting points.
     """
     widest: int
     """Largest number of successors of a pair."""

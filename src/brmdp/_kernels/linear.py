@@ -108,7 +108,7 @@ def policy_iteration(
 ):
     """Policy iteration for one kernel, from ``values``.
 
-    It ends when the policy repeats, when the residual is rounding, or after ``most`` rounds.
+    It ends when the policy repeats, when the residual is mere rounding, or after ``most`` rounds.
     ``pairs`` are the actions to choose from, state after state. Returns the values of the last
     policy and the number of rounds.
     """

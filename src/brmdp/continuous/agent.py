@@ -86,8 +86,8 @@ class ContinuousActionReport:
     level : float or None
         Its level in the plan; None for measures without levels.
     mean, uncertainty : float
-        Mean and standard deviation of the target r + γ max Q over the plan's posterior draws, where
-        Q is the plan's network.
+        Mean and standard deviation of the target E[r + γ max Q(s', ·)] over the plan's posterior
+        draws, where Q is the plan's network.
     quantile : float
         Quantile of the target over all draws, at ``quantile_level``.
     quantile_level : float
@@ -131,7 +131,7 @@ class ContinuousReport:
     levels : (C, A) array or None
         α_k at the model's centres; None for measures without levels.
     uncertainty : (C, A) array or None
-        u_k at the model's centres; None without a schedule, which is what uses u_k.
+        u_k at the model's centres; None without a schedule, since nothing else uses u_k.
 
     Examples
     --------
@@ -772,7 +772,7 @@ def _check_parts(
 
 
 def _check_network(fitting: FittedQ, stored: dict[str, NDArray[Any]]) -> None:
-    """Raise if the layers are not stored, before a network of their size is made."""
+    """Raise if layers of these sizes are not stored, before a network of that size is made."""
     shapes = {array.shape for array in stored.values()}
     layers = [(units,) for units in fitting.hidden] + list(itertools.pairwise(fitting.hidden))
     if not shapes.issuperset(layers):
@@ -814,7 +814,7 @@ def _single(array: Any) -> SingleArray:
 def _padded(states: SingleArray) -> SingleArray:
     """The states, repeated up to the next power of two, at least 16.
 
-    Functions are compiled again for every new number of states.
+    Otherwise functions would be compiled again for every new number of states.
     """
     wanted = 1 << max(len(states) - 1, 15).bit_length()
     return np.resize(states, (wanted, states.shape[1]))

@@ -1,16 +1,17 @@
 """Compiled functions run on one CPU with one thread, so that a seed determines every bit of a run.
 
-XLA splits a matrix product over the threads of its pool, also along the summed axis, and the order
-of summation depends on the number of threads. Over thousands of gradient steps this leads to
-another trajectory. The size of the pool is read once, when JAX makes its CPU client: from the
+XLA splits a matrix product over the threads of its pool, even along the summed axis, so the order
+of summation depends on the number of threads. Over thousands of gradient steps this leads to a
+different trajectory. The size of the pool is read once, when JAX makes its CPU client: from the
 environment variable ``NPROC``, or else from the number of processors available to the process
 (``XLA_FLAGS=--xla_cpu_multi_thread_eigen=false`` no longer changes it, and ``OMP_NUM_THREADS``
 never did). So the client is made here, with a pool of one thread, when this module is imported. One
 thread is also right for a run among many workers.
 
 If JAX computes anything in this process *before* this import, its client keeps its threads, and
-results are repeatable only with that number of processors. Import :mod:`brmdp.continuous` first, or
-set ``NPROC=1``.
+results are repeatable only with the same number of processors. Import
+:mod:`brmdp.continuous.agent` first (:mod:`brmdp.continuous` alone does not load JAX), or set
+``NPROC=1``.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _MODES: list[list[int]] = MODES.tolist()
 class ContinuousFrozenLakeEnv(gymnasium.Env[Any, Any]):
     """The paper's continuous lake; the observation is the position (x, y) in [0, 4]².
 
-    Every step uses exactly three uniform numbers of ``np_random``. So a seed and the actions
+    Every step uses exactly three uniform numbers from ``np_random``. So a seed and the actions
     determine the trajectory, and environments with the same seed share their random numbers.
 
     Parameters

@@ -37,7 +37,7 @@ SHORTEST = 0.75
 """ℓ0, the shortest length of a movement."""
 
 ORDINARY = tuple(cell for cell in range(SIDE * SIDE) if cell not in HOLES and cell != GOAL)
-"""Cells that are neither hole nor goal; from the goal the agent restarts there, by area."""
+"""Cells that are neither hole nor goal; from the goal the agent restarts uniformly on them."""
 
 CENTRES: FloatArray = np.array(
     [(cell % SIDE + 0.5, cell // SIDE + 0.5) for cell in range(SIDE * SIDE)]

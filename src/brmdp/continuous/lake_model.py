@@ -5,10 +5,10 @@ gives
 
     E[h] = h(s) + m_e(s, θ),    m_e(s, θ) = (1/θ) ∫_0^min(θ, reach) [h(s + (ℓ0 + u) e) − h(s)] du,
 
-where lengths that would cross the border leave the agent at s and so contribute nothing. So the
-integral is finite and exact there, however heavy the tail of θ. On an ordinary cell G(s, a) = h(s)
-+ Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the goal the reset makes G the mean of h
-over the ordinary cells.
+where lengths that would cross the border leave the agent at s and contribute nothing. So the
+integral ends at the border, and it is exact however heavy the tail of θ. On an ordinary cell
+G(s, a) = h(s) + Σ_modes p_mode m_e, in a hole h(s) + p_h m_a, and from the goal the reset makes G
+the mean of h over the ordinary cells.
 
 h is evaluated on one lattice for all states. Every side of a cell is cut into panels with four
 Gauss–Legendre nodes each, so that no panel contains the border of a cell, where h jumps. The cubic

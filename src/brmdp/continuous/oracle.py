@@ -141,7 +141,7 @@ class LakeValues:
         return chosen
 
     def action_values(self, states: ArrayLike) -> FloatArray:
-        """(n, 4) Q(s, a) of taking each action at states (n, 2) and following the policy after."""
+        """(n, 4) Q(s, a) of taking each action at states (n, 2), then following the policy."""
         states = as_states(states)
         moving, staying = self._backups(states, self._integrals(states))
         return moving + self.discount * staying * self.at(states)[:, None]

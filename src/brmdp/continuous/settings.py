@@ -1,4 +1,4 @@
-"""Settings of the fit of the network, as plain data that needs no JAX."""
+"""Settings for fitting the network, as plain data that needs no JAX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FittedQ:
     first_rounds : int
         The k-th pseudo-episode has ⌈first_rounds/k⌉ times as many iterations. The first one starts
         from a random network, and while there are few data, each belief (and with it the targets)
-        differs much from the last.
+        differs greatly from the last.
     replay_share : float in [0, 1]
         Share of the training states that are taken from the visited states; the others are spread
         over the whole state space.

@@ -1,7 +1,7 @@
 """Simulation of an agent in the continuous lake, with the true regret of every step.
 
-It uses the common loop. V^{π_k} is computed when pseudo-episode k is over, at the states that were
-visited in it.
+It uses the loop of :mod:`brmdp.simulation`. V^{π_k} is computed when pseudo-episode k is over, at
+the states visited in it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def follow_lake(
 ) -> FloatArray:
     """The same interaction as :func:`simulate_lake`, but without regret or other records.
 
-    Use it to look at the agent during a run.
+    Use it to inspect the agent during a run.
 
     Parameters
     ----------
