@@ -1,6 +1,7 @@
 """The continuous lake on one thread.
 
-Targets against plain Monte Carlo, where the time goes, AQ-BRMDP against PSRL, growth.
+Measured are targets against plain Monte Carlo, where the time goes, AQ-BRMDP against PSRL, and how
+time grows with the sizes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ AGENTS = {"AQ-BRMDP": "aq-brmdp", "Continuing PSRL": "continuing-psrl"}
 CASES = {name: EXPERIMENTS["continuous"].case(case) for name, case in AGENTS.items()}
 DISCOUNT = CASES["AQ-BRMDP"].discount
 LENGTH = round(1 / (1 - DISCOUNT))
-"""Mean steps of a pseudo-episode."""
+"""Mean number of steps of a pseudo-episode."""
 
 FITTING, LAKE, FINE_LAKE = FittedQ(), LakeModel(), LakeModel(panels=16)
 LONGEST_RATIO, PAPERS_RATIO, LONGEST_RUN = 3.0, 21.2 / 5.5, 120.0
@@ -233,10 +234,9 @@ def _simulated_targets(
 ) -> jax.Array:
     """(n, 4, B) means of R + γ max Q over M next states.
 
-    They are drawn afresh for every state, action and posterior draw.
-
-    The loop over pairs and samples handles B next states at a time, so that the network computes
-    in the processor's cache. This is faster than longer arrays, and than NumPy.
+    The next states are drawn afresh for every state, action and posterior draw. The loop over
+    pairs and samples handles B of them at a time, so that the network computes in the processor's
+    cache. This is faster than longer arrays, and than NumPy.
     """
     (slip, mobility, spread), samples, key = draws
     up_to_mode = jnp.cumsum(slip, axis=1)[:, :-1]
@@ -327,13 +327,13 @@ def _targets(followed: _Followed, quick: bool) -> dict:
         for samples in judged
     }
     order = float(np.log(errors[judged[0]] / errors[judged[-1]]) / np.log(judged[-1] / judged[0]))
-    # the faster of the measured order and the law of large numbers, in favour of simulation
+    # the better of the measured order and that of the law of large numbers, to favour simulation
     enough = judged[-1] * (errors[judged[-1]] / our_error) ** (1 / max(order, 0.5))
     assert whole.ranks is not None
     used = float(np.mean(whole.ranks.count)) / FITTING.draws
 
     def row(samples: float, error: float) -> tuple[object, ...]:
-        # through the measured times, so at those it gives them back
+        # a line through the two measured times, which it reproduces
         cells = f"simulation, M = {samples:.3g}", f"{extrapolated(samples):.3g}"
         if samples in timed:
             return *cells, longer[int(samples)], "measured", f"{error:.2g}"

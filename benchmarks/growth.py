@@ -23,10 +23,7 @@ SUCCESSORS = 8
 
 
 def successors(n_states: int, graph: str, rng: np.random.Generator) -> np.ndarray:
-    """(S·A, 8) distinct successors of every pair.
-
-    They are anywhere ("random") or near the state itself ("local").
-    """
+    """(S·A, 8) distinct successors of pairs: anywhere ("random") or near the state ("local")."""
     reach = n_states // SUCCESSORS if graph == "random" else 4
     gaps = rng.integers(1, reach + 1, size=(n_states * ACTIONS, SUCCESSORS))
     origin = np.repeat(np.arange(n_states), ACTIONS) - reach * SUCCESSORS // 2
@@ -89,7 +86,7 @@ def run_dense(quick: bool) -> dict:
 def run_sparse(quick: bool) -> dict:
     """Exact plans for up to 10⁵ states on two threads.
 
-    Each size has its own process, for its peak memory.
+    Each size runs in its own process, so that its peak memory can be measured.
     """
     rows, report = [], {}
     environment = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}

@@ -1,4 +1,4 @@
-"""How often intervals of 95 % cover the mean.
+"""How often 95 % intervals cover the mean.
 
 ``python -m benchmarks.intervals 20000`` prints the table of docs/intervals.md.
 """
@@ -24,7 +24,7 @@ Law = tuple[Callable[[np.random.Generator, tuple[int, int]], np.ndarray], float,
 def _two_groups(share: float, blur: float) -> Law:
     """Runs at 1 with probability ``share``, otherwise at 0.
 
-    With a blur they are kept within [0, 1] by reflection.
+    A ``blur`` moves them inwards by the size of a normal number with that standard deviation.
     """
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

@@ -42,7 +42,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Moment:
-    """The start of one pseudo-episode: belief, levels, and what was observed since the last."""
+    """The start of a pseudo-episode: belief, levels, and what was observed since the last one."""
 
     step: int
     belief: brmdp.DirichletBelief

@@ -1,6 +1,6 @@
 """Plans whose rows once took far longer than others.
 
-Two successors of a grid, and hundreds of very light ones.
+These are rows with the two successors of a grid, and rows with hundreds of very light ones.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def random_weights_below(points, q):
         size = math.exp(-0.5 * np.log1p((t * gaps) ** 2).sum())
         return math.sin(np.arctan(t * gaps).sum()) * size / t
 
-    # first where it matters: the characteristic function of a sum of many is concentrated near zero
+    # start where it matters: the characteristic function of a long sum is concentrated near zero
     width = 1.0 / math.sqrt((gaps * gaps).sum())
     parts = [(1e-14, 8.0 * width), (8.0 * width, 80.0 * width), (80.0 * width, math.inf)]
     settings = {"epsabs": 1e-13, "epsrel": 1e-12, "limit": 400}
@@ -43,9 +43,9 @@ def random_weights_quantile(points, level):
 
 
 def interval(samples, confidence=0.95, bounds=None):
-    """Mean and interval of numbers.
+    """Mean of numbers and its interval: at each end the wider of Student's t and Gaffke's.
 
-    Each end is the wider of Student's t and Gaffke's, or Gaffke's alone within bounds.
+    Where ``bounds`` are known it is Gaffke's alone.
     """
     numbers = [float(x) for x in samples]
     mean, tail = statistics.fmean(numbers), (1.0 - confidence) / 2.0

@@ -7,10 +7,7 @@ from oracles.analysis import interval
 
 
 def growth_interval(early, late, tenfold):
-    """ln(mean late / mean early) / ln(tenfold) with its 95 % interval.
-
-    The interval comes from each run's first-order effect.
-    """
+    """ln(mean late / mean early) / ln(tenfold), with a 95 % interval from first-order effects."""
     first, last = statistics.fmean(early), statistics.fmean(late)
     slope = math.log(last / first) / math.log(tenfold)
     moved = [

@@ -1,7 +1,7 @@
 """Slow, obvious versions of fitting in the continuous part.
 
-Reset, network, optimiser, fitted Q iteration and level schedule, written from the paper's appendix
-"Continuous-State FrozenLake Experiment" in double precision. The law of the movements is in
+Reset, network, optimiser, fitted Q iteration and level schedule, in double precision, follow the
+paper's appendix "Continuous-State FrozenLake Experiment". The law of the movements is in
 ``continuous_lake``.
 """
 
@@ -90,9 +90,9 @@ class Adam:
 
 
 def fitted_q(network, batches, all_targets, features, ranks, bounds, gradient_steps, adam):
-    """Fitted Q iteration.
+    """Fitted Q iteration towards order statistics, or towards means if ``ranks`` is None.
 
-    ``all_targets(network, state)`` is (A, B), ``ranks[i][n]`` per action (rank, count) or None.
+    ``all_targets(network, state)`` is (A, B); ``ranks[i][n][a]`` is (rank, number of draws).
     """
     losses = []
     for i, states in enumerate(batches):

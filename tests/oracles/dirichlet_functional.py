@@ -64,10 +64,7 @@ def _divided_difference(knots, taylor):
 
 
 def _truncated_power(phi, values, z, degree):
-    """Divided difference of (x - z)_+^degree at the knots w_i, as a Fraction.
-
-    Each knot is repeated φ_i times.
-    """
+    """Divided difference of (x - z)_+^degree at the knots w_i, φ_i times each, as a Fraction."""
     shift = Fraction(float(z))
     knots = sorted(
         Fraction(float(w)) - shift for w, k in zip(values, phi, strict=True) for _ in range(int(k))
@@ -80,9 +77,9 @@ def _truncated_power(phi, values, z, degree):
 
 
 def spline_tails(phi, values, z):
-    """Tails for integer φ, N = Σφ, as exact Fractions.
+    """Tails for integer φ as exact Fractions.
 
-    Pr(X > z) is the divided difference of (x - z)_+^(N-1).
+    Pr(X > z) is the divided difference of (x - z)_+^(N-1) with N = Σφ.
     """
     upper = _truncated_power(phi, values, z, int(np.sum(phi)) - 1)
     return 1 - upper, upper
@@ -91,7 +88,7 @@ def spline_tails(phi, values, z):
 def spline_row(phi, values, z):
     """E[P_i | X = z] = (φ_i / N) f_{φ+e_i}(z) / f_φ(z), exactly.
 
-    Here f(z) = (N - 1) [(x - z)_+^(N-2)].
+    The density f(z) is N - 1 times the divided difference of (x - z)_+^(N-2).
     """
     total = int(np.sum(phi))
     density = (total - 1) * _truncated_power(phi, values, z, total - 2)
@@ -213,7 +210,7 @@ class _Stick:
     def integrate(self, kind, moments=False):
         """∫ integrand / ∫ weight for every case.
 
-        With ``moments``, those of P1, P2 and P3, up to a factor.
+        With ``moments``, ∫ integrand · P_i for i = 1, 2, 3 instead, up to a common factor.
         """
         edges = self.grid(kind)
         case, v, weights = self.quadrature(edges, lambda k, v: self.log_integrand(kind, k, v))
@@ -254,10 +251,7 @@ def three_value_tails(phi, values, z):
 
 
 def three_value_row(phi, values, z):
-    """E[P_i | X = z] for three distinct values.
-
-    It is the density integral weighted by P_i, normalised.
-    """
+    """E[P_i | X = z] for three values: the density integral weighted by P_i, normalised."""
     stick = _Stick(phi, values, z)
     weights = stick.integrate("density", moments=True)
     weights = np.where(stick.mirror[:, None], weights[:, ::-1], weights)
@@ -269,7 +263,7 @@ def three_value_row(phi, values, z):
 # 0 < ψ < π, Pr(Σ c_i G_i > 0) = [ψ + Im ∫_0^∞ M(r e^{iψ}) dr/r] / π. ψ = π/2 is Gil-Pelaez; tilting
 # the ray damps the oscillation caused by a heavy φ_i with a tiny c_i.
 
-_DEAD = 62.0  # exp(-62) ~ 1e-27: where |M| is that small for good, the integral stops
+_DEAD = 62.0  # exp(-62) ~ 1e-27: once |M| stays that small, the integral stops
 _SERIES = 90  # terms of the expansion at infinity, which converges like 1/4^k
 
 
@@ -280,10 +274,7 @@ def _log_terms(c, r, cos, sin):
 
 
 def _choose_ray(phi, c, tilts):
-    """The tilt off the imaginary axis with the least oscillation.
-
-    Also returns where |M| has decayed along that ray.
-    """
+    """The tilt off the imaginary axis with the least oscillation, and where |M| has decayed."""
     start, stop = 1e-3 / np.sqrt(phi @ c**2), 10 / np.min(np.abs(c))
     r = np.geomspace(min(start, stop / 10), stop, 200)
     best = None
@@ -452,10 +443,7 @@ def _size_biased(phi):
 
 
 def lower_moments(tails, phi, values, z):
-    """E[P_i; X <= z] = (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing).
-
-    F comes from an oracle ``tails``.
-    """
+    """E[P_i; X <= z] = (φ_i / Σφ) F_{φ+e_i}(z) for every i (size biasing); ``tails`` gives F."""
     biased = [float(tails(bumped, values, z)[0]) for bumped in _size_biased(phi)]
     return np.asarray(phi) / np.sum(phi) * np.array(biased)
 
@@ -554,10 +542,7 @@ def random_problem(rng, largest=200):
 
 
 def random_integer_problem(rng):
-    """Small integer φ (floats) and w with ties, near ties and structural zeros.
-
-    There are at most 12 knots.
-    """
+    """Small integer φ (as floats) and w, with ties, near ties and zeros; at most 12 knots."""
     n = int(rng.integers(2, 7))
     phi, values = rng.integers(1, 5, n), random_values(rng, n)
     while phi.sum() > 12:
@@ -618,7 +603,10 @@ TOLERANCE = 1e-9
 
 
 def cdf_fault(lower, upper, exact_lower, exact_upper):
-    """The larger error of the two tails relative to the smaller tail; the larger may round."""
+    """The larger error of the two tails, relative to the smaller tail.
+
+    The larger tail may be rounded by 4 ulp of 1.
+    """
     errors = [abs(float(lower - exact_lower)), abs(float(upper - exact_upper))]
     large = int(exact_upper > exact_lower)
     errors[large] = max(0.0, errors[large] - 4 * np.finfo(float).eps)
@@ -629,8 +617,8 @@ def cdf_fault(lower, upper, exact_lower, exact_upper):
 def quantile_fault(tails, phi, values, q, alpha):
     """Empty if q is a quantile by the contract, else what is wrong.
 
-    ``tails`` is an oracle for any z. Either F(q) equals α to a relative error of 1e-9 in min(α, 1 -
-    α), or F crosses α within 2 ulp of max|w|.
+    Either F(q) differs from α by at most 1e-9 min(α, 1 - α), or F crosses α within 2 ulp of max|w|.
+    ``tails`` is an oracle for any z.
     """
     active = values[phi > 0]
     low, high = active.min(), active.max()

@@ -30,8 +30,8 @@ DEAD = -38.0  # log|M| at which the integral ends
 def gil_pelaez(phi: np.ndarray, values: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pr(w·P ≤ z) and its derivative in z for rows of φ and w, (rows, S) each, and z, (rows,).
 
-    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j, the event is Σ c_j G_j ≤
-    0, and
+    With G_j ~ Gamma(φ_j), c_j = w_j − z and M(iy) = Π (1 − i c_j y)^−φ_j, the event is
+    Σ c_j G_j ≤ 0, and
 
         Pr = 1/2 − (1/π) ∫ Im M(iy) dy/y,   derivative = (1/π) ∫ Re[M(iy) Σ φ_j/(1 − i c_j y)] dy.
 
@@ -116,9 +116,9 @@ def quantile_value_iteration(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(V, Q) of B quantile problems at once, by plain value iteration from zero.
 
-    V is (B, S) and Q is (B, S, A). φ is (B, S, A, S), rewards (S, A, S) or (B, S, A, S), levels (B,
-    S, A) or a number. The loop ends when the contraction guarantees ``accuracy`` in the maximum
-    norm.
+    V is (B, S) and Q is (B, S, A). φ is (B, S, A, S), rewards are (S, A, S) or (B, S, A, S), and
+    levels are (B, S, A) or a number. The loop ends when the contraction guarantees ``accuracy`` in
+    the maximum norm.
     """
     batch, n_states, n_actions, _ = phi.shape
     rewards = np.broadcast_to(rewards, phi.shape)
@@ -199,7 +199,7 @@ def adaptive_levels(
 ) -> np.ndarray:
     """α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲}, pair by pair.
 
-    The average is over admissible pairs.
+    r_k divides a pair's visits by their average over admissible pairs.
     """
     n_states, n_actions = visits.shape
     adjusted, n_pairs = 0, 0

@@ -153,9 +153,9 @@ def riverswim_rewards(n: int) -> np.ndarray:
 
 
 def frozenlake_kernel(shortcut_risk: float | None = None) -> np.ndarray:
-    """The kernel of the FrozenLake of the paper.
+    """The kernel of the paper's FrozenLake; None leaves the shortcut out.
 
-    Left = 0, Right = 1, Up = 2, Down = 3; None leaves the shortcut out.
+    The actions are left = 0, right = 1, up = 2, down = 3.
     """
     left, right, up, down = range(4)
     goal, holes = 15, {5, 7, 11, 12}
@@ -319,10 +319,7 @@ def dirichlet_quantile_risk(
 def dirichlet_cvar_risk(
     tails: Callable, concentration: np.ndarray, levels: np.ndarray | float
 ) -> Risk:
-    """Lower CVaR of w·P: the maximum of z − E[(z − w·P)⁺]/α over z near the quantile.
-
-    The function of z is flat at its top.
-    """
+    """Lower CVaR of w·P: the maximum of z − E[(z − w·P)⁺]/α, which is flat near the quantile."""
     levels = np.broadcast_to(levels, concentration.shape[:2])
     quantile = dirichlet_quantile_risk(tails, concentration, levels)
 

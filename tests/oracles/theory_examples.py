@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 Table = dict[str, dict[str, tuple[Fraction, str]]]
-"""Of every state: action -> (reward, successor)."""
+"""For every state: action -> (reward, successor)."""
 
 
 def robustness_tables(c: Fraction, loss: Fraction) -> dict[str, Table]:
@@ -44,10 +44,7 @@ def probing_tables(c: Fraction) -> dict[str, Table]:
 
 
 def path_value(table: Table, policy: dict[str, str], gamma: Fraction, state: str) -> Fraction:
-    """Discounted rewards along the path of a policy.
-
-    The loop at its end is a geometric series.
-    """
+    """Discounted rewards along a policy's path; the loop at its end is a geometric series."""
     seen: dict[str, int] = {}
     rewards: list[Fraction] = []
     while state not in seen:
@@ -104,9 +101,9 @@ def enumerated_regret(
     state: int,
     admissible: np.ndarray | None = None,
 ) -> float:
-    """V* − V^π at ``state`` in one kernel (S, A, S) with rewards (S, A, S).
+    """V* − V^π at ``state`` in one kernel, by a linear system for every policy.
 
-    It solves one linear system for every policy.
+    Kernel and rewards are (S, A, S).
     """
     n_states, n_actions, _ = kernel.shape
     allowed = [

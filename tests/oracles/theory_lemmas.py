@@ -44,10 +44,7 @@ def nested_values(
 def decomposition_series(
     difference: np.ndarray, discrepancy: np.ndarray, rows: np.ndarray, discount: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_i γ^{i−1} E[Δ(s_i)] and Σ_i i γ^{i−1} E[D(s_i)] for every first state.
-
-    The terms are added until they are rounding.
-    """
+    """Σ_i γ^{i−1} E[Δ(s_i)] and Σ_i i γ^{i−1} E[D(s_i)] for every first state, term by term."""
     left, right = np.zeros(len(difference)), np.zeros(len(difference))
     law = np.eye(len(difference))  # distribution of s_i, one row per first state
     i = 1
@@ -67,10 +64,7 @@ def simulated_pseudo_episode(
     state: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Both sums along one trajectory.
-
-    After every step the pseudo-episode ends with probability 1 − γ.
-    """
+    """Both sums along one trajectory, which ends after every step with probability 1 − γ."""
     left = right = 0.0
     i = 1
     while True:
@@ -121,7 +115,7 @@ def optimism(
 def first_informative(scale: float, for_good: bool, most: int) -> int:
     """The first k at which 1 − scale·ln(2k)/√k is positive, by a plain scan.
 
-    If ``for_good``, the first from which on it stays positive up to ``most``.
+    If ``for_good``, the first k from which it stays positive, up to ``most``.
     """
     positive = [1 - scale * math.log(2 * k) / math.sqrt(k) > 0 for k in range(1, most + 1)]
     if not for_good:

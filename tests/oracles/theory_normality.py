@@ -1,7 +1,4 @@
-"""Second implementation of Theorem 1.
-
-Sums over paths and series replace linear systems, one state at a time.
-"""
+"""Second implementation of Theorem 1: sums over paths and series instead of linear systems."""
 
 import itertools
 import math
@@ -35,10 +32,7 @@ def discounted_visits(matrix, discount, tolerance=1e-16):
 
 
 def target_deviation(row, rewards, discount, values):
-    """Standard deviation of r(s') + γV(s') under a row, from all pairs.
-
-    Var X = ½ ΣΣ p p' (x − x')².
-    """
+    """Standard deviation of X = r(s') + γV(s') under a row, from Var X = ½ ΣΣ p p' (x − x')²."""
     targets = [rewards[s] + discount * values[s] for s in range(len(row))]
     variance = 0.5 * math.fsum(
         p * q * (x - y) ** 2
@@ -96,9 +90,9 @@ def path_probabilities(matrix, start, steps):
 
 
 def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
-    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)], which the proof compares with V_{φ,α}.
+    """V + R[(P̃ − P)w + z_α sd(w)/√N(s)] for one (S, S) table of counts.
 
-    It is for one table of counts (S, S).
+    The proof compares it with V_{φ,α}.
     """
     n = len(kernel)
     rows = np.array([kernel[s, policy[s]] for s in range(n)])
@@ -119,10 +113,7 @@ def expansion_of_the_proof(kernel, rewards, discount, policy, alpha, counts):
 
 
 def two_state_risk(concentration, alpha):
-    """Quantile of w·P for two successors.
-
-    w·P = w_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low).
-    """
+    """Quantile of w·P = w_low + (w_high − w_low) B with B ~ Beta(φ_high, φ_low)."""
 
     def risk(s, a, targets):
         low, high = np.argsort(targets)

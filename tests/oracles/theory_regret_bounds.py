@@ -1,7 +1,4 @@
-"""The regret theorem, transcribed from the paper in multiple precision.
-
-The inequalities of its proof are checked by simulation.
-"""
+"""The regret theorem, transcribed from the paper in multiple precision, and sums of its proof."""
 
 import math
 
@@ -97,9 +94,9 @@ def long_episode_sum(gamma, T):
 def proof_sums(visits, lengths, S, n_pairs, m, M):
     """The sums of the proof along a sequence of pairs.
 
-    The sequence is cut into pseudo-episodes of the given lengths, with counts N + S. Returns (Σ
-    1/√N'_{t_k}, Σ √(ln₊(M/2N'_{t_k})/N'_{t_k})) over short episodes that double no count, and the
-    number of short episodes that double one.
+    The sequence is cut into pseudo-episodes of the given lengths, with counts N' = N + S. Returns
+    Σ 1/√N'_{t_k} and Σ √(ln₊(M/2N'_{t_k})/N'_{t_k}) over short pseudo-episodes that double no
+    count, and the number of short ones that double one.
     """
     counts = [S] * n_pairs
     plain = weighted = 0.0

@@ -41,7 +41,7 @@ def fewest_steps(coefficients, counts, frequencies, epsilon):
 def fewest_observations(coefficients, counts, epsilon, most):
     """The least total of whole numbers x ≤ most with Σ c/√(n + x) ≤ ε.
 
-    It tries all values of all but the last coordinate.
+    All values of all but the last coordinate are tried.
     """
     best = math.inf
     *others, last = range(len(coefficients))
@@ -55,10 +55,7 @@ def fewest_observations(coefficients, counts, epsilon, most):
 
 
 def collect(concentration, kernel, policy, further, rng):
-    """Concentrations (S, A, S) after ``further[s]`` more observations of each (s, π(s)).
-
-    Each is one multinomial draw.
-    """
+    """Concentrations (S, A, S) after ``further[s]`` more observations of (s, π(s)), for all s."""
     grown = np.array(concentration, dtype=float)
     for s, n in enumerate(further):
         grown[s, policy[s]] += rng.multinomial(int(n), kernel[s, policy[s]])
@@ -66,9 +63,9 @@ def collect(concentration, kernel, policy, further, rng):
 
 
 def long_run_shares(chain, start):
-    """Shares of time by multiplying the chain with itself, averaged over two powers.
+    """Shares of time from high powers of the chain's matrix, averaged over two of them.
 
-    The remainder of transients is cut off.
+    What remains of transient states is set to zero.
     """
     many = np.linalg.matrix_power(np.asarray(chain), 1 << 16)
     shares = 0.5 * (many[start] + (many @ chain)[start])
