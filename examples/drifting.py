@@ -3,9 +3,9 @@
 The boat is at x in [−1, 1] and pushes left or right by 0.15. The current θ moves it, with some
 noise, and walls stop it at both ends. At its new place x it earns 1 − x². The belief about θ is a
 normal distribution, which is updated in closed form. Transitions that end at a wall say little
-about θ and are ignored, a small approximation. :mod:`brmdp.continuous` needs no more than a belief
-and a model of about fifty lines. Run it with ``python examples/drifting.py`` (this needs ``pip
-install 'brmdp[continuous]'``).
+about θ and are ignored, a small approximation. :mod:`brmdp.continuous` needs only this belief and
+the model, together about eighty lines. Run it with ``python examples/drifting.py`` (this needs
+``pip install 'brmdp[continuous]'``).
 """
 
 from __future__ import annotations

@@ -97,19 +97,20 @@ def reproduce(
     Parameters
     ----------
     name : str
-        A study listed by `brmdp list`, `all` for those of the paper, or a study of your own as
-        module:attribute.
+        A study that "brmdp list" shows, "all" for the paper's finite-state experiments, or a study
+        of your own as module:attribute.
     runs : int
-        Number of runs of each case; by default 100 for the paper's studies. Finished runs are not
-        computed again.
+        Number of runs of each case; by default that of the study (100 for the paper's). Finished
+        runs are not computed again.
     workers : int
         Number of processes on this machine; by default one per processor.
     out : Path
         Folder for the results, which go to OUT/NAME.
     method : str
-        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused; by
+        default as the study says.
     steps : int
-        Number of steps of each run, to try out shorter runs.
+        Number of steps of each run, for a quick look; by default that of the study.
     cluster : str
         Address of a Dask scheduler on whose workers to compute.
     accept_other_code : bool
@@ -146,7 +147,8 @@ def run(
     out : Path
         Folder for the results, which go to OUT/NAME.
     method : str
-        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused.
+        How to compute quantiles: exact, saddlepoint, monte-carlo or monte-carlo-reused; by
+        default as the file says.
     steps : int
         Number of steps of each run; by default the file's.
     cluster : str
