@@ -1,4 +1,4 @@
-"""Stores as earlier versions wrote them, made by hand from one of today.
+"""Stores as earlier versions wrote them, made by hand from present ones.
 
 Nothing here uses the code that writes or upgrades: formats 1 and 2 must stay readable whatever
 becomes of it.
@@ -17,7 +17,7 @@ NEW_KEYS = ("prior", "label")
 
 
 def rewrite(store, number, programs=None):
-    """Turn a store of today into one of format 1 or 2; ``programs`` gives former names."""
+    """Turn a present store into one of format 1 or 2; ``programs`` gives former names."""
     for path in sorted(store.directory.glob("runs/*.parquet")):
         rewrite_run(path, number, programs)
     description = store.directory / "experiment.json"
@@ -61,7 +61,7 @@ def former_case(case, programs):
 
 
 def content_digest(table, lengths=False):
-    """The digest of the columns; that of today has the lengths of texts, too."""
+    """The digest of the columns; the present one includes the lengths of texts."""
     result = hashlib.sha256(str(table.num_rows).encode())
     for name in table.column_names:
         column = table[name].combine_chunks()

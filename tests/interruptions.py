@@ -1,4 +1,4 @@
-"""An exception at any chosen moment of the library's own code, as Ctrl-C would raise."""
+"""An exception at any chosen moment of the library's own code, as Ctrl-C would raise it."""
 
 import functools
 import sys
@@ -12,7 +12,7 @@ SOURCE = Path(brmdp.__file__).parent
 
 
 class Stopped(BaseException):
-    """As KeyboardInterrupt, which arrives between any two instructions."""
+    """Like KeyboardInterrupt, which may arrive between any two instructions."""
 
 
 @functools.cache
@@ -50,7 +50,7 @@ class StopAt:
         return self.trace
 
     def run(self, action):
-        """Whether it was stopped."""
+        """Carry out the action; returns whether it was stopped."""
         before = sys.gettrace()
         sys.settrace(self.trace)
         try:

@@ -44,7 +44,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_report(monkeypatch):
-    """Without figures, which take seconds."""
+    """Skip the figures, which take seconds."""
 
     def write(study, records, directory):
         assert set(records) == {case.name for case in study.experiment.cases}
@@ -54,10 +54,10 @@ def no_report(monkeypatch):
 
 
 COMMAND = (sys.executable, Path(sys.executable).with_name("brmdp"))
-"""As installed.
+"""The installed command.
 
-Not ``python -m``: an interrupt that passed through an ``exec`` (importing a dataclass is enough)
-would end that by the signal itself, after all is said and done. A shell sees 130 either way.
+Under ``python -m``, an interrupt that passed through an ``exec`` (importing a dataclass is enough)
+would end the process by the signal itself, after all its output. A shell sees 130 either way.
 """
 
 
@@ -344,7 +344,7 @@ def test_one_clear_line(arguments, message, capsys):
     assert printed.out == ""
     assert printed.err.startswith("brmdp: ")
     assert printed.err.count("\n") == 1
-    # versions of cyclopts quote options or not
+    # some versions of cyclopts quote options, others do not
     assert message.replace('"', "") in printed.err.replace('"', "")
     assert not Path("results").exists()
 
@@ -425,7 +425,7 @@ def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch
 
 
 def test_a_long_silence_is_explained_on_a_terminal(no_report, monkeypatch, capsys):
-    """What is looked at, and that a report is being written; nothing of it where nobody watches."""
+    """It says what is being verified or written; where nobody watches, it says nothing."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     assert cli.main(["run", "sweep.toml", "--workers", "1"]) == 0
@@ -513,7 +513,7 @@ def test_output_may_be_closed():
 
 @pytest.mark.filterwarnings(
     "ignore:os.fork.. was called"
-)  # by preexec_fn, just before an exec: not what JAX fears
+)  # because of preexec_fn, just before an exec: not what JAX warns about
 @pytest.mark.parametrize("finished", [0, 2])
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
@@ -521,8 +521,8 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     Path("sweep.toml").write_text(
         SWEEP.replace("runs = 3", "runs = 200").replace("steps = 40", "steps = 300")
     )
-    # in its own group, to which a terminal would send the signal: workers get it, too; shells
-    # ignore it in the background
+    # in a process group of its own, which gets the signal as from a terminal, workers included;
+    # shells make background processes ignore it
     done = command(
         *("run", "sweep.toml", "--workers", workers),
         start_new_session=True,

@@ -40,7 +40,7 @@ class Certain(Sure):
 
 
 def _foreign(kind, seed=3, **settings):
-    """One's own belief with the concentrations of the library's."""
+    """A custom belief with the concentrations of the library's."""
     case = dense(seed)
     made = kind(case.belief.concentration("dense"), **settings)
     return Problem(made, case.rewards, case.discount)
@@ -100,7 +100,7 @@ def case(name):
 
 
 def basis(belief, measure):
-    """What a plan must say of itself."""
+    """What a plan must say about itself."""
     if measure in DRAWS_ALWAYS:
         return "sampled"
     if belief in WITHOUT_DOUBT or measure == "mean":
@@ -221,7 +221,7 @@ def an_agent(belief, measure):
 
 
 def live(agent, steps, seed):
-    """Transitions that the belief holds possible, chosen at random; what the agent did."""
+    """The agent's transitions, drawn at random from those that its belief holds possible."""
     pattern = agent.belief.pattern
     rng, done, state = np.random.default_rng(seed), [], 0
     for _ in range(steps):

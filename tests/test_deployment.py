@@ -131,7 +131,7 @@ def test_a_private_temporary_folder_comes_last(installation):
     (folder,) = installation.temporary.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
-    # somebody else could put code of his own there
+    # somebody else could put code of their own there
     folder.chmod(0o777)
     lines = installation.use(**elsewhere)
     assert lines[-1] == "compiled 2"
@@ -202,7 +202,7 @@ print(versions() - before)
 
 
 def test_after_a_warm_up_nothing_is_left_to_compile():
-    """Neither are functions compiled once more for read-only arrays or other layouts."""
+    """Nor are functions compiled again for read-only arrays or other layouts."""
     done = subprocess.run(
         [sys.executable, "-c", WARM], capture_output=True, text=True, timeout=600, check=False
     )

@@ -1,4 +1,4 @@
-"""Names of earlier versions work, and say what is called how now."""
+"""Names of earlier versions work, with a warning that gives the present name."""
 
 import importlib
 import subprocess

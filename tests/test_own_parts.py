@@ -25,10 +25,7 @@ def plan_of(belief, risk, **options):
 
 
 def empirical(draws, levels, lower_tail):
-    """Oracle: order statistic ⌈nα⌉ of sorted draws, or the mean of the lowest nα of them.
-
-    The last of these counts in part.
-    """
+    """Oracle: the ⌈nα⌉-th smallest draw, or the mean of the lowest nα, the last counted in part."""
 
     def risk(pair, targets):
         begin, end = CASE.belief.pattern.indptr[pair : pair + 2]
@@ -320,9 +317,9 @@ def _shift(bound, targets, pairs, out):
 @pytest.mark.parametrize("weight", [4.0, 1.0, -4.0])
 @pytest.mark.parametrize("honest", [True, False])
 def test_mean_and_deviations_have_no_error_bound(method, weight, honest):
-    """Not monotone, so there are several fixed points.
+    """The measure is not monotone, so there are several fixed points.
 
-    Nothing may say converged, whether or not its rows show it.
+    No result may say "converged", whether or not the rows show it.
     """
     with pytest.raises(brmdp.RiskMeasureError, match="MeanPlus"):
         CASE.plan(MeanPlus(weight, honest), method=method, tolerance=1e-4, max_iterations=300)

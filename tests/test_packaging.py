@@ -23,7 +23,7 @@ def test_the_tested_lowest_versions_are_the_allowed_ones():
     pinned = dict(line.split("==") for line in lines)
     del pinned[
         "pyparsing"
-    ]  # a dependency of matplotlib, whose lowest version warns with the newest of it
+    ]  # a dependency of matplotlib, whose lowest version warns with the newest pyparsing
     assert pinned.keys() == allowed.keys()
     for name, version in allowed.items():
         assert (pinned[name] + ".0.0").startswith(version + "."), (

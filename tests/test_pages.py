@@ -1,6 +1,6 @@
 """Every Python block of README and of the pages runs as written.
 
-Each page in a process of its own; links lead somewhere.
+Each page runs in a process of its own. Links lead somewhere.
 """
 
 import importlib.util

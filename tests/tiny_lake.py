@@ -1,6 +1,6 @@
 """The experiment ``continuous`` with networks that are fitted almost instantly.
 
-Processes that tests start import it, too.
+Processes started by tests import it, too.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ COMPUTED = {
 
 
 def tiny_lake(runs=2, steps=30, names=None):
-    """All cases in small, or those named."""
+    """All cases, or those named, in small."""
     chosen = [case for case in EXPERIMENT.cases if names is None or case.name in names]
     return Experiment(
         "continuous", "A tiny lake", tuple(_tiny(case, steps) for case in chosen), runs, seed=5

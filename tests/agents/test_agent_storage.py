@@ -59,11 +59,10 @@ def contents(agent):
 
 
 def interact(agent, env, state, steps, interrupt=None):
-    """Transitions, pseudo-episodes, policies and levels.
+    """Transitions, pseudo-episodes, policies and levels of ``steps`` steps.
 
-    ``interrupt(agent)`` returns the agent to continue with.
-
-    The environment's state lives outside the agent and is not touched.
+    ``interrupt(agent)`` returns the agent to continue with. The environment's state lives outside
+    the agent and is not touched.
     """
     interrupt = interrupt or (lambda agent: agent)
     record = []
@@ -661,7 +660,7 @@ def test_a_missing_array_is_refused(name, tmp_path):
     ("name", "wanted"), [("continuing-psrl", "sampled"), ("aq-brmdp/exact", "converged")]
 )
 def test_plans_from_draws_in_older_files_say_so(name, wanted, tmp_path):
-    """Before the word "sampled" every successful plan was saved as "converged"."""
+    """Before there was a status "sampled", every successful plan was saved as "converged"."""
     path = tmp_path / "agent.npz"
     a_saved_agent(path, name)
     forged(path, "status", changed(lambda a: np.array("converged")))

@@ -1,7 +1,4 @@
-"""The continuous agent.
-
-What it fits and how, bad input, files, and identical bits for any number of threads.
-"""
+"""The continuous agent: its fits, bad input, files, and equal bits for any number of threads."""
 
 import copy
 import dataclasses
@@ -222,7 +219,7 @@ def test_early_pseudo_episodes_are_fitted_longer(monkeypatch):
 
 
 def test_all_presets_share_their_luck():
-    """The first network, the training states and the ends of pseudo-episodes of a seed."""
+    """A seed gives all the same first network, training states and ends of pseudo-episodes."""
     streams = []
     for name in PRESETS:
         stored = preset(name).arrays()

@@ -1,7 +1,4 @@
-"""The continuous lake as an environment.
-
-Interface, the paper's law of the steps, random numbers, pictures, bad input.
-"""
+"""The continuous lake as an environment: interface, law, random numbers, pictures, bad input."""
 
 import copy
 import subprocess
@@ -31,10 +28,7 @@ from brmdp.envs import FrozenLakeEnv
 ID = "brmdp/ContinuousFrozenLake-v0"
 OTHER = LakeParameters(np.array([0.1, 0.3, 0.6]), np.array(0.7), np.array(1.3))
 SURE = 1e-4
-"""Every statistical test here would fail by chance with this probability.
-
-If its seed were not fixed.
-"""
+"""Probability that a statistical test here would fail by chance if its seed were not fixed."""
 
 
 def steps_from(env, state, action, n):

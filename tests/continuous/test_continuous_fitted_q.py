@@ -35,7 +35,7 @@ def test_the_first_network_has_the_sizes_and_spread_it_should():
     network = initial_network((20, 64, 64, 4), rng=np.random.default_rng(0))
     assert [layer.weight.shape for layer in network] == [(20, 64), (64, 64), (64, 4)]
     assert all(layer.weight.dtype == jnp.float32 and not layer.bias.any() for layer in network)
-    # the standard error of a variance is about its √(2/n)-th part
+    # the standard error of a variance is about √(2/n) times the variance
     assert network[1].weight.var() == pytest.approx(2 / 64, rel=4 * np.sqrt(2 / 4096))
 
 

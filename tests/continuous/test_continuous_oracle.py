@@ -1,7 +1,4 @@
-"""Values of the continuous lake.
-
-Against another discretisation, quadrature, rollouts, and ever finer grids of its own.
-"""
+"""Values of the continuous lake against other discretisations, quadrature and rollouts."""
 
 import itertools
 
@@ -84,8 +81,8 @@ def right(states):
 
 
 def test_another_discretisation_agrees_with_the_optimum(best):
-    # squares 3 times smaller share their midpoints, and the error is of second order: (9 fine −
-    # coarse)/8 is of higher
+    # squares 3 times smaller share midpoints, and the error is of second order, so that of
+    # (9 fine − coarse)/8 is of higher order
     states, coarse = slow.values_on_squares(12, DISCOUNT)
     fine = slow.values_on_squares(36, DISCOUNT)[1].reshape(144, 144)[1::3, 1::3].ravel()
     found = best.at(states)
@@ -257,7 +254,7 @@ def test_a_wavy_policy_against_another_discretisation(seed):
 
 
 def assert_accurate(greedy, finer, most, seed):
-    """At states of any trajectory, errors are within 1e-3, or ``most`` at the worst of them."""
+    """At random states, errors are within ``most`` and near the stated error, with a small rms."""
     states = random_states(150, seed)
     found = policy_values(greedy, DISCOUNT)
     gaps = np.abs(found.at(states) - finer(greedy, states))

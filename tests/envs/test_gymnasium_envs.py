@@ -1,7 +1,4 @@
-"""The worlds as Gymnasium environments.
-
-Interface, law of the steps, random numbers, pictures, and the inventory's tables.
-"""
+"""The worlds as Gymnasium environments: interface, law, random numbers, pictures, tables."""
 
 import copy
 import itertools

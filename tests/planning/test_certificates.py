@@ -123,10 +123,7 @@ def test_policy_gap_covers_what_ties_give_away(gamma):
 
 
 def test_policy_gap_covers_a_greedy_policy_that_loses():
-    """The classic bad case.
-
-    A poor iterate makes the greedy policy lose close to 2γ·error/(1 − γ).
-    """
+    """The classic bad case: a greedy policy of a poor iterate loses nearly 2γ·error/(1 − γ)."""
     gamma, error = 0.9, 0.5
     kernel = np.zeros((2, 2, 2))
     kernel[0, 0, 0] = kernel[0, 1, 1] = kernel[1, :, 1] = 1.0

@@ -291,10 +291,7 @@ def test_posterior_quantile_value_against_the_oracle(kind, alpha, samples):
 
 
 def test_the_papers_estimator_takes_rank_15_of_147():
-    """One uncertain row.
-
-    Values increase with p, so the estimate's rank among the draws is visible.
-    """
+    """With one uncertain row, values increase with p and show the estimate's rank among draws."""
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
     got = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0, 0], rng=7)

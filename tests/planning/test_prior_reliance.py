@@ -289,7 +289,7 @@ def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
 
 
 def split(outweighed_time, observations):
-    """γ = 0 and a start of two states.
+    """With γ = 0 all time is spent in the first state, which is one of two.
 
     ``outweighed_time`` is spent in a pair never observed, the rest in an observed one.
     """

@@ -121,7 +121,7 @@ COVERED = 4 * np.sqrt(0.95 * 0.05 / 4_000)
 
 
 def coverage(draw, mean, runs, bounds=None):
-    """How often the interval does not miss the mean, of 4,000; and how often there is one."""
+    """The shares of 4,000 intervals that do not miss the mean, and that exist."""
     found = estimate(draw(np.random.default_rng((1, runs)), (runs, 4_000)), bounds=bounds)
     return 1.0 - np.mean((found.low > mean) | (found.high < mean)), np.mean(~np.isnan(found.low))
 
@@ -138,9 +138,9 @@ def test_interval_covers_the_mean_of_normal_numbers(runs):
     [(0.01, 16), (0.01, 100), (0.05, 16), (0.05, 100), (0.2, 16), (0.2, 24), (0.2, 100)],
 )
 def test_interval_covers_the_mean_of_two_groups_of_runs(share, runs):
-    """Groups without spread of their own.
+    """Groups without spread of their own: no interval unless both are seen, and then it covers.
 
-    No interval unless both are seen, and then it covers. Student's t: 63 % of 1 %.
+    Student's t covers 63 % of the time for a group of 1 % and 100 runs.
     """
     covered, given = coverage(lambda rng, shape: (rng.random(shape) < share) * 1.0, share, runs)
     assert covered > 0.95 - COVERED
@@ -160,10 +160,7 @@ def blurred(share):
 @pytest.mark.parametrize("runs", [16, 24, 100])
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
 def test_known_range_covers_where_no_runs_alone_can(share, runs):
-    """A rare group that is not seen is missed without a range, as often as it is unseen.
-
-    Never with one.
-    """
+    """Without a known range, the mean is missed whenever a rare group is unseen; with one, not."""
     draw, mean = blurred(share)
     covered, _ = coverage(draw, mean, runs, bounds=(0.0, 1.0))
     assert covered > 0.95 - COVERED
@@ -202,7 +199,7 @@ def test_intervals_do_not_depend_on_unit_or_origin(factor):
 
 
 def test_odd_samples_have_no_interval():
-    """One entry that is no number, an infinite one, and none of that: each for itself."""
+    """Columns with NaN, with infinity, of equal numbers, and ordinary: each stands for itself."""
     samples = np.random.default_rng(7).normal(size=(10, 4))
     samples[3, 0], samples[4, 1], samples[:, 2] = np.nan, np.inf, 5.0
     found = estimate(samples)
@@ -278,9 +275,9 @@ def test_estimate_as_text(samples, text):
 
 
 def test_what_is_not_known_is_not_counted_as_held():
-    """NaN is neither success nor failure of a share.
+    """In a share, NaN is neither success nor failure.
 
-    No trial shows nothing; only 0 and 1 are truth values.
+    Without trials nothing is known; only 0 and 1 are truth values.
     """
     assert str(proportion([1.0, np.nan, 1.0, 1.0])) == str(proportion([])) == "unknown"
     assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
@@ -290,10 +287,7 @@ def test_what_is_not_known_is_not_counted_as_held():
 
 
 def test_unknown_regret_does_not_grow_linearly():
-    """Nor does a report fail where all regret is rounding.
-
-    And its second half more than the whole.
-    """
+    """Nor does a report fail where regret is only rounding, its second half more than the whole."""
     regret = np.zeros((3, 700))
     regret[0, 5] = np.nan
     regret[1, 10], regret[1, 200] = -1e-12, 3e-12

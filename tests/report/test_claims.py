@@ -1,6 +1,6 @@
 """Verdicts where the truth is known: the rules, their error rates, and made-up runs.
 
-Those tell the paper's story or its reverse.
+The made-up runs tell the paper's story or its reverse.
 """
 
 import dataclasses
@@ -209,7 +209,7 @@ def test_a_difference_of_exactly_nothing_is_not_resolved_either_way():
 def test_equal_runs_resolve_nothing_but_exact_numbers_do(samples):
     """A hundred runs that are equal up to rounding leave no spread to judge by.
 
-    A number that is no average needs none.
+    A number that is not an average needs no spread.
     """
     found = estimate(samples)
     for region in (Region(high=1.0), Region.around(float(samples[0]), 1.0), Region(low=7.0)):
@@ -469,9 +469,9 @@ def claim_of(columns, region=BELOW_ZERO, measured=()):
 
 
 def test_intervals_of_a_claim_hold_jointly():
-    """Each of m comparisons has confidence 1 − 0.05/m, whatever is measured beside them.
+    """Each of m comparisons has confidence 1 − 0.05/m, whatever else is measured.
 
-    Numbers without chance need none.
+    Numbers not subject to chance do not count.
     """
     samples = np.random.default_rng(3).gamma(2.0, size=(4, 30)) - 2.0
     claim = claim_of(samples, measured=samples[:2])
@@ -514,9 +514,9 @@ def test_claims_over_several_experiments_are_corrected_over_all_of_them():
 
 
 def test_a_true_claim_of_ten_comparisons_is_rarely_contradicted():
-    """All ten true, by the smallest margin.
+    """All ten are true by the smallest margin.
 
-    One interval in twenty of each would contradict a quarter of such claims.
+    With uncorrected 95 % intervals, a quarter of such claims would be contradicted.
     """
     rng = np.random.default_rng(8)
     wrong, alone = 0, 0

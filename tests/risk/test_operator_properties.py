@@ -205,7 +205,7 @@ def test_plans_are_fixed_points_and_inherit_the_order(data, case):
 def test_nested_value_converges_to_the_evaluation(policy):
     """The paper's eq. (nested V), unrolled stage by stage, converges at the rate γ^depth.
 
-    It uses a Beta quantile by bisection.
+    The quantile is that of a Beta law, by bisection.
     """
     rng = np.random.default_rng(3)
     phi = rng.uniform(0.5, 8.0, (2, 2, 2))

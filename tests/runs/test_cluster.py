@@ -30,7 +30,7 @@ STARTING = 60.0
 
 
 def dask(*arguments, folder, first_on_path=""):
-    """A process of Dask's that can import the library, this module and its helpers."""
+    """A Dask process that can import the library, this module and its helpers."""
     here = Path(__file__).parent
     path = (first_on_path, here, here.parent, Path(brmdp.__file__).parents[1])
     environment = {
@@ -109,7 +109,7 @@ def dask_cluster(scheduler):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Look at the cluster more often than one would in earnest."""
+    """Look at the cluster more often than in real use."""
     monkeypatch.setattr(cluster, "LOOKING", 0.1)
     monkeypatch.setattr(runner, "LOOKING", 0.1)
 
@@ -241,7 +241,7 @@ sys.meta_path.insert(0, Finder)
 
 
 def test_nothing_is_left_behind_and_workers_without_brmdp_are_named(dask_cluster, tmp_path):
-    """A worker without brmdp that joins after us computes for others, and ends our runs by name."""
+    """A worker without brmdp that joins later serves others; our runs end with its name."""
     address = dask_cluster.address
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_BRMDP)
     with cluster_executor(address) as executor:
@@ -284,7 +284,7 @@ LONG = tiny(runs=8, steps=80)
 
 
 def test_a_worker_of_the_cluster_dies(dask_cluster, tmp_path, impatient):
-    """Dask computes its runs again elsewhere; a worker is gone then."""
+    """Dask computes its runs again elsewhere; one worker is gone afterwards."""
     victim = dask_cluster.join("--no-nanny")
 
     def kill(finished, wanted):
@@ -298,7 +298,7 @@ def test_a_worker_of_the_cluster_dies(dask_cluster, tmp_path, impatient):
 
 
 def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path, impatient):
-    """Then others are waited for, not for ever; no worker is left then."""
+    """We wait for others, but not for ever; no worker is left afterwards."""
     said = []
 
     def kill(finished, wanted):
@@ -316,7 +316,7 @@ def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path, impatient):
 
 
 def test_the_scheduler_dies(dask_cluster, tmp_path, impatient):
-    """Must come last: the cluster is gone then."""
+    """Must come last: the cluster is gone afterwards."""
     dask_cluster.join("--no-nanny")
     lost = rf"connection to the Dask scheduler at {dask_cluster.address} is lost.*are kept"
 

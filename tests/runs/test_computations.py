@@ -238,7 +238,7 @@ class Pair(Columns):
 
 
 def one_run(**columns):
-    """What a program that returns these columns, or this object, gives."""
+    """One replication of a program that returns these columns, or the object ``made``."""
     made = columns.get("made") or Pair(**columns)
     program = Program(lambda seed: made, Pair, {})
     return program(Computation("c", "tests:PAIR"), np.random.SeedSequence(0))
@@ -291,7 +291,7 @@ def test_a_program_declares_flat_columns_of_its_own():
     class Nested(Columns):
         lists: list[FloatArray] = column("lists", empty=True)
 
-    class Forgotten(Columns):  # the decorator
+    class Forgotten(Columns):  # without the decorator
         x: FloatArray = column("x")
 
     @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Parts of one's own in sweeps and cases: what is taken, what is refused, and in what words."""
+"""Parts of your own in sweeps and cases: what is accepted, what is refused, and in what words."""
 
 import importlib.util
 import os
@@ -174,7 +174,7 @@ def test_an_id_that_a_module_registers_may_look_like_an_attribute(parts, tmp_pat
 
 
 def test_only_parts_are_references():
-    """A parameter of an agent of one's own is whatever that agent makes of it."""
+    """A parameter of an agent of your own is whatever that agent makes of it."""
     one = case("my:Agent", agent_parameters={"mode": "slow:steady", "restart": "my:Rule"})
     assert references_of(one) == {"agent": "my:Agent", "restart": "my:Rule"}
 

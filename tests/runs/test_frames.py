@@ -48,7 +48,7 @@ def test_a_frame_has_a_row_for_every_step_of_every_run(store):
 
 
 def test_next_states_are_the_states_that_follow(store):
-    """But for resets, of which these worlds have none."""
+    """Except after resets, of which these worlds have none."""
     for case in TINY.cases:
         records = store.records(case.name)
         np.testing.assert_array_equal(records.next_state[:, :-1], records.state[:, 1:])

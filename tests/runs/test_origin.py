@@ -215,7 +215,7 @@ def test_what_stands_beside_an_environment_counts_too(tmp_path):
     "edit", [("1 - action", "action"), ("def slips", "\n\ndef slips"), ("class", "klass")]
 )
 def test_an_environment_edited_after_it_was_loaded_is_refused(tmp_path, edit):
-    """What runs is the old one, and its file says something else."""
+    """The old version would run, while its file says something else."""
     path = tmp_path / "slippery_edited.py"
     with loaded(path, SLIPPERY) as module:
         path.write_text(SLIPPERY.replace(*edit))
@@ -575,7 +575,7 @@ def test_altered_digests_are_damage(store):
 
 
 def test_report_of_what_is_there(store, other_code, tmp_path, monkeypatch, capsys):
-    """Also after the code has changed, and of a part."""
+    """Also after the code has changed, and if a run is missing."""
     seen = {}
 
     def write(study, records, directory):

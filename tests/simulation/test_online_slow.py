@@ -59,8 +59,8 @@ def test_memory_is_flat_over_a_million_steps(name):
     mdp = riverswim(6, discount=0.99)
     env = TabularEnv(mdp)
     state, _ = env.reset(seed=2)
-    # from the beginning: what is replaced now and then, as the draws of a rarely tried pair are,
-    # must be known when it goes
+    # from the beginning, so that what is replaced now and then, such as the draws of a rarely tried
+    # pair, is known when it is freed
     tracemalloc.start()
     try:
         agent = AGENTS[name]((uniform(mdp), mdp.rewards, 0.99))

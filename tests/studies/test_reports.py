@@ -233,7 +233,7 @@ def test_cases_may_have_different_numbers_of_runs(name, stored):
 
 @each_study
 def test_a_folder_is_reported_as_the_study_it_holds(name, stored):
-    """With the parameters of the study; those of these tests make another experiment of it."""
+    """With the study's parameters; the small ones of these tests make it another experiment."""
     study, store = stored(name)
     kept = Store.at(store.directory).experiment
     same = kept == STUDIES[name].adjusted(runs=kept.runs).experiment
