@@ -75,7 +75,7 @@ def test_cases_share_their_luck_run_by_run():
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_interaction_of_a_study_runs(folder):
-    """Those in the lake, whose first plan takes seconds, do in small with their report."""
+    """Those in the lake, whose first plan takes seconds, run in small in the tests of reports."""
     studies = importlib.import_module(f"brmdp.studies.{folder}").STUDIES
     for case in (case for study in studies for case in study.experiment.cases):
         validate(case)

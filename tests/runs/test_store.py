@@ -758,7 +758,7 @@ def test_long_lists_are_not_unpacked(data, never_unpacked, monkeypatch):
 
 
 def test_the_number_of_values_is_that_of_the_pages(data, never_unpacked, monkeypatch):
-    """A row may hold a list of any length, whatever the file's description says of it."""
+    """A row may hold a list of any length, whatever the file's description says about it."""
     monkeypatch.setattr("brmdp.runs.parquet.LARGEST", 5_000_000)
     schema = pq.read_schema(io.BytesIO(data)).remove_metadata()
     long = pa.array([np.zeros(1_000_000), *[None] * 59], schema.field("levels").type)
@@ -864,7 +864,7 @@ def test_columns_of_others_have_names_that_can_be_used(name):
 
 
 def test_entries_of_a_replication_are_all_there():
-    """A missing integer would be read as a number that is none, and count as anything."""
+    """A missing integer would be read as NaN, and count as anything."""
     with pytest.raises(CorruptFileError, match="the file is damaged: column points lacks entries"):
         decode(sealed({"points": [1, None, 3]}), COMPUTED, 1, 0, "the file")
 

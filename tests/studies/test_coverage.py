@@ -142,7 +142,7 @@ def test_claims_can_fail():
     sound = verdicts(told(0.9))
     assert sound["coverage/joint"] == "reproduced"
     assert sound["coverage/union-levels"] == "measured"
-    # sixty posteriors are too few to exclude that more than 2.5 % fail
+    # sixty beliefs are too few to exclude that more than 2.5 % fail
     assert sound["coverage/every-posterior"].startswith("not resolved")
     short = verdicts(told(0.5, above=1, held=False))
     for claim in ("joint", "every-posterior", "quantile-value", "truth"):
