@@ -18,19 +18,14 @@ from brmdp.simulation import Steps
 from brmdp.studies import study_of
 from tiny_experiments import tiny
 
-TINY = tiny(runs=2)
+TINY = tiny()
 COVERAGE = "brmdp.studies.coverage.experiment:COVERAGE"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return run_experiment(TINY, tmp_path_factory.mktemp("today"), workers=1)
-
-
 @pytest.fixture(params=[1, 2])
-def older(request, made, tmp_path):
+def older(request, undisturbed, tmp_path):
     """The same store in an older format, and its number."""
-    return request.param, rewritten(made, tmp_path, request.param)
+    return request.param, rewritten(undisturbed, tmp_path, request.param)
 
 
 def rewritten(store, folder, number, programs=None):
@@ -40,13 +35,13 @@ def rewritten(store, folder, number, programs=None):
     return Store.at(copy)
 
 
-def test_an_older_store_has_the_same_experiment_and_runs(older, made):
+def test_an_older_store_has_the_same_experiment_and_runs(older, undisturbed):
     number, store = older
     assert store.experiment == TINY
     for case in TINY.cases:
         status = store.status(case)
-        assert (status.finished, status.damaged, status.foreign) == ((0, 1), {}, {})
-        then, now = store.records(case.name), made.records(case.name)
+        assert (status.finished, status.damaged, status.foreign) == ((0, 1, 2), {}, {})
+        then, now = store.records(case.name), undisturbed.records(case.name)
         for one in columns_of(Steps):
             if one.since == 3:
                 assert getattr(then, one.name) is None
@@ -75,9 +70,9 @@ def test_an_older_store_is_reported(older, tmp_path):
     assert findings.summary["parameters"]["cases"]["store"]["agent"] == "fixed-quantile"
 
 
-def test_format_2_goes_on_in_format_3_if_one_insists(made, tmp_path, monkeypatch):
+def test_format_2_goes_on_in_format_3_if_one_insists(undisturbed, tmp_path, monkeypatch):
     """Old files stay as they are; what they lack is unknown for all, whichever come first."""
-    store = rewritten(made, tmp_path, 2)
+    store = rewritten(undisturbed, tmp_path, 2)
     before = {path.name: path.read_bytes() for path in store.directory.glob("runs/*")}
     for module in (runner_module, store_module, encoding_module):
         monkeypatch.setattr(module, "CODE", "f" * 64)

@@ -2,13 +2,14 @@
 
 import ast
 import importlib.util
+import io
 import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
-import textwrap
+import tokenize
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -294,43 +295,75 @@ def test_which_code_counts(tmp_path):
     assert package_digests(package)[0] != CODE
 
 
-WRITTEN = '''"""What it is for."""
+WRITTEN = r'''
+"What it is for."
 
 LIMIT = 3
-"""What it limits."""
+"""What it "limits": \""""
 
 
 def scaled(
-    value,  # in metres
-    # twice a comment
+    value,  # in "metres"
+    # a comment by itself
     factor=2,
+    words=(
+        "first"
+        "second"
+    ),
 ):
-    """A docstring."""
+    """A docstring. # no comment"""
 
     text = """# no comment
 
-    kept """
-    shown = f"{value!r:>{factor}} # {{kept}}" 'and this'
-    return value \\
-        * factor, text, shown  # é
+    kept """  # dropped
+    shown = f"{value!r:>{factor}} # {{kept}}" 'and \' # this'
+    return value \
+        * factor, text, shown, 'é' \
+        "end"
 '''
-BARE = '''LIMIT = 3
+BARE = r'''LIMIT = 3
 def scaled(
-value,
-factor=2,
+    value,
+    factor=2,
+    words=(
+        "first"
+        "second"
+    ),
 ):
     text = """# no comment
 
     kept """
-    shown = f"{value!r:>{factor}} # {{kept}}" 'and this'
-    return value
-* factor, text, shown'''
+    shown = f"{value!r:>{factor}} # {{kept}}" 'and \' # this'
+    return value \
+        * factor, text, shown, 'é' \
+        "end"'''
+
+
+def statements(text):
+    """Tokens of all statements but docstrings, without comments and layout."""
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    found = [[]]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NEWLINE:
+            found.append([])
+        elif token.type not in layout:
+            found[-1].append((token.type, token.start[1] * (not found[-1]), token.string))
+    return [one for one in found if one and {kind for kind, *_ in one} != {tokenize.STRING}]
 
 
 def test_code_counts_without_comments_docstrings_and_blank_lines():
     assert bare_code(WRITTEN) == BARE
     assert bare_code(WRITTEN.replace("\n", "\r\n")) == BARE
-    assert bare_code(textwrap.indent(WRITTEN, "\t")).startswith("LIMIT = 3\ndef scaled(")
+    assert bare_code("") == bare_code("# nothing") == bare_code('"""Nothing"""') == ""
+
+
+def test_every_statement_of_the_library_counts_and_nothing_else():
+    for path in Path(brmdp.__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        bare = bare_code(text)
+        assert statements(bare) == statements(text), path
+        tokens = tokenize.generate_tokens(io.StringIO(bare).readline)
+        assert tokenize.COMMENT not in {token.type for token in tokens}, path
 
 
 @pytest.mark.parametrize(
@@ -340,18 +373,16 @@ def test_code_counts_without_comments_docstrings_and_blank_lines():
         ("no comment\n\n", "no comment\n"),
         ('kept "', 'kept"'),
         ("# {{kept}}", ""),
+        ("# this", ""),
+        ('"second"', ""),
+        ('"end"', '"end!"'),
         ("        * factor", "        + factor"),
-        ("    return value \\\n    ", "return value \\\n    "),
+        ("    return value", "return value"),
     ],
 )
 def test_an_edit_that_can_change_a_result_counts(old, new):
     assert old in WRITTEN
     assert bare_code(WRITTEN.replace(old, new)) != BARE
-
-
-def test_text_that_is_no_python_counts_as_it_is():
-    for text in ("x = ( # open", "'''open # here", "if x:\n  1 # this\n 2"):
-        assert bare_code(text).split() == text.split()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -27,11 +27,6 @@ from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
 TINY = tiny()
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    return run_experiment(TINY, tmp_path_factory.mktemp("undisturbed"), workers=1)
-
-
 @pytest.fixture
 def computed(monkeypatch):
     """Names of the runs computed in this process."""

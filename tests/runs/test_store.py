@@ -46,11 +46,6 @@ def data(record):
     return encode(record, CASE, TINY.seed, 1)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    return run_experiment(TINY, tmp_path_factory.mktemp("undisturbed"), workers=1)
-
-
 @pytest.fixture
 def store(undisturbed, tmp_path):
     """A finished store to spoil."""

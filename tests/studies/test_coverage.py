@@ -41,13 +41,6 @@ def tiny(runs=4):
     return Experiment("coverage", "Coverage in small", tuple(cases), runs=runs, seed=5)
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    experiment = tiny()
-    store = run_experiment(experiment, tmp_path_factory.mktemp("coverage"), workers=1)
-    return experiment, store, {case.name: store.records(case.name) for case in experiment.cases}
-
-
 def test_a_run_is_several_worlds_of_the_theory():
     columns = execute(tiny().cases[0], 5, 2).columns
     streams = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(2,))).spawn(3)

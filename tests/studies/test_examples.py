@@ -28,13 +28,6 @@ def tiny(runs=3):
     return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    experiment = tiny()
-    store = run_experiment(experiment, tmp_path_factory.mktemp("examples"), workers=1)
-    return experiment, store, {case.name: store.records(case.name) for case in experiment.cases}
-
-
 def changed(found, **columns):
     """The same replications with other columns."""
     return replace(found, columns=replace(found.columns, **columns))

@@ -47,13 +47,6 @@ def tiny(runs=4):
     return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    experiment = tiny()
-    store = run_experiment(experiment, tmp_path_factory.mktemp("lemmas"), workers=1)
-    return experiment, store, {case.name: store.records(case.name) for case in experiment.cases}
-
-
 def stream_of(run, seed=7):
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run,)))
 

@@ -24,13 +24,6 @@ def tiny(runs=3):
     return replace(EXPERIMENT, cases=tuple(cases), runs=runs)
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    experiment = tiny()
-    store = run_experiment(experiment, tmp_path_factory.mktemp("optimism"), workers=1)
-    return experiment, store, {case.name: store.records(case.name) for case in experiment.cases}
-
-
 def test_a_run_is_several_worlds_of_the_theory():
     case = tiny().cases[1]
     columns = execute(case, 7, 1).columns

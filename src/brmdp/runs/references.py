@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import io
+import re
 import sys
-import textwrap
-import tokenize
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType, ModuleType
@@ -33,8 +31,18 @@ __all__ = [
 _LOADED: dict[str, tuple[ModuleType, str]] = {}
 """Modules as they were first loaded here, with the text of their files then."""
 
-_LAYOUT = frozenset({"COMMENT", "NL", "INDENT", "DEDENT", "ENDMARKER"})
-"""Python tokens that change no result; each statement keeps its own indentation."""
+_COMMENT_OR_STRING = re.compile(
+    r"""
+    (?P<comment> \# [^\n]* )
+    | "{3} (?: [^"\\] | \\. | "(?!"") )* "{3}
+    | '{3} (?: [^'\\] | \\. | '(?!'') )* '{3}
+    | " (?: [^"\\\n] | \\. )* "
+    | ' (?: [^'\\\n] | \\. )* '
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_STRING = "\0"
+"""Stands for a string; no Python file contains this character."""
 
 PLAIN = ("gymnasium", "builtins", "abc", "typing")
 """Packages whose code is identified by their version."""
@@ -132,7 +140,7 @@ def module_source(name: str) -> str:
         raise OtherOriginError(
             f"the file of the module {name} was edited after it was loaded: start Python anew"
         )
-    return bare_code(text)
+    return bare_code(text) if name.startswith("brmdp.") else text
 
 
 def source_of(part: Any) -> str:
@@ -158,7 +166,7 @@ def source_of(part: Any) -> str:
     for place in (part, module):
         with contextlib.suppress(OSError, TypeError, SyntaxError):
             text = inspect.getsource(place)  # type: ignore[arg-type]  # None is a TypeError
-            texts.append(bare_code(text))
+            texts.append(bare_code(text) if ours else text)
     if module is not None and _edited_since(module, part):
         raise OtherOriginError(
             f"{module.__file__} was edited after it was loaded, so it does not say what "
@@ -198,54 +206,31 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def bare_code(text: str) -> str:
-    """Python code without comments, docstrings and layout; other text as it is.
+    """Python code without comments, docstrings and blank lines.
 
-    An edit of these changes no result, so runs made before and after it belong together.
+    It is for the library's own files, whose digests are taken whenever it is loaded: a quick scan
+    for strings, which does not know the nested quotes that Python 3.12 allows in f-strings.
     """
     text = text.replace("\r\n", "\n")
-    if text[:1].isspace():
-        text = textwrap.dedent(text)
-    try:
-        return "\n".join(_statements(text))
-    except (SyntaxError, tokenize.TokenError):
-        return text
+    strings: list[str] = []
+    pieces, depth, end = [], 0, 0
+    for found in _COMMENT_OR_STRING.finditer(text):
+        between = text[end : found.start()]
+        depth += sum(map(between.count, "([{")) - sum(map(between.count, ")]}"))
+        pieces.append(between)
+        end = found.end()
+        if found["comment"] is None and (depth > 0 or not _alone(text, *found.span())):
+            pieces.append(_STRING)
+            strings.append(found[0])
+    lines = "".join([*pieces, text[end:]]).split("\n")
+    code = "\n".join(line.rstrip() for line in lines if line.strip())
+    first, *rest = code.split(_STRING)
+    return "".join([first, *(part for pair in zip(strings, rest, strict=True) for part in pair)])
 
 
-def _statements(text: str) -> Iterator[str]:
-    """Statements as they are written, apart from comments and line breaks inside them."""
-    lines = text.split("\n")
-    written, end = "", (0, 0)
-    kinds: set[str] = set()
-    for kind, start, stop in _spans(text):
-        if kind == "NEWLINE":
-            if kinds != {"STRING"}:  # a docstring, also that of a constant
-                yield written
-            written, kinds = "", set()
-        elif kind not in _LAYOUT:
-            row, column = start
-            same_row = not written or end[0] == row
-            written += lines[row - 1][end[1] if written else 0 : column] if same_row else "\n"
-            written += _cut(lines, start, stop)
-            kinds.add(kind)
-            end = stop
-
-
-def _spans(text: str) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Kind and place of each token; an f-string is one token, whichever Python reads it."""
-    begun = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        kind = tokenize.tok_name[token.type]
-        start = token.start
-        if kind.endswith("STRING_START"):
-            begun.append(start)
-        elif kind.endswith("STRING_END"):
-            kind, start = "FORMATTED", begun.pop()
-        if not begun:
-            yield kind, start, token.end
-
-
-def _cut(lines: list[str], start: tuple[int, int], stop: tuple[int, int]) -> str:
-    rows = lines[start[0] - 1 : stop[0]]
-    rows[-1] = rows[-1][: stop[1]]
-    rows[0] = rows[0][start[1] :]
-    return "\n".join(rows)
+def _alone(text: str, begin: int, end: int) -> bool:
+    """Whether a string is a statement of its own, as a docstring is."""
+    line = text.rfind("\n", 0, begin) + 1
+    after = text[end : text.find("\n", end) % (len(text) + 1)].strip()
+    continued = text.endswith("\\\n", 0, line)
+    return not text[line:begin].strip() and not continued and (not after or after[0] == "#")
