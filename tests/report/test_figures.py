@@ -428,6 +428,8 @@ def test_names_of_figures_suit_every_file_system_and_differ():
     for name in found:
         assert not set(name) & set('<>:"|?*\\/')
         assert 0 < len(name.encode()) <= 160
+    with pytest.raises(InvalidInputError, match="names of figures must be text; got 3"):
+        writing._file_names(["one", 3])
 
 
 def test_worlds_whose_names_look_alike_have_figures_of_their_own():

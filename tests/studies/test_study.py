@@ -1,5 +1,6 @@
 """What a study is, and to which one an experiment belongs."""
 
+import importlib
 import sys
 import types
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import brmdp
+from brmdp.runs.origin import ANALYSIS
 from brmdp.studies import Study, all_studies, find_study, study_of
 
 
@@ -17,6 +19,21 @@ def test_an_experiment_belongs_to_its_study_whatever_can_be_adjusted():
     shorter = river.experiment.adjusted(runs=2, steps=30, method="saddlepoint")
     assert study_of(shorter).analyse is river.analyse
     assert study_of(shorter).experiment == shorter
+
+
+def test_a_report_names_the_analysis_that_made_it(tmp_path, monkeypatch):
+    """The library's for studies of the library and plain sweeps, otherwise also one's own file."""
+    river = all_studies()["riverswim-6"]
+    assert river.analysis_digest() == Study(river.experiment).analysis_digest() == ANALYSIS
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "from brmdp.report.summary import compare_agents\n\n\ndef analyse(*given):\n"
+    digests = set()
+    for number, end in enumerate(("return compare_agents(*given)", "return None")):
+        (tmp_path / f"own_{number}.py").write_text(f"{text}    {end}\n")
+        own = importlib.import_module(f"own_{number}")
+        digests.add(Study(river.experiment, own.analyse).analysis_digest())
+    assert len(digests) == 2
+    assert ANALYSIS not in digests
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def claims(experiment, records) -> tuple[JudgedClaim, ...]:
         JudgedClaim(
             "coin/coverage",
             "A 90 % interval covers 90 % of the biases drawn from the prior.",
-            "Share of coins whose interval covers, within 0.05 of 0.9.",
+            "Share of coins whose interval covers their bias, within 0.05 of 0.9.",
             comparisons,
         ),
     )

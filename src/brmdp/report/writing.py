@@ -72,6 +72,8 @@ def write_report(
     findings: Findings,
     figures: Mapping[str, Figure],
     directory: str | os.PathLike[str],
+    *,
+    analysis: str = ANALYSIS,
 ) -> Report:
     """Write the report of an experiment into ``directory``.
 
@@ -89,6 +91,8 @@ def write_report(
         Figures by file name without extension.
     directory : path
         Folder to write into; created if it does not exist.
+    analysis : str
+        Digest of the code that made the findings; by default the library's.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def write_report(
     """
     claims, table = findings.claims, findings.table
     made_by = tuple(sorted({origin for found in records.values() for origin in found.made_by}))
-    line = made_by_line(made_by)
+    line = made_by_line(made_by, analysis)
     below = f"\n<sub>{line}</sub>\n" if line else ""
     texts = {
         "summary.json": _json(findings.summary),
@@ -130,13 +134,13 @@ def _pictures(figures: Mapping[str, Figure]) -> dict[str, bytes]:
     }
 
 
-def made_by_line(made_by: Iterable[tuple[str, str]]) -> str:
+def made_by_line(made_by: Iterable[tuple[str, str]], analysis: str = ANALYSIS) -> str:
     """A line that names the code that made the runs and the code that judges them here.
 
     Empty if nothing is known about the runs.
     """
     runs = " and ".join(f"brmdp {version}, code {short(code)}" for version, code in made_by)
-    return f"Runs: {runs}; analysis {short(ANALYSIS)}." if runs else ""
+    return f"Runs: {runs}; analysis {short(analysis)}." if runs else ""
 
 
 def _file_names(names: Iterable[str]) -> list[str]:
@@ -144,6 +148,8 @@ def _file_names(names: Iterable[str]) -> list[str]:
     chosen: list[str] = []
     taken: set[str] = set()
     for name in names:
+        if not isinstance(name, str):
+            raise InvalidInputError(f"names of figures must be text; got {name!r}")
         plain = (
             re.sub(r"[^\w.+=,@ -]+", "-", name)
             .encode()[:LONGEST_NAME]

@@ -12,6 +12,7 @@ Workers load a folder without its figures. Claims are judged without matplotlib.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,8 @@ from brmdp.errors import InvalidInputError
 from brmdp.report.findings import Findings
 from brmdp.report.summary import compare_agents
 from brmdp.runs import CaseRecords, Experiment, Replications
-from brmdp.runs.references import is_reference, load
+from brmdp.runs.origin import ANALYSIS
+from brmdp.runs.references import is_reference, load, source_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,9 +113,21 @@ class Study:
         present = self._present(records)
         writing = optional("brmdp.report.writing")
         written: Report = writing.write_report(
-            self.experiment, present, self.findings(present), self.draw(present), directory
+            self.experiment,
+            present,
+            self.findings(present),
+            self.draw(present),
+            directory,
+            analysis=self.analysis_digest(),
         )
         return written
+
+    def analysis_digest(self) -> str:
+        """Digest of the code behind :meth:`findings`: the library's, and the study's own files."""
+        own = source_of(self.analyse)
+        if not own or str(getattr(self.analyse, "__module__", "")).startswith("brmdp."):
+            return ANALYSIS
+        return hashlib.sha256(f"{ANALYSIS}|{own}".encode()).hexdigest()
 
     def _present(self, records: Records) -> dict[str, CaseRecords | Replications[Any]]:
         """The records of cases that have runs, in the order of the experiment."""

@@ -70,7 +70,7 @@ This is four times the largest standard deviation that w·P can have.
 class DeviationColumns(Columns):
     """One row per Dirichlet row and level."""
 
-    successors: IntArray = column("successors of the Dirichlet row")
+    successors: IntArray = column("number of successors of the Dirichlet row")
     total_concentration: FloatArray = column("total concentration φ₀ of the Dirichlet row")
     value_range: FloatArray = column("range R = 1/(1 − γ) of the values")
     level: FloatArray = column("level α of the quantile")
@@ -174,7 +174,9 @@ class DecompositionColumns(Columns):
     robust: BoolArray = column("whether the lemma is the one about the robust benchmark")
     left: FloatArray = column("left side of the lemma, exactly")
     right: FloatArray = column("right side of the lemma, exactly")
-    identity_error: FloatArray = column("largest difference of both sides over all first states")
+    identity_error: FloatArray = column(
+        "largest difference between the two sides over all first states"
+    )
     left_sampled: FloatArray = column("left side, averaged over simulated pseudo-episodes")
     left_error: FloatArray = column("standard error of that average")
     right_sampled: FloatArray = column("right side, averaged over simulated pseudo-episodes")
