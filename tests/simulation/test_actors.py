@@ -398,6 +398,27 @@ def test_a_policy_that_explores_is_valued_as_it_is():
     assert history.true_regret.min() > 0.0
 
 
+def test_a_policy_that_is_certain_in_some_states_only_is_not_taken_for_its_likeliest_actions():
+    """Against slow value iteration of the mixture."""
+    mdp = riverswim(6)
+    world = World(TabularEnv(mdp), 0.9)
+    policy = np.array([[0.0, 1.0]] * 5 + [[0.51, 0.49]])
+
+    class Wavering(Minimal):
+        pass
+
+    Wavering.policy = policy
+    history = simulate(Wavering(), world, 60, seed=1)
+    kernel = mdp.kernel()
+    paid = (kernel * mdp.rewards).sum(axis=2)
+    best, values = np.zeros(6), np.zeros(6)
+    for _ in range(600):
+        best = (paid + 0.9 * kernel @ best).max(axis=1)
+        values = (policy * (paid + 0.9 * kernel @ values)).sum(axis=1)
+    assert history.true_regret == pytest.approx((best - values)[history.state], abs=1e-8)
+    assert history.true_regret.min() > 0.0
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
