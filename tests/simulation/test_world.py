@@ -905,6 +905,15 @@ def test_bad_concentrations_are_refused(bad):
         World(TabularEnv(riverswim(6)), 0.9).prior(bad)
 
 
+@pytest.mark.parametrize("env", ["FrozenLake-v1", "brmdp/Inventory-v0"])
+@pytest.mark.parametrize("bad", ["no", 1, 0.0])
+def test_known_successors_are_declared_by_a_truth_value(env, bad):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=f"known_successors must be True, False or None; got {bad!r}"
+    ):
+        World(env, 0.9).prior(known_successors=bad)
+
+
 # --- what the environment may do behind the world's back ------------------------------------------
 
 
@@ -1178,6 +1187,62 @@ def test_a_transition_that_the_truth_holds_impossible_is_found():
 
     with pytest.raises(brmdp.ImpossibleTransitionError, match="which is impossible in truth"):
         swim()
+
+
+def test_a_wrapper_that_changes_the_dynamics_is_found_by_an_impossible_move():
+    class Turned(gymnasium.ActionWrapper):
+        def action(self, action):
+            return (action + 2) % 4
+
+    class Planned:
+        def __init__(self, world):
+            self.policy = brmdp.solve(world.truth).policy
+
+        def act(self, state):
+            return int(self.policy[state])
+
+        def observe(self, state, action, next_state):
+            pass
+
+    for random_rewards in (False, True):
+        lake = gymnasium.make("FrozenLake-v1")
+        world = World(Turned(lake), 0.9, random_rewards=random_rewards)
+        with pytest.raises(brmdp.ImpossibleTransitionError, match="which is impossible in truth"):
+            simulate(Planned(world), world, 200, seed=1)
+        assert len(simulate(Planned(world), World(lake, 0.9), 200, seed=1)) == 200
+    unknown = World(Turned(lake), 0.9, rewards=world.rewards[:16])
+    assert unknown.truth is None
+    acted(unknown, 200)
+
+
+def test_a_wrapper_of_a_known_mdp_is_found_by_an_impossible_move():
+    class Shifted(gymnasium.ObservationWrapper):
+        def observation(self, state):
+            return 5 - state
+
+    with pytest.raises(brmdp.ImpossibleTransitionError, match="state 5 to 5 by action 0"):
+        acted(World(Shifted(TabularEnv(riverswim(6))), 0.9), 50)
+
+
+def test_steps_and_resets_of_another_form_are_named():
+    class Former(Bare):
+        def step(self, action):
+            state, reward, ended, _, info = super().step(action)
+            return state, reward, ended, info
+
+    class Older(Bare):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0]
+
+    mdp = riverswim(4)
+    world = World(Former(mdp), 0.9, truth=mdp)
+    world.reset(seed=1)
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"env\.step must return five values.*got \(0, 0\.005, Fals"
+    ):
+        world.step(0)
+    with pytest.raises(brmdp.InvalidInputError, match=r"env\.reset must return two .*got 0"):
+        World(Older(mdp), 0.9, truth=mdp).reset(seed=1)
 
 
 def test_the_ends_of_a_truth_are_absorbing():

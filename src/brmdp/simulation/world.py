@@ -91,6 +91,12 @@ class World:
     billionth of the model's largest reward. If the table ``P`` lists several outcomes with the same
     next state, the reward of any of them is accepted.
 
+    If the truth is known, :meth:`step` raises :class:`brmdp.ImpossibleTransitionError` for a
+    transition that is impossible in it. An environment's own truth, ``env.unwrapped.P`` or
+    ``env.unwrapped.mdp``, does not know of wrappers: one that changes the dynamics is noticed by
+    its first impossible move, one that only changes probabilities cannot be noticed, and regret is
+    then wrong. For such wrappers pass ``rewards``; the truth then counts as unknown.
+
     Examples
     --------
     >>> import brmdp
@@ -124,7 +130,6 @@ class World:
         self.random_rewards: bool = bool(random_rewards)
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
-        self._truth_given = False
         self._seen: set[tuple[int, int, int]] = set()
         if ends is not None and rewards is None and truth is None:
             raise InvalidInputError(
@@ -204,7 +209,6 @@ class World:
         self.n_states = truth.n_states
         self.truth = _with_discount(truth, self.discount)
         self.rewards = truth.rewards
-        self._truth_given = True
         if rewards is not None:
             self.rewards = _with_ends(rewards, self._observed, self.n_actions, extra)
             self._rounding = REWARD_ROUNDING * _largest(self.rewards)
@@ -245,6 +249,10 @@ class World:
             If the prior would be very large and was not asked for explicitly.
         """
         value = as_positive_number(concentration, "concentration")
+        if not isinstance(known_successors, bool | np.bool_ | None):
+            raise InvalidInputError(
+                f"known_successors must be True, False or None; got {known_successors!r}"
+            )
         if self._outcomes is not None:
             return DisturbanceBelief(self._outcomes, value)
         size = self.n_states * self.n_actions * self.n_states
@@ -286,7 +294,14 @@ class World:
 
     def reset(self, seed: int | None = None) -> int:
         """Reset the environment and return the first state."""
-        observation, _ = self.env.reset(seed=seed)
+        returned = self.env.reset(seed=seed)
+        try:
+            observation, _ = returned
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                "env.reset must return two values, as Gymnasium defines: observation, info; got "
+                f"{returned!r:.80}"
+            ) from None
         self._state = as_index(observation, self._observed, "the environment's observation")
         return self._state
 
@@ -309,20 +324,27 @@ class World:
         RewardMismatchError
             If the environment pays a reward that the model does not have for what happened.
         ImpossibleTransitionError
-            If the transition is impossible in the given ``truth``, or no disturbance leads there.
+            If the transition is impossible in ``truth``, or no disturbance leads there.
         """
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        returned = self.env.step(action)
+        try:
+            observation, reward, terminated, truncated, info = returned
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                "env.step must return five values, as Gymnasium defines: observation, reward, "
+                f"terminated, truncated, info; got {returned!r:.80}"
+            ) from None
         if type(observation) is not int or not 0 <= observation < self._observed:
             observation = as_index(observation, self._observed, "the environment's observation")
         next_state = self.end_of(observation) if terminated else observation
         if type(reward) is not float:
             reward = _as_reward(reward)
-        if self._truth_given:
-            self._require_possible(action, next_state)
         if not self.random_rewards:
             self._check_reward(action, observation, next_state, reward, info)
-        elif not math.isfinite(reward):
-            raise InvalidInputError(f"the environment's reward must be finite; got {reward}")
+        else:
+            self._require_possible(action, next_state)
+            if not math.isfinite(reward):
+                raise InvalidInputError(f"the environment's reward must be finite; got {reward}")
         resumed = self.reset() if terminated or truncated else next_state
         self._state = resumed
         return next_state, reward, resumed, info
@@ -338,18 +360,19 @@ class World:
         return self._outcomes is not None
 
     def _require_possible(self, action: int, next_state: int) -> None:
-        """Refuse a transition that is impossible in the given truth."""
-        transition = (self._state, action, next_state)
-        if self._state is None or transition in self._seen:
+        """Refuse a transition that is impossible in the truth, if that is known."""
+        state, truth = self._state, self.truth
+        if state is None or truth is None or (state, action, next_state) in self._seen:
             return
-        assert self.truth is not None
-        pair = self._state * self.n_actions + action
-        if not self.truth.kernel("csr")[pair, next_state] > 0.0:
+        pattern, pair = truth.pattern, state * self.n_actions + action
+        row = slice(int(pattern.indptr[pair]), int(pattern.indptr[pair + 1]))
+        if not truth.probabilities[row][pattern.next_states[row] == next_state].any():
             raise ImpossibleTransitionError(
-                f"the environment went from state {self._state} to {next_state} by action "
-                f"{action}, which is impossible in truth: regret would be wrong"
+                f"the environment went from state {state} to {next_state} by action {action}, "
+                "which is impossible in truth: regret would be wrong. Give the right truth, or "
+                "only rewards= if a wrapper changes what the environment does"
             )
-        self._seen.add((self._state, action, next_state))
+        self._seen.add((state, action, next_state))
 
     def _check_reward(
         self, action: int, observation: int, next_state: int, reward: float, info: dict[str, Any]
@@ -362,6 +385,7 @@ class World:
         key = (state, action, observation, next_state, disturbance)
         expected = self._paid.get(key)
         if expected is None:
+            self._require_possible(action, next_state)
             expected = self._paid[key] = self._model_rewards(*key)
         if reward in expected:
             return
