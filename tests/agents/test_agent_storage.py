@@ -765,6 +765,22 @@ def test_a_correct_digest_over_nonsense_is_refused(name, change, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "change", "got"),
+    [
+        ("status", changed(lambda a: np.array("splendid")), "'splendid'"),
+        ("accuracy", entry(-1.0, 0), r"\[-1\.0, "),
+    ],
+)
+def test_accuracy_and_status_are_named(name, change, got, tmp_path):
+    path = tmp_path / "agent.npz"
+    a_saved_agent(path)
+    forged(path, name, change)
+    message = rf"accuracy must not be negative, and status must be one of .*; got .*{got}"
+    with pytest.raises(brmdp.CorruptFileError, match=message):
+        agents.Agent.load(path)
+
+
+@pytest.mark.parametrize(
     ("name", "change"),
     [
         ("risk.logs", changed(lambda a: a[:, :-1])),

@@ -69,7 +69,8 @@ def test_a_schedule_sees_discount_horizon_and_belief():
         np.testing.assert_array_equal(shown.belief.counts().sum(axis=2), shown.visits_at_start)
         # the prior has weight 2 for each of four successors, whatever the data
         np.testing.assert_array_equal(shown.prior_strength, np.full((4, 2), 8.0))
-    assert schedule.seen[-1].belief is agent.belief
+    # a copy of it, which the schedule may change
+    assert schedule.seen[-1].belief is not agent.belief
 
 
 def test_without_a_horizon_there_is_none():
@@ -190,6 +191,158 @@ def test_a_copy_keeps_everything():
         shown.last_pair,
     )
     assert twin.visits is not shown.visits
+
+
+# --- parts that write, or answer badly ------------------------------------------------------------
+
+
+def state_of(agent):
+    return {name: array.tobytes() for name, array in agent.arrays().items() if name != "parts"}
+
+
+class Harmless:
+    def levels(self, progress):
+        return 0.4
+
+
+@pytest.mark.parametrize("field", ["steps_in_episode", "steps", "episode", "last_pair", "visits"])
+def test_a_rule_cannot_spoil_the_agent(tmp_path, field):
+    class Spoiling:
+        def ends(self, progress, *, rng):
+            ended = progress.steps_in_episode >= 3
+            setattr(progress, field, 0)
+            return ended
+
+    found, wanted = watched(Harmless(), Spoiling()), watched(Harmless(), FixedLength(3))
+    for agent in (found, wanted):
+        walk(agent, 10)
+    assert state_of(found) == state_of(wanted)
+    found.save(tmp_path / "agent.npz")
+    loaded = Agent.load(tmp_path / "agent.npz", schedule=Harmless(), restart=Spoiling())
+    assert state_of(loaded) == state_of(wanted)
+
+
+@pytest.mark.parametrize("name", ["visits", "visits_at_start", "admissible"])
+def test_arrays_that_a_rule_sees_are_read_only(name):
+    class Writing:
+        def ends(self, progress, *, rng):
+            getattr(progress, name)[:] = 0
+            return False
+
+    agent = watched(Harmless(), Writing())
+    agent.act(0)
+    before = state_of(agent)
+    with pytest.raises(ValueError, match="read-only"):
+        agent.observe(0, 1, 1)
+    assert state_of(agent) == before
+
+
+def test_a_schedule_cannot_change_what_is_admissible():
+    class Unseen:
+        def levels(self, progress):
+            unseen = progress.admissible
+            unseen &= progress.visits == 0
+            return np.where(unseen, 0.9, 0.1)
+
+    belief = brmdp.DirichletBelief.uniform(4, 2)
+    agent = watched(Unseen(), belief=belief)
+    agent.observe(0, 1, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        agent.act(0)
+    assert agent.progress.admissible.all()
+    assert belief.pattern.admissible.all()
+    # the table itself stays writable: for compiled loops a read-only array is of another type
+    assert belief.pattern.admissible.flags.writeable
+
+
+def test_the_progress_that_an_agent_returns_is_the_callers():
+    agent = watched(Harmless())
+    agent.progress.admissible[:] = False
+    assert agent.progress.admissible.all()
+
+
+def test_a_schedule_cannot_change_the_belief():
+    class Learning:
+        def levels(self, progress):
+            progress.belief.observe(0, 0, 0)
+            progress.visits[:] = 7
+            return 0.4
+
+    found, wanted = watched(Learning()), watched(Harmless())
+    for agent in (found, wanted):
+        walk(agent, 5)
+    assert state_of(found) == state_of(wanted)
+
+
+def test_the_librarys_own_schedules_see_the_belief_itself(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        agents.FixedLevel, "levels", lambda self, progress: shown.append(progress) or self.alpha
+    )
+    agent = watched(agents.FixedLevel(0.3))
+    agent.act(0)
+    assert shown[0].belief is agent.belief
+
+
+@pytest.mark.parametrize("answer", [None, "no", 0, 1, 1.0, np.array([True]), []])
+def test_a_rule_must_answer_true_or_false(answer):
+    class Vague:
+        def ends(self, progress, *, rng):
+            return answer
+
+    agent = watched(Harmless(), Vague())
+    agent.act(0)
+    before = state_of(agent)
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"Vague\.ends must return True or False; got "
+    ):
+        agent.observe(0, 1, 1)
+    assert state_of(agent) == before
+
+
+def test_a_rule_may_answer_with_a_boolean_of_numpy():
+    class Numpy:
+        def ends(self, progress, *, rng):
+            return progress.visits.sum() % 2 == 0
+
+    agent = watched(Harmless(), Numpy())
+    walk(agent, 7)
+    assert agent.episode == 4
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (np.nan, "must lie strictly between 0 and 1; got nan"),
+        (1.0, "must lie strictly between 0 and 1; got 1.0"),
+        (np.full((4, 2), 2.0), r"must lie strictly between 0 and 1; got 2.0 at \(s=0, a=0\)"),
+        (None, "must be a number or an array of numbers; got None"),
+        ("0.3", "must be a number or an array of numbers; got '0.3'"),
+    ],
+)
+def test_bad_levels_name_the_schedule(levels, message):
+    class Wrong:
+        def levels(self, progress):
+            return levels
+
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=rf"^Wrong\.levels must return levels that Quantile accepts: alpha {message}",
+    ):
+        watched(Wrong()).act(0)
+
+
+@pytest.mark.parametrize("levels", [np.full((2, 4), 0.5), [0.5] * 8, np.full((1, 1), 0.5)])
+def test_levels_of_another_shape_name_the_schedule(levels):
+    class Wrong:
+        def levels(self, progress):
+            return levels
+
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"^Wrong\.levels must return a number or an array of shape \(4, 2\), one level per",
+    ):
+        watched(Wrong()).act(0)
 
 
 # --- the risk-neutral preset ----------------------------------------------------------------------

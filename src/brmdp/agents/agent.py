@@ -41,7 +41,13 @@ from brmdp.agents.episodic import (
     corrupt_if_undecodable,
     make_record,
 )
-from brmdp.agents.parts import build_part, describe_belief, describe_part, require_foreign_parts
+from brmdp.agents.parts import (
+    build_part,
+    describe_belief,
+    describe_part,
+    is_own,
+    require_foreign_parts,
+)
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
@@ -339,9 +345,7 @@ class Agent(EpisodicAgent):
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         working.latest.observe(*transition)
         working.progress.add(transition[0], transition[1])
-        if not working.stale:
-            stream = working.streams["restart"]
-            working.stale = bool(self.restart.ends(working.progress, rng=stream))
+        self._ask_restart(working)
 
     def _make_plan(
         self, belief: Any, record: Record, working: Working
@@ -350,7 +354,7 @@ class Agent(EpisodicAgent):
         progress, before = working.progress, record.plan
         risk: Any = self.risk
         if self.schedule is not None:
-            risk = risk.at_level(self.schedule.levels(progress.upcoming(belief)))
+            risk = _at_levels_of(self.schedule, risk, progress, belief)
         solution = self._problem.solve(belief, risk, None if before is None else before.values)
         levels = None
         if hasattr(risk, "alpha"):
@@ -602,7 +606,7 @@ class Agent(EpisodicAgent):
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
         admissible = progress.admissible
-        values = self._problem.start(arrays["values"])
+        values = self._problem.start(arrays["values"], "values")
         assert values is not None
         q_values = as_array(arrays["q_values"], "q_values", "numbers")
         if q_values.shape != admissible.shape or q_values.dtype != np.float64:
@@ -633,7 +637,8 @@ class Agent(EpisodicAgent):
         status = str(arrays["status"])
         if not all(number >= 0.0 for number in accuracy) or status not in STATUSES:
             raise InvalidInputError(
-                f"accuracy must not be negative and status one of {STATUSES}; got {status!r}"
+                f"accuracy must not be negative, and status must be one of {STATUSES}; got "
+                f"{accuracy} and {status!r}"
             )
         if status == CONVERGED and not np.isfinite(accuracy).all():
             raise InvalidInputError(
@@ -664,6 +669,25 @@ class Agent(EpisodicAgent):
             f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps "
             "observed)"
         )
+
+
+def _at_levels_of(schedule: Schedule, risk: Any, progress: Progress, belief: Any) -> Any:
+    """The measure at the levels that the schedule sets; an error names the schedule."""
+    # the library's own schedules change nothing, and copying a large belief takes time
+    shown = belief if is_own(schedule) else belief.copy()
+    levels = schedule.levels(progress.upcoming(shown))
+    name, shape = f"{type(schedule).__name__}.levels", progress.visits.shape
+    if np.shape(as_array(levels, name, "a number or an array of numbers")) not in ((), shape):
+        raise InvalidInputError(
+            f"{name} must return a number or an array of shape {shape}, one level per (s, a); got "
+            f"shape {np.shape(levels)}"
+        )
+    try:
+        return risk.at_level(levels)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"{name} must return levels that {type(risk).__name__} accepts: {error}"
+        ) from error
 
 
 def _break_ties(solution: Solution, rng: np.random.Generator) -> IntArray:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from brmdp._streams import stream_from_state, stream_state
 from brmdp._validation import BoolArray, as_index, as_index_array
+from brmdp.agents.parts import is_own
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.beliefs.storage import Saveable
@@ -175,6 +176,7 @@ class EpisodicAgent(Saveable):
             _, working = self._settled()
             progress = working.progress.copy()
         progress.visits_at_start = progress.visits_at_start.copy()
+        progress.admissible = progress.admissible.copy()
         return progress
 
     # --- acting and learning ----------------------------------------------------------------------
@@ -191,6 +193,20 @@ class EpisodicAgent(Saveable):
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         """Add a transition to the belief and counts of ``working``, and ask the restart rule."""
         raise NotImplementedError
+
+    def _ask_restart(self, working: Working) -> None:
+        """Ask the restart rule whether the pseudo-episode ends, unless it has ended already."""
+        if working.stale:
+            return
+        rule, progress = self.restart, working.progress
+        # the library's own rules change nothing
+        shown = progress if is_own(rule) else progress.shown()
+        answer: Any = rule.ends(shown, rng=working.streams["restart"])
+        if not isinstance(answer, bool | np.bool_):
+            raise InvalidInputError(
+                f"{type(rule).__name__}.ends must return True or False; got {answer!r}"
+            )
+        working.stale = bool(answer)
 
     def _settled(self) -> tuple[Record, Working]:
         """The record and its working state, rebuilt if a call was interrupted.

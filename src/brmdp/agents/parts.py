@@ -12,7 +12,7 @@ from brmdp.agents.schedules import AdaptiveLevel, FixedLevel
 from brmdp.errors import InvalidInputError
 from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
 
-__all__ = ["build_part", "describe_belief", "describe_part", "require_foreign_parts"]
+__all__ = ["build_part", "describe_belief", "describe_part", "is_own", "require_foreign_parts"]
 
 KNOWN: dict[str, Any] = {
     part.__name__: part
@@ -24,12 +24,18 @@ KNOWN: dict[str, Any] = {
 }
 
 
+def is_own(part: Any) -> bool:
+    """Whether a part is of one of the library's classes; a subclass may override anything."""
+    kind = type(part)
+    return KNOWN.get(kind.__name__) is kind
+
+
 def describe_part(part: Any) -> Any:
     """Type and parameters of a part; only the type's name if any of it is not the library's."""
     if part is None:
         return None
     kind = type(part).__name__
-    if KNOWN.get(kind) is not type(part):
+    if not is_own(part):
         return {"foreign": kind}
     names = [name for name in inspect.signature(type(part)).parameters if name != "rng"]
     fields = {name: _plain(getattr(part, name)) for name in names}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array
 from brmdp.beliefs.base import Belief
@@ -12,12 +14,16 @@ from brmdp.errors import InvalidInputError
 
 __all__ = ["Progress"]
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
 
 @dataclass(slots=True)
 class Progress:
     """Counts kept by the agent.
 
-    They start at zero, even if the agent's belief starts with prior data.
+    They start at zero, even if the agent's belief starts with prior data. Schedules and restart
+    rules of your own are given a Progress that they cannot spoil: arrays that belong to the agent
+    are read-only (copy what you want to change), and the belief is a copy.
 
     Attributes
     ----------
@@ -105,6 +111,24 @@ class Progress:
             )
         return strength.reshape(self.visits.shape)
 
+    def shown(self) -> Progress:
+        """The same progress for others to look at: its arrays are read-only and follow the agent's.
+
+        Whatever is done to it leaves the agent's own progress as it is.
+        """
+        return Progress(
+            self.episode,
+            self.steps,
+            self.steps_in_episode,
+            _read_only(self.visits),
+            _read_only(self.visits_at_start),
+            _read_only(self.admissible),
+            self.last_pair,
+            self.discount,
+            self.horizon,
+            self.belief,
+        )
+
     def upcoming(self, belief: Belief | None = None) -> Progress:
         """The progress as it will be when the next pseudo-episode begins with that belief."""
         visits = self.visits.copy()  # a schedule may keep or change it
@@ -114,6 +138,7 @@ class Progress:
             steps_in_episode=0,
             visits=visits,
             visits_at_start=visits,
+            admissible=_read_only(self.admissible),
             belief=belief,
         )
 
@@ -144,3 +169,10 @@ class Progress:
         self.steps_in_episode += 1
         self.visits[state, action] += 1
         self.last_pair = (state, action)
+
+
+def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A read-only view; the array itself stays writable."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
