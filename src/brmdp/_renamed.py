@@ -57,18 +57,38 @@ _MODULES = {
 """Renamed modules; other names in them did not change."""
 
 
+_GONE = {
+    "brmdp.experiments": {
+        "ALL": "those studies of brmdp.studies.all_studies() that are in_paper",
+        "EXPERIMENTS": "brmdp.studies.all_studies(), and experiment of each study",
+    },
+    "brmdp.analysis": {
+        "CLAIMS": (
+            "claims of brmdp.studies.find_study(name).findings(records), or before they are judged "
+            "brmdp.studies.paper.analysis.CLAIMS"
+        ),
+        "summarise": "summary of brmdp.studies.find_study(name).findings(records)",
+    },
+}
+"""Former names by module that no single name replaces, and what to use instead."""
+
+
 def former_name(module: str, name: str) -> Any:
     """The object that had this name in an earlier version; warns that it has a new name.
 
     Raises
     ------
     AttributeError
-        If the module never had that name.
+        If the module never had that name, or no single name replaces it; the message then says
+        what to use instead.
     """
     place = _NAMES.get(module, {}).get(name)
     moved = _MODULES.get(module)
     if place is None and moved is not None and name in importlib.import_module(moved).__all__:
         place = f"{moved}:{name}"
+    gone = _GONE.get(module, {}).get(name)
+    if gone is not None:
+        raise AttributeError(f"{module}.{name} no longer exists; use {gone}")
     if place is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     # `from package import name` asks twice: first, inside importlib, only whether the name exists
@@ -76,7 +96,7 @@ def former_name(module: str, name: str) -> Any:
     if asking != "importlib._bootstrap":
         shown = place.replace(":", ".")
         warnings.warn(
-            f"{module}.{name} is now {shown}; the old name will go with the next version",
+            f"{module}.{name} is now {shown}; the old name will be removed in the next version",
             FutureWarning,
             stacklevel=3,
         )
