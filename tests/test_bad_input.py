@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import brmdp
+from brmdp._validation import as_json
 
 KERNEL = np.array([[[0.3, 0.7], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]])
 REWARDS = np.arange(8.0).reshape(2, 2, 2)
@@ -645,7 +646,7 @@ def cases():
     ):
         yield f"initial {bad!r}", lambda bad=bad: plan(initial=bad), INVALID, "initial must"
         call = partial(brmdp.backup, dirichlet(), REWARDS, 0.9, bad, risk=brmdp.Mean())
-        yield f"backup values {bad!r}", call, INVALID, "values|initial"
+        yield f"backup values {bad!r}", call, INVALID, "values must"
     for bad in ("seed", -1, 1.5, [0.5]):
         yield f"rng {bad!r}", lambda bad=bad: dirichlet().sample(1, rng=bad), INVALID, "rng must be"
         yield (
@@ -1003,15 +1004,15 @@ BROKEN_SPARSE = {
     ),
     "csr pointer falls": (
         lambda: with_arrays(indptr=put(1, 10**8)),
-        "indptr must rise from 0 to 6.*falling",
+        "indptr must rise from 0 to 6.*decreasing",
     ),
     "csr pointer negative": (
         lambda: with_arrays(indptr=put(1, -5)),
-        "indptr must rise from 0 to 6.*falling",
+        "indptr must rise from 0 to 6.*decreasing",
     ),
     "csr pointer wrapped": (
         lambda: with_arrays(indptr=put(2, -(2**31))),
-        "indptr must rise.*falling",
+        "indptr must rise.*decreasing",
     ),
     "csr pointers too few": (
         lambda: with_arrays(indptr=lambda a: a[:-1]),
@@ -1202,3 +1203,14 @@ def test_more_than_memory_holds_is_refused_before_it_is_made():
         match=r"samples × states must be at most 250,000,000; got 1,000,000,000,000",
     ):
         brmdp.posterior_quantile_value(belief, np.zeros((3, 2)), 0.9, [0, 0, 0], samples=10**12)
+
+
+def test_what_numpy_cannot_read_is_told_in_its_words():
+    with pytest.raises(INVALID, match=r"concentration must be .*; NumPy says: setting an array"):
+        brmdp.DirichletBelief([[[1.0, 1.0]], [[1.0]]])
+
+
+@pytest.mark.parametrize("value", [np.array("x" * 9), np.array(["{}"]), np.array(1.0)])
+def test_what_is_not_json_text_is_named(value):
+    with pytest.raises(INVALID, match=r"^parts must be text of at most 8 characters; got "):
+        as_json(value, "parts", 8)

@@ -86,7 +86,7 @@ def _compressed(matrix: Any, name: str) -> Any:
         raise InvalidInputError(
             f"{name}.indptr must rise from 0 to {indices.size}, the number of indices; "
             f"got {pointers[0]} to {pointers[-1]}"
-            + (", falling in between" if (pointers[1:] < pointers[:-1]).any() else "")
+            + (", decreasing in between" if (pointers[1:] < pointers[:-1]).any() else "")
         )
     indices = _in_range(indices, positions, f"{name}.indices")
     make = getattr(sparse, f"{matrix.format}_array")

@@ -79,7 +79,7 @@ def as_array(value: Any, name: str, what: str) -> NDArray[Any]:
     except InvalidInputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be {what}; got {error}") from None
+        raise InvalidInputError(f"{name} must be {what}; NumPy says: {error}") from None
 
 
 def _has_masked(value: Any) -> bool:
@@ -108,10 +108,10 @@ def sum_tolerance(rounding: float, width: Any) -> Any:
 
 def as_json(value: Any, name: str, longest: int) -> Any:
     """Parse the JSON text, of at most ``longest`` characters, in a zero-dimensional array."""
-    array = as_array(value, name, "a text")
+    array = as_array(value, name, "text")
     if array.ndim != 0 or array.dtype.kind != "U" or array.dtype.itemsize > 4 * longest:
         raise InvalidInputError(
-            f"{name} must be a text of at most {longest} characters; got {array.dtype}"
+            f"{name} must be text of at most {longest} characters; got {array.dtype}"
         )
     try:
         return json.loads(str(array))

@@ -34,7 +34,7 @@ from brmdp.pattern import Format, KernelBelief, TransitionPattern, pattern_and_e
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["TabularMDP", "as_start", "normalised_rows", "pattern_and_probabilities"]
+__all__ = ["TabularMDP", "as_start", "counted", "normalised_rows", "pattern_and_probabilities"]
 
 
 class TabularMDP(KernelBelief):
@@ -135,8 +135,9 @@ class TabularMDP(KernelBelief):
 
     def __repr__(self) -> str:
         return (
-            f"TabularMDP({self.n_states} states, {self.n_actions} actions, "
-            f"{self.pattern.n_transitions} possible transitions, discount={self.discount})"
+            f"TabularMDP({counted(self.n_states, 'state')}, {counted(self.n_actions, 'action')}, "
+            f"{counted(self.pattern.n_transitions, 'possible transition')}, "
+            f"discount={self.discount})"
         )
 
     @classmethod
@@ -252,6 +253,11 @@ def gymnasium_entry(entry: Any, name: str) -> tuple[float, Any, float, bool]:
     if not np.isfinite(paid):
         raise InvalidInputError(f"reward in {name} must be finite; got {reward!r}")
     return chance, next_state, paid, bool(terminated)
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun, such as "1 action" or "2 actions"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def pattern_and_probabilities(

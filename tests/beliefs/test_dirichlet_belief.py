@@ -550,3 +550,53 @@ def test_columns_are_never_multiplied(shapes):
     for belief in beliefs:
         with pytest.raises(brmdp.InvalidInputError, match="must have the same shape"):
             belief.observe(*(np.zeros(shape, dtype=int) for shape in shapes))
+
+
+def test_columns_of_different_shapes_are_named():
+    one, two = np.zeros(1, dtype=int), np.zeros(2, dtype=int)
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"^state, action and next_state must have the same shape; got \(1,\), \(2,\), \(2,",
+    ):
+        brmdp.DirichletBelief.uniform(3, 2).observe(one, two, two)
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=r"^state, action, next_state and disturbance must have the same shape; got",
+    ):
+        brmdp.DisturbanceBelief(np.zeros((3, 2, 2), dtype=int)).observe(
+            two, two, two, disturbance=one
+        )
+
+
+def test_an_informative_prior_takes_the_actions_of_a_known_mdp():
+    river = brmdp.envs.riverswim(3)
+    with pytest.raises(
+        brmdp.InvalidInputError, match="admissible must not be given if kernel is a TabularMDP"
+    ):
+        brmdp.DirichletBelief.informative(river, 5.0, admissible=np.ones((3, 2), dtype=bool))
+    belief = brmdp.DirichletBelief.informative(river, 5.0)
+    assert belief.pattern is river.pattern
+
+
+def test_one_of_a_kind_is_singular():
+    one = np.ones((1, 1, 1))
+    assert repr(brmdp.DirichletBelief(one)) == (
+        "DirichletBelief(1 state, 1 action, 1 possible transition, 0 observed)"
+    )
+    assert repr(brmdp.DisturbanceBelief(np.zeros((1, 1, 1), dtype=int))) == (
+        "DisturbanceBelief(1 state, 1 action, 1 disturbance, 0 observed)"
+    )
+    assert repr(brmdp.ScenarioBelief([one], [1.0])) == "ScenarioBelief(1 kernel, 1 state, 1 action)"
+    assert repr(brmdp.TabularMDP(one, np.ones((1, 1)), 0.5)) == (
+        "TabularMDP(1 state, 1 action, 1 possible transition, discount=0.5)"
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"prior": [0.0, 1.0]}, {"counts": [1]}])
+def test_arrays_of_a_file_must_fit(wrong):
+    belief = brmdp.DirichletBelief([[[1.0, 1.0]], [[0.0, 1.0]]])
+    arrays = belief.arrays() | {name: np.array(value) for name, value in wrong.items()}
+    with pytest.raises(
+        brmdp.CorruptFileError, match="prior must be positive and counts not negative, one per"
+    ):
+        brmdp.DirichletBelief.from_arrays(arrays, "file")

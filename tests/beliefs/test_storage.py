@@ -549,7 +549,7 @@ def test_text_beyond_unicode_is_refused(tmp_path, name):
     arrays = {key: np.array(text) for key, text in content.items()}
     arrays[name] = np.array([0x110000], dtype=np.uint32).view("U1").reshape(())
     np.savez(tmp_path / "file.npz", **arrays)
-    with pytest.raises(brmdp.CorruptFileError, match=f"{name}.npy must hold characters"):
+    with pytest.raises(brmdp.CorruptFileError, match=f"{name}.npy must hold valid Unicode"):
         brmdp.DirichletBelief.load(tmp_path / "file.npz")
 
 

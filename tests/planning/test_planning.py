@@ -796,8 +796,18 @@ def test_newton_is_advised_only_where_it_is_not_in_use(method):
 
 def test_unreachable_tolerance_is_named():
     case = problem("dense-1")
-    with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
+    advice = r"loosen tolerance \(an argument of plan and of agents; in a sweep, a key of \[\[agent"
+    with pytest.raises(brmdp.ConvergenceError, match=advice):
         case.plan(brmdp.Quantile(0.2), tolerance=1e-18)
+
+
+@pytest.mark.parametrize("values", [np.zeros(3), np.full(4, 1e300)])
+def test_the_argument_at_fault_is_named(values):
+    belief, rewards = brmdp.DirichletBelief.uniform(4, 2), np.zeros((4, 2))
+    with pytest.raises(brmdp.InvalidInputError, match=r"^values must "):
+        brmdp.backup(belief, rewards, 0.9, values, risk=brmdp.Mean())
+    with pytest.raises(brmdp.InvalidInputError, match=r"^initial must "):
+        brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean(), initial=values)
 
 
 # --- the default tolerance ------------------------------------------------------------------------
@@ -883,7 +893,7 @@ def test_a_default_beyond_three_digits_is_an_error():
 def test_an_absolute_tolerance_stays_strict_and_the_message_helps_everywhere():
     case = problem("dense-1")
     with pytest.raises(
-        brmdp.ConvergenceError, match=r"key of \[\[agent\]\] in a sweep, or leave it out"
+        brmdp.ConvergenceError, match=r"in a sweep, a key of \[\[agent\]\]\), or leave it out"
     ) as caught:
         brmdp.plan(case.belief, 1e7 * case.rewards, 0.9, risk=brmdp.Quantile(0.2), tolerance=1e-8)
     assert caught.value.solution.iterations <= 40

@@ -8,6 +8,7 @@ import pytest
 
 import brmdp
 from brmdp.risk import ATOM_TOLERANCE
+from foreign import Jittered
 from oracles import dirichlet_functional, planning
 from problems import MEASURES, RANDOM, level_array, measure, problem
 
@@ -437,5 +438,28 @@ def test_wrong_shapes_and_mismatched_measures_are_named():
             case.plan(risk)
     with pytest.raises(brmdp.InvalidInputError, match="saddlepoint"):
         problem("scenarios-1").plan(brmdp.Quantile(0.1, "saddlepoint"))
-    with pytest.raises(brmdp.InvalidInputError, match="risk must be"):
+    with pytest.raises(
+        brmdp.InvalidInputError, match=r"risk must be .* or another object with a method bind; got"
+    ):
         case.plan(0.1)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "problem_with_it"),
+    [(1e-9, "alpha=1e-09 is too small"), (1.0 - 1e-9, r"alpha=0\.999999999 is too close to 1")],
+)
+def test_a_level_that_needs_too_many_draws_is_named(alpha, problem_with_it):
+    belief = Jittered(np.ones((2, 1, 2)))
+    with pytest.raises(brmdp.InvalidInputError, match=f"{problem_with_it} for a Jittered"):
+        brmdp.Quantile(alpha).bind(belief)
+
+
+def test_a_measure_on_other_transitions_is_refused():
+    class Elsewhere:
+        def bind(self, belief):
+            return brmdp.Mean().bind(problem("sparse-1").belief)
+
+    with pytest.raises(
+        brmdp.RiskMeasureError, match="; the one returned has different transitions"
+    ):
+        problem("dense-1").plan(Elsewhere())

@@ -47,8 +47,8 @@ def has_known_kernel(belief: object) -> bool:
         return True
     if getattr(belief, "without_doubt", False) is True:
         warnings.warn(
-            f"{type(belief).__name__}.without_doubt is now kernel_known; the old name will go with "
-            "the next version",
+            f"{type(belief).__name__}.without_doubt is now kernel_known; the old name will be "
+            "removed in the next version",
             FutureWarning,
             stacklevel=2,
         )

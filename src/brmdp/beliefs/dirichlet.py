@@ -24,7 +24,7 @@ from brmdp.beliefs.gammas import LARGEST, check_concentrations, dirichlet_rows
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.mdp import TabularMDP, pattern_and_probabilities
+from brmdp.mdp import TabularMDP, counted, pattern_and_probabilities
 from brmdp.pattern import (
     Format,
     KernelBelief,
@@ -161,11 +161,16 @@ class DirichletBelief(KernelBelief, Saveable):
         """A prior centred at ``kernel`` and worth ``strength`` observations per row.
 
         Transitions of probability zero stay impossible. If ``kernel`` is a TabularMDP, its
-        admissible actions are used, and ``admissible`` is ignored.
+        admissible actions are used, and ``admissible`` must not be given.
         """
         size = as_positive_number(strength, "strength")
         check_concentrations(np.array([size]))
         if isinstance(kernel, TabularMDP):
+            if admissible is not None:
+                raise InvalidInputError(
+                    "admissible must not be given if kernel is a TabularMDP, which has its own "
+                    "admissible actions"
+                )
             pattern, entries = kernel.pattern, kernel.probabilities
         else:
             pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
@@ -324,7 +329,7 @@ class DirichletBelief(KernelBelief, Saveable):
             counts = as_index_array(arrays["counts"], int(LARGEST) + 1, "counts")
             if not prior.shape == counts.shape == (pattern.n_transitions,) or (prior <= 0).any():
                 raise InvalidInputError(
-                    "prior and counts must be positive, one per possible transition"
+                    "prior must be positive and counts not negative, one per possible transition"
                 )
             check_concentrations(prior)
         belief._set(pattern, prior, counts)
@@ -332,7 +337,8 @@ class DirichletBelief(KernelBelief, Saveable):
 
     def __repr__(self) -> str:
         return (
-            f"DirichletBelief({self.n_states} states, {self.n_actions} actions, "
-            f"{self.pattern.n_transitions} possible transitions, {int(self._counts.sum())} "
-            "observed)"
+            f"DirichletBelief({counted(self.n_states, 'state')}, "
+            f"{counted(self.n_actions, 'action')}, "
+            f"{counted(self.pattern.n_transitions, 'possible transition')}, "
+            f"{int(self._counts.sum())} observed)"
         )

@@ -31,6 +31,7 @@ from brmdp.beliefs.gammas import LARGEST, check_concentrations, dirichlet_rows
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
+from brmdp.mdp import counted
 from brmdp.pattern import KernelBelief, TransitionPattern
 
 __all__ = ["DisturbanceBelief", "DisturbanceRewards", "Rewards"]
@@ -86,7 +87,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
     ... )
     >>> belief.observe_disturbance([0, 1, 1])
     >>> belief
-    DisturbanceBelief(3 states, 1 actions, 3 disturbances, 3 observed)
+    DisturbanceBelief(3 states, 1 action, 3 disturbances, 3 observed)
     >>> belief.mean()[2, 0]  # stock 2 goes to 0, 1 or 2
     array([0.16666667, 0.5       , 0.33333333])
     """
@@ -329,6 +330,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
 
     def __repr__(self) -> str:
         return (
-            f"DisturbanceBelief({self.n_states} states, {self.n_actions} actions, "
-            f"{self.n_disturbances} disturbances, {int(self._counts.sum())} observed)"
+            f"DisturbanceBelief({counted(self.n_states, 'state')}, "
+            f"{counted(self.n_actions, 'action')}, "
+            f"{counted(self.n_disturbances, 'disturbance')}, {int(self._counts.sum())} observed)"
         )

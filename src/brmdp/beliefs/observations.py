@@ -45,8 +45,9 @@ def broadcast_observations(columns: Sequence[Any], sizes: Sequence[int]) -> tupl
     """
     arrays = [as_observed(*item) for item in zip(columns, sizes, NAMES, strict=False)]
     if len({array.shape for array in arrays if array.ndim}) > 1:
+        *names, last = NAMES[: len(arrays)]
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise InvalidInputError(
-            f"state, action and next_state must have the same shape; got {shapes}"
+            f"{', '.join(names)} and {last} must have the same shape; got {shapes}"
         )
     return tuple(np.broadcast_arrays(*arrays))

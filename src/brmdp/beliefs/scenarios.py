@@ -27,7 +27,7 @@ from brmdp._validation import (
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.mdp import TabularMDP, normalised_rows, pattern_and_probabilities
+from brmdp.mdp import TabularMDP, counted, normalised_rows, pattern_and_probabilities
 from brmdp.pattern import KernelBelief, TransitionPattern, pattern_and_entries, pattern_from_arrays
 
 __all__ = ["ScenarioBelief", "as_weights"]
@@ -190,8 +190,8 @@ class ScenarioBelief(KernelBelief, Saveable):
 
     def __repr__(self) -> str:
         return (
-            f"ScenarioBelief({self.n_scenarios} kernels, {self.n_states} states, "
-            f"{self.n_actions} actions)"
+            f"ScenarioBelief({counted(self.n_scenarios, 'kernel')}, "
+            f"{counted(self.n_states, 'state')}, {counted(self.n_actions, 'action')})"
         )
 
 

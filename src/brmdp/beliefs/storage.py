@@ -184,7 +184,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
         dtype.kind == "U"
         and (np.frombuffer(array.tobytes(), f"{dtype.byteorder}u4") > sys.maxunicode).any()
     ):
-        raise InvalidInputError(f"{member.filename} must hold characters")
+        raise InvalidInputError(f"{member.filename} must hold valid Unicode characters")
     return array
 
 

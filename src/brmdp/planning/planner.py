@@ -397,7 +397,7 @@ def backup(
     problem = Problem.of(belief, rewards, discount)
     pattern = belief.pattern
     bellman = problem.bellman(bind_risk(risk, belief), None)
-    next_values = problem.start(values)
+    next_values = problem.start(values, "values")
     if next_values is None:
         raise InvalidInputError("values must be one number per state; got None")
     targets = bellman.targets(next_values)
@@ -480,20 +480,20 @@ class Problem:
         require_belief(belief)
         return cls(belief.pattern, rewards_of(belief, rewards), discount, *settings, **named)
 
-    def start(self, initial: Solution | ArrayLike | None) -> FloatArray | None:
-        """Check the values of a warm start."""
+    def start(
+        self, initial: Solution | ArrayLike | None, name: str = "initial"
+    ) -> FloatArray | None:
+        """Check the values of a warm start, or of the argument called ``name``."""
         n = self.pattern.n_states
         if initial is None:
             return None
-        values = as_float_array(
-            initial.values if isinstance(initial, Solution) else initial, "initial"
-        )
+        values = as_float_array(initial.values if isinstance(initial, Solution) else initial, name)
         if values.shape != (n,):
             raise InvalidInputError(
-                f"initial must be a Solution or have shape ({n},); got {values.shape}"
+                f"{name} must be a Solution or have shape ({n},); got {values.shape}"
             )
         if float(np.abs(values).max()) > LARGEST_VALUE:
-            raise InvalidInputError(f"initial must lie within ±{LARGEST_VALUE:g}")
+            raise InvalidInputError(f"{name} must lie within ±{LARGEST_VALUE:g}")
         return np.array(values)
 
     def bellman(self, bound: RiskOperator, policy: IntArray | None) -> Bellman:
@@ -611,8 +611,8 @@ class Problem:
             text
             + (
                 "arithmetic cannot resolve more (numerical error of a backup "
-                f"{last.numerical_error:.3g}); loosen tolerance, an argument of plans and agents "
-                "and a key of [[agent]] in a sweep"
+                f"{last.numerical_error:.3g}); loosen tolerance (an argument of plan and of "
+                "agents; in a sweep, a key of [[agent]])"
             )
             + (
                 ", or leave it out: the default follows the scale of the problem"

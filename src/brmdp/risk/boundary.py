@@ -45,7 +45,8 @@ def require_risk(risk: Any) -> None:
     """Raise an error unless this is a risk measure."""
     if isinstance(risk, type) or not hasattr(risk, "bind"):
         raise InvalidInputError(
-            f"risk must be brmdp.Quantile(…), CVaR(…), Mean() or PosteriorSample(…); got {risk!r}"
+            "risk must be brmdp.Quantile(…), CVaR(…), Mean(), PosteriorSample(…) or another object "
+            f"with a method bind; got {risk!r}"
         )
 
 
@@ -96,7 +97,8 @@ class CheckedRisk:
         own = getattr(inner, "pattern", pattern)
         if isinstance(own, TransitionPattern) and not own.same_as(pattern):
             raise RiskMeasureError(
-                f"{name}.bind must return a measure on the transitions of the belief; it has others"
+                f"{name}.bind must return a measure on the transitions of the belief; the one "
+                "returned has different transitions"
             )
         if depth > _MAX_DEPTH:
             raise RiskMeasureError(

@@ -243,14 +243,16 @@ def _without_dirichlet_rows(
     if has_known_kernel(belief):
         return FixedKernel(pattern, mean_of(belief).copy())
     used = levels[pattern.pairs]
-    least = float(used.min() if lower_tail else np.minimum(used, 1.0 - used).min())
-    n = max(DRAWS, math.ceil(20.0 / least))
+    tails = used if lower_tail else np.minimum(used, 1.0 - used)
+    n = max(DRAWS, math.ceil(20.0 / float(tails.min())))
     if n * pattern.n_transitions > LARGEST_SAMPLE:
+        extreme = float(used[tails.argmin()])
         raise InvalidInputError(
-            f"alpha={least:.3g} is too small for a {type(belief).__name__}, which offers only "
-            f"draws: {n:,} draws of {pattern.n_transitions:,} transitions are more than "
-            f"{LARGEST_SAMPLE:,} numbers. Use Quantile(alpha, method=brmdp.MonteCarlo(…)), or give "
-            "the belief concentration_entries and concentration_offsets if its rows are Dirichlet"
+            f"alpha={extreme} is too {'small' if extreme < 0.5 else 'close to 1'} for a "
+            f"{type(belief).__name__}, which offers only draws: {n:,} draws of "
+            f"{pattern.n_transitions:,} transitions are more than {LARGEST_SAMPLE:,} numbers. Use "
+            "Quantile(alpha, method=brmdp.MonteCarlo(…)), or give the belief concentration_entries "
+            "and concentration_offsets if its rows are Dirichlet"
         )
     draws = draws_of(belief, n, np.random.default_rng(DRAW_SEED))
     return ScenarioMeasure(

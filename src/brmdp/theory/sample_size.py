@@ -204,7 +204,10 @@ class SampleSizePlan:
             )
             return text + ("No further observations are needed." if reached else coarse)
         if reached:
-            text += "That is reached already; the first order is too coarse and asks for more.\n"
+            text += (
+                "That is already reached; the first-order estimate is too coarse here and asks for "
+                "more.\n"
+            )
         leading = [int(s) for s in now.ranking[:SHOWN] if now.contributions[s] > 0.0]
         shares = ", ".join(
             f"(s={s}, a={now.policy[s]}) {100 * now.contributions[s] / now.total:.0f} %"
@@ -216,7 +219,7 @@ class SampleSizePlan:
         if self.shared:
             return text + f"Observe the disturbance {self.cheapest_total} more times, in any pairs."
         if self.on_policy_steps is None:
-            text += f"Following the policy will not do: {self.obstacle}.\n"
+            text += f"Following the policy is not enough: {self.obstacle}.\n"
         else:
             text += f"Follow the policy for {self.on_policy_steps} more steps, or\n"
         order = [int(s) for s in np.argsort(-self.cheapest, kind="stable") if self.cheapest[s] > 0]
