@@ -34,7 +34,8 @@ class Steps:
         since=3,
     )
     disturbance: IntArray | None = column(
-        "the disturbance that drives the transition, if one drives them all and the agent sees it",
+        "the disturbance that drives the transition, if one disturbance drives all transitions and "
+        "the world reveals it",
         since=3,
     )
     episode: IntArray = column("number of the pseudo-episode, from 1")
@@ -75,7 +76,7 @@ class Episodes:
     iterations: list[int | None] = column("number of sweeps of the solver", empty=True)
     residual: list[float | None] = column("max|TV − V| when the solver stopped", empty=True)
     error_bound: list[float | None] = column(
-        "bound on the distance to the true fixed point", empty=True
+        "bound on the distance to the fixed point that was solved for", empty=True
     )
     status: list[str | None] = column('"converged", "sampled" or "approximate"', empty=True)
 
