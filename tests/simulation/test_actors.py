@@ -423,8 +423,12 @@ def test_a_policy_that_is_certain_in_some_states_only_is_not_taken_for_its_likel
     ("policy", "message"),
     [
         (np.full((4, 3), 1 / 3), "probabilities, \\(4, 2\\)"),
-        (np.full((4, 2), 0.4), "sum to one"),
-        (np.tile([1.5, -0.5], (4, 1)), "sum to one"),
+        (np.full((4, 2), 0.4), r"sum to one in every state; got the sum 0\.8 in state 0"),
+        (
+            np.tile([1.5, -0.5], (4, 1)),
+            r"are not negative, .* got -0\.5 for action 1 in state 0",
+        ),
+        (np.full((4, 2), 0.4999, np.float32), r"sum to one in every state; got the sum 0\.9998"),
         (np.full(4, 7), "policy must"),
     ],
 )
@@ -452,6 +456,74 @@ def test_a_subclass_that_acts_otherwise_is_found_out():
         brmdp.simulate(agent, world, 5, seed=1)
 
 
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+def test_probabilities_may_be_rounded_to_their_precision(precision):
+    world = World(TabularEnv(riverswim(6)), 0.9)
+    exact = np.random.default_rng(1).dirichlet([1.0, 1.0], 6)
+    regrets = []
+    for policy in (exact, exact.astype(precision)):
+        liar = Liar(world)
+        liar.policy = policy
+        regrets.append(simulate(liar, world, 20, seed=1).true_regret)
+    assert np.abs(exact.astype(precision).sum(axis=1, dtype=float) - 1.0).max() > 1e-8
+    np.testing.assert_allclose(regrets[1], regrets[0], rtol=10 * np.finfo(precision).eps)
+
+
+@pytest.mark.parametrize("form", ["actions", "probabilities"])
+def test_an_inadmissible_action_of_a_policy_is_refused_when_it_is_read(form):
+    admissible = np.ones((4, 2), dtype=bool)
+    admissible[3, 0] = False
+    mdp = brmdp.TabularMDP(RIVER.kernel(), RIVER.rewards, 0.9, admissible=admissible)
+    policy = np.array([0, 0, 0, 0])
+    steps = []
+
+    class Idle(Minimal):
+        def act(self, state):
+            steps.append(state)
+            return 0
+
+    agent = Idle()
+    agent.policy = policy if form == "actions" else np.eye(2)[policy]
+    with pytest.raises(brmdp.InvalidInputError, match=r"action 0 in state 3"):
+        simulate(agent, World(TabularEnv(mdp), 0.9), 100, seed=1)
+    assert steps == [0]
+
+
+@pytest.mark.parametrize("world", [river(), World("brmdp/Inventory-v0", 0.95)])
+def test_an_act_replaced_on_one_agent_is_found_out(world):
+    def agent():
+        belief = brmdp.DirichletBelief.uniform(
+            world.n_states, world.n_actions, possible=world.truth
+        )
+        return agents.posterior_mean(belief, world.truth.rewards, world.discount, rng=0)
+
+    one = agent()
+    one.act = lambda state: 1 - type(one).act(one, state) % 2
+    with pytest.raises(brmdp.InvalidInputError, match="which its policy never takes there"):
+        simulate(one, world, 50, seed=1)
+    quiet = Diagnostics(true_regret=False)
+    one = agent()
+    one.act = lambda state: int(type(one).act(one, state) == 0 and world.n_actions == 2)
+    assert len(simulate(one, world, 50, seed=1, diagnostics=quiet)) == 50
+
+
+def test_an_observe_replaced_on_one_agent_changes_no_regret():
+    world = river()
+    expected, watched = (
+        agents.posterior_mean(world.prior(), world.rewards, 0.9, rng=3) for _ in range(2)
+    )
+    seen = []
+
+    def watch(*transition, **details):
+        seen.append(transition)
+        type(watched).observe(watched, *transition, **details)
+
+    watched.observe = watch
+    plain, found = (simulate(agent, world, 100, seed=5) for agent in (expected, watched))
+    assert len(seen) == 100
+    np.testing.assert_array_equal(found.true_regret, plain.true_regret)
+
+
 def test_rewards_of_any_agent_with_a_belief_are_compared():
     world = river()
     liar = Liar(world)
@@ -468,6 +540,38 @@ def test_an_observe_of_another_order_is_named():
     world = river()
     with pytest.raises(brmdp.InvalidInputError, match="got observe\\(state, action, reward, next"):
         brmdp.simulate(Swapped(world), world, 5, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("observe", "message"),
+    [
+        (lambda s, a: None, r"got observe\(s, a\): too many positional"),
+        (lambda s, a, t, done: None, r"got observe\(s, a, t, done\): missing .*'done'"),
+        (lambda s, a, *, next_state: None, r"got observe\(s, a, \*, next_state\)"),
+        (lambda s, a, disturbance, **more: None, "multiple values for argument 'disturbance'"),
+    ],
+)
+def test_an_observe_of_another_signature_is_named_before_the_first_step(observe, message):
+    agent = Minimal()
+    agent.observe = observe
+    with pytest.raises(
+        brmdp.InvalidInputError,
+        match=f"observe must take state, action and next_state first.*{message}",
+    ):
+        simulate(agent, river(), 5, seed=1)
+
+
+def test_an_observe_that_names_the_disturbance_and_takes_more_is_told_all():
+    class Curious(Minimal):
+        def act(self, state):
+            return 0
+
+        def observe(self, state, action, next_state, *, disturbance, **more):
+            self.seen.append((disturbance, sorted(more)))
+
+    agent = Curious()
+    history = simulate(agent, World(InventoryEnv(), 0.95), 5, seed=4)
+    assert agent.seen == [(one, ["info", "reward"]) for one in history.disturbance]
 
 
 def test_the_disturbance_is_recorded_for_any_agent():

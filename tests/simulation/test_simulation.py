@@ -579,6 +579,8 @@ def test_true_regret_needs_the_truth():
         ({"robust_level": 1.0}, "robust_level must lie strictly between 0 and 1"),
         ({"robust_level": "0.2"}, "robust_level must be a number"),
         ({"quantile_level": 1.5}, r"quantile_level must lie strictly between 0 and 1; got 1\.5"),
+        ({"true_regret": "no"}, "true_regret must be True, False or None; got 'no'"),
+        ({"true_regret": 1}, "true_regret must be True, False or None; got 1"),
         ({"quantile_every": 0}, "quantile_every must be a positive integer; got 0"),
         ({"quantile_every": 2.5}, "quantile_every must be a positive integer"),
         ({"quantile_samples": -1}, "quantile_samples must be a positive integer; got -1"),

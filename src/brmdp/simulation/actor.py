@@ -7,7 +7,18 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from brmdp._validation import FloatArray, as_array, as_float_array, as_index, as_policy
+from brmdp._validation import (
+    SUM_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    as_array,
+    as_float_array,
+    as_index,
+    as_policy,
+    first_bad,
+    rounding_of,
+    sum_tolerance,
+)
 from brmdp.errors import InvalidInputError
 from brmdp.simulation.loop import Details
 
@@ -24,7 +35,7 @@ class Actor(Protocol):
     An agent may have more, which is then used:
 
     - ``observe`` may take ``reward``, ``disturbance`` and ``info`` by keyword. It receives those
-      that its signature names, or ``reward`` and ``info`` if it takes arbitrary keywords.
+      that its signature names, and ``reward`` and ``info`` if it takes arbitrary keywords.
     - ``policy`` holds the (S,) actions that the agent would now take in each state, or, if it
       explores at random, (S, A) probabilities. With it, true regret is measured for the policy that
       each step follows, and an action that this policy never takes is refused; without it, true
@@ -83,8 +94,8 @@ class ActorAdapter:
     ----------
     agent : Actor
         The agent.
-    n_states, n_actions : int
-        Sizes of the world.
+    admissible : (S, A) booleans
+        The actions that the world admits in each state.
     follow : bool
         Whether to look at the agent's policy.
 
@@ -94,23 +105,23 @@ class ActorAdapter:
         The policy that the last action followed, as probabilities; None unless ``follow`` is set.
     """
 
-    def __init__(self, agent: Actor, n_states: int, n_actions: int, *, follow: bool) -> None:
+    def __init__(self, agent: Actor, admissible: BoolArray, *, follow: bool) -> None:
         self.agent: Any = agent
         self.episode = 0
         self.follow = follow
         self.policy: FloatArray | None = None
-        self._shape = (n_states, n_actions)
+        self._admissible = admissible
         self._numbered = hasattr(agent, "episode")
         self.observe = agent.observe
 
     def act(self, state: int) -> int:
         """The agent's action, after checking that the world and the agent's policy have it."""
-        action = as_index(self.agent.act(state), self._shape[1], "the agent's action")
+        action = as_index(self.agent.act(state), self._admissible.shape[1], "the agent's action")
         before = self.episode
         if self._numbered:
             self.episode = as_index(self.agent.episode, 2**31, "agent.episode")
         if self.follow and (not self._numbered or self.episode != before or self.policy is None):
-            policy = as_probabilities(self.agent.policy, self._shape)
+            policy = as_probabilities(self.agent.policy, self._admissible)
             if not self._numbered:
                 self.episode += self.policy is None or not np.array_equal(policy, self.policy)
             self.policy = policy
@@ -145,12 +156,15 @@ def tells_policy(agent: Any) -> bool:
     return getattr(agent, "policy", None) is not None
 
 
-def as_probabilities(policy: Any, shape: tuple[int, int]) -> FloatArray:
-    """(S, A) probabilities of actions, from such an array or from one action per state."""
+def as_probabilities(policy: Any, admissible: BoolArray) -> FloatArray:
+    """(S, A) probabilities of actions, from such an array or from one admissible action per state.
+
+    They may be off by the rounding of the precision in which they are given.
+    """
+    shape = admissible.shape
     array = as_array(policy, "policy", "actions or probabilities")
     if array.ndim == 1:
-        chosen = as_policy(array, np.ones(shape, dtype=np.bool_))
-        certain: FloatArray = np.eye(shape[1])[chosen]
+        certain: FloatArray = np.eye(shape[1])[as_policy(array, admissible)]
         return certain
     probabilities = as_float_array(array, "policy")
     if probabilities.shape != shape:
@@ -159,8 +173,21 @@ def as_probabilities(policy: Any, shape: tuple[int, int]) -> FloatArray:
             f"shape {probabilities.shape}"
         )
     sums = probabilities.sum(axis=1)
-    if (probabilities < 0.0).any() or (np.abs(sums - 1.0) > 1e-8).any():
-        raise InvalidInputError("policy must hold probabilities that sum to one in every state")
+    off = np.abs(sums - 1.0)
+    # in most cases the first comparison, which is quick, is enough
+    if off.max() > SUM_TOLERANCE and off.max() > sum_tolerance(rounding_of(array), shape[1]):
+        s = int(np.argmax(off))
+        raise InvalidInputError(
+            "policy must hold probabilities that sum to one in every state; got the sum "
+            f"{sums[s]:.12g} in state {s}"
+        )
+    refused = probabilities * admissible != np.abs(probabilities)
+    if refused.any():
+        s, a = first_bad(refused)
+        raise InvalidInputError(
+            "policy must hold probabilities that are not negative, and zero for actions that are "
+            f"not admissible; got {probabilities[s, a]:.12g} for action {a} in state {s}"
+        )
     normalised: FloatArray = probabilities / sums[:, None]
     return normalised
 
@@ -168,22 +195,21 @@ def as_probabilities(policy: Any, shape: tuple[int, int]) -> FloatArray:
 def _keywords(observe: Any) -> tuple[str, ...]:
     """The keywords that are passed to ``observe``."""
     try:
-        parameters = inspect.signature(observe).parameters.values()
+        signature = inspect.signature(observe)
     except (TypeError, ValueError):  # some compiled functions have no signature
         return ()
-    positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-    early = [name for name in OFFERED if name in positional[:3]]
-    if early:
-        raise InvalidInputError(
-            "observe must take state, action and next_state first, and the rest by keyword; got "
-            f"observe({', '.join(positional)})"
-        )
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        return ("reward", "info")
+    parameters = signature.parameters.values()
     named = {
-        parameter.name
-        for parameter in parameters
-        if parameter.kind
-        in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
     }
-    return tuple(name for name in OFFERED if name in named)
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        named |= {"reward", "info"}
+    names = tuple(name for name in OFFERED if name in named)
+    try:
+        signature.bind(0, 0, 0, **dict.fromkeys(names))
+    except TypeError as error:
+        raise InvalidInputError(
+            "observe must take state, action and next_state first, by position, and nothing else "
+            f"but {', '.join(OFFERED)}, by keyword; got observe{signature}: {error}"
+        ) from None
+    return names

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
 from brmdp._validation import (
+    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -80,6 +81,10 @@ class Diagnostics:
     quantile_samples: int = 147
 
     def __post_init__(self) -> None:
+        if not isinstance(self.true_regret, bool | np.bool_ | None):
+            raise InvalidInputError(
+                f"true_regret must be True, False or None; got {self.true_regret!r}"
+            )
         for name in ("robust_level", "quantile_level"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_level(getattr(self, name), name))
@@ -130,6 +135,8 @@ def simulate(
     RewardMismatchError
         If the agent plans with rewards other than those of the world's model, or the environment
         pays other rewards; see :class:`World`.
+    ImpossibleTransitionError
+        If the environment makes a move that is impossible in the world's truth.
 
     Examples
     --------
@@ -153,8 +160,9 @@ def simulate(
     details: Details | None = _disturbance if _is_driven(agent) else None
     if not _is_ours(agent):
         follow = measured.true_regret or measured.robust_level is not None
-        actor = ActorAdapter(agent, world.n_states, world.n_actions, follow=bool(follow))
-        details = actor.details()
+        actor = ActorAdapter(agent, _admissible(world), follow=bool(follow))
+        if getattr(type(agent), "observe", None) is not Agent.observe:
+            details = actor.details()
     disturbances: list[int] = []
     if world.reveals_disturbance:
         details = _noting(disturbances, details)
@@ -232,7 +240,18 @@ def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnost
 def _is_ours(agent: Any) -> bool:
     """Whether the agent acts and learns like the library's, and so follows its policy."""
     kind = type(agent)
-    return isinstance(agent, Agent) and (kind.act, kind.observe) == (Agent.act, Agent.observe)
+    return (
+        isinstance(agent, Agent)
+        and (kind.act, kind.observe) == (Agent.act, Agent.observe)
+        and "act" not in vars(agent)  # replaced on this agent alone
+    )
+
+
+def _admissible(world: World) -> BoolArray:
+    """(S, A) whether an action is admissible; every action if the truth is unknown."""
+    if world.truth is None:
+        return np.ones((world.n_states, world.n_actions), np.bool_)
+    return world.truth.admissible
 
 
 def _is_driven(agent: Any) -> bool:
@@ -333,7 +352,7 @@ class _Meter:
                 "robust_level and quantile_level need a policy with one action per state; got "
                 f"shape {actions.shape}"
             )
-        return as_policy(actions, np.ones((self.world.n_states, self.world.n_actions), np.bool_))
+        return as_policy(actions, _admissible(self.world))
 
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """(S,) V*_{φ,α̲} − V^π_{φ,α̲} under the agent's current belief."""
