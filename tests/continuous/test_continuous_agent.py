@@ -206,6 +206,20 @@ def levels_of_the_paper(agent, previous, draws, states):
     )
 
 
+class Forgetful:
+    """Restarts the count of steps, and forgets to answer."""
+
+    def ends(self, progress, *, rng):
+        progress.steps_in_episode = 0
+
+
+def test_a_restart_rule_must_answer_and_cannot_spoil_the_agent():
+    agent = preset("continuing-psrl", restart=Forgetful())
+    with pytest.raises(InvalidInputError, match="Forgetful.ends must return True or False; got"):
+        Walk(agent).on(1)
+    assert agent.progress.steps == 0
+
+
 def test_early_pseudo_episodes_are_fitted_longer(monkeypatch):
     noted = Noted(monkeypatch)
     rounds = []

@@ -330,9 +330,7 @@ class ContinuousAgent(EpisodicAgent):
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         working.latest.observe(*transition)
         working.progress.add(0, transition[1])
-        if not working.stale:
-            stream = working.streams["restart"]
-            working.stale = bool(self.restart.ends(working.progress, rng=stream))
+        self._ask_restart(working)
 
     def _start_journal(self, record: Record, working: Working) -> None:
         self._remember(record)
