@@ -831,6 +831,7 @@ def calls():
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in calls()])
 def test_too_few_iterations_raise_and_carry_the_last_iterate(call):
     with pytest.raises(

@@ -131,6 +131,7 @@ def test_reproduce_with_all_options(no_report, capsys):
     assert store.records("brmdp-0.1").reward.shape == (1, 20)
 
 
+@pytest.mark.long
 def test_all_means_those_of_the_paper(no_report, capsys):
     assert cli.main(["reproduce", "all", "--runs", "1", "--steps", "3", "--workers", "1"]) == 0
     names = ["riverswim-6", "riverswim-10", "frozenlake-0.7", "frozenlake-0.9", "delta-sensitivity"]
@@ -223,6 +224,7 @@ def test_the_report_of_a_study_of_ones_own_is_not_replaced_by_nothing(capsys):
     assert not (store.directory / "summary.json").exists()
 
 
+@pytest.mark.long
 def test_a_report_is_written_and_printed():
     done = command("run", "sweep.toml", "--workers", "1")
     out, err = done.communicate(timeout=120)
@@ -468,6 +470,7 @@ def test_codes_are_not_mixed_unless_one_insists(no_report, capsys, monkeypatch):
     assert len(list(Path("results/small/runs").iterdir())) == 8
 
 
+@pytest.mark.long
 def test_no_traceback_from_the_shell():
     done = command("reproduce", "riverswim-7")
     _, err = done.communicate(timeout=60)
@@ -476,6 +479,7 @@ def test_no_traceback_from_the_shell():
     assert err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_is_no_error():
     with command("list") as done:
         done.stdout.close()
@@ -483,6 +487,7 @@ def test_a_reader_that_leaves_is_no_error():
     assert done.returncode == 141
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written_is_one_line():
     with open("/dev/full", "w") as full:
@@ -504,6 +509,7 @@ def test_what_was_said_before_a_failure_is_kept(monkeypatch, capsys):
     )
 
 
+@pytest.mark.long
 def test_output_may_be_closed():
     done = subprocess.run(
         ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "list"], stderr=subprocess.PIPE, text=True
@@ -511,6 +517,7 @@ def test_output_may_be_closed():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings(
     "ignore:os.fork.. was called"
 )  # because of preexec_fn, just before an exec: not what JAX warns about
@@ -556,6 +563,7 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     assert all(path.stat().st_mtime_ns == made for path, made in kept.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich"])
 def test_missing_packages_are_named(package):
     hidden = (

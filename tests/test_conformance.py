@@ -124,6 +124,7 @@ def some_policy(problem):
     return problem.admissible.argmax(axis=1)
 
 
+@pytest.mark.long
 @every_pair
 def test_plan_is_the_fixed_point_and_says_what_it_rests_on(belief, measure):
     problem = case(belief)
@@ -136,6 +137,7 @@ def test_plan_is_the_fixed_point_and_says_what_it_rests_on(belief, measure):
     assert np.isinf(plan.error_bound) == (plan.status == "approximate")
 
 
+@pytest.mark.long
 @every_pair
 def test_evaluation_of_a_policy_is_its_fixed_point(belief, measure):
     problem = case(belief)

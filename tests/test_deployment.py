@@ -98,6 +98,7 @@ COMPILING = (
 )
 
 
+@pytest.mark.long
 def test_compiled_kernels_are_kept_beside_the_sources(installation):
     assert installation.use() == [COMPILING, "compiled 2"]
     assert len(list(installation.in_tree.glob("*.kernel"))) == 2
@@ -106,6 +107,7 @@ def test_compiled_kernels_are_kept_beside_the_sources(installation):
     assert installation.use("compiled._write = disk_full", **NOWHERE) == ["compiled 0"]
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_written_everything_works(installation):
     installation.forbid_in_tree()
     first, warning, last = installation.use(**NOWHERE)
@@ -114,6 +116,7 @@ def test_where_nothing_can_be_written_everything_works(installation):
     assert "set NUMBA_CACHE_DIR" in warning
 
 
+@pytest.mark.long
 def test_the_users_cache_takes_the_place_of_a_folder_that_cannot_be_written(installation):
     installation.forbid_in_tree()
     lines = installation.use(TMPDIR="/dev/null/temporary")
@@ -122,6 +125,7 @@ def test_the_users_cache_takes_the_place_of_a_folder_that_cannot_be_written(inst
     assert installation.use(TMPDIR="/dev/null/temporary") == ["compiled 0"]
 
 
+@pytest.mark.long
 def test_a_private_temporary_folder_comes_last(installation):
     installation.forbid_in_tree()
     elsewhere = {"XDG_CACHE_HOME": "/dev/null/cache"}
@@ -138,6 +142,7 @@ def test_a_private_temporary_folder_comes_last(installation):
     assert lines[1].startswith("WARNING compiled kernels cannot be kept (")
 
 
+@pytest.mark.long
 def test_a_folder_asked_for_comes_first(installation):
     asked = installation.folder / "asked for"
     assert installation.use(NUMBA_CACHE_DIR=asked)[-1] == "compiled 2"
@@ -145,6 +150,7 @@ def test_a_folder_asked_for_comes_first(installation):
     assert not installation.in_tree.exists()
 
 
+@pytest.mark.long
 def test_a_full_disk_costs_a_line_and_nothing_else(installation):
     lines = installation.use("compiled._write = disk_full")
     assert len(lines) == 3
@@ -152,6 +158,7 @@ def test_a_full_disk_costs_a_line_and_nothing_else(installation):
     assert lines[2] == "compiled 2"
 
 
+@pytest.mark.long
 def test_an_entry_that_is_damaged_or_of_other_sources_is_compiled_again(installation):
     installation.use()
     first, second = installation.in_tree.glob("*.kernel")
@@ -201,6 +208,7 @@ print(versions() - before)
 """
 
 
+@pytest.mark.long
 def test_after_a_warm_up_nothing_is_left_to_compile():
     """Nor are functions compiled again for read-only arrays or other layouts."""
     done = subprocess.run(
@@ -255,6 +263,7 @@ def setup_script(monkeypatch, tmp_path):
     return module
 
 
+@pytest.mark.long
 def test_the_version_is_plain_without_git_and_that_of_a_source_archive(
     setup_script, tmp_path, monkeypatch
 ):

@@ -24,6 +24,7 @@ def modules():
             yield found.name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(modules()))
 def test_examples_in_docstrings_run(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # some save a file

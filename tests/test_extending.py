@@ -18,6 +18,8 @@ import pytest
 import brmdp
 from brmdp.runs import Store, load_sweep, run_experiment
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 EXTEND = ROOT / "examples" / "extend"
 FILES = ("own_risk_measure", "own_belief", "own_agent", "own_environment")

@@ -304,6 +304,7 @@ def test_a_folder_that_cannot_be_read_can_be_written(tmp_path, monkeypatch):
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.long
 def test_interruptions_leave_no_file_behind(tmp_path):
     """Saves are interrupted at any moment; what one leaves behind, the next one removes."""
     script = textwrap.dedent(

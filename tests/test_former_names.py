@@ -133,6 +133,7 @@ def test_former_names_are_not_among_those_of_today():
     assert not {"analysis", "experiments", "posterior"} & set(brmdp.__all__)
 
 
+@pytest.mark.long
 def test_nobody_is_warned_who_uses_the_names_of_today():
     """Everything that the library exports, and its command line, with warnings as errors."""
     code = """

@@ -239,6 +239,7 @@ def test_cdf_of_two_values_is_a_beta(a, b, low, width, share):
     assert floor * (1 - 1e-8) - 1e-13 <= found <= ceiling * (1 + 1e-8) + 1e-13
 
 
+@pytest.mark.long
 @FUZZ
 @given(
     rows(st.floats(SMALLEST, 1e-13), st.integers(-5, 5).map(float), min_size=2),
@@ -418,6 +419,7 @@ junk = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @FUZZ
 @given(junk, junk, junk, st.one_of(st.just("exact"), junk))
 def test_junk_arguments_of_the_plain_functions(concentration, values, level, method):
@@ -514,6 +516,7 @@ def check_solution(solution, pattern, rewards, discount, tolerance):
     np.testing.assert_allclose(kernel.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 @FUZZ
 @given(st.data(), sizes)
 def test_plans_from_any_input(data, size):
@@ -537,6 +540,7 @@ def test_plans_from_any_input(data, size):
         check_solution(solution, belief.pattern, flat, discount, tolerance)
 
 
+@pytest.mark.long
 @FUZZ
 @given(st.data(), sizes)
 def test_plans_from_documented_input_never_fail(data, size):
@@ -583,6 +587,7 @@ def test_plans_from_documented_input_never_fail(data, size):
         assert (q.max(axis=1) <= values + 2 * solution.policy_gap + 1e-9).all()
 
 
+@pytest.mark.long
 @FUZZ
 @given(st.data(), sizes)
 def test_solve_from_any_input(data, size):

@@ -54,6 +54,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long
 def test_import_brings_in_nothing_heavy():
     code = f"import sys, brmdp; print(*[m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run(
@@ -76,6 +77,7 @@ print(brmdp.__version__, "matplotlib" in sys.modules)
 """
 
 
+@pytest.mark.long
 def test_parts_load_when_first_asked_for():
     done = subprocess.run(
         [sys.executable, "-c", ASK_FOR_PARTS],
@@ -108,6 +110,7 @@ print(*[name for name in loaded if name in sys.modules])
 """
 
 
+@pytest.mark.long
 def test_workers_load_nothing_that_draws():
     done = subprocess.run(
         [sys.executable, "-c", COMPUTE],

@@ -27,6 +27,7 @@ def test_what_a_page_links_to_is_there(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
 )

@@ -117,6 +117,7 @@ class Interruptions:
 # --- N + N = 2N -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restart", RESTARTS)
 @pytest.mark.parametrize("name", PRESETS)
 def test_interruptions_at_random_moments_change_nothing(name, restart, tmp_path):
@@ -414,6 +415,7 @@ def own_parts(which):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", FOREIGN)
 def test_parts_of_the_users_own_are_passed_again(which, tmp_path):
     whole, agent, _ = interact(foreign_agent(which), *started(RIVER), 30)

@@ -253,6 +253,7 @@ def test_pseudo_episodes_posteriors_and_levels_agree_with_the_algorithm(world, n
         assert walk.actions[step] == plans[episode - 1].policy[walk.states[step]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("world", "wanted"), [("riverswim", 7), ("frozenlake", 4)])
 @pytest.mark.parametrize("name", ["aq-brmdp", "brmdp"])
 def test_q_values_agree_with_plain_value_iteration(world, wanted, name):
@@ -316,6 +317,7 @@ def test_draws_of_continuing_psrl_follow_the_posterior():
     assert stats.kstest(transforms, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_monte_carlo_agent_sorts_its_draws():
     mdp, _, coefficient = WORLDS["riverswim"]
     _, plans = recorded("riverswim", "aq-brmdp", "monte-carlo")
@@ -444,6 +446,7 @@ def test_looking_changes_nothing():
 # --- ties -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PRESETS)
 def test_ties_are_broken_uniformly_under_the_uniform_prior(name):
     """Under the uniform prior on FrozenLake no action is better than another, in any state."""

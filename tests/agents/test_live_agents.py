@@ -86,6 +86,7 @@ CALLS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_call_that_is_stopped_at_any_moment_happened_or_did_not(kind, name):
@@ -231,6 +232,7 @@ def test_a_belief_that_breaks_off_in_the_middle_has_learnt_nothing():
     assert contents(agent) == before
 
 
+@pytest.mark.long
 def test_a_signal_handler_may_look_and_save_in_the_middle_of_a_call(tmp_path):
     """Saving in a signal handler, as on SIGTERM.
 

@@ -61,6 +61,7 @@ def mean_agent(mdp, rule, rng):
 # --- geometric ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("continuation", [0.5, 0.8, 0.9, 0.99])
 def test_geometric_lengths_have_their_distribution(continuation):
     lengths = lengths_of(GeometricLength(continuation), 4000, np.random.default_rng(1))
@@ -85,6 +86,7 @@ def test_geometric_lengths_use_one_number_per_step():
     assert rng.bit_generator.state == twin.bit_generator.state
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("discount", "steps", "runs"), [(0.9, 300, 100), (0.5, 40, 400)])
 def test_expected_number_of_pseudo_episodes(discount, steps, runs):
     """E[K_T] = 1 + (T − 1)(1 − γ), from agents; K_T − 1 is binomial, so its spread is known too."""
@@ -102,6 +104,7 @@ def test_expected_number_of_pseudo_episodes(discount, steps, runs):
     assert stats.chi2.ppf(1e-4, runs - 1) < ratio < stats.chi2.ppf(1 - 1e-4, runs - 1)
 
 
+@pytest.mark.long
 def test_no_pseudo_episode_is_lost_at_the_start_or_at_the_end():
     """Many short runs.
 

@@ -68,6 +68,7 @@ def test_levels_are_levels(situation, delta, floor):
     brmdp.Quantile(levels)  # accepts them
 
 
+@pytest.mark.long
 @relaxed
 @given(situations(), st.floats(1e-3, 50.0), st.floats(0.01, 0.9), st.data())
 def test_more_visits_lower_a_level_and_raise_the_others(situation, delta, floor, data):

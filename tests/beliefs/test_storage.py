@@ -189,6 +189,7 @@ def test_every_truncation_is_refused(saved):
             type(belief).load(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flip", [0xFF, 0x01])
 def test_flipped_bytes_never_give_another_posterior(saved, flip):
     belief, path = saved

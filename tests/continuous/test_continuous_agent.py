@@ -30,6 +30,8 @@ from drifting import module as drifting
 from interruptions import StopAt
 from oracles import continuous_targets
 
+pytestmark = pytest.mark.long
+
 DISCOUNT = 0.8
 SMALL = FittedQ(
     hidden=(16,),
@@ -215,7 +217,7 @@ class Forgetful:
 
 def test_a_restart_rule_must_answer_and_cannot_spoil_the_agent():
     agent = preset("continuing-psrl", restart=Forgetful())
-    with pytest.raises(InvalidInputError, match="Forgetful.ends must return True or False; got"):
+    with pytest.raises(InvalidInputError, match=r"Forgetful\.ends must return True or False; got"):
         Walk(agent).on(1)
     assert agent.progress.steps == 0
 

@@ -88,6 +88,7 @@ def test_the_id_makes_the_papers_lake():
     assert info == {"mode": None, "mobile": None, "length": None}
 
 
+@pytest.mark.long
 def test_the_lake_needs_no_jax():
     code = (
         "import sys; sys.modules['jax'] = sys.modules['optax'] = None; import gymnasium, brmdp; "

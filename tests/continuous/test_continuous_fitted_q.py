@@ -23,6 +23,8 @@ from brmdp.continuous.network import forward, initial_network
 from drifting import module as drifting
 from oracles import continuous_targets
 
+pytestmark = pytest.mark.long
+
 MODEL = drifting.DriftModel()
 DISCOUNT = 0.9
 

@@ -11,6 +11,8 @@ from brmdp.continuous.lake import CENTRES, GOAL, HOLES, ORDINARY, TRUTH, LakePar
 from brmdp.continuous.oracle import LakeValues, optimal_values, policy_nodes, policy_values
 from oracles import continuous_lake as slow
 
+pytestmark = pytest.mark.long
+
 DISCOUNT = 0.8
 OTHERS = [
     LakeParameters(np.array([0.6, 0.1, 0.3]), np.array(0.35), np.array(0.4)),

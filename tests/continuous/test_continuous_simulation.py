@@ -17,6 +17,8 @@ from brmdp.continuous import (
 )
 from oracles import continuous_lake
 
+pytestmark = pytest.mark.long
+
 DISCOUNT, STEPS = 0.8, 60
 SMALL = FittedQ(hidden=(8,), states=16, iterations=2, gradient_steps=4, first_rounds=2, draws=48)
 

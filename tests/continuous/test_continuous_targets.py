@@ -125,6 +125,7 @@ def test_the_model_tells_what_fitting_needs():
 # --- targets --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_piecewise_cubic_values_are_integrated_exactly():
     found = np.asarray(lake_targets(cubic_value, STATES, stacked(PARAMETERS)))
     expected = by_quadrature(lambda states: cubic(states, np), STATES, PARAMETERS)
@@ -133,6 +134,7 @@ def test_piecewise_cubic_values_are_integrated_exactly():
     np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6)
 
 
+@pytest.mark.long
 def test_targets_of_a_network_and_their_order_of_accuracy():
     network, states = rough_network(), STATES[14:30]
     expected = by_quadrature(network_value(network), states[:6], PARAMETERS)
@@ -147,6 +149,7 @@ def test_targets_of_a_network_and_their_order_of_accuracy():
     assert worst[2] < worst[1] / 2
 
 
+@pytest.mark.long
 def test_targets_agree_with_simulated_transitions():
     network, rng, n = rough_network(), np.random.default_rng(11), 50_000
     value = jax.jit(lambda states: forward(network, MODEL.features(states)).max(axis=1))
@@ -197,6 +200,7 @@ def test_a_tail_that_leaves_the_map_contributes_nothing():
     )
 
 
+@pytest.mark.long
 def test_where_every_movement_leaves_the_map_nothing_is_uncertain():
     arguments = MODEL, rough_network(), CENTRES.astype(np.float32), stacked(PARAMETERS), DISCOUNT
     unsure, sampled = np.asarray(uncertainty(*arguments)), np.asarray(targets(*arguments))
@@ -226,6 +230,7 @@ def shapes():
     yield "two clusters", np.where(rng.random(size) < 0.5, 0.0, 1.0) + 1e-6 * rng.random(size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "values"), [pytest.param(*case, id=case[0]) for case in shapes()])
 def test_order_statistics_are_those_of_sorting_bit_for_bit(name, values):
     rng = np.random.default_rng(8)
@@ -241,6 +246,7 @@ def test_order_statistics_are_those_of_sorting_bit_for_bit(name, values):
     np.testing.assert_array_equal(found, np.float32(expected))
 
 
+@pytest.mark.long
 def test_order_statistics_of_odd_lengths_and_shapes():
     values = np.random.default_rng(9).normal(size=(2, 3, 13)).astype(np.float32)
     ranks, counts = np.full((2, 3), 4), np.full((2, 3), 13)
@@ -248,6 +254,7 @@ def test_order_statistics_of_odd_lengths_and_shapes():
     np.testing.assert_array_equal(found, np.sort(values, axis=2)[:, :, 3])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [13, 800])
 def test_order_statistics_of_nan_are_nan(length):
     values = np.random.default_rng(10).normal(size=(length + 1, length)).astype(np.float32)

@@ -43,6 +43,7 @@ def value_iteration(table, discount, sweeps):
     return values, np.array(q)
 
 
+@pytest.mark.long
 def test_solve_agrees_with_value_iteration_on_the_table(env):
     discount, sweeps = 0.9, 300
     table = env.unwrapped.P

@@ -531,6 +531,7 @@ def test_bad_inventories_are_named(settings, culprit):
         gymnasium.make("brmdp/Inventory-v0", **settings)
 
 
+@pytest.mark.long
 def test_demand_is_reported_and_follows_its_distribution():
     env = made("inventory-shortage").unwrapped
     record = walk(env, 20_000, seed=9)

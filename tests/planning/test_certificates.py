@@ -52,6 +52,7 @@ def starts(best, seed):
 # --- random problems and the paper's worlds, every exact measure ----------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
 @pytest.mark.parametrize("name", EXACT)
 def test_certificates_cover(kind, name):
@@ -140,6 +141,7 @@ def test_policy_gap_covers_a_greedy_policy_that_loses():
     assert got.policy.tolist()[0] == 0
 
 
+@pytest.mark.long
 def test_evaluation_bounds_cover():
     for kind in KINDS:
         case = problem(kind)
@@ -241,6 +243,7 @@ def two_states(seed, discount):
 beta_tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
     case = two_states(seed, discount=0.7)
@@ -249,6 +252,7 @@ def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
     check_with_oracle(case, lambda: brmdp.Quantile(levels), risk)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_cvar_of_two_states_with_beta_functions(seed):
     case = two_states(seed, discount=0.6)
@@ -257,6 +261,7 @@ def test_cvar_of_two_states_with_beta_functions(seed):
     check_with_oracle(case, lambda: brmdp.CVaR(levels), risk)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_chain_that_may_break_has_a_closed_form(discount, method):

@@ -39,6 +39,7 @@ def policy_values(kernel, rewards, discount, policy):
 # --- agreement ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*KINDS, *WORLDS])
 @pytest.mark.parametrize("name", MEASURES)
 def test_newton_and_value_iteration_agree(kind, name):
@@ -129,6 +130,7 @@ def test_solve_against_the_oracle(seed, method):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("risk", [None, 0.7, 0.9])
 def test_solve_the_papers_worlds(risk):
     for mdp, kernel, rewards in (
@@ -160,6 +162,7 @@ def test_evaluate_against_a_linear_solve(seed):
     np.testing.assert_allclose(brmdp.evaluate_in_mdp(scaled, policy), 1e9 * wanted, rtol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_solve_against_quantecon():
     markov = pytest.importorskip("quantecon.markov")
@@ -301,6 +304,7 @@ def large(n_states=900, n_actions=2, width=4, seed=0):
     return brmdp.DirichletBelief(phi), rng.normal(size=(n_states, n_actions))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mean", "quantile-array", "cvar"])
 def test_beyond_dense_elimination(name):
     """The iterative path, against value iteration and hand-written sweeps of the operator."""
@@ -390,6 +394,7 @@ def assert_mean_optimum(kernel, rewards, discount, got):
     np.testing.assert_allclose(got.values, own, rtol=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [300, 900])
 @pytest.mark.parametrize("discount", [0.999, 0.99999])
 @pytest.mark.parametrize("shuffled", [False, True])

@@ -471,6 +471,7 @@ def strict_json(content):
     return json.loads(json.dumps(content, allow_nan=False), parse_constant=refuse)
 
 
+@pytest.mark.long
 def test_summary_has_the_promised_shape():
     experiment, records = experiment_of("aq-brmdp", "brmdp-0.1", "brmdp-0.5", steps=1700, shown=800)
     summary = strict_json(agents_summary(experiment, records))
@@ -574,6 +575,7 @@ def test_long_names_stand_on_lines_of_their_own():
     assert len({len(line) for line in narrow}) == 1
 
 
+@pytest.mark.long
 def test_analysis_needs_neither_matplotlib_nor_the_slow_part_of_scipy():
     code = (
         "import sys, brmdp.report as a, numpy as np; a.estimate(np.arange(5.0)); print(*[m for m "

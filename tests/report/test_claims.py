@@ -258,6 +258,7 @@ def verdicts_on(draw, region, repetitions=4000, runs=20):
     return {verdict: found.count(verdict) / repetitions for verdict in Verdict}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("region", [BELOW_ZERO, ABOVE_ZERO])
 def test_directional_rule_errs_in_one_of_forty_at_most_when_nothing_differs(region):
     rates = verdicts_on(lambda rng, runs: rng.normal(size=runs), region)
@@ -267,6 +268,7 @@ def test_directional_rule_errs_in_one_of_forty_at_most_when_nothing_differs(regi
         assert 0.01 - tolerance < rates[verdict] < 0.025 + tolerance
 
 
+@pytest.mark.long
 def test_directional_rule_stands_skewed_regrets_on_common_seeds():
     def draw(rng, runs):
         # both agents share half of their luck; regrets are skewed, their expectations equal
@@ -284,6 +286,7 @@ def test_true_differences_are_found_and_false_ones_contradicted():
     assert rates[Verdict.CONTRADICTED] > 0.95
 
 
+@pytest.mark.long
 def test_closeness_rule_errs_rarely_at_the_margin():
     rates = verdicts_on(lambda rng, runs: rng.normal(0.5, 1.0, size=runs), Region.around(0.0, 0.5))
     assert rates[Verdict.REPRODUCED] < 0.025 + 4 * np.sqrt(0.025 * 0.975 / 4000)
@@ -513,6 +516,7 @@ def test_claims_over_several_experiments_are_corrected_over_all_of_them():
     assert [c.estimate.confidence for c in both(LAKE, LAKE).comparisons] == [0.975, 0.975]
 
 
+@pytest.mark.long
 def test_a_true_claim_of_ten_comparisons_is_rarely_contradicted():
     """All ten are true by the smallest margin.
 

@@ -33,6 +33,8 @@ from brmdp.studies.paper.schematics import (
     schematics,
 )
 
+pytestmark = pytest.mark.long
+
 SIZE_LIMIT = 200_000
 STUDY = {study.name: study for study in STUDIES}
 

@@ -119,6 +119,7 @@ def test_every_small_total(total):
     assert found == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("total", [5, 6, 7])
 def test_quantiles_beside_values(total):
     found = []
@@ -175,6 +176,7 @@ def test_concentrations_beside_the_largest_power(heavy, light):
         assert oracle.quantile_fault(tails, phi, values, q, alpha) == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("light", [1e-3 * (1 - 1e-9), 1e-3])
 def test_concentrations_beside_the_least_that_are_biased(light):
     """LEAST_BIASED, in multiple precision, since the other oracles lose their digits there."""
@@ -253,6 +255,7 @@ PHI, VALUES = np.array([1.3, 4.2, 2.9]), np.array([0.0, 0.4, 1.0])
 LIGHT = np.array([0.4, 1.2, 0.7])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("decision", "problem", "start", "end"),
     [
@@ -303,6 +306,7 @@ def test_both_sides_of_what_the_kernel_decides(decision, problem, start, end):
                 assert oracle.quantile_fault(tails, phi, values, q, ours[0]) == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("total", [1e-2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
 def test_totals_that_are_integers_or_their_neighbours(total):
     """FAST_DECAY and BIASED_DECAY; the shares are binary, so their sum is exact."""
@@ -638,6 +642,7 @@ def test_vanishing_totals_choose_a_corner(size):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("light", [1e-29, 1e-25, 1e-19, 8e-18, 1e-17, 1e-15, 1e-12])
 @pytest.mark.parametrize("times", [1e-1, 1e-4, 1e-11, 1e-30])
 @pytest.mark.parametrize("others", [(0.0025, 0.0025), (0.34, 1.28), (0.5,)])

@@ -71,6 +71,7 @@ def slack(*arrays_):
     return 1e-8 * (1 + max(np.abs(a).max() for a in arrays_))
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), beliefs())
 def test_monotone(data, case):
@@ -178,6 +179,7 @@ def test_between_the_worst_and_the_best_successor(data, case):
     assert (got <= np.where(possible, targets, -np.inf).max(axis=2) + tiny).all()
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), beliefs())
 def test_plans_are_fixed_points_and_inherit_the_order(data, case):
@@ -201,6 +203,7 @@ def test_plans_are_fixed_points_and_inherit_the_order(data, case):
 # --- the nested representation --------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_nested_value_converges_to_the_evaluation(policy):
     """The paper's eq. (nested V), unrolled stage by stage, converges at the rate γ^depth.

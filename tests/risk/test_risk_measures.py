@@ -266,6 +266,7 @@ def two_coins(mu):
     return good, bad
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_level_one_minus_mu_attains_the_bad_scenario(order):
     """α = 1 − μ in floating point, for many μ.

@@ -128,6 +128,7 @@ def test_true_regret_agrees_with_linear_systems(world, name):
     assert expected.max() > 0.01, "an uninteresting trajectory"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("world", "wanted"), [("riverswim", 6), ("frozenlake", 3)])
 def test_robust_regret_agrees_with_plain_value_iteration(world, wanted, name):
@@ -172,6 +173,7 @@ def test_posterior_quantile_value_agrees_with_loops(world, name):
         assert value == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.long
 def test_posterior_quantile_value_agrees_with_other_draws():
     """Far more draws of another generator: the estimate lies between their order statistics."""
     mdp, _ = WORLDS["riverswim"]
@@ -322,6 +324,7 @@ def test_regret_of_a_policy_that_never_tries():
     np.testing.assert_allclose(history.true_regret, optimum[0] - 0.005 / (1 - 0.9), atol=1e-8)
 
 
+@pytest.mark.long
 def test_robust_regret_of_the_robust_plan_is_zero():
     for mdp in (RIVER, LAKE):
         agent = preset("brmdp/exact", mdp, rng=2, alpha=0.2)

@@ -580,6 +580,7 @@ EXPEDITION_REWARDS[:, :, 5] = -10.0
 EXPEDITION_REWARDS[:, :, 6] = 5.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("discount", [0.5, 0.95])
 def test_death_and_survival_with_a_table(discount):
     world = World(Mapped(), discount)
@@ -606,6 +607,7 @@ def test_death_and_survival_with_a_table(discount):
     assert history.true_regret[-500:].max() < 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", [[3, 4], [(3,), {4}], np.array([3, 4]), ([np.int64(3)], 4)])
 def test_death_and_survival_without_a_table(ends):
     world = World(Expedition(), 0.95, rewards=EXPEDITION_REWARDS, ends=ends)
@@ -667,6 +669,7 @@ def test_ends_may_be_grouped_and_must_be_complete():
 # --- large priors ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_very_large_prior_must_be_asked_for():
     class Wide(Corridor):
         def __init__(self):
@@ -794,6 +797,7 @@ def reward_by_chance(name, steps=3000):
     return total / steps
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("agent", AGENTS)
 def test_agents_learn_frozenlake(agent):
     rewards, regrets = runs("FrozenLake-v1", agent, 0.95, 4000, 3)
@@ -803,6 +807,7 @@ def test_agents_learn_frozenlake(agent):
         assert regrets[:, 3000:].mean() < 0.8 * regrets[:, :1000].mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("agent", AGENTS)
 def test_agents_learn_the_large_frozenlake(agent):
     """By chance the goal is reached about once in 20,000 steps."""
@@ -833,6 +838,7 @@ def test_with_known_successors_a_deterministic_world_is_solved_at_once(name):
         assert history.reward.min() == -1.0
 
 
+@pytest.mark.slow
 def test_agents_learn_the_taxi_in_the_rain():
     """500 states, with the saddlepoint method and few steps."""
     rewards, regrets = runs("Taxi-rainy", "brmdp", 0.95, 700, 6)

@@ -28,6 +28,8 @@ from brmdp.studies.bayesian_regret.analysis import (
 from brmdp.studies.bayesian_regret.experiment import EXPERIMENT
 from oracles import analysis, bayesian_regret, online
 
+pytestmark = pytest.mark.long
+
 TINY = EXPERIMENT.adjusted(runs=3, steps=60)
 
 # --- worlds ---------------------------------------------------------------------------------------

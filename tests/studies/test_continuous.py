@@ -22,6 +22,8 @@ from brmdp.studies.continuous_lake.experiment import EXPERIMENT
 from tiny_experiments import with_tests_on_the_path
 from tiny_lake import FITTING, tiny_lake
 
+pytestmark = pytest.mark.long
+
 NAMES = (
     "aq-brmdp",
     "continuing-psrl",

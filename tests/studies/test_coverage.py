@@ -16,6 +16,8 @@ from brmdp.studies.coverage.experiment import BASE, EXPERIMENT, CoverageColumns
 from brmdp.studies.coverage.figures import draw
 from oracles import analysis as oracle
 
+pytestmark = pytest.mark.long
+
 (STUDY,) = STUDIES
 PROGRAM = "brmdp.studies.coverage.experiment:COVERAGE"
 SMALL = {

@@ -13,6 +13,8 @@ from brmdp.studies.examples.analysis import claims, escape_steps, summary, table
 from brmdp.studies.examples.experiment import EXPERIMENT, ProbingColumns
 from brmdp.studies.examples.figures import draw
 
+pytestmark = pytest.mark.long
+
 SMALL = {
     "robustness": {"problems": 6},
     "trap": {"problems": 3, "steps": 12},

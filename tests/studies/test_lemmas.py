@@ -32,6 +32,8 @@ from brmdp.studies.lemmas.experiment import (
 from brmdp.studies.lemmas.figures import SHOWN_ROWS, draw
 from oracles import online, theory_lemmas
 
+pytestmark = pytest.mark.long
+
 FEW = {
     DeviationColumns: {"rows": 12},
     DecompositionColumns: {"worlds": 3, "samples": 200},

@@ -38,6 +38,8 @@ from brmdp.theory import (
     replicate_normality,
 )
 
+pytestmark = pytest.mark.long
+
 HERE = "brmdp.studies.normality.experiment"
 NORMALITY, SAMPLE_SIZE = f"{HERE}:NORMALITY", f"{HERE}:SAMPLE_SIZE"
 

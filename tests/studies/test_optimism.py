@@ -16,6 +16,8 @@ from brmdp.studies.optimism.analysis import by_world, claims, informative, summa
 from brmdp.studies.optimism.experiment import EXPERIMENT, OptimismColumns, steps_for
 from brmdp.studies.optimism.figures import draw
 
+pytestmark = pytest.mark.long
+
 FEW = {"n_states": 2, "episodes": 6, "worlds": 2, "discount": 0.6}
 
 

@@ -24,6 +24,8 @@ from brmdp.simulation import Episodes, History, Steps
 from brmdp.studies import all_studies, find_study, study_of
 from tiny_lake import tiny_lake
 
+pytestmark = pytest.mark.long
+
 STUDIES = all_studies()
 RUNS = 3
 STEPS = 105

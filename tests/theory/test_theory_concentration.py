@@ -42,6 +42,7 @@ def rows(draw):
 levels = st.one_of(st.floats(1e-6, 1 - 1e-6), st.sampled_from([1e-9, 0.001, 0.5, 0.999, 1 - 1e-9]))
 
 
+@pytest.mark.long
 @relaxed
 @given(rows(), levels)
 def test_quantiles_stay_within_the_bounds(row, alpha):
@@ -153,6 +154,7 @@ def watched(delta=0.1, floor=0.2, steps=60):
     return truth, meter, path
 
 
+@pytest.mark.long
 def test_reports_agree_with_plain_value_iteration():
     truth, meter, _ = watched()
     rewards = np.repeat(np.array(truth.rewards)[:, :, None], 3, axis=2)
@@ -256,6 +258,7 @@ def frequency(k, runs, first_seed, **options):
     )
 
 
+@pytest.mark.long
 def test_the_event_is_as_frequent_as_its_probability():
     """One plan per step at γ = 0, to 4 standard errors.
 

@@ -39,6 +39,7 @@ def robust_parameters(draw):
     return mu, c, loss, gamma, alpha, draw(st.one_of(st.just(1.0), st.floats(0.01, 1.0)))
 
 
+@pytest.mark.long
 @relaxed
 @given(robust_parameters())
 def test_proposition_2(parameters):

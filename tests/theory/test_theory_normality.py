@@ -325,6 +325,7 @@ def test_adjustments_have_the_stated_mean():
     assert (np.abs(fit.variance_ratio - 1) < 4 * VARIANCE_ERROR / math.sqrt(59)).all()
 
 
+@pytest.mark.long
 def test_replications_approach_the_limit():
     """150 replications tell 20 steps from the limit, and not 5,000; 5 levels and 3 states each."""
     mdp, policy = random_problem(42, n_states=3, discount=0.6)
