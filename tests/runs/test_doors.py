@@ -64,6 +64,20 @@ PARTS = """
     def stubborn(world, weight):
         return world.prior(weight)
 
+    def planner(belief, rewards, discount, *, rng, restart=None, **chosen):
+        restart = restart or brmdp.agents.GeometricLength(discount)
+        return brmdp.Agent(belief, rewards, discount, restart=restart, **chosen, rng=rng)
+
+    class Moods:
+        def __init__(self, *, rng=None):
+            self.rng = np.random.default_rng(rng)
+        def levels(self, progress):
+            return self.rng.uniform(0.1, 0.9)
+
+    class Whims(Moods):
+        def ends(self, progress, rng):
+            return self.rng.random() < 0.5
+
     NOTHING = None
 
     class Chain(brmdp.envs.TabularEnv):
@@ -197,6 +211,11 @@ def test_the_prior_is_what_the_case_says():
         ({"agent": "nobody"}, "unknown agent 'nobody'"),
         ({"prior": {"strength": 2}}, "unknown key of prior 'strength'"),
         ({"prior": {"concentration": -1.0}}, "concentration must be"),
+        ({"prior": {"known_successors": "no"}}, "known_successors must be True, False or None"),
+        (
+            {"environment": "inventory", "prior": {"known_successors": True}},
+            "known_successors cannot be chosen in 'inventory'",
+        ),
         ({"agent": "agent", "agent_parameters": {"risk": "no"}}, "unknown risk 'no'"),
         ({"agent": "agent"}, "agent needs risk"),
         ({"agent": "agent", "agent_parameters": {"risk": {"alpha": 1}}}, "a table with a name"),
@@ -267,6 +286,61 @@ def test_the_agent_of_parts_has_the_luck_of_the_presets():
     assert np.array_equal(first.episode, second.episode)
 
 
+DRAWING = {
+    "a draw": ("planner", {"risk": "posterior-sample"}),
+    "a sampled quantile": (
+        "planner",
+        {"risk": {"name": "quantile", "alpha": 0.7, "method": "monte-carlo", "coefficient": 20.0}},
+    ),
+    "a schedule": (
+        "planner",
+        {"risk": {"name": "quantile", "alpha": 0.3}, "schedule": "{}:Moods"},
+    ),
+    "a restart rule": ("planner", {"risk": "mean", "restart": "{}:Whims"}),
+    "a schedule of the library's agent": (
+        "agent",
+        {"risk": {"name": "quantile", "alpha": 0.3}, "schedule": "{}:Moods"},
+    ),
+    "a restart rule of a preset": ("continuing-psrl", {"restart": "{}:Whims"}),
+}
+
+
+def test_parts_that_draw_do_so_from_the_seed(parts, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    cases = tuple(
+        Case(
+            name,
+            "riverswim",
+            f"{parts}:{agent}" if agent == "planner" else agent,
+            0.9,
+            40,
+            agent_parameters={
+                key: value.format(parts) if isinstance(value, str) else value
+                for key, value in parameters.items()
+            },
+        )
+        for name, (agent, parameters) in DRAWING.items()
+    )
+    experiment = Experiment("drawing", "Drawing", cases, runs=2)
+    first, second, together = (
+        run_experiment(experiment, tmp_path / str(attempt), workers=workers)
+        for attempt, workers in enumerate((1, 1, 2))
+    )
+    assert first.digest() == second.digest() == together.digest()
+    for one in cases:
+        states = first.records(one.name).state
+        assert not np.array_equal(states[0], states[1]), one.name
+
+
+def test_parts_that_do_not_draw_leave_the_streams_of_an_agent_as_they_are(parts):
+    made = build(case(f"{parts}:planner", agent_parameters={"risk": "mean"}), rng=5)[1]
+    world = brmdp.World(brmdp.envs.TabularEnv(brmdp.envs.riverswim(6)), 0.9)
+    alone = brmdp.agents.posterior_mean(world.prior(), world.rewards, 0.9, rng=5)
+    first, second = (brmdp.simulate(agent, world, 100, seed=1) for agent in (made, alone))
+    assert np.array_equal(first.state, second.state)
+    assert np.array_equal(first.episode, second.episode)
+
+
 def test_former_names_of_agents_still_work(tmp_path):
     path = sweep(
         tmp_path, '[[environment]]\nname = "riverswim"\n[[agent]]\nname = "brmdp"\nalpha = 0.2\n'
@@ -303,6 +377,13 @@ def test_a_prior_that_gives_the_same_object_is_not_shared(parts, tmp_path):
         ({"agent": "{}:Lazy", "agent_parameters": {"rng": 3}}, "rng"),
         ({"environment": "{}:chain", "environment_parameters": {"discount": 0.5}}, "discount"),
         ({"prior": {"name": "{}:stubborn", "world": 5, "weight": 1.0}}, "world"),
+        (
+            {
+                "agent": "agent",
+                "agent_parameters": {"risk": {"name": "posterior-sample", "rng": 3}},
+            },
+            "rng",
+        ),
     ],
 )
 def test_what_the_library_passes_cannot_be_given(parts, settings, reserved):
@@ -312,7 +393,7 @@ def test_what_the_library_passes_cannot_be_given(parts, settings, reserved):
         else {k: v.format(parts) if isinstance(v, str) else v for k, v in value.items()}
         for key, value in settings.items()
     }
-    with pytest.raises(brmdp.InvalidInputError, match=f"is given {reserved} by the library"):
+    with pytest.raises(brmdp.InvalidInputError, match=f"the library passes {reserved} to "):
         validate(case(**named))
 
 
@@ -351,6 +432,167 @@ def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
         )
         digests.append(done.stdout)
     assert digests[0] != digests[1]
+
+
+HELPED = {
+    "own/__init__.py": "from . import agents\nfrom .tools import unused\n",
+    "own/agents.py": """
+import collections.abc, own.rates
+from typing import TYPE_CHECKING
+from own.tools import factor
+if TYPE_CHECKING:
+    from own import plots
+class Part:
+    def __init__(self, *given, rng=None):
+        pass
+    def act(self, state):
+        return int(factor() * own.rates.RATE > 7)
+    def observe(self, state, action, next_state):
+        import own.late
+""",
+    "own/tools.py": "from .deep.numbers import SEVEN\ndef factor():\n    return SEVEN\n"
+    "unused = 3\n",
+    "own/rates.py": "from numpy import pi\nRATE = 1\n",
+    "own/deep/numbers.py": "SEVEN = 7\n",
+    "own/plots.py": "COLOUR = 1\n",
+    "own/late.py": "LATE = 1\n",
+    "elsewhere.py": "",
+}
+DIGEST = """
+import sys
+from brmdp.runs import Case
+from brmdp.runs.execution import digest_of, execute
+case = Case('one', 'riverswim', 'own.agents:Part', 0.9, 20)
+print(digest_of(case))
+execute(case, 1, 0, world=digest_of(case))
+"""
+
+
+def digest_in_another_process(folder, *before):
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", "\n".join([*before, DIGEST])],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def helped(tmp_path):
+    """A package whose agent uses files beside its own."""
+    for place, text in HELPED.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(text)
+    return tmp_path
+
+
+def test_files_beside_a_part_that_it_uses_count(helped):
+    first = digest_in_another_process(helped)
+    # neither the order of imports nor what else is loaded matters
+    other = ("import own.plots, own.late, own.tools", "import own.deep.numbers, elsewhere")
+    assert digest_in_another_process(helped, *other) == first
+    for place, counts in (
+        ("own/tools.py", True),
+        ("own/rates.py", True),
+        ("own/deep/numbers.py", True),
+        ("own/plots.py", False),
+        ("own/late.py", False),
+        ("elsewhere.py", False),
+    ):
+        (helped / place).write_text(HELPED[place] + "MORE = 1\n")
+        assert (digest_in_another_process(helped) != first) == counts, place
+        (helped / place).write_text(HELPED[place])
+    assert digest_in_another_process(helped) == first
+
+
+def test_installed_packages_beside_a_part_do_not_count(tmp_path):
+    """Neither those in an environment below its folder, nor its neighbours if it is installed."""
+    text = "import helper\n" + BASE.format(number=0).replace("Base", "Part")
+    for own, installed in ((".", ".venv/site-packages"), ("site-packages", "site-packages")):
+        for folder in (own, installed):
+            (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / own / "alone.py").write_text(text)
+        digests = set()
+        for number in (1, 2):
+            (tmp_path / installed / "helper.py").write_text(f"NUMBER = {number}\n")
+            code = DIGEST.replace("own.agents", "alone")
+            paths = f"sys.path[:0] = [{str(tmp_path / own)!r}, {str(tmp_path / installed)!r}]"
+            digests.add(
+                subprocess.run(
+                    [sys.executable, "-B", "-c", f"import sys\n{paths}\n{code}"],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+        assert len(digests) == 1
+
+
+def test_a_file_beside_a_part_edited_after_it_was_loaded_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "helped_part.py").write_text(
+        "import helping\n" + BASE.format(number=0).replace("Base", "Part")
+    )
+    (tmp_path / "helping.py").write_text("NUMBER = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one = case("helped_part:Part")
+    try:
+        digest_of(one)
+        (tmp_path / "helping.py").write_text("NUMBER = 22\n")
+        with pytest.raises(
+            brmdp.BrmdpError, match="of the module helping was edited after it was loaded: restart"
+        ):
+            digest_of(one)
+    finally:
+        for name in ("helped_part", "helping"):
+            sys.modules.pop(name, None)
+
+
+NUMBERED = """
+import json
+from pathlib import Path
+import brmdp
+def read():
+    return json.loads((Path(__file__).parent / "weight.json").read_text())
+def saved(world):
+    return world.prior(read())
+class Bare:
+    def __init__(self, inner):
+        self.inner, self.pattern = inner, inner.pattern
+        self.rows_independent = True
+    def __getattr__(self, name):
+        if name in ("mean_entries", "sample_entries", "gather_rewards", "observe"):
+            return getattr(self.inner, name)
+        raise AttributeError(name)
+    def copy(self):
+        return Bare(self.inner.copy())
+def bare(world):
+    prior = world.prior(1.0)
+    for _ in range(int(read())):
+        prior.observe(0, 0, 0)
+    return Bare(prior)
+"""
+
+
+@pytest.mark.parametrize("make", ["saved", "bare"])
+def test_the_numbers_of_a_prior_count(make, tmp_path, monkeypatch):
+    (tmp_path / "numbered.py").write_text(NUMBERED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one = case("fixed-quantile", agent_parameters={"alpha": 0.3})
+    own = case(
+        "fixed-quantile", agent_parameters={"alpha": 0.3}, prior={"name": f"numbered:{make}"}
+    )
+    try:
+        digests = []
+        for weight in (1, 2, 1):
+            (tmp_path / "weight.json").write_text(str(weight))
+            digests.append((digest_of(own), digest_of(one)))
+    finally:
+        sys.modules.pop("numbered", None)
+    assert digests[0] == digests[2]
+    assert digests[0][0] != digests[1][0]
+    assert digests[0][1] == digests[1][1]
 
 
 def test_a_constant_edited_after_the_module_was_loaded_is_found(parts):

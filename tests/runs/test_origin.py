@@ -427,6 +427,46 @@ def test_a_program_that_was_edited_is_another_origin(tmp_path):
     assert Store.at(store.directory).records("cube").run.size == 4
 
 
+WRAPPED = """
+from functools import cache, partial
+from wrapped_tools import Throws, odds, Thrower, thrower, decorated
+from tiny_experiments import Program
+PARTIAL = Program(partial(odds, sides=6), Throws, {"throws": 3})
+METHOD = Program(Thrower().throw, Throws, {"throws": 3})
+OBJECT = Program(thrower, Throws, {"throws": 3})
+DECORATED = Program(decorated, Throws, {"throws": 3})
+"""
+TOOLS = """
+from functools import cache
+from tiny_experiments import Throws, throw_dice
+def odds(seed, *, throws, sides):
+    return throw_dice(seed, throws=throws, sides=sides)
+class Thrower:
+    def throw(self, seed, *, throws):
+        return odds(seed, throws=throws, sides=6)
+    __call__ = throw
+thrower = Thrower()
+@cache
+def decorated(seed, *, throws):
+    return odds(seed, throws=throws, sides=6)
+"""
+
+
+@pytest.mark.parametrize("name", ["PARTIAL", "METHOD", "OBJECT", "DECORATED"])
+def test_programs_of_any_callable_have_the_digest_of_its_file(name, tmp_path):
+    """The file with the function lies in a folder of its own: what the object wraps counts."""
+    digests = set()
+    for number, text in enumerate((TOOLS, TOOLS, TOOLS.replace("sides=6", "sides=7"), TOOLS + "#")):
+        with (
+            loaded(tmp_path / f"tools{number}" / "wrapped_tools.py", text),
+            loaded(tmp_path / "own" / "wrapping.py", WRAPPED),
+        ):
+            case = Computation("cube", f"wrapping:{name}", {"throws": 2})
+            digests.add(digest_of(case))
+            assert execute(case, 1, 0).world == digest_of(case)
+    assert len(digests) == 3
+
+
 def test_each_world_is_built_once_for_its_digest(monkeypatch):
     built = []
     setting = execution.make_setting
@@ -466,6 +506,19 @@ def test_a_store_of_other_code_without_its_description(store, other_code, tmp_pa
     with pytest.raises(OtherOriginError, match="made by other code"):
         run_experiment(TINY, tmp_path, workers=1)
     assert not (store.directory / "experiment.json").exists()
+
+
+def test_runs_of_two_codes_without_their_description(store, other_code, tmp_path):
+    """That some runs were made by the present code does not say that the others are wanted."""
+    other_code()
+    both = run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=True)
+    (store.directory / "experiment.json").unlink()
+    with pytest.raises(OtherOriginError, match=rf"digest was {short(CODE)} and is now"):
+        run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
+    assert not (store.directory / "experiment.json").exists()
+    again = run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=True)
+    assert again.digest() == both.digest()
+    run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
 
 
 def test_whoever_insists_gets_both_and_is_told(store, other_code, tmp_path):
@@ -530,7 +583,7 @@ def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
         OtherOriginError, match=r"refused by a worker on .*digest of its code is \w{12} \(brmdp"
     ) as caught:
         run_experiment(replace(TINY, cases=(CASE,), runs=1), tmp_path / "out", executor=Elsewhere())
-    assert f"asked for {short(CODE)}" in str(caught.value)
+    assert f"but {short(CODE)} was asked for" in str(caught.value)
     assert not list((tmp_path / "out").glob("*/runs/*"))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from brmdp import envs
 from brmdp._streams import independent_streams
-from brmdp._validation import Seed
+from brmdp._validation import Seed, as_rng
 from brmdp.agents import (
     AdaptiveLevel,
     Agent,
@@ -34,6 +34,7 @@ from brmdp.agents import (
     fixed_quantile,
     posterior_mean,
 )
+from brmdp.beliefs import DisturbanceBelief
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -57,6 +58,7 @@ __all__ = [
     "environment_parameters_of",
     "make_agent",
     "make_setting",
+    "numbers_of",
     "references_of",
     "sources_of",
 ]
@@ -191,7 +193,13 @@ def _prior(case: Case, world: World) -> Any:
     if case.environment == "prior":
         drawn_from = dict(case.environment_parameters).get("concentration", 1.0)
         settings.setdefault("concentration", drawn_from)
-    return world.prior(**settings)
+    belief = world.prior(**settings)
+    if isinstance(belief, DisturbanceBelief) and "known_successors" in settings:
+        raise InvalidInputError(
+            f"known_successors cannot be chosen in {case.environment!r}, whose prior is one for "
+            "the disturbance; leave it out"
+        )
+    return belief
 
 
 # --- agents ---------------------------------------------------------------------------------------
@@ -211,9 +219,10 @@ def _of_parts(
     **others: Any,
 ) -> Agent:
     """The agent of four parts; given those of a preset, it draws the same random numbers."""
-    *own, draws = independent_streams(rng, 3)
-    measure = _part("risk", risk, rng=draws)
-    levels = None if schedule is None else _part("schedule", schedule)
+    source = _source(rng)
+    *own, draws = independent_streams(source, 3)
+    measure = _part("risk", risk, lambda: draws)
+    levels = None if schedule is None else _part("schedule", schedule, _spawning(source))
     others["restart"] = others["restart"] or GeometricLength(discount)
     return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
 
@@ -271,40 +280,48 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
         If a name or parameter is not allowed.
     """
     given = (setting.belief, setting.rewards, case.discount)
+    source = _source(rng)
     if is_reference(case.agent):
         make = load(case.agent, "agent")
         _require_free(case.agent_parameters, ("rng",), case.agent)
-        parameters = _with_own_parts(case.agent_parameters)
-        made = _called(make, {**parameters, "rng": rng}, case.agent, *given)
+        parameters = {
+            key: _part(key, value, _spawning(source))
+            if key in PARTS and isinstance(value, Mapping | str)
+            else value
+            for key, value in case.agent_parameters.items()
+        }
+        made = _called(make, {**parameters, "rng": source}, case.agent, *given)
         require_actor(made)
         actor: Actor = made
         return actor
     require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
     make, defaults = AGENTS[case.agent]
     parameters = with_defaults(case.agent_parameters, defaults, case.agent)
-    parameters["restart"] = _part("restart", parameters["restart"])
+    parameters["restart"] = _part("restart", parameters["restart"], _spawning(source))
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    return make(*given, **parameters, rng=rng)
+    return make(*given, **parameters, rng=source)
 
 
-def _with_own_parts(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of an agent of your own; parts among them are made from their names."""
-    return {
-        key: _part(key, value) if key in PARTS and isinstance(value, Mapping | str) else value
-        for key, value in parameters.items()
-    }
+def _source(rng: Seed) -> Any:
+    """What streams are spawned from: ``rng``, or the seed sequence that it stands for."""
+    return rng if hasattr(rng, "spawn") else as_rng(rng).bit_generator.seed_seq
 
 
-def _part(role: str, described: Any, **streams: np.random.Generator) -> Any:
+def _spawning(source: Any) -> Callable[[], np.random.Generator]:
+    """A function that spawns one more stream; until it is called, the others stay as they are."""
+    return lambda: as_rng(source.spawn(1)[0])
+
+
+def _part(role: str, described: Any, stream: Callable[[], np.random.Generator]) -> Any:
     """A part from its name, its table, or a number.
 
     Parameters
     ----------
     role : {"risk", "schedule", "restart"}
     described : str, mapping or number
-    streams
-        ``rng``, given to parts that take it.
+    stream : function
+        Returns the random stream for a part that takes ``rng``; it is called for no other.
     """
     known = PARTS[role]
     if known.of_number is not None and not isinstance(described, Mapping | str):
@@ -326,9 +343,12 @@ def _part(role: str, described: Any, **streams: np.random.Generator) -> Any:
         coefficient = parameters.pop("coefficient", _QUANTILE["coefficient"])
         method = _method(parameters["method"], coefficient)
         if isinstance(method, MonteCarlo):
-            method = MonteCarlo(method.coefficient, reuse=method.reuse, rng=streams.get("rng"))
+            method = MonteCarlo(method.coefficient, reuse=method.reuse, rng=stream())
         parameters["method"] = method
-    return _called(make, {**parameters, **_wanted(make, **streams)}, name)
+    if _wanted(make, rng=stream):
+        _require_free(parameters, ("rng",), name)
+        parameters["rng"] = stream()
+    return _called(make, parameters, name)
 
 
 def _method(name: Any, coefficient: Any) -> Any:
@@ -371,11 +391,32 @@ def sources_of(case: Case, setting: Setting, agent: Actor) -> list[str]:
     return texts + [text for kind in dict.fromkeys(kinds) if (text := source_of(kind))]
 
 
+def numbers_of(case: Case, belief: Any) -> dict[str, Any]:
+    """The arrays of a prior of your own, whose numbers may come from anywhere.
+
+    If a belief has no ``arrays``, its mean counts; if it has no mean either, nothing does.
+    """
+    asked = ("arrays", "mean_entries") if "name" in case.prior else ()
+    for member in asked:
+        ask = getattr(belief, member, None)
+        if callable(ask):
+            try:
+                return dict(ask()) if member == "arrays" else {member: ask()}
+            except NotImplementedError:
+                continue
+            except Exception as error:  # a belief of somebody else may raise anything
+                raise InvalidInputError(
+                    f"{member}() of the prior {case.prior['name']!r} failed: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+    return {}
+
+
 def _require_free(parameters: Mapping[str, Any], reserved: tuple[str, ...], name: str) -> None:
     """Refuse parameters that are passed by the library itself."""
     taken = [key for key in reserved if key in parameters]
     if taken:
-        raise InvalidInputError(f"{name!r} is given {taken[0]} by the library; leave it out")
+        raise InvalidInputError(f"the library passes {taken[0]} to {name!r} itself; leave it out")
 
 
 def _wanted(make: Any, **offered: Any) -> dict[str, Any]:

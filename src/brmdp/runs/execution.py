@@ -21,7 +21,14 @@ from brmdp._validation import Seed
 from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
 from brmdp.risk.threads import one_blas_thread
-from brmdp.runs.catalogue import Setting, make_agent, make_setting, references_of, sources_of
+from brmdp.runs.catalogue import (
+    Setting,
+    make_agent,
+    make_setting,
+    numbers_of,
+    references_of,
+    sources_of,
+)
 from brmdp.runs.lake import EXTRA, LAKE, check_lake, run_lake
 from brmdp.runs.origin import CONTINUOUS, UNKNOWN, case_digest, program_digest, short
 from brmdp.runs.program import parameters_of, program_of
@@ -136,7 +143,7 @@ def _require_digest(case: Case | Computation, digest: str, asked: str | None) ->
             f"the environment {case.environment!r}, or a part of the agent, is another one here: "
             "the digest of its tables is"
         )
-    raise OtherOriginError(f"{what} {short(digest)}, asked for {short(asked)}")
+    raise OtherOriginError(f"{what} {short(digest)}, but {short(asked)} was asked for")
 
 
 def validate(case: Case | Computation) -> None:
@@ -181,7 +188,9 @@ def digest_of(case: Case | Computation) -> str:
 
 
 def _digest(case: Case, setting: Setting, agent: Actor) -> str:
-    return case_digest(setting.world, sources_of(case, setting, agent))
+    return case_digest(
+        setting.world, sources_of(case, setting, agent), numbers_of(case, setting.belief)
+    )
 
 
 def digests_of(cases: Iterable[Case | Computation]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """What made a run: digests of the world it took place in and of the code that carried it out.
 
-Runs are compared and averaged only if both are equal. The digest of a world covers its tables and
-the files of any parts of your own; that of a computation covers the file of its program. The digest
-of the code covers the source files that can change any run: the engine and what runs consist of,
-not what stores, judges or draws them. Every edit of the code counts, since nobody can tell in
-general which ones change a result; edits of comments, docstrings and blank lines do not.
+Runs are compared and averaged only if both are equal. The digest of a world covers its tables, the
+files of any parts of your own, and the numbers of a prior of your own; that of a computation covers
+the file of its program. The digest of the code covers the source files that can change any run: the
+engine and what runs consist of, not what stores, judges or draws them. Every edit of the code
+counts, since nobody can tell in general which ones change a result; edits of comments, docstrings
+and blank lines do not.
 """
 
 from __future__ import annotations
@@ -225,12 +226,27 @@ def run_digest(case: Case | Computation, code: str, own: str) -> str:
     return hashlib.sha256(f"{code}|{own}".encode()).hexdigest()
 
 
-def case_digest(world: World, texts: Sequence[str]) -> str:
-    """Digest of a world, and of the texts of parts of your own, if there are any."""
+def case_digest(
+    world: World, texts: Sequence[str], numbers: Mapping[str, Any] | None = None
+) -> str:
+    """Digest of a world, and of what is your own, if there is any.
+
+    Parameters
+    ----------
+    world : World
+    texts : sequence of str
+        Texts of the files of parts of your own.
+    numbers : mapping, optional
+        The arrays of a prior of your own.
+    """
     digest = world_digest(world)
-    if not texts:
+    if not texts and not numbers:
         return digest
-    return hashlib.sha256("|".join([digest, *texts]).encode()).hexdigest()
+    result = hashlib.sha256("|".join([digest, *texts]).encode())
+    for name, array in sorted((numbers or {}).items()):
+        result.update(f"|{name}".encode())
+        _add(result, array)
+    return result.hexdigest()
 
 
 def world_digest(world: World) -> str:
@@ -268,6 +284,9 @@ def _add(result: Any, value: Any) -> None:
             _add(result, array)
         return
     array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        result.update(f"|{array.tolist()!r}".encode())
+        return
     plain = _rounded(array.astype("<f8")) if array.dtype.kind == "f" else array.astype("<i8")
     result.update(
         f"|{plain.dtype.str}{plain.shape}|".encode() + np.ascontiguousarray(plain).tobytes()
