@@ -56,7 +56,7 @@ def test_an_older_store_has_the_same_experiment_and_runs(older, undisturbed):
 def test_what_the_older_format_lacks_is_empty_or_refused(older):
     _, store = older
     table = store.to_arrow(["psrl"])
-    assert table["next_state"].null_count == table.num_rows == 120
+    assert table["next_state"].null_count == table.num_rows == 180
     assert table["state"].null_count == 0
     with pytest.raises(InvalidInputError, match=r"run 0 of 'psrl' .*without next states"):
         store.belief_after("psrl", 0)
@@ -77,21 +77,21 @@ def test_format_2_goes_on_in_format_3_if_one_insists(undisturbed, tmp_path, monk
     for module in (runner_module, store_module, encoding_module):
         monkeypatch.setattr(module, "CODE", "f" * 64)
     with pytest.raises(OtherOriginError, match="made by other code"):
-        run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
-    more = run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=True)
+        run_experiment(replace(TINY, runs=4), tmp_path, workers=1)
+    more = run_experiment(replace(TINY, runs=4), tmp_path, workers=1, accept_other_code=True)
     assert json.loads((store.directory / "experiment.json").read_text())["format"] == 3
     for name, content in before.items():
         assert (store.directory / "runs" / name).read_bytes() == content
     everything = Store.at(more.directory)
-    for runs in (None, [2, 1], [0, 2]):
+    for runs in (None, [3, 1], [0, 3]):
         records = everything.records("store", runs)
         assert records.next_state is None
         assert records.disturbance is None
         assert np.isfinite(records.true_regret).all()
-    alone = everything.records("store", [2])
+    alone = everything.records("store", [3])
     assert alone.next_state.dtype == alone.disturbance.dtype == np.int64
-    assert everything.to_arrow(["store"])["next_state"].null_count == 2 * 60
-    assert everything.belief_after("store", 2) is not None
+    assert everything.to_arrow(["store"])["next_state"].null_count == 3 * 60
+    assert everything.belief_after("store", 3) is not None
 
 
 def test_programs_of_earlier_versions_are_found_by_their_former_names(tmp_path):

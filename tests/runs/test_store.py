@@ -152,11 +152,11 @@ def test_truncated_content_is_named(data, length):
 @pytest.mark.parametrize(
     ("case", "seed", "run", "named"),
     [
-        (CASE, TINY.seed, 2, "run is 1, asked for 2"),
-        (CASE, 5, 1, "seed is 11, asked for 5"),
-        (replace(CASE, steps=61), TINY.seed, 1, "case.steps is 60, asked for 61"),
-        (replace(CASE, discount=0.7), TINY.seed, 1, "case.discount is 0.8, asked for 0.7"),
-        (TINY.cases[1], TINY.seed, 1, 'case.name is "adaptive", asked for "psrl"'),
+        (CASE, TINY.seed, 2, "run is 1, but 2 was asked for"),
+        (CASE, 5, 1, "seed is 11, but 5 was asked for"),
+        (replace(CASE, steps=61), TINY.seed, 1, "case.steps is 60, but 61 was asked for"),
+        (replace(CASE, discount=0.7), TINY.seed, 1, "case.discount is 0.8, but 0.7 was asked for"),
+        (TINY.cases[1], TINY.seed, 1, 'case.name is "adaptive", but "psrl" was asked for'),
     ],
 )
 def test_another_run_is_not_taken_for_this_one(data, case, seed, run, named):
@@ -169,10 +169,10 @@ def test_another_run_is_not_taken_for_this_one(data, case, seed, run, named):
 @pytest.mark.parametrize(
     ("then", "now", "named"),
     [
-        (1, True, "x is 1, asked for true"),
-        (0.0, False, "x is 0.0, asked for false"),
-        ({"flag": [0, True]}, {"flag": [0, 1]}, r"x\.flag\[1\] is true, asked for 1"),
-        ([True], [True, 1], r"x is \[true\], asked for \[true, 1\]"),
+        (1, True, "x is 1, but true was asked for"),
+        (0.0, False, "x is 0.0, but false was asked for"),
+        ({"flag": [0, True]}, {"flag": [0, 1]}, r"x\.flag\[1\] is true, but 1 was asked for"),
+        ([True], [True, 1], r"x is \[true\], but \[true, 1\] was asked for"),
     ],
 )
 def test_a_truth_value_is_no_number(then, now, named):
@@ -194,7 +194,9 @@ def test_a_store_made_with_a_number_is_not_continued_with_a_truth_value(tmp_path
     with Store.opened(tmp_path, parameterised(1.0)):
         pass
     with (
-        pytest.raises(ExperimentError, match=r"parameters\.is_slippery is 1, asked for true"),
+        pytest.raises(
+            ExperimentError, match=r"parameters\.is_slippery is 1, but true was asked for"
+        ),
         Store.opened(tmp_path, parameterised(True)),
     ):
         pass
@@ -406,12 +408,15 @@ def changed_case(**changes):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"seed": 12}, "seed is 11, asked for 12"),
-        ({"cases": changed_case(steps=90)}, "cases.adaptive.steps is 60, asked for 90"),
-        ({"cases": changed_case(discount=0.5)}, "cases.adaptive.discount is 0.8, asked for 0.5"),
+        ({"seed": 12}, "seed is 11, but 12 was asked for"),
+        ({"cases": changed_case(steps=90)}, "cases.adaptive.steps is 60, but 90 was asked for"),
+        (
+            {"cases": changed_case(discount=0.5)},
+            "cases.adaptive.discount is 0.8, but 0.5 was asked for",
+        ),
         (
             {"cases": changed_case(robust_level=None)},
-            "cases.adaptive.robust_level is 0.2, asked for null",
+            "cases.adaptive.robust_level is 0.2, but null was asked for",
         ),
         (
             {
@@ -419,9 +424,9 @@ def changed_case(**changes):
                     agent_parameters={"delta": 5.0, "floor": 0.2, "method": "saddlepoint"}
                 )
             },
-            'cases.adaptive.agent_parameters.method is "exact", asked for "saddlepoint"',
+            'cases.adaptive.agent_parameters.method is "exact", but "saddlepoint" was asked for',
         ),
-        ({"cases": TINY.cases[1:]}, "asked for absent"),
+        ({"cases": TINY.cases[1:]}, "but absent was asked for"),
     ],
 )
 def test_other_parameters_are_refused(store, changes, named):
@@ -991,3 +996,31 @@ def test_a_description_that_is_no_file_is_refused_at_once(store):
         Store.opened(store.directory.parent, TINY),
     ):
         pass
+
+
+# --- numbers of runs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [[2, 0], (2, 0), np.array([2, 0]), np.array([2, 0], dtype="u1")])
+def test_runs_are_chosen_by_integers_of_any_kind(undisturbed, runs):
+    records = undisturbed.records("psrl", runs)
+    assert records.run.tolist() == [2, 0]
+    np.testing.assert_array_equal(records.state, undisturbed.records("psrl").state[[2, 0]])
+    assert undisturbed.belief_after("psrl", runs[0]) is not None
+
+
+@pytest.mark.parametrize(
+    "runs", [[], [0.0], "01", [True], np.array([True]), [-1], [0, 0], 1, [[0]], [None], [10**9]]
+)
+def test_runs_that_are_no_numbers_of_runs_are_refused(undisturbed, runs):
+    with pytest.raises(
+        InvalidInputError,
+        match="runs must name at least one run, by distinct non-negative integers; got",
+    ):
+        undisturbed.records("psrl", runs)
+
+
+@pytest.mark.parametrize("run", [0.0, "0", True, -1, [0], None])
+def test_a_run_that_is_no_number_of_a_run_is_refused(undisturbed, run):
+    with pytest.raises(InvalidInputError, match="run must"):
+        undisturbed.belief_after("psrl", run)

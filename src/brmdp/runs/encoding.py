@@ -374,7 +374,7 @@ def _differing(stored: Any, asked: Any, where: str) -> Iterator[str]:
         for position, (left, right) in enumerate(zip(stored, asked, strict=True)):
             yield from _differing(left, right, f"{where}[{position}]")
     elif value_key(stored) != value_key(asked):
-        yield f"{where} is {_short(stored)}, asked for {_short(asked)}"
+        yield f"{where} is {_short(stored)}, but {_short(asked)} was asked for"
 
 
 def _short(value: Any) -> str:

@@ -74,7 +74,8 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     _check_sizes(data, rows)
     # a text may be stored once for many rows: add up sizes before it is repeated
     texts = [field.name for field in columns if pa.types.is_string(field.type)]
-    table = _opened(data, read_dictionary=texts).read()
+    # with threads, one of Arrow's could drop the last reference to ``data`` while Python is ending
+    table = _opened(data, read_dictionary=texts).read(use_threads=False)
     for name in texts:
         _check_texts(table[name])
         position = table.schema.get_field_index(name)

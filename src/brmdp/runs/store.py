@@ -22,6 +22,7 @@ import itertools
 import json
 import os
 import re
+import reprlib
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ from brmdp.runs.origin import CODE, UNKNOWN, Origin, run_digest, short
 from brmdp.runs.parquet import LARGEST, metadata_of
 from brmdp.runs.program import known_program
 from brmdp.runs.records import CaseRecords, Replications
-from brmdp.runs.spec import Case, Computation, Experiment, file_name
+from brmdp.runs.spec import MAX_RUNS, Case, Computation, Experiment, file_name
 from brmdp.runs.streams import run_seed, streams_of
 from brmdp.simulation import Steps
 
@@ -175,10 +176,13 @@ class Store:
             _claim(lock, store.directory)
             known = _read_description(description) if description.exists() else None
             if known is None:
-                store = store._joined(store._found_origin(), accept_other_code)
+                found = store._found_origin()
+                store = store._joined(found, (CODE,), accept_other_code)
             else:
                 store._require_same(known.experiment)
-                store = store._joined(known.origin, accept_other_code)
+                stored = known.origin.code
+                accepted = stored if CODE in stored else ()
+                store = store._joined(known.origin, accepted, accept_other_code)
             with _explained(store.directory):
                 (store.directory / "runs").mkdir(exist_ok=True)
                 store._clear()
@@ -216,8 +220,20 @@ class Store:
                 f"{differing}. Choose another folder, or move this one away"
             )
 
-    def _joined(self, stored: Origin | None, accept_other_code: bool) -> Self:
-        """The store, if its runs have the origin that further runs would have."""
+    def _joined(
+        self, stored: Origin | None, accepted: Sequence[str], accept_other_code: bool
+    ) -> Self:
+        """The store, if its runs have the origin that further runs would have.
+
+        Parameters
+        ----------
+        stored : Origin or None
+            The origin of its runs; None if there are none.
+        accepted : sequence of str
+            Digests of code whose runs may be together with those of the present code.
+        accept_other_code : bool
+            Whether runs of any code may be.
+        """
         if stored is None or not self._run_files():
             return self
         assert self.origin is not None
@@ -245,9 +261,10 @@ class Store:
                 f"{short(ours)}; {remedy}"
             )
         code = tuple(dict.fromkeys((*stored.code, CODE)))
-        if len(code) > len(stored.code) and not accept_other_code:
+        others = [one for one in stored.code if one not in accepted]
+        if others and not accept_other_code:
             raise OtherOriginError(
-                f"{where} made by other code: the digest was {', '.join(map(short, stored.code))} "
+                f"{where} made by other code: the digest was {', '.join(map(short, others))} "
                 f"and is now {short(CODE)} (brmdp {installed_version()}); {remedy}. If you are "
                 "sure that the results are the same, say so: --accept-other-code, or "
                 "accept_other_code=True"
@@ -419,19 +436,19 @@ class Store:
         ----------
         case_name : str
         runs : sequence of int, optional
-            Numbers of the runs to read; by default all wanted runs.
+            Numbers of the runs to read, each once; by default all wanted runs.
 
         Raises
         ------
+        InvalidInputError
+            If ``runs`` are not such numbers.
         ExperimentError, CorruptFileError
             If a run is missing or damaged, or runs of a computation have different numbers of rows.
         OtherOriginError
             If the runs were not all made by the same code in the same world.
         """
         case = self.experiment.case(case_name)
-        chosen = list(range(self.experiment.runs_of(case))) if runs is None else list(runs)
-        if not chosen:
-            raise InvalidInputError(f"runs must name at least one run; got {runs!r}")
+        chosen = list(range(self.experiment.runs_of(case))) if runs is None else _as_runs(runs)
         stored = self._read_together(case, chosen)
         numbers, seconds = np.array(chosen), np.array([item.seconds for item in stored])
         made = {
@@ -446,9 +463,9 @@ class Store:
             lengths = sorted({item.table.num_rows for item in stored})
             if len(lengths) > 1:
                 raise ExperimentError(
-                    f"runs of {case_name} must have equally many rows to be read as arrays; got "
-                    f"{' and '.join(map(str, lengths[:3]))} rows. Use to_arrow() or to_frame(), "
-                    "which put one run below the other"
+                    f"runs of {case_name} must have the same number of rows to be read as arrays; "
+                    f"got {' and '.join(map(str, lengths[:3]))} rows. Use to_arrow() or "
+                    "to_frame(), which put one run below the other"
                 )
             names = stored[0].table.column_names
             columns = _columns_class(case, stored[0].table)(
@@ -586,7 +603,7 @@ class Store:
                 "does not need it",
                 "pandas",
             ) from None
-        return self._table(cases).to_pandas()
+        return self._table(cases).to_pandas(use_threads=False)
 
     def belief_after(
         self, case_name: str, run: int, steps: int | None = None, *, trust: bool = False
@@ -611,8 +628,8 @@ class Store:
         Raises
         ------
         InvalidInputError
-            If the case has no belief about a finite world, or its files are of a format without
-            next states.
+            If the case has no belief about a finite world, ``run`` or ``steps`` is not such a
+            number, or its files are of a format without next states.
         OtherOriginError
             If the case's environment is no longer the one in which the run took place.
         """
@@ -623,6 +640,7 @@ class Store:
             raise InvalidInputError(
                 f"case must be one in a finite world; {case_name!r} is in {LAKE}"
             )
+        run = as_index(run, MAX_RUNS, "run")
         n = case.steps if steps is None else as_index(steps, case.steps + 1, "steps")
         named = set(references_of(case).values())
         named |= {case.environment} if ":" in case.environment else set()
@@ -666,6 +684,20 @@ class Store:
             for case in self.experiment.cases
             for run in range(self.experiment.runs_of(case))
         )
+
+
+def _as_runs(runs: Any) -> list[int]:
+    """Numbers of runs, each once."""
+    try:
+        numbers = [as_index(run, MAX_RUNS, "run") for run in runs]
+    except (TypeError, InvalidInputError):
+        numbers = []
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise InvalidInputError(
+            "runs must name at least one run, by distinct non-negative integers; got "
+            f"{reprlib.repr(runs)}"
+        )
+    return numbers
 
 
 def _require_no_damaged(statuses: Iterable[CaseStatus]) -> None:
