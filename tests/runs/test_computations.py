@@ -92,7 +92,9 @@ def test_any_altered_column_is_noticed():
         changed = replace(sound.columns, **{name: array[::-1].copy()})
         other = encode(Replication(changed, sound.seconds), case, 3, 0)
         assert decode(other, case, 3, 0, "here").content != content
-    with pytest.raises(CorruptFileError, match=r"here holds another run: run is 0, asked for 1"):
+    with pytest.raises(
+        CorruptFileError, match=r"here holds another run: run is 0, but 1 was asked for"
+    ):
         decode(data, case, 3, 1, "here")
     with pytest.raises(CorruptFileError, match="here is damaged"):
         decode(data[:-40], case, 3, 0, "here")
@@ -102,7 +104,9 @@ def test_other_parameters_are_not_mixed(tmp_path):
     run_experiment(dicing(), tmp_path, workers=1)
     cube, icosahedron = dicing().cases
     other = (replace(cube, parameters={"throws": 6}), icosahedron)
-    with pytest.raises(ExperimentError, match=r"other parameters.*throws is 5, asked for 6"):
+    with pytest.raises(
+        ExperimentError, match=r"other parameters.*throws is 5, but 6 was asked for"
+    ):
         run_experiment(dicing(cases=other), tmp_path, workers=1)
     # how many runs of a case are wanted changes no result
     more = (cube, replace(icosahedron, max_runs=3))
@@ -149,7 +153,8 @@ def test_steps_and_methods_are_for_interactions():
     with pytest.raises(InvalidInputError, match="steps cannot be chosen for dicing"):
         dicing().adjusted(steps=5)
     with pytest.raises(
-        InvalidInputError, match="method cannot be chosen for dicing, which takes no quantiles"
+        InvalidInputError,
+        match="method cannot be chosen for dicing, in which no agent takes a quantile",
     ):
         dicing().adjusted(method="exact")
     assert dicing().adjusted(runs=9).runs == 9
@@ -303,7 +308,7 @@ def test_a_program_declares_flat_columns_of_its_own():
         run: IntArray = column("a number that has that name already")
 
     for columns, message in (
-        (Nested, "column lists of Nested must hold one entry a row"),
+        (Nested, "column lists of Nested must hold one entry per row"),
         (Forgotten, "Forgotten must declare columns; is it a dataclass?"),
         (Columns, "Columns must declare columns"),
         (dict, "columns must be a subclass of brmdp.runs.Columns; got <class 'dict'>"),
@@ -316,6 +321,18 @@ def test_a_program_declares_flat_columns_of_its_own():
         Program("throw_dice", Pair, {"throws": REQUIRED})
 
 
+def test_texts_that_would_be_cut_are_refused(monkeypatch):
+    def words(seed, *, throws, sides):
+        thrown = throw_dice(seed, throws=throws, sides=sides)
+        return replace(thrown, word=np.array([f"{word}\0{word}" for word in thrown.word]))
+
+    monkeypatch.setattr(
+        tiny_experiments, "DICE", Program(words, Throws, tiny_experiments.DICE.parameters)
+    )
+    with pytest.raises(InvalidInputError, match=r"column word of .* must have no NUL characters"):
+        execute(dicing().cases[0], 3, 0)
+
+
 def test_runs_of_different_lengths_are_named(tmp_path, monkeypatch):
     """Each is a table of its own; only side by side do they not fit."""
 
@@ -326,7 +343,9 @@ def test_runs_of_different_lengths_are_named(tmp_path, monkeypatch):
         tiny_experiments, "DICE", Program(some, Throws, tiny_experiments.DICE.parameters)
     )
     store = run_experiment(dicing(runs=2), tmp_path, workers=1)
-    with pytest.raises(ExperimentError, match=r"runs of cube must have equally many rows.*5 and 6"):
+    with pytest.raises(
+        ExperimentError, match=r"runs of cube must have the same number of rows.*5 and 6"
+    ):
         store.records("cube")
     assert store.to_arrow(["cube"]).num_rows == 11
 

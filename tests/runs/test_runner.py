@@ -75,7 +75,7 @@ def test_every_interaction_of_a_study_runs(folder):
     for case in (case for study in studies for case in study.experiment.cases):
         validate(case)
         if isinstance(case, Case) and case.environment != LAKE:
-            record = execute(replace(case, steps=3), 1, 0)
+            record = execute(replace(case, steps=3, reported_steps=0), 1, 0)
             assert len(record.history) == 3
             assert record.seconds > 0
 
@@ -189,10 +189,10 @@ def test_cases_check_themselves(changes, message):
         ({"runs": 10**9}, "runs must be at most 100,000; got 1,000,000,000"),
         ({"title": 3}, "title must be text; got 3"),
         ({"name": "n" * 256}, "name of an experiment must take at most 200 bytes"),
-        ({"seed": -1}, "seed must be an integer, not negative; got -1"),
-        ({"seed": 0.5}, "seed must be an integer"),
+        ({"seed": -1}, "seed must be a non-negative integer; got -1"),
+        ({"seed": 0.5}, "seed must be a non-negative integer"),
         ({"name": "../elsewhere"}, "name of an experiment"),
-        ({"cases": ()}, "cases must be one or more"),
+        ({"cases": ()}, "cases must be at least one"),
         ({"cases": TINY.cases[:1] * 2}, "different names"),
     ],
 )
@@ -209,6 +209,8 @@ def test_adjusted():
     assert changed.case("aq-brmdp").agent_parameters["method"] == "saddlepoint"
     assert changed.case("continuing-psrl").agent_parameters == {}
     assert river.adjusted(steps=10).cases[0].reported_steps == 10
+    with pytest.raises(InvalidInputError, match=r"reported_steps must be at most 30; got 1,000,00"):
+        replace(TINY.cases[0], steps=30, reported_steps=10**6)
     with pytest.raises(InvalidInputError, match="quantile-methods, which compares methods"):
         find_study("quantile-methods").adjusted(method="exact")
 

@@ -355,12 +355,15 @@ def test_a_sweep_runs(sweep, tmp_path):
             COMMON.replace("= 2", '= "many"') + RIVER + PSRL,
             "runs must be a positive integer; got 'many'",
         ),
-        (COMMON.replace('"try"', "7") + RIVER + PSRL, "name of an experiment must be .*; got 7"),
+        (
+            COMMON.replace('"try"', "7") + RIVER + PSRL,
+            "name of an experiment must consist of .*; got 7",
+        ),
         (
             COMMON.replace('"try"', '"a/b"') + RIVER + PSRL,
-            "name of an experiment must be .*; got 'a/b'",
+            "name of an experiment must consist of .*; got 'a/b'",
         ),
-        (COMMON + "seed = -1\n" + RIVER + PSRL, "seed must be an integer, not negative; got -1"),
+        (COMMON + "seed = -1\n" + RIVER + PSRL, "seed must be a non-negative integer; got -1"),
         (COMMON + "discount = 1\n" + RIVER + PSRL, r"discount must lie in \[0, 1\); got 1"),
         (
             COMMON + "robust_level = 0\n" + RIVER + PSRL,

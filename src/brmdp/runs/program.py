@@ -73,11 +73,11 @@ class Program:
         for one in declared:
             if one.type not in _TYPES:
                 raise InvalidInputError(
-                    f"column {one.name} of {owner} must hold one entry a row; got a list of them"
+                    f"column {one.name} of {owner} must hold one entry per row; got a list in each"
                 )
             if one.name in RESERVED:
                 raise InvalidInputError(
-                    f"column {one.name} of {owner} must have another name: that one is taken"
+                    f"column {one.name} of {owner} must have another name: that one is reserved"
                 )
 
     def __call__(self, case: Computation, seed: np.random.SeedSequence) -> Columns:
@@ -94,6 +94,11 @@ class Program:
                 raise InvalidInputError(
                     f"column {column.name} of {case.program} must be one-dimensional, with entries "
                     f"of the type {column.type}; got {array.dtype} of shape {array.shape}"
+                )
+            if column.type == "text" and any("\0" in text for text in array.tolist()):
+                raise InvalidInputError(
+                    f"column {column.name} of {case.program} must have no NUL characters, at which "
+                    "texts would be cut"
                 )
             lengths[column.name] = len(array)
         if len(set(lengths.values())) != 1:

@@ -173,8 +173,8 @@ def compute(task: Task) -> bytes:
     try:
         if task.code not in (CODE, UNKNOWN):
             raise OtherOriginError(
-                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), asked for "
-                f"{short(task.code)}"
+                f"the digest of its code is {short(CODE)} (brmdp {installed_version()}), but "
+                f"{short(task.code)} was asked for"
             )
         record = execute(task.case, task.seed, task.run, world=task.world)
         return encode(record, task.case, task.seed, task.run)
@@ -350,7 +350,7 @@ def _warm(tasks: Iterable[Task], *, programs: bool) -> None:
             # JAX has no such cache, and must not be started in a process that starts others
             continue
         if isinstance(case, Case):
-            short = replace(task, case=replace(case, steps=2))
+            short = replace(task, case=replace(case, steps=2, reported_steps=0))
             chosen = [str(case.agent_parameters.get(name)) for name in ("method", "risk")]
             kinds.setdefault((case.environment, case.agent, *chosen), short)
         elif programs and case.program.startswith("brmdp."):

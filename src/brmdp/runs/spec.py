@@ -97,7 +97,7 @@ class Case:
     steps : int
         Length T of a run.
     reported_steps : int
-        How many of these steps figures and claims use; by default all.
+        How many of these steps figures and claims use, at most ``steps``; by default all.
     robust_level, quantile_level : float or None
         Diagnostics, see :class:`brmdp.Diagnostics`.
     max_runs : int
@@ -134,7 +134,7 @@ class Case:
         object.__setattr__(
             self,
             "reported_steps",
-            as_positive_int(self.reported_steps or self.steps, "reported_steps"),
+            _at_most(self.reported_steps or self.steps, self.steps, "reported_steps"),
         )
         _require_most_runs(self.max_runs)
         for level in ("robust_level", "quantile_level"):
@@ -285,8 +285,8 @@ class Experiment:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"\w[\w.+ -]*", self.name):
             raise InvalidInputError(
-                "name of an experiment must be letters, digits, '_', '-', '+', '.' or spaces, and "
-                f"not begin with a sign; got {self.name!r}"
+                "name of an experiment must consist of letters, digits, '_', '-', '+', '.' or "
+                f"spaces, and begin with a letter, a digit or '_'; got {self.name!r}"
             )
         _require_short(self.name, "an experiment")
         if not isinstance(self.title, str):
@@ -295,11 +295,11 @@ class Experiment:
             raise InvalidInputError(f"title must have no control characters; got {self.title!r}")
         object.__setattr__(self, "runs", _at_most(self.runs, MAX_RUNS, "runs"))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
-            raise InvalidInputError(f"seed must be an integer, not negative; got {self.seed!r}")
+            raise InvalidInputError(f"seed must be a non-negative integer; got {self.seed!r}")
         names = [case.name for case in self.cases]
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(
-                f"cases must be one or more, with different names; got {reprlib.repr(names)}"
+                f"cases must be at least one, with different names; got {reprlib.repr(names)}"
             )
         if len(names) > MAX_CASES:
             raise InvalidInputError(f"cases must be at most {MAX_CASES:,}; got {len(names):,}")
@@ -340,7 +340,7 @@ class Experiment:
             } - {""}
             if len(methods) != 1:
                 reason = (
-                    "which compares methods" if methods else "which takes no quantiles by a method"
+                    "which compares methods" if methods else "in which no agent takes a quantile"
                 )
                 raise InvalidInputError(f"method cannot be chosen for {self.name}, {reason}")
             cases = tuple(
