@@ -87,10 +87,10 @@ def common_runs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
 def reported_steps(records: CaseRecords) -> int:
     """How many steps figures and claims cover.
 
-    This is the case's ``reported_steps``, or all steps if that is 0 or exceeds their number.
+    This is the case's ``reported_steps``, or all steps if there are fewer.
     """
     total = int(records.reward.shape[1])
-    return min(records.case.reported_steps or total, total)
+    return min(records.case.reported_steps, total)
 
 
 def accumulated(records: CaseRecords, column: str) -> Curve | None:
