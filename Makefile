@@ -23,9 +23,9 @@ quickstart: install
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
-# the fast tests without those marked long, and without the cluster
+# the fast tests without those marked long
 test-quick: install
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not long" --ignore=tests/runs/test_cluster.py
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not long"
 
 test-slow: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
