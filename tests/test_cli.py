@@ -301,7 +301,7 @@ def test_help(arguments, capsys):
         ),
         (
             ["reproduce", "normality", "--runs", "99999"],
-            "runs of all cases must be at most 1,000,000 together; got 1,6",
+            "the total number of runs must be at most 1,000,000; got 1,6",
         ),
         (
             ["reproduce", "riverswim-6", "--steps", "1000000000"],
@@ -332,7 +332,7 @@ def test_help(arguments, capsys):
         ),
         (
             ["reproduce", "riverswim-6", "--workers", "2", "--cluster", "tcp://x:1"],
-            "workers and cluster exclude",
+            "--workers and --cluster cannot be used together",
         ),
         (["run", "none.toml"], "none.toml cannot be read: No such file or directory"),
         (["run", "sweep.toml", "--steps", "-1"], "steps must be a positive integer; got -1"),

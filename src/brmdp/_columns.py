@@ -21,25 +21,25 @@ from brmdp.errors import InvalidInputError
 
 __all__ = ["Column", "ColumnType", "Columns", "column", "columns_of"]
 
-ColumnType = Literal["integer", "number", "truth value", "text", "numbers"]
+ColumnType = Literal["integer", "number", "boolean", "text", "numbers"]
 """Type of an entry; "numbers" means that an entry is a list of numbers."""
 
 _SCALARS: dict[Any, ColumnType] = {
     int: "integer",
     float: "number",
-    bool: "truth value",
+    bool: "boolean",
     str: "text",
 }
 _BY_KIND: dict[str, ColumnType] = {
     "i": "integer",
     "f": "number",
-    "b": "truth value",
+    "b": "boolean",
     "U": "text",
 }
 _DTYPES: dict[ColumnType, Any] = {
     "integer": np.int64,
     "number": np.float64,
-    "truth value": np.bool_,
+    "boolean": np.bool_,
     "text": np.str_,
     "numbers": np.object_,
 }
@@ -53,7 +53,7 @@ class Column:
     Attributes
     ----------
     name : str
-    type : {"integer", "number", "truth value", "text", "numbers"}
+    type : {"integer", "number", "boolean", "text", "numbers"}
     meaning : str
         In one sentence, without a full stop.
     optional : bool
@@ -75,7 +75,7 @@ class Column:
 def column(meaning: str, *, since: int = 1, total: str = "", empty: bool = False) -> Any:
     """Declare a field of a record as a column; see :class:`Column`.
 
-    The annotation of the field gives the type: an array of integers, numbers, truth values or text,
+    The annotation of the field gives the type: an array of integers, numbers, booleans or text,
     or a list of these; with ``| None`` it may be absent. With ``empty=True`` it is a list that
     begins empty.
     """
@@ -98,7 +98,7 @@ def _declared(record: Any) -> tuple[Column, ...]:
             if kind is None:
                 raise InvalidInputError(
                     f"column {one.name} of {record.__name__} must be an array or a list of "
-                    f"integers, numbers, truth values or text; got {hints[one.name]}"
+                    f"integers, numbers, booleans or text; got {hints[one.name]}"
                 )
             found.append(Column(one.name, kind, optional=optional, **one.metadata))
     return tuple(found)

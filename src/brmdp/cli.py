@@ -329,7 +329,7 @@ def _carry_out(
 ) -> None:
     if cluster is not None and workers is not None:
         raise InvalidInputError(
-            "workers and cluster exclude each other: a cluster brings its own workers"
+            "--workers and --cluster cannot be used together: a cluster has its own workers"
         )
     # needed at the end; loaded now, so that a missing extra is noticed before anything is computed
     reporting = optional("brmdp.report.writing")

@@ -277,11 +277,11 @@ def test_estimate_as_text(samples, text):
 def test_what_is_not_known_is_not_counted_as_held():
     """In a share, NaN is neither success nor failure.
 
-    Without trials nothing is known; only 0 and 1 are truth values.
+    Without trials nothing is known; only 0 and 1 are booleans.
     """
     assert str(proportion([1.0, np.nan, 1.0, 1.0])) == str(proportion([])) == "unknown"
     assert Region(low=0.1).judge(proportion([1.0, np.nan, 1.0, 1.0])) is Verdict.NOT_RESOLVED
-    with pytest.raises(InvalidInputError, match="happened must be truth values"):
+    with pytest.raises(InvalidInputError, match="happened must be booleans"):
         proportion([0.0, 0.7])
     assert Region(high=0.5).judge(exact_number(0.0, 0)) is Verdict.NOT_RESOLVED
 

@@ -185,7 +185,7 @@ def test_types_of_columns_are_those_of_their_annotations():
         ("throw", "integer"),
         ("points", "integer"),
         ("share", "number"),
-        ("high", "truth value"),
+        ("high", "boolean"),
         ("word", "text"),
     ]
 
@@ -270,7 +270,7 @@ def one_run(**columns):
         ({"count": np.ones(2, int), "number": np.ones(2, "g")}, "column number .* got float128"),
         (
             {"count": np.ones(2, int), "number": np.ones(3)},
-            r"columns of tests:PAIR must have one length; got \{'count': 2, 'number': 3\}",
+            r"columns of tests:PAIR must all have the same length; got \{'count': 2, 'number': 3\}",
         ),
     ],
 )

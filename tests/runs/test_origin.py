@@ -422,7 +422,7 @@ def test_a_program_that_was_edited_is_another_origin(tmp_path):
     with loaded(tmp_path / "2" / "other_dice.py", text):
         with pytest.raises(OtherOriginError, match="'cube' made by another program: the digest of"):
             run_experiment(dicing(cases=(case,)), tmp_path, workers=1)
-        with pytest.raises(OtherOriginError, match="the program 'other_dice:DICE' is another one"):
+        with pytest.raises(OtherOriginError, match="the program 'other_dice:DICE' differs"):
             execute(case, 1, 0, world=store.world_of(case))
     assert Store.at(store.directory).records("cube").run.size == 4
 
@@ -545,7 +545,7 @@ def test_a_run_that_was_put_there_is_not_used(store, other_code, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         for module in (runner_module, store_module, encoding_module):
             patch.setattr(module, "CODE", CODE)
-        with pytest.raises(OtherOriginError, match="move them away"):
+        with pytest.raises(OtherOriginError, match="move these runs elsewhere"):
             run_experiment(TINY, tmp_path, workers=1)
     assert store.path(CASE, 1).read_bytes() == foreign
 

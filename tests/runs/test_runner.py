@@ -192,8 +192,8 @@ def test_cases_check_themselves(changes, message):
         ({"seed": -1}, "seed must be a non-negative integer; got -1"),
         ({"seed": 0.5}, "seed must be a non-negative integer"),
         ({"name": "../elsewhere"}, "name of an experiment"),
-        ({"cases": ()}, "cases must be at least one"),
-        ({"cases": TINY.cases[:1] * 2}, "different names"),
+        ({"cases": ()}, "there must be at least one case"),
+        ({"cases": TINY.cases[:1] * 2}, "names must differ"),
     ],
 )
 def test_experiments_check_themselves(changes, message):

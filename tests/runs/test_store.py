@@ -852,7 +852,7 @@ def test_what_would_not_be_read_is_not_written(record, monkeypatch):
 
 
 def test_nested_columns_are_no_replication(never_unpacked):
-    with pytest.raises(CorruptFileError, match="column x must hold numbers, truth values or text"):
+    with pytest.raises(CorruptFileError, match="column x must hold numbers, booleans or text"):
         decode(computed({"x": [[1.0, 2.0]]}), COMPUTED, 1, 0, "the file")
 
 
@@ -936,7 +936,7 @@ def test_columns_of_an_unknown_program_are_declared_as_they_are_stored():
         "single": "number",
         "double": "number",
         "small": "integer",
-        "flag": "truth value",
+        "flag": "boolean",
         "word": "text",
     }
 

@@ -338,8 +338,8 @@ def test_a_sweep_runs(sweep, tmp_path):
         ("name = \n", r"is not valid TOML: Invalid value \(at line 1, column 8\)"),
         ('name = "x"\nruns == 3\n', r"at line 2, column"),
         ('name = "x"\nname = "y"\n', r"at line 2"),
-        ("", "needs name, runs, steps, environment, agent"),
-        (COMMON + RIVER, "needs agent"),
+        ("", "missing: name, runs, steps, environment, agent"),
+        (COMMON + RIVER, "missing: agent"),
         (
             COMMON + "step = 3\n" + RIVER + PSRL,
             "unknown key 'step'; did you mean 'steps'[?] valid: name, title, runs",

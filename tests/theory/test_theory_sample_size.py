@@ -150,7 +150,7 @@ def test_summary_names_pairs_and_numbers():
     assert f"{plan.cheapest[most]} of (s={most}, a={policy[most]})" in text
     assert f"for {plan.on_policy_steps} more steps" in text
     assert f"collect {plan.cheapest_total} more transitions" in text
-    assert f"and {np.sort(plan.cheapest)[:3].sum()} of other pairs (3)." in text
+    assert f"and {np.sort(plan.cheapest)[:3].sum()} of 3 other pairs." in text
     assert "0.05" in text
 
 

@@ -337,8 +337,8 @@ def certificate_of(
     if not has_exact_quantiles(belief):
         raise InvalidInputError(
             f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
-            "offers only draws, and values nested from draws are estimates, not bounds. Give it "
-            "concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
+            "offers only draws, and what is computed from draws is an estimate, not a bound. Give "
+            "it concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
             "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
         )
     level_wanted = as_level(confidence, "confidence")

@@ -256,7 +256,7 @@ def estimate(
 def proportion(happened: ArrayLike) -> Estimate:
     """Share of independent trials in which something happened, with its Clopper-Pearson interval.
 
-    ``happened`` holds truth values, or 0, 1 and NaN. The share is unknown if any entry is NaN, or
+    ``happened`` holds booleans, or 0, 1 and NaN. The share is unknown if any entry is NaN, or
     if there is no trial.
 
     Examples
@@ -268,7 +268,7 @@ def proportion(happened: ArrayLike) -> Estimate:
     if trials.size == 0 or not np.isfinite(trials).all():
         return estimate(trials)
     if not np.isin(trials, SHARE).all():
-        raise InvalidInputError("happened must be truth values, 0 or 1; got other numbers")
+        raise InvalidInputError("happened must be booleans, 0 or 1; got other numbers")
     share = float(trials.mean())
     error = np.sqrt(share * (1.0 - share) / trials.size)
 

@@ -68,7 +68,7 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
     expected = (
         ""
         if count == 1
-        else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts must be expected"
+        else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts can be expected"
     )
     return (
         f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold "

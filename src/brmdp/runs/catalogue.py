@@ -119,7 +119,7 @@ def _world(case: Case, rng: Seed) -> World:
     if name == "prior":
         missing = [key for key in ("n_states", "n_actions") if key not in parameters]
         if missing:
-            raise InvalidInputError(f"prior needs {', '.join(missing)}")
+            raise InvalidInputError(f"the environment 'prior' needs {', '.join(missing)}")
         drawn = draw_mdp(**parameters, discount=case.discount, rng=rng)
         return World(TabularEnv(drawn), case.discount)
     # without Gymnasium's wrappers, which cost more than the step itself

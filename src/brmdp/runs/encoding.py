@@ -281,7 +281,7 @@ def _schema(format_: int) -> Any:
     types = {
         "integer": pa.int32(),
         "number": pa.float64(),
-        "truth value": pa.bool_(),
+        "boolean": pa.bool_(),
         "text": pa.string(),
         "numbers": pa.list_(pa.field("element", pa.float64())),  # as Parquet calls it
     }

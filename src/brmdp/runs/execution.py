@@ -137,13 +137,13 @@ def _require_digest(case: Case | Computation, digest: str, asked: str | None) ->
     if asked is None or asked == digest:
         return
     if isinstance(case, Computation):
-        what = f"the program {case.program!r} is another one here: the digest of its file is"
+        what = f"the program {case.program!r}"
     else:
-        what = (
-            f"the environment {case.environment!r}, or a part of the agent, is another one here: "
-            "the digest of its tables is"
-        )
-    raise OtherOriginError(f"{what} {short(digest)}, but {short(asked)} was asked for")
+        what = f"the environment {case.environment!r}, or a part of the agent,"
+    raise OtherOriginError(
+        f"{what} differs in this process: its digest is {short(digest)}, but {short(asked)} was "
+        "expected"
+    )
 
 
 def validate(case: Case | Computation) -> None:

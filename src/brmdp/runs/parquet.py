@@ -44,7 +44,7 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     rows : int or None
         Number of rows that it must have; None for any number within the limits.
     schema : pyarrow.Schema or None
-        Columns that it must have; None for any columns of numbers, truth values or text.
+        Columns that it must have; None for any columns of numbers, booleans or text.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def read_within_limits(data: bytes, rows: int | None, schema: Any) -> Any:
     for field in columns:
         if schema is None and not any(suits(field.type) for suits in flat):
             raise CorruptFileError(
-                f"column {field.name} must hold numbers, truth values or text; got {field.type}"
+                f"column {field.name} must hold numbers, booleans or text; got {field.type}"
             )
     _check_sizes(data, rows)
     # a text may be stored once for many rows: add up sizes before it is repeated

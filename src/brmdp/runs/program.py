@@ -32,7 +32,7 @@ RESERVED = frozenset({"case", "run", "row", *vars(Columns)})
 _TYPES = {
     "integer": np.typecodes["AllInteger"],
     "number": "efd",  # no long doubles, which Parquet cannot hold
-    "truth value": "?",
+    "boolean": "?",
     "text": "U",
 }
 """NumPy's type codes, by the declared type of a column."""
@@ -103,7 +103,7 @@ class Program:
             lengths[column.name] = len(array)
         if len(set(lengths.values())) != 1:
             raise InvalidInputError(
-                f"columns of {case.program} must have one length; got {lengths}"
+                f"columns of {case.program} must all have the same length; got {lengths}"
             )
         return result
 

@@ -299,15 +299,18 @@ class Experiment:
         names = [case.name for case in self.cases]
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(
-                f"cases must be at least one, with different names; got {reprlib.repr(names)}"
+                "there must be at least one case, and names must differ; got cases "
+                f"{reprlib.repr(names)}"
             )
         if len(names) > MAX_CASES:
-            raise InvalidInputError(f"cases must be at most {MAX_CASES:,}; got {len(names):,}")
+            raise InvalidInputError(
+                f"there must be at most {MAX_CASES:,} cases; got {len(names):,}"
+            )
         _require_different_labels(self.cases)
         together = sum(map(self.runs_of, self.cases))
         if together > MAX_TOGETHER:
             raise InvalidInputError(
-                f"runs of all cases must be at most {MAX_TOGETHER:,} together; got {together:,}"
+                f"the total number of runs must be at most {MAX_TOGETHER:,}; got {together:,}"
             )
 
     def runs_of(self, case: Case | Computation) -> int:

@@ -239,8 +239,8 @@ class Store:
         assert self.origin is not None
         where = f"{self.directory} holds runs"
         remedy = (
-            "results must not be mixed. Choose another folder, or move this one away; it can still "
-            "be reported"
+            "results must not be mixed. Choose another folder, or move this one away; `brmdp "
+            "report` still reads it"
         )
         if UNKNOWN in stored.code:
             raise OtherOriginError(
@@ -408,7 +408,9 @@ class Store:
         reasons = [reason for found in statuses for reason in found.foreign.values()]
         if reasons:
             more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-            raise OtherOriginError(f"{reasons[0]}{more}. Results must not be mixed: move them away")
+            raise OtherOriginError(
+                f"{reasons[0]}{more}. Results must not be mixed: move these runs elsewhere"
+            )
 
     def set_aside(self, case: Case | Computation, run: int) -> Path:
         """Move the file of a run to ``set-aside``, and return its new path."""

@@ -165,7 +165,7 @@ def _experiment(content: dict[str, Any]) -> Experiment:
     settings = {**DEFAULTS, **content}
     missing = [key for key, value in settings.items() if value is REQUIRED]
     if missing:
-        raise InvalidInputError(f"needs {', '.join(missing)}")
+        raise InvalidInputError(f"these keys are missing: {', '.join(missing)}")
     environments = _expanded(settings["environment"], "environment", _environment_keys)
     cases = []
     places = zip(_names(environments), _labels(environments), environments, strict=True)

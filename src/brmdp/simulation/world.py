@@ -194,7 +194,7 @@ class World:
         left = set(range(self._observed, truth.n_states)) - set(_absorbing(truth))
         if left:
             raise InvalidInputError(
-                "the ends of truth must never be left and pay nothing, since an episode that ends "
+                "the ends of truth must be absorbing and pay nothing, since an episode that ends "
                 f"is followed by a reset; state {min(left)} does otherwise"
             )
         own = getattr(self.env.unwrapped, "mdp", None)
@@ -369,8 +369,8 @@ class World:
         if not truth.probabilities[row][pattern.next_states[row] == next_state].any():
             raise ImpossibleTransitionError(
                 f"the environment went from state {state} to {next_state} by action {action}, "
-                "which is impossible in truth: regret would be wrong. Give the right truth, or "
-                "only rewards= if a wrapper changes what the environment does"
+                "which the world's truth rules out: regret would be wrong. Give the right truth, "
+                "or only rewards= if a wrapper changes what the environment does"
             )
         self._seen.add((state, action, next_state))
 

@@ -228,7 +228,8 @@ class SampleSizePlan:
         )
         others = order[SHOWN:]
         more = (
-            f" and {sum(self.cheapest[s] for s in others)} of other pairs ({len(others)})"
+            f" and {sum(self.cheapest[s] for s in others)} of {len(others)} other "
+            f"pair{'s' * (len(others) > 1)}"
             if others
             else ""
         )
