@@ -235,7 +235,7 @@ def test_overview_judges_over_all_experiments(reports, tmp_path):
     assert (
         (tmp_path / "claims.md")
         .read_text()
-        .startswith(f"{len(claims)} reproduced.\n\n| verdict | the paper says | found |\n")
+        .startswith(f"{len(claims)} reproduced.\n\n| verdict | claim | found |\n")
     )
 
 

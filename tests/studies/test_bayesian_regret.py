@@ -300,7 +300,7 @@ def test_a_bound_that_says_nothing_is_not_judged():
     (claim,) = (c for c in claims(EXPERIMENT, {}) if c.identifier.endswith("below-the-bound"))
     assert [c.region for c in claim.comparisons] == [None] * 4
     first = theory.first_informative_horizon(5, 2, 0.9, 1 / math.sqrt(10), 0.2)
-    assert f"at T = {first:.2g} for BR of {BOUNDED[0]}" in claim.test
+    assert f"from about T = {first:.2g} (BR, {BOUNDED[0]})" in claim.test
 
 
 @pytest.mark.parametrize(

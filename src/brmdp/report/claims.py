@@ -110,7 +110,7 @@ class Region:
     def overturned_by(self, found: Estimate) -> float | None:
         """The point at or beyond which an unseen group of runs would undo the verdict.
 
-        The group makes up a share of :func:`~brmdp.report.estimates.unseen_share` of all runs. None
+        The group makes up the share :func:`~brmdp.report.estimates.unseen_share` of all runs. None
         if there is no verdict, or if the interval already allows for such a group.
         """
         verdict = self.judge(found)
@@ -206,7 +206,7 @@ class Comparison:
         quantity = _WORDING[self.operation].format(
             case=self.case,
             baseline=self.baseline,
-            statistic=self.statistic.name.format(steps="shown")
+            statistic=self.statistic.name.format(steps="n")
             if some is None
             else self.statistic.named(some),
         )

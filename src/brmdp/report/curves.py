@@ -102,12 +102,12 @@ def accumulated(records: CaseRecords, column: str) -> Curve | None:
 
 
 def cumulative_true_regret(records: CaseRecords) -> Curve | None:
-    """Σ_{t<n} V*(s_t) − V^{π_k}(s_t), or None if it was not recorded."""
+    """Σ_{t<n} (V*(s_t) − V^{π_k}(s_t)), or None if it was not recorded."""
     return accumulated(records, "true_regret")
 
 
 def cumulative_robust_regret(records: CaseRecords) -> Curve | None:
-    """Σ_{t<n} V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), or None if it was not recorded."""
+    """Σ_{t<n} (V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t)), or None if it was not recorded."""
     return accumulated(records, "robust_regret")
 
 

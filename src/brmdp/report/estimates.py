@@ -78,8 +78,8 @@ class Estimate:
     mean, standard_error : array
         The mean is NaN without a run, the standard error without a second run.
     low, high : array
-        Ends of the interval; NaN with fewer than :data:`MINIMUM_RUNS` runs, and where all runs are
-        equal.
+        Ends of the interval. For averages by :func:`estimate` they are NaN with fewer than
+        :data:`MINIMUM_RUNS` runs and, unless bounds are known, where all runs are equal.
     runs : int
         Number of runs.
     confidence : float
@@ -296,7 +296,9 @@ def exact_number(value: float, trials: int) -> Estimate:
 
 
 def unseen_share(runs: int) -> float:
-    """Share of the largest group of runs that ``runs`` runs miss with a probability of 5 %.
+    """Size of the largest group that a sample of runs misses entirely with probability 5 %.
+
+    ``runs`` is the number of runs in the sample; the size is a share of all runs.
 
     Examples
     --------

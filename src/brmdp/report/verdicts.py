@@ -68,25 +68,26 @@ def error_statement(claims: Sequence[JudgedClaim]) -> str:
     expected = (
         ""
         if count == 1
-        else f"; of {count}, up to {CLAIM_ERROR * count:.2g} wrong verdicts can be expected"
+        else f"; among {count} claims, up to {CLAIM_ERROR * count:.2g} wrong verdicts are to be "
+        "expected"
     )
     return (
         f"{count} {are} judged by numbers subject to chance. The intervals of one claim hold "
         f"jointly with probability {1.0 - CLAIM_ERROR:g}: each of m intervals has confidence 1 − "
         f"{CLAIM_ERROR:g}/m, which is stated unless it is 95 %. So a verdict is wrong with "
-        f"probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no small "
-        "group of runs went unseen that would change the means. Where such a group could undo a "
-        "verdict without lying outside the range of the runs seen, this is noted."
+        f"probability at most {CLAIM_ERROR:g} per claim{expected}. This assumes that no unseen "
+        "small group of runs would change the means. Where such a group could undo a verdict "
+        "without lying outside the range of the runs seen, this is noted."
     )
 
 
 def claims_as_markdown(claims: Sequence[JudgedClaim]) -> str:
-    """A Markdown table with the verdict, what the paper says, and what was found.
+    """A Markdown table with the verdict, the claim, and what was found.
 
     How a claim was tested, and all its numbers, can be unfolded.
     """
     rows = [(f"**{_SHORT[claim.verdict]}**", _statement(claim), _found(claim)) for claim in claims]
-    return Table(("verdict", "the paper says", "found"), tuple(rows)).as_markdown(numbers=False)
+    return Table(("verdict", "claim", "found"), tuple(rows)).as_markdown(numbers=False)
 
 
 def _statement(claim: JudgedClaim) -> str:

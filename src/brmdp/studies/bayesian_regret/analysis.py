@@ -220,8 +220,8 @@ def claims(experiment: Experiment, records: Mapping[str, CaseRecords]) -> tuple[
         ),
         Claim(
             "bayesian-regret/against-fixed-levels",
-            "A fixed lower level can be trapped, with linear regret; the paper does not say how "
-            "often that happens in worlds drawn from the prior.",
+            "An agent with a fixed low level can be trapped, with linear regret; the paper does "
+            "not say how often that happens in worlds drawn from the prior.",
             "Growth exponents of the fixed levels, and the regret of AQ-BRMDP minus theirs; "
             "measured only.",
             (
@@ -246,14 +246,14 @@ def _below_the_bound(experiment: Experiment) -> Claim:
                 )
             )
             horizon = informative_from(case, benchmark)
-            when = "never" if horizon is None else f"at T = {horizon:.2g}"
-            first.append(f"{when} for {regret} of {name}")
+            when = "at no T up to 10³⁰" if horizon is None else f"from about T = {horizon:.2g}"
+            first.append(f"{when} ({regret}, {name})")
     return Claim(
         "bayesian-regret/below-the-bound",
         "The Bayesian regret of AQ-BRMDP is below the theorem's bound.",
         "Regret after T steps, divided by the smaller of the bound and T/(1 − γ), which no regret "
         "exceeds. It is judged where the bound is the smaller of the two, and only measured "
-        f"otherwise. The bound becomes the smaller {', '.join(first)}.",
+        f"otherwise. The bound is the smaller {', '.join(first)}.",
         tuple(comparisons),
     )
 

@@ -120,7 +120,7 @@ def _values(found: Replications[PortraitColumns]) -> Figure:
             _draw_arrows(axes, last.states, actions)
         _draw_scale(image, grid[:, 0], "value of the state (discounted)")
         most = max(float(loss.max()), RESOLVED)
-        title = f"Lost after {max(moments)} steps: at most {most:.2g}"
+        title = f"Value lost by the policy\nafter {max(moments)} steps: at most {most:.2g}"
         image = _draw_map(panels[-1], title, loss, LOSSES, 0.0, most, ink="#999999")
         _draw_scale(image, grid[:, 1], "lost value: V* − value of the policy\n(accurate to 0.001)")
         for axes in panels[len(maps) : -1]:

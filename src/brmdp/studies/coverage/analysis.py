@@ -105,8 +105,8 @@ def table(records: Mapping[str, Coverage]) -> Table:
         "case",
         "1 − α",
         "coverage",
-        "least",
-        "in truth",
+        "lowest",
+        "true kernel",
         *(f"% below, {name}" for name in BOUNDS.values()),
     )
 

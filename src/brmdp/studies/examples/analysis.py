@@ -232,8 +232,8 @@ def _adaptive(name: str, records: Mapping[str, Replications[Any]]) -> list[Judge
         judged.append(
             JudgedClaim(
                 "examples/adaptive",
-                "Raising the level of rarely tried pairs over time ends the trap: with the "
-                "adaptive schedule the agent explores.",
+                "Raising the level of rarely tried pairs over time frees the agent from the trap: "
+                "with the adaptive schedule it explores.",
                 "Share of runs that leave s₀ within the simulated steps if the good kernel is the "
                 "true one.",
                 tuple(

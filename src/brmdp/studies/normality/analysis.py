@@ -152,7 +152,7 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
             "In the limit, the mean of √N (I − γP_π)(V_{φ,α} − V) is γλ_π.",
             "Squared distance of the means, in standard deviations of the limit, averaged over "
             "levels and states: falls from the smallest N to the largest, and ends below 0.01 (a "
-            "tenth of a standard deviation). Single steps in between are only measured.",
+            "tenth of a standard deviation). Changes between successive N are only measured.",
             (
                 *_shrinking(name, regular, squared_bias, "squared bias"),
                 *(_ending(name, one, squared_bias, "squared bias", TENTH**2) for one in last),
@@ -160,10 +160,11 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
         ),
         JudgedClaim(
             "normality/variance",
-            "In the limit, √N (I − γP_π)(V_{φ,α} − V) has covariance diag((γσ_π)²): the variances.",
+            "In the limit, √N (I − γP_π)(V_{φ,α} − V) has covariance diag((γσ_π)²); here, its "
+            "variances.",
             "Squared relative error of the variance, averaged over levels and states: falls from "
-            "the smallest N to the largest, and ends below 0.01 (a tenth of the variance). Single "
-            "steps in between are only measured.",
+            "the smallest N to the largest, and ends below 0.01 (a tenth of the variance). Changes "
+            "between successive N are only measured.",
             (
                 *_shrinking(name, regular, squared_variance_error, "squared error of the variance"),
                 *(
@@ -190,7 +191,7 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
             "In the limit, the law of √N (I − γP_π)(V_{φ,α} − V) is normal.",
             "Kolmogorov–Smirnov distance, averaged over levels and states: falls from the smallest "
             "N to the largest, and ends below the distance that a sample of this size from the "
-            "limit exceeds with probability 0.05. Single steps in between are only measured.",
+            "limit exceeds with probability 0.05. Changes between successive N are only measured.",
             (
                 *_shrinking(name, regular, ks_distance, "distance"),
                 *(
@@ -286,8 +287,8 @@ def claims(name: str, worlds: Worlds, plans: Plans) -> tuple[JudgedClaim, ...]:
         ),
         JudgedClaim(
             "sample-size/accuracy",
-            "The number of observations that the first order predicts brings the cost of caution "
-            "to ε (our reading of Theorem 1; the paper makes no such plans).",
+            "The number of observations that the first-order approximation predicts brings the "
+            "cost of caution to ε (our reading of Theorem 1; the paper makes no such plans).",
             "Mean distance of cost/ε from 1 after the planned observations: falls with every "
             "tenfold increase of the observations that the plan is made from. Its size, and the "
             "observations needed over those predicted, are only measured.",
@@ -325,7 +326,7 @@ def _shrinking(
 ) -> tuple[JudgedComparison, ...]:
     """How the statistic falls from the smallest N to the largest, and from each N to the next.
 
-    Single steps are only measured, as the last ones are lost in noise.
+    Changes between successive N are only measured, as the last ones are lost in noise.
     """
     found = []
     for settings in worlds:
