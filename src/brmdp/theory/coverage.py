@@ -52,7 +52,7 @@ class CoverageReport:
         The certificate at the level ᾱ of Proposition 1.
     union_of_states, union_of_pairs : Certificate
         The certificates that the same planner gives at the levels α/S and α/(SA). Their
-        ``confidence`` (1 − ℓ)^S exceeds 1 − α.
+        ``confidence`` (1 − level)^S exceeds 1 − α.
     quantile : PosteriorQuantileValue
         Posterior α-quantile of the value of the policy of ``certified``, sampled, with its
         interval.

@@ -64,12 +64,13 @@ class ValueDecomposition:
     Attributes
     ----------
     left, right : (S,) arrays
-        Expected sums over a pseudo-episode: of the value differences, and of i times the
-        discrepancies.
+        Expected sums over a pseudo-episode: of the value differences, and of the discrepancies of
+        the backups, the i-th counted i times.
     difference : (S,) array
         Difference Δ between the two values of the policy.
     discrepancy : (S,) array
-        D or D + D⁻ of one backup.
+        Discrepancy of one backup: D, or D + D⁻ for the robust lemma; see
+        :mod:`brmdp.theory.decomposition`.
     transitions : (S, S) array
         True transition matrix of the policy.
     discount : float

@@ -518,7 +518,7 @@ def adaptive_escape_episode(example: Example, schedule: AdaptiveLevel) -> int:
     The agent plans after every step. Until it leaves, only (s₀, safe) has been visited, k − 1
     times, so with n admissible pairs an untried pair has the level max{1 − δ·ln(2k)/√k · n/(max{k −
     1, 1} + n − 1), α̲}. The agent explores once this level exceeds 1 − μ at the exploiting action,
-    whose quantile is then the value of g; k is the first such number. From 4 on, ln(2k)/√k falls
+    whose quantile is then the value of g; k is the first such number. For k ≥ 4, ln(2k)/√k falls
     and the visits grow, so there k is found by bisection. It exists for every μ above the tolerance
     :data:`~brmdp.risk.ATOM_TOLERANCE` of quantiles at atoms; for smaller μ no level is high enough
     for the planner to see P^G.

@@ -154,7 +154,8 @@ class NormalityLimit:
         steps : int
             N.
         noise : (S,) array, optional
-            Z. By default zero, which gives the mean of the leading terms.
+            Standard normal numbers Z that stand for the sampling noise; by default zero, which
+            gives the mean of the leading terms.
         """
         root = np.sqrt(as_positive_int(steps, "steps"))
         normal = np.zeros(self.values.size) if noise is None else as_float_array(noise, "noise")
@@ -353,8 +354,9 @@ def random_ergodic_mdp(
 ) -> ErgodicProblem:
     """Draw an MDP and a policy that spends at least ``least_visited`` of its time in every state.
 
-    Kernel rows are uniform on the simplex, rewards r(s,a,s') are uniform on [0, 1], and the policy
-    is uniform over the actions. Kernels are drawn until one visits every state often enough.
+    Kernel rows are uniform on the simplex, rewards r(s,a,s') are uniform on [0, 1], and in each
+    state the policy takes one action, drawn uniformly. Kernels are drawn until one visits every
+    state often enough.
 
     Parameters
     ----------

@@ -10,9 +10,9 @@ admissible pairs,
 
     Pr(G_k | history) ≥ 1 − Σ (1 − α_k(s,a)) ≥ 1 − δ·n·ln(2k)/√k   (part i).
 
-With independent rows Pr(G_k | history) equals Π α_k(s,a), or exceeds it if some w is constant. The
-last bound, the one stated in the lemma, is negative for small k and says nothing then. Part ii,
-V*_{φ_k,α̲} ≤ V_k, always holds.
+With independent rows Pr(G_k | history) equals Π α_k(s,a), or exceeds it if the target w of some
+pair is constant. The last bound, the one stated in the lemma, is negative for small k and says
+nothing then. Part ii, V*_{φ_k,α̲} ≤ V_k, always holds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ LARGEST_SCALE = 1e100
 
 @dataclass(frozen=True)
 class OptimismReport:
-    """The lemma at the start of one pseudo-episode.
+    """The dual-benchmark optimism lemma at the start of one pseudo-episode.
+
+    :mod:`brmdp.theory.optimism` states the lemma and explains the symbols.
 
     Attributes
     ----------
@@ -73,8 +75,8 @@ class OptimismReport:
     union_probability : float
         1 − Σ (1 − α_k(s,a)), the bound from which the stated one follows.
     event_probability : float or None
-        Π α_k(s,a), the probability of G_k itself (a lower bound if some w is constant); None for
-        a belief with dependent rows.
+        Π α_k(s,a), the probability of G_k itself (a lower bound if the target w = r + γV_k of some
+        pair is constant); None for a belief with dependent rows.
 
     Examples
     --------
@@ -94,9 +96,10 @@ class OptimismReport:
 
 
 def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
-    """The lemma's lower bound 1 − δ·n·ln(2k)/√k on the posterior probability of optimism.
+    """Lower bound 1 − δ·n·ln(2k)/√k on the posterior probability of optimism.
 
-    It is negative where the lemma says nothing.
+    The dual-benchmark optimism lemma states it (:mod:`brmdp.theory.optimism`). Where it is
+    negative, the lemma says nothing.
 
     Parameters
     ----------
@@ -118,10 +121,11 @@ def optimism_probability(n_pairs: int, delta: float, episode: int) -> float:
 
 
 def first_informative_episode(n_pairs: int, delta: float, *, for_good: bool = True) -> int:
-    """The first pseudo-episode k for which :func:`optimism_probability` is positive.
+    """The pseudo-episode k from which :func:`optimism_probability` stays positive.
 
-    ln(2k)/√k rises until k = 4 and falls from there. So for small δ·n the bound may be positive at
-    k = 1 and then negative for a while.
+    With ``for_good=False``, the first k for which it is positive. The two may differ: ln(2k)/√k
+    rises until k = 4 and falls from there, so for small δ·n the bound may be positive at k = 1 and
+    then negative for a while.
 
     Parameters
     ----------
@@ -167,7 +171,9 @@ def check_optimism(
     episode: int,
     optimum: ArrayLike | None = None,
 ) -> OptimismReport:
-    """Check the lemma for one plan, given the true MDP.
+    """Check the dual-benchmark optimism lemma for one plan, given the true MDP.
+
+    :mod:`brmdp.theory.optimism` states the lemma and explains the symbols.
 
     Parameters
     ----------
@@ -244,10 +250,10 @@ def check_optimism(
 
 
 class OptimismMeter:
-    """Watches an agent with the adaptive schedule and checks the lemma for each of its plans.
+    """Checks the dual-benchmark optimism lemma for every plan of an adaptive agent.
 
-    Pass :meth:`begin_episode` to :func:`brmdp.simulate` as ``on_episode``. The meter does not
-    affect the run.
+    :mod:`brmdp.theory.optimism` states the lemma. Pass :meth:`begin_episode` to
+    :func:`brmdp.simulate` as ``on_episode``. The meter does not affect the run.
 
     Parameters
     ----------
@@ -322,7 +328,9 @@ def replicate_optimism(
     rewards: ArrayLike | None = None,
     rng: Seed = None,
 ) -> list[OptimismReport]:
-    """Run AQ-BRMDP in a world drawn from its prior and check the lemma at every plan.
+    """Run AQ-BRMDP in a world drawn from its prior; check dual-benchmark optimism at every plan.
+
+    :mod:`brmdp.theory.optimism` states the lemma.
 
     Parameters
     ----------

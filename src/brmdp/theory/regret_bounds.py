@@ -1,4 +1,6 @@
-"""Bayesian regret bounds of AQ-BRMDP with explicit constants (the paper's theorem thm:regret).
+"""Bayesian regret bounds of AQ-BRMDP with explicit constants.
+
+These are the bounds of Theorem 3, in the paper's appendix "Proofs of Regret Analysis".
 
 For kernels drawn from the prior Dir(1, …, 1), rewards r(s,a) in [0, 1] and T steps, let q = 1 − γ,
 
@@ -26,8 +28,9 @@ The last is absent because optimism over the robust benchmark is certain.
 If the reward depends on the next state, the targets w = r + γV range over 1/q instead of γ/q, and
 the factor γ is dropped.
 
-No regret exceeds T/q, so a bound above that says nothing. The paper's orders, Õ(√(SAT)), hold from
-T ≥ S²A, and √T dominates their constant term from T ≥ SA·max{S, 1/q²}.
+No regret exceeds T/q, so a bound above that says nothing. In the paper's Õ notation (Theorem 2,
+for T ≥ S²A), the bounds are terms of order √T plus a constant one, SA/q³; the √T terms dominate it
+from T ≥ SA·max{S, 1/q²}.
 """
 
 from __future__ import annotations
@@ -82,15 +85,16 @@ class RegretBound:
     steps : int
         T.
     terms : mapping of str to float
-        The terms by name, in the order given in the docstring of the module.
+        The terms by name, in the order given in :mod:`brmdp.theory.regret_bounds`.
     total : float
         Sum of the terms.
     trivial : float
         T/(1 − γ), which no regret exceeds.
     order_horizon : int
-        S²A, the horizon from which the paper's orders hold.
+        S²A, the horizon from which the paper's bound in Õ notation holds.
     dominant_horizon : float
-        SA·max{S, (1 − γ)⁻²}, the horizon from which √T dominates them.
+        SA·max{S, (1 − γ)⁻²}, the horizon from which the √T terms of that bound dominate its
+        constant term.
 
     Examples
     --------
@@ -233,9 +237,11 @@ def first_informative_horizon(
 
     Notes
     -----
-    While m is constant, total/T falls with T (beyond the first few steps), so the last T with a
-    given m is the most informative one. Among these, total/T falls with m while ⌈log₂ m⌉ is
-    constant. Because of the jumps in between, a single bisection over T is not enough.
+    Let m be the length that pseudo-episodes hardly ever exceed (defined in
+    :mod:`brmdp.theory.regret_bounds`); it grows with T. While m is constant, total/T falls with T
+    (beyond the first few steps), so the last T with a given m is the most informative one. Among
+    these, total/T falls with m while ⌈log₂ m⌉ is constant. Because of the jumps in between, a
+    single bisection over T is not enough.
 
     Examples
     --------

@@ -150,10 +150,10 @@ class SampleSizePlan:
         First-order cost now, by pair. The plan is based on it.
     exact_cost : float
         Cost now without approximation (:func:`exact_caution_cost`). The difference from
-        ``now.total`` shows how good the first order is.
+        ``now.total`` shows how good the first-order approximation is.
     on_policy_steps : int or None
-        Number of steps to follow the policy from the state on; None if that does not help (see
-        ``obstacle``).
+        Number of steps for which to follow the policy, starting in the state; None if that does not
+        help (see ``obstacle``).
     on_policy : (S,) array or None
         Expected number of observations of each (s, π(s)) in these steps; for a shared disturbance
         a single number, shape (1,).
