@@ -1,4 +1,8 @@
-"""Bayesian-risk Markov decision processes: plan against a quantile of your belief."""
+"""Bayesian-risk Markov decision processes: plan against a quantile of your belief.
+
+"The paper" is Meichen Song, Yuhao Wang and Enlu Zhou, "Evolving Robustness–Exploration Trade-off in
+Online Reinforcement Learning via Quantile Bayesian Risk MDPs".
+"""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ rows*.
 **Accuracy.** Nothing is sampled. For concentrations from 0.01 to 1e10 the relative error in
 min(F, 1 − F) is at most 1e-9, and a quantile is within 2 ulp of max|w| (or 1e-250) or within a
 relative error of 1e-9 in its tail probability, whichever is looser. Above 1e10, rounding grows like
-1e-14 times the square root of Σφ (1e-8 at 1e12). Next to concentrations below 0.01, a small tail
-may be known only to about 1e-15 in absolute terms. :func:`cdf` raises
+1e-14 times the square root of Σφ (1e-8 at 1e12). If some concentrations are below 0.01, a small
+tail may be known only to about 1e-15 in absolute terms. :func:`cdf` raises
 :class:`~brmdp.ConvergenceError` rather than return a number that its own error estimate does not
 support. The method is described in ``brmdp/_kernels/dirichlet.py``.
 
@@ -72,8 +72,8 @@ def cdf(
     values : (..., n) array
         Each within ±1e150.
     z : (...) array
-        Points. One that is closer to an inner value than 1e-150 of the spread of the values counts
-        as that value.
+        Points. A point that differs from an inner value by less than 1e-150 × the spread of the
+        values counts as that value.
     complement : bool
         Return Pr(values·P > z) instead, without cancellation.
 
@@ -82,9 +82,9 @@ def cdf(
     float or array
         Signature (n),(n),()→(), with NumPy broadcasting. The relative error in min(F, 1 − F) is at
         most 1e-9 for concentrations from 0.01 to 1e10. Above that, rounding grows like 1e-14 times
-        the square root of their sum (1e-8 at 1e12). Next to concentrations below 0.01, a small tail
-        may be known only to about 1e-15 in absolute terms. The error bounds of quantiles include
-        both effects.
+        the square root of their sum (1e-8 at 1e12). If some concentrations are below 0.01, a small
+        tail may be known only to about 1e-15 in absolute terms. The error bounds of quantiles
+        include both effects.
 
     Raises
     ------

@@ -114,8 +114,8 @@ class ConvergenceError(BrmdpError, RuntimeError):
     Attributes
     ----------
     solution : brmdp.Solution, brmdp.continuous.LakeValues or None
-        What was reached. A plan's is its best iterate, with its residual and error bound; its
-        status is ``"not converged"``. None if there is nothing to return, as in
+        What was reached. For a plan it is the last accepted iterate, with its residual and error
+        bound; its status is ``"not converged"``. None if there is nothing to return, as in
         :func:`brmdp.dirichlet.cdf`.
 
     Examples

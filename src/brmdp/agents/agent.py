@@ -98,7 +98,8 @@ class ActionReport:
     quantile : float
         Posterior quantile of the same expectation, at ``quantile_level``.
     quantile_level : float
-        ``level``, or the level passed to :meth:`Agent.explain`.
+        The level passed to :meth:`Agent.explain`; otherwise ``level``, or 0.1 for measures without
+        levels.
 
     Examples
     --------

@@ -67,10 +67,11 @@ class FixedLevel:
 
 @dataclass(frozen=True)
 class AdaptiveLevel:
-    """Levels that rise from cautious to curious as data arrive (the paper's eq. alphak).
+    """Levels that rise from cautious to curious as data arrive.
 
-    They rise later for pairs with many visits: α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k =
-    ln(2k)/√k, r_k(s,a) = N⁺_k(s,a)/mean N⁺_k and N⁺ = max{N, 1}. The mean is over admissible pairs.
+    This is the schedule of the paper's section "Adaptive Quantile Scheduling". Levels rise later
+    for pairs with many visits: α_k(s,a) = max{1 − δ r_k(s,a) g_k, α̲} with g_k = ln(2k)/√k,
+    r_k(s,a) = N⁺_k(s,a)/mean N⁺_k and N⁺ = max{N, 1}. The mean is over admissible pairs.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Independent Dirichlet rows: the paper's belief about the kernel.
 
 P(·|s,a) ~ Dir(φ(s,a)), independent over pairs; observing (s,a,s') adds one to φ(s,a,s') (the
-paper's eq. update-of-phi). Impossible transitions have φ = 0 and take no memory.
+paper's appendix "Dirichlet Posterior Update for the Transition Kernel"). Impossible transitions
+have φ = 0 and take no memory.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ class DirichletBelief(KernelBelief, Saveable):
         concentration : float
             φ of every possible transition; 1 gives the paper's uniform prior Dir(1, …, 1).
         possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
-            Transitions considered possible, marked by non-zero entries. By default every state can
-            follow every other.
+            Transitions considered possible, marked by non-zero entries. By default any state can
+            follow any state, itself included.
         admissible : (S, A) booleans, optional
             Admissible actions; by default all, or those of the TabularMDP.
 

@@ -91,7 +91,8 @@ class ContinuousActionReport:
     quantile : float
         Quantile of the target over all draws, at ``quantile_level``.
     quantile_level : float
-        ``level``, or the level passed to :meth:`ContinuousAgent.explain`.
+        The level passed to :meth:`ContinuousAgent.explain`; otherwise ``level``, or 0.1 for
+        measures without levels.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class ParametricBelief(Protocol):
     def observe(
         self, state: ArrayLike, action: int, next_state: ArrayLike, primitives: Any
     ) -> None:
-        """Learn from a transition, in place; if it raises an error, nothing may have changed.
+        """Learn from a transition, in place; must leave the belief unchanged if it raises an error.
 
         ``primitives`` is what the simulator reveals about the transition. A belief that can learn
         from the states alone ignores it.

@@ -98,10 +98,10 @@ class LakeValues:
     parameters : LakeParameters
         The model.
     error : float
-        Estimate of the largest error: the largest change at a node since the grid half as fine,
-        plus a bound on the remaining error of the iteration. Between the nodes, ``at`` may add
-        about 1e-4 under a policy, and several times the estimate near kinks if the lengths do not
-        fit the grid (θ not a multiple of 1/4).
+        Estimate of the largest error: the largest change at a node compared with the grid half as
+        fine, plus a bound on the remaining error of the iteration. Between the nodes, ``at`` may
+        add about 1e-4 under a policy, and several times the estimate near kinks if the lengths do
+        not fit the grid (θ not a multiple of 1/4).
 
     Examples
     --------
@@ -285,10 +285,10 @@ def policy_values(
     Parameters
     ----------
     greedy : function
-        The policy as a function of states (n, 2). It returns the actions, (n,) integers, or better
-        the action values (n, 4), of which the policy takes the first largest: these show where
-        between two states the action changes. It is called once with :func:`policy_nodes`, and by
-        ``at`` with other states.
+        The policy as a function of states (n, 2). It returns the actions, (n,) integers, or,
+        better, the action values (n, 4), of which the policy takes the largest (the first if tied):
+        these show where between two states the action changes. It is called once with
+        :func:`policy_nodes`, and by ``at`` with other states.
     discount : float in [0, 1)
         γ.
     parameters : LakeParameters

@@ -1,11 +1,6 @@
 """The level schedule for continuous states: cautious where the belief is sure, curious elsewhere.
 
-    α_k(s,a) = clip(1 − δ · c_k(s,a)/c̄_k · g_k, α̲, ᾱ),    c_k = 1/(u_k + ε),    g_k = ln(2k)/√k,
-
-where u_k(s,a) is the posterior standard deviation of the Bellman target under the previous network
-and c̄_k is the mean of c_k over the normalisation set (the paper's appendix "Continuous-State
-FrozenLake Experiment", with ᾱ = 0.95). The ratio is one where the transition is known, as it is
-from the goal.
+It is that of the paper's appendix "Continuous-State FrozenLake Experiment".
 """
 
 from __future__ import annotations
@@ -25,6 +20,13 @@ __all__ = ["UncertaintyLevel"]
 class UncertaintyLevel:
     """Levels that depend on the uncertainty of the targets.
 
+        α_k(s,a) = clip(1 − δ · c_k(s,a)/c̄_k · g_k, α̲, ᾱ),
+        c_k = 1/(u_k + ε·ū_k),    g_k = ln(2k)/√k,
+
+    where u_k(s,a) is the posterior standard deviation of the Bellman target under the previous
+    network, and ū_k and c̄_k are the means of u_k and c_k over the normalisation set. The ratio is
+    one where the transition is known, as it is from the goal.
+
     Parameters
     ----------
     delta : float
@@ -32,18 +34,18 @@ class UncertaintyLevel:
     floor, ceiling : float in (0, 1)
         α̲ and ᾱ, the smallest and the largest level.
     epsilon : float
-        ε as a fraction of the mean uncertainty over the normalisation set. So the levels depend
-        neither on the scale of the rewards nor on how far the belief has contracted.
+        ε > 0. Because it is multiplied by the mean uncertainty ū_k, the levels depend neither on
+        the scale of the rewards nor on how far the belief has contracted.
 
     Notes
     -----
     The paper does not state ε, although ε almost determines the levels. Of the lake's 60
     normalisation pairs four have u_k = 0 exactly, because their only movement leaves the map, and
-    they contribute 4/(60 ε) to c̄_k. The smaller ε is, the smaller is the ratio of every other pair
-    and the higher is its level. With the paper's δ = 10 and 900 pseudo-episodes, a pair of average
-    uncertainty stays at the floor for ε ≥ 0.1 and is above 0.85 from the start for ε ≤ 0.001. For
-    the default ε = 0.01 its level rises from the floor (k = 30) through 0.4 (k = 100) to 0.75 (k =
-    900), so the schedule covers its whole range.
+    they contribute 4/(60 ε·ū_k) to c̄_k. The smaller ε is, the smaller is the ratio of every other
+    pair and the higher is its level. With the paper's δ = 10 and 900 pseudo-episodes, a pair of
+    average uncertainty stays at the floor for ε ≥ 0.1 and is above 0.85 from the start for ε ≤
+    0.001. For the default ε = 0.01 its level rises from the floor (k = 30) through 0.4 (k = 100) to
+    0.75 (k = 900), so the schedule covers its whole range.
 
     Examples
     --------

@@ -28,9 +28,9 @@ class FittedQ:
     gradient_steps : int
         Number of Adam steps per iteration.
     first_rounds : int
-        The k-th pseudo-episode has ⌈first_rounds/k⌉ times as many iterations. The first one starts
-        from a random network, and while there are few data, each belief (and with it the targets)
-        differs greatly from the last.
+        The k-th pseudo-episode has ⌈first_rounds/k⌉ × ``iterations`` iterations. The first one
+        starts from a random network, and while there are few data, each belief (and with it the
+        targets) differs greatly from the last.
     replay_share : float in [0, 1]
         Share of the training states that are taken from the visited states; the others are spread
         over the whole state space.

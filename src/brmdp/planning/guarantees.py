@@ -169,7 +169,7 @@ class Certificate:
 class PosteriorQuantileValue:
     """Monte Carlo estimate of the posterior α-quantile of a policy's value.
 
-    This is the paper's eq. app-posterior-lb-estimator.
+    The paper's appendix "Estimation of the Posterior α-Quantile Value" describes the estimator.
 
     Attributes
     ----------
@@ -280,11 +280,11 @@ def certify(
     Raises
     ------
     InvalidInputError
-        If an argument is invalid, or the belief has no exact quantiles: values nested from draws
-        are estimates, not bounds.
+        If an argument is invalid, or the belief has no exact quantiles: what is computed from draws
+        is an estimate, not a bound.
     ContradictionError
-        If the check contradicts the certificate: were it right, so few draws within the bounds
-        would have a probability below 1e-6.
+        If the check contradicts the certificate: if the certificate were right, so few draws within
+        the bounds would occur with probability below 1e-6.
 
     Warns
     -----

@@ -117,10 +117,11 @@ def plan(
     risk : Quantile, CVaR, Mean, PosteriorSample or a custom measure
         The risk measure ρ.
     tolerance : float, optional
-        Largest ``error_bound`` accepted, in units of the rewards; it is an error if arithmetic
-        cannot resolve it. By default 1e-8 × max|V|, or four times what arithmetic resolves, (η +
-        16ε·max|V|)/(1 − γ), if that is more. It is also an error if this default exceeds 1e-3 ×
-        max|V| (or, for values that cancel, 1e-8 × the largest reward of the actions taken).
+        Largest ``error_bound`` accepted, in units of the rewards; ConvergenceError is raised if
+        floating-point arithmetic cannot reach it. By default 1e-8 × max|V|, or four times what
+        arithmetic resolves, (η + 16ε·max|V|)/(1 − γ), if that is more; :class:`Solution` explains η
+        and ε. ConvergenceError is also raised if this default exceeds 1e-3 × max|V| (or, for values
+        that cancel, 1e-8 × the largest reward of the actions taken).
     initial : Solution or (S,) array, optional
         Values to start from (warm start).
     method : {"newton", "value-iteration"}
@@ -128,8 +129,8 @@ def plan(
     max_iterations : int
         Largest number of sweeps.
     raise_on_failure : bool
-        If the solver fails, raise :class:`ConvergenceError`, which carries the last iterate. If
-        False, return that iterate.
+        If the solver fails, raise :class:`ConvergenceError`, which carries the last accepted
+        iterate. If False, return that iterate.
     start : int or (S,) probabilities, optional
         Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.

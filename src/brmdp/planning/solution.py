@@ -29,7 +29,8 @@ STATUSES = (CONVERGED, APPROXIMATE, NOT_CONVERGED, SAMPLED)
 class Solution:
     """Result of :func:`brmdp.plan`, :func:`brmdp.evaluate_under_belief` or :func:`brmdp.solve`.
 
-    Below, V is the last iterate, TV its backup, and η the largest numerical error of a backup.
+    Below, V is the last accepted iterate, TV its backup, and η the largest numerical error of a
+    backup.
 
     Attributes
     ----------
@@ -54,8 +55,8 @@ class Solution:
         γ), where ξ is what a tied action gives away. It refers to the same problem as
         ``error_bound``. For an evaluation it is zero by definition.
     iterations : int
-        Number of sweeps of the measure itself; for large problems, a sweep over the policy's rows
-        alone counts like any other.
+        Number of sweeps of the measure itself; a sweep over only the policy's rows also counts as
+        one.
     status : str
         "converged": the error bound holds for the requested problem. "sampled": solved, but for
         draws from the belief (Monte Carlo, one posterior draw, or a belief that offers nothing but
@@ -73,8 +74,8 @@ class Solution:
         tolerances of at most 1e-6 × max|values|, the values are refined down to rounding wherever
         the error bound leaves a tie open, so warm starts, cold starts and both methods give the
         same ties. Only a difference that equals the width up to rounding of the values (in trials,
-        a median of 0.0005 of it) can go either way. A tied action gives away at most this width per
-        step.
+        to within 0.0005 of the width at the median) can go either way. A tied action gives away at
+        most this width per step.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data, for results of :func:`brmdp.plan` and
         :func:`brmdp.evaluate_under_belief`. None for beliefs that do not separate the two, and for

@@ -76,7 +76,22 @@ class RiskOperator(Protocol):
         ...
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
-        """Write q into out[pairs], and nowhere else; return a bound on the error of each value."""
+        """Write the values of ``pairs`` into ``out``, and bound their errors.
+
+        Parameters
+        ----------
+        targets : (transitions,) array
+            The target w of every possible transition, in the order of the belief's pattern.
+        pairs : integers
+            Indices s·A + a of the pairs to evaluate.
+        out : (S·A,) array
+            Receives q(s,a) at the entries ``pairs``; the others must not be changed.
+
+        Returns
+        -------
+        float
+            One bound that covers the numerical error of every value written.
+        """
         ...
 
     def rows(
@@ -101,8 +116,8 @@ class RiskMeasure(Protocol):
     ``at_level(alpha)``, which returns the same measure at another level. A measure that remembers
     something from plan to plan, such as a random stream or draws, has ``memory()``, which returns
     named arrays, and ``restore(memory)``; agents use these to go back when a plan fails or is
-    interrupted. If ``memory()`` is costly, ``checkpoint()`` may return a function that goes back,
-    as often as it is called, or None.
+    interrupted. If ``memory()`` is costly, ``checkpoint()`` may return a function that restores the
+    present state each time it is called, or None.
 
     Examples
     --------

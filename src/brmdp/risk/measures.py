@@ -122,10 +122,10 @@ class Quantile:
 
     Notes
     -----
-    This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. With scenarios, one of them attains it, up to
-    the tolerance :data:`brmdp.risk.ATOM_TOLERANCE` at the atoms. For a custom belief that offers
-    nothing but draws, the quantile is computed from :data:`DRAWS` of them, and the plan's status is
-    "sampled".
+    This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is the value of one of them:
+    the lowest whose cumulative weight reaches α − :data:`brmdp.risk.ATOM_TOLERANCE`. For a custom
+    belief that offers nothing but draws, the quantile is computed from max{2,048, ⌈20/tail⌉} draws,
+    where tail is the smallest min{α, 1 − α} of any pair, and the plan's status is "sampled".
 
     Examples
     --------
@@ -191,7 +191,7 @@ class CVaR:
     """Lower-tail conditional value at risk E[w·P | w·P ≤ q_α], the mean of the worst α.
 
     It is exact, not sampled, except for a custom belief that offers nothing but draws (see
-    :class:`Quantile`).
+    :class:`Quantile`; here the tail is α).
 
     Parameters
     ----------

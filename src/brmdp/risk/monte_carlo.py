@@ -1,8 +1,9 @@
 """The paper's Monte Carlo quantile: the order statistic ⌈nα⌉ of n posterior draws.
 
-A pair gets min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} draws (the paper's eq. app-nsa), so levels in the
-tails get more. Draws are fixed during a solve, so the operator is deterministic, and the error
-bound of a plan holds *for the sampled problem*: the plan's status is "sampled".
+A pair gets min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} draws (the paper's "Monte Carlo budget for
+quantile estimation"), so levels in the tails get more. Draws are fixed during a solve, so the
+operator is deterministic, and the error bound of a plan holds *for the sampled problem*: the plan's
+status is "sampled".
 
 **Reused draws.** With G ~ Gamma(φ) unnormalised, adding an independent Gamma(Δ) when φ grows by Δ
 gives an exact draw of the new posterior. So a plan after a few observations redraws only the rows
@@ -80,6 +81,9 @@ def _as_draws(value: Any, name: str) -> int:
 
 class MonteCarlo:
     """Quantiles estimated from posterior draws, for the ``method`` of :class:`brmdp.Quantile`.
+
+    The budget rule gives a pair with level α min{cap, ⌈c·α(1 − α)/φ_std(Φ⁻¹(α))²⌉} draws, where
+    φ_std and Φ are the density and the distribution function of the standard normal law.
 
     Parameters
     ----------
@@ -166,7 +170,7 @@ class MonteCarlo:
         return back
 
     def budget(self, alpha: ArrayLike) -> Any:
-        """Number of draws at each level."""
+        """Number of draws at each level: ``samples``, or by default that of the budget rule."""
         levels = as_levels(alpha)
         if self.samples is not None:
             return np.full(levels.shape, self.samples, dtype=np.int64)

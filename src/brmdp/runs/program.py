@@ -52,7 +52,7 @@ class Program:
     parameters : mapping
         Names with their defaults, or :data:`REQUIRED`.
     extra : str, optional
-        The extra of the package that it needs besides the one for experiments.
+        The optional extra of brmdp that it needs besides ``experiments``.
     """
 
     replicate: Callable[..., Columns]

@@ -141,9 +141,9 @@ class Store:
     ) -> Iterator[Self]:
         """Open the store of ``experiment`` under ``directory`` for writing by this process alone.
 
-        The folder is created if it does not exist. Its description takes over title, labels and
-        reported steps, and never asks for fewer runs than before. Files that killed processes left
-        unfinished are removed.
+        The folder is created if it does not exist. The stored description is updated with the
+        experiment's title, labels and reported steps, and never asks for fewer runs than before.
+        Unfinished files left behind by killed processes are removed.
 
         Parameters
         ----------
@@ -152,8 +152,8 @@ class Store:
         experiment : Experiment
             The experiment; it may ask for more runs than the store holds.
         accept_other_code : bool
-            Whether runs of the present code may be added to those of another. The store remembers
-            both.
+            Whether runs of the present code may be added to runs made by other code. The store
+            remembers both.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class Store:
         return [folder / name for name in names if re.fullmatch(r"[^.].*--\d+\.parquet", name)]
 
     def _clear(self) -> None:
-        """Remove files that killed processes left unfinished.
+        """Remove unfinished files left behind by killed processes.
 
         Only regular files with names of ours are removed, and only from a folder of ours.
         """
@@ -443,7 +443,7 @@ class Store:
         Raises
         ------
         InvalidInputError
-            If ``runs`` are not such numbers.
+            If ``runs`` is empty or holds anything but distinct integers from 0 to 99,999.
         ExperimentError, CorruptFileError
             If a run is missing or damaged, or runs of a computation have different numbers of rows.
         OtherOriginError
@@ -630,8 +630,9 @@ class Store:
         Raises
         ------
         InvalidInputError
-            If the case has no belief about a finite world, ``run`` or ``steps`` is not such a
-            number, or its files are of a format without next states.
+            If the case has no belief about a finite world, ``run`` is not an integer from 0 to
+            99,999, ``steps`` is not one from 0 to the steps of the case, or the run was stored in
+            an older format, without next states.
         OtherOriginError
             If the case's environment is no longer the one in which the run took place.
         """

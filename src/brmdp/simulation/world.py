@@ -239,7 +239,7 @@ class World:
             Concentration of every possible successor.
         known_successors : bool, optional
             Whether only the truth's successors are possible. By default True if the truth is known
-            and the environment ends, because then rewards are defined for those transitions only;
+            and its episodes can end, because then rewards are defined for those transitions only;
             otherwise False, as in the paper. If all successors are possible and the prior would
             hold more than four million numbers, False must be passed explicitly.
 
