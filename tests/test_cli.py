@@ -398,6 +398,7 @@ def test_one_clear_line_about_a_sweep(change, message, capsys):
     assert printed.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_blocked_report_is_one_clear_line_and_can_be_written_later(monkeypatch, capsys):
     """A folder in the place of a file, then a full disk, when all runs are finished."""
     monkeypatch.setattr("brmdp.report.writing.picture", lambda *_: b"a picture")

@@ -151,6 +151,7 @@ class Law:
 # --- plain functions ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @FUZZ
 @given(rows(any_concentration, mixed), any_level)
 def test_quantile(pair, alpha):
@@ -431,6 +432,7 @@ def test_junk_arguments_of_the_plain_functions(concentration, values, level, met
     outcome(lambda: brmdp.dirichlet.quantile([1.0, 1.0], [0.0, 1.0], 0.5, method))
 
 
+@pytest.mark.long
 @FUZZ
 @given(junk, junk, junk)
 def test_junk_arguments_of_the_classes(one, two, three):

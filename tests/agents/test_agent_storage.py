@@ -546,6 +546,7 @@ def loaded_or_none(path):
         return None
 
 
+@pytest.mark.long
 def test_flipped_bytes_never_give_another_agent(saved):
     agent, path = saved
     whole, expected = path.read_bytes(), contents(agent)

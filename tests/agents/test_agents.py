@@ -261,6 +261,7 @@ def test_q_values_agree_with_plain_value_iteration(world, wanted, name):
     assert_same_q_values(world, name, spread_out(plans, wanted))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", ["aq-brmdp", "brmdp"])
 def test_every_plan_solves_the_bellman_equation_of_the_oracle(world, name):

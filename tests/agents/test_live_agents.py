@@ -119,6 +119,7 @@ def test_a_call_that_is_stopped_at_any_moment_happened_or_did_not(kind, name):
     assert before == after or step > 1 or seen == {False, True}
 
 
+@pytest.mark.long
 def test_a_file_saved_after_any_interruption_can_be_read(tmp_path):
     path = tmp_path / "agent.npz"
     original = lived("kept draws")
@@ -153,6 +154,7 @@ def test_an_interrupted_save_leaves_a_file_that_can_be_read(tmp_path):
     assert moment > 300
 
 
+@pytest.mark.long
 def test_two_interruptions_one_after_the_other():
     """The second interruption stops the repair after the first."""
     original = lived("kept draws")

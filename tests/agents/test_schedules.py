@@ -57,6 +57,7 @@ def test_levels_agree_with_the_loop(situation, delta, floor):
     )
 
 
+@pytest.mark.long
 @relaxed
 @given(situations(), deltas, floors)
 def test_levels_are_levels(situation, delta, floor):

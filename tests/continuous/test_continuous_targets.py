@@ -173,6 +173,7 @@ def test_targets_agree_with_simulated_transitions():
     assert np.sqrt(np.mean(np.square(scores))) < 1.3
 
 
+@pytest.mark.long
 def test_from_the_goal_all_draws_and_actions_agree():
     found = np.asarray(lake_targets(cubic_value, STATES, stacked(PARAMETERS)))[
         cells(STATES) == GOAL
@@ -267,6 +268,7 @@ def test_order_statistics_of_nan_are_nan(length):
     assert found[-1] == np.sort(values[-1])[3]
 
 
+@pytest.mark.long
 def test_order_statistics_look_at_nothing_beyond_the_count():
     values = np.full((2, 40), np.nan, dtype=np.float32)
     values[:, :5] = np.arange(5)

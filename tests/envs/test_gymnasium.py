@@ -91,6 +91,7 @@ def test_the_start_is_the_environments(env):
     assert brmdp.TabularMDP.from_gymnasium(env, 0.9, start=3).start == 3
 
 
+@pytest.mark.long
 def test_policy_evaluation_matches_simulation():
     env = gymnasium.make("FrozenLake-v1").unwrapped
     mdp = brmdp.TabularMDP.from_gymnasium(env, 0.9)

@@ -68,6 +68,7 @@ def test_certificates_cover(kind, name):
                 assert_covered(got, best, worth(kind, name, tuple(got.policy.tolist())))
 
 
+@pytest.mark.long
 def test_the_cases_above_are_not_trivial():
     """Iterates are really off, policies really lose, and yet the bounds are not wasteful."""
     errors, losses = [], []

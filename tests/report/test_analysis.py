@@ -69,6 +69,7 @@ def test_worlds_are_compared_by_their_parameters():
 # --- estimates ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [3, 4, 5, 10, 100])
 def test_estimate_agrees_with_the_oracle(runs):
     samples = np.random.default_rng(runs).gamma(0.3, size=(runs, 7))
@@ -240,6 +241,7 @@ def test_ratio_agrees_with_the_delta_method():
     )
 
 
+@pytest.mark.long
 def test_ratio_interval_covers_the_truth():
     rng = np.random.default_rng(3)
     covered = 0

@@ -471,6 +471,7 @@ def claim_of(columns, region=BELOW_ZERO, measured=()):
     return JudgedClaim("x", "says", "test", (*judged, *only))
 
 
+@pytest.mark.long
 def test_intervals_of_a_claim_hold_jointly():
     """Each of m comparisons has confidence 1 − 0.05/m, whatever else is measured.
 

@@ -491,6 +491,7 @@ def test_problems_that_must_agree_do_within_their_error_bounds(seed):
         assert abs(alpha * cvar - (1 - alpha) * other - mean) <= slack, where
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("total", [1e10, 1e11, 1e12])
 def test_the_error_bound_beyond_the_range_of_the_promise(total):
     """Above 1e10 rounding grows, and the quantile's own bound grows with it."""
@@ -531,6 +532,7 @@ def test_tiny_values_are_those_of_the_same_problem_in_other_units(scale, phi):
     )
 
 
+@pytest.mark.long
 def test_the_mean_over_many_successors_errs_within_its_bound():
     for n in (1500, 3000):
         for seed in range(8):

@@ -84,6 +84,7 @@ def test_monotone(data, case):
         assert (below <= above + slack(rewards, high, low)).all()
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), beliefs(), st.floats(-50, 50))
 def test_translation(data, case, shift):
@@ -99,6 +100,7 @@ def test_translation(data, case, shift):
         )
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), beliefs())
 def test_contraction(data, case):
@@ -113,6 +115,7 @@ def test_contraction(data, case):
         assert np.abs(one - other).max() <= discount * distance + slack(rewards, first, second)
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), KINDS, NAMES)
 def test_contraction_for_every_belief_and_measure(data, kind, name):
@@ -132,6 +135,7 @@ def test_contraction_for_every_belief_and_measure(data, kind, name):
     np.testing.assert_allclose(shifted, here + case.discount * shift, rtol=0, atol=tiny)
 
 
+@pytest.mark.long
 @relaxed
 @given(st.data(), beliefs())
 def test_quantile_increases_with_the_level_and_bounds_cvar(data, case):

@@ -23,6 +23,8 @@ from brmdp.runs import Computation, Store, cluster, cluster_executor, run_experi
 from brmdp.studies import Study
 from tiny_experiments import dicing, tiny
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("distributed")
 
 TINY = tiny(runs=2, steps=30)

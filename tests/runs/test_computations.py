@@ -77,6 +77,7 @@ def test_nothing_finished_is_computed_again(tmp_path, monkeypatch):
     assert Store.at(again.directory).experiment == dicing()
 
 
+@pytest.mark.long
 def test_two_workers_give_the_same_bits_as_one(tmp_path):
     alone = run_experiment(dicing(), tmp_path / "alone", workers=1)
     assert run_experiment(dicing(), tmp_path / "two", workers=2).digest() == alone.digest()

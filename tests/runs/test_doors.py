@@ -177,6 +177,7 @@ def test_an_environment_is_a_world_an_mdp_or_a_gymnasium_environment(parts):
         build(case(environment=f"{parts}:NOTHING"))
 
 
+@pytest.mark.long
 def test_an_id_that_a_module_registers_may_look_like_an_attribute(parts, tmp_path, monkeypatch):
     """Gymnasium's ids need no version, and then read as an attribute that is not there."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
@@ -232,6 +233,7 @@ def test_what_does_not_fit_is_refused_with_the_case(settings, message):
     assert "case 'one'" in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_part_that_changed_is_another_origin(parts, tmp_path):
     one = case(f"{parts}:Lazy", agent_parameters={"action": 1})
     before = digest_of(one)
@@ -252,6 +254,7 @@ def test_a_part_that_changed_is_another_origin(parts, tmp_path):
     assert done.stdout.strip() != before
 
 
+@pytest.mark.long
 def test_what_workers_cannot_import_is_named_before_anything_runs(tmp_path):
     """A part that only this process has, because its file is not on the path."""
     (tmp_path / "only_here.py").write_text(textwrap.dedent(PARTS))
@@ -305,6 +308,7 @@ DRAWING = {
 }
 
 
+@pytest.mark.long
 def test_parts_that_draw_do_so_from_the_seed(parts, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     cases = tuple(
@@ -413,6 +417,7 @@ OTHER_FILES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", OTHER_FILES)
 def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
     digests = []
@@ -488,6 +493,7 @@ def helped(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 def test_files_beside_a_part_that_it_uses_count(helped):
     first = digest_in_another_process(helped)
     # neither the order of imports nor what else is loaded matters
@@ -507,6 +513,7 @@ def test_files_beside_a_part_that_it_uses_count(helped):
     assert digest_in_another_process(helped) == first
 
 
+@pytest.mark.long
 def test_installed_packages_beside_a_part_do_not_count(tmp_path):
     """Neither those in an environment below its folder, nor its neighbours if it is installed."""
     text = "import helper\n" + BASE.format(number=0).replace("Base", "Part")

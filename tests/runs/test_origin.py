@@ -89,6 +89,7 @@ def everything_in(folder):
 # --- worlds ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_environment_that_changed_between_two_runs_is_refused(tmp_path, monkeypatch):
     store = run_experiment(MOODY, tmp_path, workers=1)
     before = everything_in(tmp_path)
@@ -254,6 +255,7 @@ def test_worlds_that_are_drawn_or_made_of_code(tmp_path):
 # --- code -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_which_code_counts(tmp_path):
     package = tmp_path / "brmdp"
     shutil.copytree(
@@ -357,6 +359,7 @@ def test_code_counts_without_comments_docstrings_and_blank_lines():
     assert bare_code("") == bare_code("# nothing") == bare_code('"""Nothing"""') == ""
 
 
+@pytest.mark.long
 def test_every_statement_of_the_library_counts_and_nothing_else():
     for path in Path(brmdp.__file__).parent.rglob("*.py"):
         text = path.read_text()
@@ -508,6 +511,7 @@ def test_a_store_of_other_code_without_its_description(store, other_code, tmp_pa
     assert not (store.directory / "experiment.json").exists()
 
 
+@pytest.mark.long
 def test_runs_of_two_codes_without_their_description(store, other_code, tmp_path):
     """That some runs were made by the present code does not say that the others are wanted."""
     other_code()
@@ -521,6 +525,7 @@ def test_runs_of_two_codes_without_their_description(store, other_code, tmp_path
     run_experiment(replace(TINY, runs=3), tmp_path, workers=1)
 
 
+@pytest.mark.long
 def test_whoever_insists_gets_both_and_is_told(store, other_code, tmp_path):
     other_code()
     more = run_experiment(replace(TINY, runs=3), tmp_path, workers=1, accept_other_code=True)
@@ -550,6 +555,7 @@ def test_a_run_that_was_put_there_is_not_used(store, other_code, tmp_path):
     assert store.path(CASE, 1).read_bytes() == foreign
 
 
+@pytest.mark.long
 def test_a_worker_with_other_code_is_refused_before_it_runs(tmp_path):
     """A real one: another process, which imports a package with other rewards."""
     package = tmp_path / "elsewhere" / "brmdp"
@@ -698,6 +704,7 @@ def test_every_table_in_the_pages_says_what_made_it(refresh):
     assert "claims.md" in tables
 
 
+@pytest.mark.long
 def test_a_report_says_what_made_it_and_pages_keep_it(refresh, tmp_path, monkeypatch):
     small = replace(TINY, cases=TINY.cases[1:2], runs=2)
     store = run_experiment(small, tmp_path, workers=1)

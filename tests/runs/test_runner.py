@@ -68,6 +68,7 @@ def test_cases_share_their_luck_run_by_run():
     assert (execute(other, TINY.seed + 1, 1).history.state != history().state).any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_interaction_of_a_study_runs(folder):
     """Those in the lake, whose first plan takes seconds, run in small in the tests of reports."""
@@ -218,6 +219,7 @@ def test_adjusted():
 # --- many runs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_workers_give_the_same_bits_as_one(undisturbed, tmp_path):
     progress = []
     store = run_experiment(
@@ -239,6 +241,7 @@ def test_results_differ_with_the_seed(undisturbed, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_resuming_computes_only_what_is_missing(undisturbed, tmp_path, computed):
     class Stopped(Exception):
         pass
@@ -300,6 +303,7 @@ def test_a_failing_run_is_named_and_the_others_finish(tmp_path, monkeypatch):
     run_experiment(TINY, tmp_path, workers=1)
 
 
+@pytest.mark.long
 def test_errors_of_the_library_survive_the_way_back(tmp_path):
     """A world that leaves the model fails in the worker, in words."""
     case = Case("leaves", "tiny_experiments:tests/Leaves-v0", "continuing-psrl", 0.8, 60)
@@ -311,6 +315,7 @@ def test_errors_of_the_library_survive_the_way_back(tmp_path):
         run_experiment(Experiment("leaves", "", (case,), 1), tmp_path, workers=2)
 
 
+@pytest.mark.long
 def test_a_dead_worker_is_replaced(tmp_path):
     messages = []
     store = run_experiment(
@@ -322,6 +327,7 @@ def test_a_dead_worker_is_replaced(tmp_path):
     assert len(store.records("deadly").run) == 3
 
 
+@pytest.mark.long
 def test_a_run_that_keeps_killing_its_worker_is_given_up_and_the_others_finish(tmp_path):
     messages = []
     experiment = replace(deadly(tmp_path / "dead", 1000), runs=1)
@@ -470,6 +476,7 @@ def kill_often(folder, times, runs, seed):
     assert store.digest() == run_experiment(longer(runs), folder / "in peace", workers=1).digest()
 
 
+@pytest.mark.long
 def test_killed_a_few_times_nothing_is_lost(tmp_path):
     kill_often(tmp_path, 4, runs=12, seed=1)
 

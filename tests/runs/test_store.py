@@ -110,6 +110,7 @@ def test_anyone_can_read_a_file_and_see_what_it_is(undisturbed):
     assert set(versions()) == {"brmdp", "numpy", "scipy", "numba", "gymnasium", "python"}
 
 
+@pytest.mark.long
 def test_every_changed_byte_is_noticed_or_harmless(data):
     """Wherever a bit flips, reading fails or gives exactly the same content."""
     truth = decode(data, CASE, TINY.seed, 1, "here")
@@ -127,6 +128,7 @@ def test_every_changed_byte_is_noticed_or_harmless(data):
     assert noticed > 200
 
 
+@pytest.mark.long
 def test_no_changed_bit_of_the_description_ends_the_process(data):
     """As pyarrow's own view of a damaged description does."""
     size = int.from_bytes(data[-8:-4], "little") + 8
@@ -495,6 +497,7 @@ def test_unfinished_files_are_removed_and_not_seen(store):
     assert not stale.exists()
 
 
+@pytest.mark.long
 def test_two_runners_keep_out_of_each_others_way(store):
     code = "import sys; from tiny_experiments import tiny; from brmdp.runs import run_experiment\n"
     code += "run_experiment(tiny(), sys.argv[1], workers=1)"
@@ -556,6 +559,7 @@ def test_a_full_disk_is_a_clear_error(store, record, failing, monkeypatch):
     assert_intact(store, before)
 
 
+@pytest.mark.long
 def test_a_file_that_really_does_not_fit(store):
     """The operating system refuses a write in the middle of a run's file."""
     pytest.importorskip("resource")

@@ -53,6 +53,7 @@ def test_quantiles_stay_within_the_bounds(row, alpha):
     assert mean - quantile <= below + 1e-9 * size
 
 
+@pytest.mark.long
 @relaxed
 @given(rows(), st.floats(0.001, 0.9))
 def test_tails_stay_within_the_bound(row, share):
