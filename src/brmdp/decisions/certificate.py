@@ -95,6 +95,9 @@ SELECTION_NUMBERS = 200_000_000
 SELECTION_VALUES = 20_000_000
 """Values kept in the selection, if all states count."""
 
+MOST_DRAWS, FEWEST_DRAWS, BUDGET_NUMBERS = 100_000, 2_000, 500_000_000
+"""Default budget: the number of draws, and of drawn probabilities."""
+
 SMALLEST_SPREAD = 1e-7
 """Spread of a state in which all draws agree, relative to the largest |value|."""
 
@@ -418,7 +421,7 @@ def certify_sampled(
     policy: Any = None,
     candidates: Policies | None = None,
     start: ArrayLike | None = None,
-    draws: int = 20_000,
+    draws: int | None = None,
     gap: float = GAP,
     failure: float = 1e-6,
     nested: bool | None = None,
@@ -443,8 +446,10 @@ def certify_sampled(
         :func:`candidate_policies`.
     start : int or (S,) probabilities, optional
         Certify the value from there. By default the bounds hold in all states at once.
-    draws : int
-        Largest number of draws behind the bound; the choice of the policy takes others.
+    draws : int, optional
+        Largest number of draws behind the bound; the choice of the policy takes others. By default
+        100,000, or fewer if the policy's rows have many entries: 500 million drawn probabilities,
+        but at least 2,000 draws, and three times as many as any bound needs.
     gap : float
         Stop drawing once the bound is this close to the quantile, relative to it.
     failure : float in (0, 1)
@@ -483,7 +488,7 @@ def certify_sampled(
     level = as_level(confidence, "confidence")
     alpha = 1.0 - level
     beta = as_level(failure, "failure")
-    budget = as_positive_int(draws, "draws")
+    budget = None if draws is None else as_positive_int(draws, "draws")
     wanted = as_positive_number(gap, "gap")
     gamma = as_discount(discount)
     pattern = belief.pattern
@@ -491,7 +496,7 @@ def certify_sampled(
     if policy is not None and candidates is not None:
         raise InvalidInputError("policy and candidates must not both be given")
     fewest = draws_needed(alpha, beta)
-    if budget < fewest:
+    if budget is not None and budget < fewest:
         raise InvalidInputError(
             f"draws must be at least {fewest:,} for confidence {level:.6g} with failure "
             f"{beta:.3g}, since with fewer the smallest value may exceed the quantile; got "
@@ -509,8 +514,11 @@ def certify_sampled(
     else:
         reduce = _value_at(begin)
         reduced = pilot.values[:, 0] - pilot.errors
-    schedule = _schedule(reduced, alpha, beta, wanted, budget, scale)
     sampler = Sampler(belief, rewards, gamma, [chosen], rng=stream)
+    if budget is None:
+        affordable = min(BUDGET_NUMBERS // sampler.rows.size, MOST_DRAWS)
+        budget = max(affordable, FEWEST_DRAWS, 3 * fewest)
+    schedule = _schedule(reduced, alpha, beta, wanted, budget, scale)
     lower = np.empty(0)
     solver_error = 0.0
     for m in schedule:
@@ -655,7 +663,7 @@ def _choose(
     policy: Any,
     candidates: Policies | None,
     begin: FloatArray | None,
-    budget: int,
+    budget: int | None,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, str, dict[str, float], _Pilot]:
     """The policy to certify, its name, the scores of all candidates, and its selection draws."""
@@ -690,7 +698,7 @@ def _choose(
 
 
 def _selection_size(
-    sampler: Sampler, n_policies: int, begin: FloatArray | None, alpha: float, budget: int
+    sampler: Sampler, n_policies: int, begin: FloatArray | None, alpha: float, budget: int | None
 ) -> int:
     n_states = sampler.belief.pattern.n_states
     most = min(SELECTION_NUMBERS // sampler.rows.size, SELECTION_DRAWS)
@@ -698,7 +706,8 @@ def _selection_size(
         most = min(most, SELECTION_VALUES // (n_policies * n_states))
     # at least twenty draws below the quantile, but no more than the certificate itself may use
     fewest = max(FEWEST_SELECTION_DRAWS, min(math.ceil(20.0 / alpha), SELECTION_DRAWS))
-    return min(max(most, fewest), max(budget, FEWEST_SELECTION_DRAWS))
+    most = max(most, fewest)
+    return most if budget is None else min(most, max(budget, FEWEST_SELECTION_DRAWS))
 
 
 def _score(pilot: _Pilot, alpha: float, begin: FloatArray | None) -> float:
