@@ -272,30 +272,36 @@ def test_the_best_candidate_is_certified():
 
 
 def enumeration(seed, confidence=0.9):
-    """Quantile of the chosen policy, of the mean plan and of the best one, at state 0."""
-    rng = np.random.default_rng(seed)
+    """What the chosen policy loses against the best of all, in quantiles of the value at state 0.
+
+    It is relative to the difference between the best and the worst policy.
+    """
     kind = ("dense", "sparse", "inadmissible", "disturbance", "scenarios", "absorbing")[seed % 6]
     case = KINDS[kind](2000 + seed, 4, 3 if kind == "inadmissible" else 2)
     got = certify_sampled(
-        case.belief, case.rewards, case.discount, confidence, start=0, nested=False, rng=seed
+        case.belief,
+        case.rewards,
+        case.discount,
+        confidence,
+        start=0,
+        nested=False,
+        draws=2000,
+        rng=seed,
     )
     policies = list(oracle.all_policies(case.admissible))
     drawn = values_in_draws(
-        case.belief, case.rewards, case.discount, policies, start=0, draws=8000, rng=rng
+        case.belief, case.rewards, case.discount, policies, start=0, draws=8000, rng=seed + 5
     )
-    low = np.quantile(drawn.values, 1 - confidence, axis=0)
+    low = np.quantile(drawn.values, 1 - confidence, axis=0, method="inverted_cdf")
     mine = next(k for k, p in enumerate(policies) if np.array_equal(p, got.policy))
-    size = max(
-        abs(low.max()), np.subtract(*np.quantile(drawn.values[:, low.argmax()], (0.75, 0.25)))
-    )
-    return (low.max() - low[mine]) / size
+    return (low.max() - low[mine]) / max(np.ptp(low), 1e-12)
 
 
 @pytest.mark.long
 def test_chosen_policy_against_all_policies():
     gaps = np.array([enumeration(seed) for seed in range(24)])
-    assert (gaps < 0.01).mean() > 0.7
-    assert gaps.mean() < 0.03
+    assert (gaps < 0.01).mean() > 0.8
+    assert gaps.mean() < 0.02
 
 
 @pytest.mark.slow
@@ -305,8 +311,8 @@ def test_chosen_policy_against_all_policies_often():
         f"hits {(gaps == 0).mean():.3f}, within 1 % {(gaps < 0.01).mean():.3f}, mean gap "
         f"{gaps.mean():.4f}, worst {gaps.max():.3f}"
     )
-    assert (gaps < 0.01).mean() > 0.8
-    assert gaps.mean() < 0.02
+    assert (gaps < 0.01).mean() > 0.9
+    assert gaps.mean() < 0.01
 
 
 # --- words and bad input --------------------------------------------------------------------------

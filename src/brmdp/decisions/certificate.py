@@ -67,7 +67,7 @@ from brmdp.planning.guarantees import Certificate, certificate_of, certified_lev
 from brmdp.planning.planner import solution_of
 from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
 from brmdp.planning.text import call_like, extent, percent, wrapped
-from brmdp.risk.measures import CVaR, Mean, Quantile, has_exact_quantiles
+from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 
 __all__ = [
@@ -111,6 +111,9 @@ SAMPLED_PLAN_NUMBERS = 20_000_000
 """Largest sample behind a quantile plan for a belief that offers nothing but draws."""
 
 SAMPLED_PLAN_DRAWS = 500
+
+DRAWN_PLANS, DRAWN_PLAN_TRANSITIONS = 8, 50_000
+"""Number of plans for single draws, and the largest problem that gets them."""
 
 logger = logging.getLogger("brmdp")
 
@@ -353,17 +356,19 @@ def candidate_policies(
     *,
     rng: Seed = None,
 ) -> dict[str, IntArray]:
-    """Policies worth certifying: plans at several quantile and CVaR levels, and the mean plan.
+    """Policies worth certifying: plans of the mean, and at several quantile and CVaR levels.
 
-    For a belief that offers nothing but draws, quantile plans are made from a few hundred of them,
-    unless that is too much; a candidate needs no guarantee.
+    Small problems get the optima of a few posterior draws, too: with scenarios or a shared
+    disturbance, no nested level may lead to the best policy. For a belief that offers nothing but
+    draws, quantile plans are made from a few hundred of them, unless that is too much. A candidate
+    needs no guarantee.
 
     Parameters
     ----------
     belief, rewards, discount, confidence
         As in :func:`certify_sampled`. The confidence adds the level of Proposition 1.
     rng : numpy.random.Generator or seed, optional
-        Random stream for beliefs that offer nothing but draws.
+        Random stream of the draws.
 
     Returns
     -------
@@ -381,6 +386,7 @@ def candidate_policies(
     require_belief(belief)
     alpha = 1.0 - as_level(confidence, "confidence")
     pattern = belief.pattern
+    stream = as_rng(rng)
     risks: list[tuple[str, Any]] = [("mean", Mean())]
     if has_exact_quantiles(belief):
         if not has_known_kernel(belief):
@@ -392,10 +398,11 @@ def candidate_policies(
             risks += [(f"quantile {level:.3g}", Quantile(level)) for level in levels]
             risks += [(f"CVaR {level:.3g}", CVaR(level)) for level in TAILS]
     elif SAMPLED_PLAN_DRAWS * pattern.n_transitions <= SAMPLED_PLAN_NUMBERS:
-        stream = as_rng(rng)
         for level in sorted({*LEVELS[1:], alpha}, reverse=True):
             draws = MonteCarlo(samples=SAMPLED_PLAN_DRAWS, rng=stream)
             risks.append((f"quantile {level:.3g}", Quantile(level, method=draws)))
+    if pattern.n_transitions <= DRAWN_PLAN_TRANSITIONS and not has_known_kernel(belief):
+        risks += [(f"draw {k}", PosteriorSample(rng=stream)) for k in range(DRAWN_PLANS)]
     found: dict[str, IntArray] = {}
     initial: Any = None
     for name, risk in risks:
@@ -482,7 +489,7 @@ def certify_sampled(
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
     >>> found = certify_sampled(belief, [[1.0], [0.0]], 0.5, rng=0)
     >>> found.values.round(2), found.nested.values.round(2)
-    (array([1.76, 0.22]), array([1.75, 0.22]))
+    (array([1.75, 0.22]), array([1.75, 0.22]))
     """
     require_belief(belief)
     level = as_level(confidence, "confidence")
