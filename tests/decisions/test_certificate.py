@@ -55,6 +55,7 @@ def test_fewest_draws():
 # --- the numbers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_bound_is_the_order_statistic_of_fresh_draws(monkeypatch):
     """Recompute bound, quantile and gap from the draws that the certificate saw."""
     from brmdp.decisions import certificate
@@ -346,11 +347,29 @@ def test_words():
     assert "union bound" in " ".join(str(dependent).split())
 
 
+def test_gaps_next_to_zero_are_finite():
+    """Nearly always worth nothing, rarely a loss: the quantile and the quartiles are zero."""
+    stay, lose = [[[1.0, 0.0]], [[0.0, 1.0]]], [[[0.0, 1.0]], [[0.0, 1.0]]]
+    belief = brmdp.ScenarioBelief([stay, lose], [0.9, 0.1])
+    rewards = np.zeros((2, 1, 2))
+    rewards[0, 0, 1] = -1.0
+    found = set()
+    for confidence in (0.85, 0.89, 0.91):
+        got = certify_sampled(belief, rewards, 0.5, confidence, start=0, draws=3000, rng=1)
+        assert np.isfinite(got.gap)
+        assert "inf" not in str(got)
+        found.add(round(got.value))
+        joint = certify_sampled(belief, rewards, 0.5, confidence, draws=3000, rng=1)
+        assert np.isfinite(joint.gap)
+    assert found == {-1, 0}
+
+
 def test_a_practice_is_certified_at_its_mean():
     case = KINDS["dense"](1)
     logged = practice(np.arange(12).reshape(4, 3))
     got = certify_sampled(case.belief, case.rewards, 0.8, policy=logged, start=0, rng=0)
     np.testing.assert_allclose(got.policy, logged.mean)
+    assert "not computed" in " ".join(str(got).split())
 
 
 def test_bad_arguments():

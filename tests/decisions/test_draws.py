@@ -212,6 +212,28 @@ def test_a_practice_is_drawn_with_the_kernel():
     assert stats.ks_2samp(found.values[:, 0, 0], wanted).pvalue > 1e-3
 
 
+class Sloppy:
+    """A random policy whose draws are wrong, or outside its mean's support, only now and then."""
+
+    mean = np.array([[1.0, 0.0, 0.0]] * 4)
+
+    def __init__(self, wrong):
+        self.wrong = np.array(wrong)
+
+    def draw(self, n, *, rng):
+        found = np.tile(self.mean, (n, 1, 1))
+        found[n // 2, 2] = self.wrong
+        return found
+
+
+@pytest.mark.parametrize("wrong", [[0.5, 0.4, 0.0], [0.0, 1.0, 0.0], [np.nan, 0.0, 0.0]])
+def test_draws_of_a_random_policy_are_checked(wrong):
+    case = KINDS["dense"](2)
+    with pytest.raises(brmdp.InvalidInputError, match=r"Sloppy\.draw must"):
+        values_in_draws(case.belief, case.rewards, 0.8, [Sloppy(wrong)], draws=9, rng=0)
+    values_in_draws(case.belief, case.rewards, 0.8, [Sloppy([1.0, 0, 0])], draws=9, rng=0)
+
+
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_draws(monkeypatch):
     import tracemalloc

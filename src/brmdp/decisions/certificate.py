@@ -320,6 +320,11 @@ class SampledCertificate:
             parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
         elif self.prior is not None and self.prior.never_observed.size:
             parts.append(f"{self.prior.unseen()}; there, only the prior supports the bound.")
+        elif self.policy.ndim == 2:
+            parts.append(
+                "How far a policy with probabilities rests on the prior is not computed: look at "
+                "the counts behind the pairs that it uses."
+            )
         return parts
 
     def __repr__(self) -> str:
@@ -621,16 +626,16 @@ def _relative_gap(
     """The gap between bound and quantile, relative to the quantile or to the draws' spread."""
     if scale is None:
         low, high = np.quantile(ordered, (0.25, 0.75))
-        size = max(abs(near), float(high - low))
+        size = max(abs(near), float(high - low)) or float(ordered[-1] - ordered[0])
         difference = near - at
     else:
         centre, spread = scale
         quantiles = centre + near * spread
-        size = float(np.abs(quantiles).max())
+        size = float(np.abs(quantiles).max()) or float(spread.max())
         difference = (near - at) * float(spread.max())
     if difference <= 0.0:
         return 0.0
-    return difference / size if size > 0.0 else math.inf
+    return difference / size
 
 
 def _schedule(

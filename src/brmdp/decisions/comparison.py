@@ -106,7 +106,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % Monte Carlo interval of the mean."""
+        """95 % Monte Carlo interval of the mean, by the normal approximation."""
         return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
 
     @classmethod

@@ -36,6 +36,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._kernels import linear
 from brmdp._validation import (
+    SUM_TOLERANCE,
     FloatArray,
     IntArray,
     Seed,
@@ -49,7 +50,6 @@ from brmdp.beliefs.checked import draws_of, is_builtin, mean_of, require_belief,
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.decisions.policies import (
     Policies,
-    as_policy_weights,
     as_start_weights,
     is_random,
     mean_policy,
@@ -750,15 +750,15 @@ class _Rows:
         if rng is not None and self.random:
             weights = np.tile(weights, (n, 1))
             for policy, parts, pairs in self.random:
-                weights[:, parts] = self._drawn(policy, n, rng)[:, pairs]
+                weights[:, parts] = self._drawn(policy, pairs, n, rng)
         out = np.empty((n, drawn + self.mixed.size))
         out[:, :drawn] = draws
         np.take(draws, self.mixed, axis=1, out=out[:, drawn:])
         out[:, drawn:] *= weights[..., self.part_of]
         return out
 
-    def _drawn(self, policy: Any, n: int, rng: np.random.Generator) -> FloatArray:
-        """``n`` draws of a random policy, (n, pairs), checked."""
+    def _drawn(self, policy: Any, pairs: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """``n`` draws of a random policy at the pairs that it uses, (n, pairs), checked."""
         name = f"{type(policy).__name__}.draw"
         found = as_float_array(policy.draw(n, rng=rng), name)
         if found.shape != (n, *self.admissible.shape):
@@ -766,10 +766,16 @@ class _Rows:
                 f"{name} must return policies of shape {(n, *self.admissible.shape)}; got "
                 f"{found.shape}"
             )
-        for draw in found[:: max(1, n - 1)]:
-            as_policy_weights(draw, self.admissible, name)
         flat: FloatArray = found.reshape(n, -1)
-        return flat
+        used = flat[:, pairs]
+        states = pairs // self.admissible.shape[1]
+        sums = np.add.reduceat(used, np.searchsorted(states, np.unique(states)), axis=1)
+        if (used < 0.0).any() or (np.abs(sums - 1.0) > SUM_TOLERANCE).any():
+            raise InvalidInputError(
+                f"{name} must return probabilities that sum to one in every state, over the "
+                "actions that have a positive mean"
+            )
+        return used
 
     def taken(self, k: int, entries: FloatArray) -> FloatArray:
         """The entries of policy ``k``, (n, its entries)."""
