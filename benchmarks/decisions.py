@@ -1,0 +1,133 @@
+"""Values of policies in posterior draws, against a plain NumPy loop over the draws."""
+
+from __future__ import annotations
+
+import statistics
+import warnings
+from dataclasses import asdict
+from time import perf_counter
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import brmdp
+from benchmarks.timing import Case, Ratio, interleave, milliseconds, print_table
+from brmdp.decisions import certify_sampled, values_in_draws
+
+LIBRARY, LOOP = "values_in_draws", "NumPy loop"
+
+
+def run(quick: bool) -> dict:
+    """Time both on a small and a large problem, then the certificate of the small one."""
+    report = {
+        "16 states": _measure(_dense(16, 4), 0.95, draws=10_000, looped=1_000, rounds=5),
+        "716 states": _measure(
+            _sparse(716, 25, 100), 0.99, draws=100 if quick else 1_000, looped=20, rounds=1
+        ),
+    }
+    belief, rewards = _dense(16, 4)
+    policy = np.random.default_rng(0).integers(4, size=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", brmdp.PriorWarning)
+        begin = perf_counter()
+        found = certify_sampled(
+            belief, rewards, 0.95, policy=policy, start=0, draws=10_000, gap=1e-9, rng=0
+        )
+        seconds = perf_counter() - begin
+    print(f"\n{found.draws} draws of a 16-state policy certified in {seconds:.3g} s (target 0.5 s)")
+    return report | {"certificate": {"draws": found.draws, "seconds": seconds}}
+
+
+def _measure(
+    problem: tuple[brmdp.DirichletBelief, np.ndarray],
+    discount: float,
+    draws: int,
+    looped: int,
+    rounds: int,
+) -> dict:
+    belief, rewards = problem
+    rng = np.random.default_rng(0)
+    n_states, n_actions = belief.n_states, belief.n_actions
+    fixed = rng.integers(n_actions, size=n_states)
+    report = {}
+    policies = {"one action per state": fixed}
+    if n_states <= 100:
+        policies["probabilities of actions"] = rng.dirichlet(np.ones(n_actions), n_states)
+    rows = []
+    for name, policy in policies.items():
+        cases = {
+            LIBRARY: Case(
+                lambda _, p=policy: values_in_draws(
+                    belief, rewards, discount, [p], start=0, draws=draws, rng=0
+                ),
+                seconds=0.0,
+            ),
+            LOOP: Case(
+                lambda _, p=policy: _loop(belief, rewards, discount, p, looped), seconds=0.0
+            ),
+        }
+        # several threads for one small system would only wait for each other
+        with threadpool_limits(1):
+            seconds = interleave(cases, rounds)
+        seconds[LOOP] = [draws / looped * time for time in seconds[LOOP]]
+        faster = Ratio.of(seconds[LOOP], seconds[LIBRARY])
+        report[name] = {
+            "draws": draws,
+            "median_seconds": statistics.median(seconds[LIBRARY]),
+            "times_faster_than_loop": asdict(faster),
+        }
+        rows.append((name, milliseconds(seconds[LIBRARY]), milliseconds(seconds[LOOP]), faster))
+    print_table(
+        f"{draws} draws, {n_states} states (the loop: {looped} draws, scaled)",
+        ("policy", "ms (range)", "loop, ms (range)", "times faster (range)"),
+        rows,
+    )
+    return report
+
+
+def _loop(
+    belief: brmdp.DirichletBelief, rewards: np.ndarray, discount: float, policy: np.ndarray, n: int
+) -> list[float]:
+    """What one would write first: NumPy's Dirichlet sampler row by row, one system per draw."""
+    rng = np.random.default_rng(0)
+    n_states, n_actions = rewards.shape
+    weights = policy if policy.ndim == 2 else np.eye(n_actions)[policy]
+    pattern, phi = belief.pattern, belief.concentration_entries
+    values = []
+    for _ in range(n):
+        kernel, paid = np.zeros((n_states, n_states)), np.zeros(n_states)
+        for s, a in np.argwhere(weights > 0):
+            row = slice(pattern.indptr[s * n_actions + a], pattern.indptr[s * n_actions + a + 1])
+            kernel[s, pattern.next_states[row]] += weights[s, a] * rng.dirichlet(phi[row])
+            paid[s] += weights[s, a] * rewards[s, a]
+        values.append(np.linalg.solve(np.eye(n_states) - discount * kernel, paid)[0])
+    return values
+
+
+def _dense(n_states: int, n_actions: int) -> tuple[brmdp.DirichletBelief, np.ndarray]:
+    rng = np.random.default_rng(1)
+    belief = brmdp.DirichletBelief.uniform(n_states, n_actions)
+    belief.observe(
+        rng.integers(n_states, size=500),
+        rng.integers(n_actions, size=500),
+        rng.integers(n_states, size=500),
+    )
+    return belief, rng.normal(size=(n_states, n_actions))
+
+
+def _sparse(n_states: int, n_actions: int, width: int) -> tuple[brmdp.DirichletBelief, np.ndarray]:
+    """Random successors, a weak prior, and about ten observations of every pair."""
+    rng = np.random.default_rng(2)
+    possible = np.zeros((n_states * n_actions, n_states), dtype=bool)
+    for row in possible:
+        row[rng.choice(n_states, width, replace=False)] = True
+    belief = brmdp.DirichletBelief.uniform(
+        n_states, n_actions, 0.1, possible=possible.reshape(n_states, n_actions, n_states)
+    )
+    n = 10 * n_states * n_actions
+    states, actions = rng.integers(n_states, size=n), rng.integers(n_actions, size=n)
+    pattern = belief.pattern
+    begins = pattern.indptr[states * n_actions + actions]
+    following = pattern.next_states[begins + (width * rng.random(n) ** 3).astype(int)]
+    belief.observe(states, actions, following)
+    return belief, rng.normal(size=(n_states, n_actions))

@@ -1,0 +1,741 @@
+"""A sharp certificate, from posterior draws of the whole model.
+
+**One start.** Let π be fixed before the draws and Y_1, …, Y_M be its values at the start in M
+independent draws. Let l be the largest integer with Pr(Binomial(M, α) ≤ l − 1) ≤ β. The l-th
+smallest value Y_(l) exceeds the posterior α-quantile only if fewer than l draws lie at or below
+that quantile, which has probability at most β. So, unless the simulation was that unlucky, the true
+value is at least Y_(l) with posterior probability 1 − α. No such l exists if (1 − α)^M > β.
+
+**All states at once.** With c(s) and d(s) > 0 from *other* draws, Z_m = max_s (c(s) − V_m(s))/d(s)
+is one number per draw, and the same rule bounds it from above by Z_(M+1−l): with posterior
+probability 1 − α, V(s) ≥ c(s) − Z_(M+1−l)·d(s) in all states. c is the mean and d the root of the
+mean squared shortfall below it. Where all those other draws agree (an absorbing state), d is
+:data:`SMALLEST_SPREAD` of the largest value: that costs as little, and if the value does vary, the
+bound drops as far as it must.
+
+**How many draws.** l/M is below α, which costs something: the gap between the bound and the
+estimated quantile Y_(⌈αM⌉), relative to the quantile's size or to the spread of the draws (their
+interquartile range) if that is larger. In all states, it is the largest gap of any state, relative
+to the largest |quantile|. Other draws predict how many are needed to bring it below 1 %; if it then
+turns out to be larger, the number is doubled, up to the budget. There are at most J such looks, J
+known before the first, and each uses β/J, so that stopping early costs no validity.
+
+**Which policy.** Given by the user, or the best of several candidates by the same quantile in
+selection draws. The certificate itself uses fresh draws, so a choice that was merely lucky gets
+no better bound.
+
+Nothing is assumed about the dependence of rows. What is assumed: the belief (its prior, the Markov
+property, that tomorrow's kernel is yesterday's) and independent draws from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrik
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_discount,
+    as_level,
+    as_positive_int,
+    as_positive_number,
+    as_rng,
+)
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import has_known_kernel, require_belief
+from brmdp.beliefs.disturbance import Rewards
+from brmdp.decisions.draws import Sampler
+from brmdp.decisions.policies import (
+    Policies,
+    as_start_weights,
+    is_deterministic,
+    mean_policy,
+    named_policies,
+    same_policy,
+)
+from brmdp.errors import ConvergenceError, InvalidInputError
+from brmdp.planning.guarantees import Certificate, certificate_of, certified_level
+from brmdp.planning.planner import solution_of
+from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
+from brmdp.planning.text import call_like, extent, percent, wrapped
+from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile, has_exact_quantiles
+from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
+
+__all__ = [
+    "SampledCertificate",
+    "candidate_policies",
+    "certify_sampled",
+    "draws_needed",
+    "order_statistic",
+]
+
+LEVELS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Levels of the quantile plans among the candidates."""
+
+TAILS = (0.1, 0.3, 0.6)
+"""Levels of the CVaR plans among the candidates."""
+
+SELECTION_DRAWS = 2_000
+"""Largest number of draws on which candidates are compared."""
+
+FEWEST_SELECTION_DRAWS = 200
+
+SELECTION_NUMBERS = 200_000_000
+"""Drawn probabilities in the selection; more policies or states mean fewer draws."""
+
+SELECTION_VALUES = 20_000_000
+"""Values kept in the selection, if all states count."""
+
+MOST_DRAWS, FEWEST_DRAWS, BUDGET_NUMBERS = 100_000, 2_000, 500_000_000
+"""Default budget: the number of draws, and of drawn probabilities."""
+
+SMALLEST_SPREAD = 1e-7
+"""Spread of a state in which all draws agree, relative to the largest |value|."""
+
+GAP = 0.01
+"""The gap that is good enough."""
+
+NESTED_TRANSITIONS = 2_000_000
+"""Beyond this many transitions, Proposition 1's bound is not computed unless asked for."""
+
+SAMPLED_PLAN_NUMBERS = 20_000_000
+"""Largest sample behind a quantile plan for a belief that offers nothing but draws."""
+
+SAMPLED_PLAN_DRAWS = 500
+
+DRAWN_PLANS, DRAWN_PLAN_TRANSITIONS = 8, 50_000
+"""Number of plans for single draws, and the largest problem that gets them."""
+
+logger = logging.getLogger("brmdp")
+
+
+def order_statistic(draws: int, alpha: float, failure: float = 1e-6) -> int:
+    """The largest l with Pr(Binomial(M, α) ≤ l − 1) ≤ β; 0 if there is none.
+
+    The l-th smallest of M = ``draws`` independent draws is at most the α-quantile of their law,
+    except with probability at most β = ``failure``.
+
+    Parameters
+    ----------
+    draws : int
+    alpha, failure : float in (0, 1)
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from brmdp.decisions import order_statistic
+    >>> order_statistic(10_000, 0.1), order_statistic(132, 0.1), order_statistic(131, 0.1)
+    (860, 1, 0)
+    """
+    n = as_positive_int(draws, "draws")
+    level, beta = as_level(alpha), as_level(failure, "failure")
+    if n * math.log1p(-level) > math.log(beta):
+        return 0
+    # the largest k with cdf(k) ≤ β is near the inverse; the cdf itself decides
+    near = float(bdtrik(beta, n, level))
+    k = int(near) if math.isfinite(near) else 0
+    k = min(max(k, 0), n - 1)
+    while k + 1 < n and bdtr(k + 1, n, level) <= beta:
+        k += 1
+    while k >= 0 and bdtr(k, n, level) > beta:
+        k -= 1
+    # at k = 0 the logarithm above is more accurate than the cdf
+    return max(k, 0) + 1
+
+
+def draws_needed(alpha: float, failure: float = 1e-6) -> int:
+    """The smallest number of draws for which a bound at level α exists: (1 − α)^M ≤ β.
+
+    Examples
+    --------
+    >>> from brmdp.decisions import draws_needed
+    >>> draws_needed(0.1), draws_needed(0.01)
+    (132, 1375)
+    """
+    level, beta = as_level(alpha), as_level(failure, "failure")
+    n = max(1, math.ceil(math.log(beta) / math.log1p(-level)))
+    while n > 1 and (n - 1) * math.log1p(-level) <= math.log(beta):
+        n -= 1
+    while n * math.log1p(-level) > math.log(beta):
+        n += 1
+    return n
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledCertificate:
+    """A policy, and a lower bound on its true value from posterior draws.
+
+    Printing it says in words what it promises and what it assumes.
+
+    Attributes
+    ----------
+    confidence : float
+        1 − α: the posterior probability with which the bound holds.
+    failure : float
+        β: the probability that the simulation was so unlucky that it does not.
+    value : float or None
+        The bound at the start; None if it is for all states.
+    values : (S,) array or None
+        Bounds that hold in all states at once; None if it is for one start.
+    policy : (S,) integers or (S, A) probabilities
+        The policy that was certified.
+    name : str
+        Where it comes from: "given", or the name of a candidate.
+    candidates : dict
+        The estimated quantile of each candidate in the selection draws (for all states, the mean
+        over states of the joint bound); empty for a given policy. The best one is flattered by the
+        choice, which does not affect the certificate.
+    draws : int
+        Number M of draws behind the bound; the selection used others.
+    rank : int
+        l: the bound is the l-th smallest of M values.
+    share : float
+        l/M, a little below α.
+    quantile : float or (S,) array
+        What the bound would be at l/M = α: the estimated posterior quantile.
+    gap : float
+        What is lost between quantile and bound, relative to the quantile; see
+        :mod:`brmdp.decisions.certificate`.
+    gap_wanted : float
+        Draws were added until the gap fell below this or the budget ended.
+    looks : int
+        Number of looks at the draws that were allowed; each used β/looks.
+    solver_error : float
+        Largest numerical error of the values; it is subtracted, draw by draw.
+    nested : Certificate or None
+        Proposition 1's certificate of its own best policy, where there is one.
+    nested_value : float or None
+        Proposition 1's bound at the start.
+    prior : PriorReliance or None
+        How far the policy rests on the prior. None for beliefs that do not separate prior and data,
+        and for policies with probabilities.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import certify_sampled
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
+    >>> print(certify_sampled(belief, [[1.0], [0.0]], 0.5, policy=[0, 0], start=0, rng=0))
+    With posterior probability at least 0.9, the true value of this policy (given) from the
+    start is at least 1.765.
+    This is number 56 of 1000 values in posterior draws, in increasing order (a share of 0.056);
+    the 10 % quantile itself is about 1.782, so the bound gives away 0.95 %.
+    It assumes that the belief is right: its prior, that the next state depends on state and
+    action alone, and that nothing changes over time. Chance in the simulation breaks it with
+    probability at most 1e-06.
+    For comparison, nested quantiles with the policy that is best for them give 1.752, by the
+    rule: independent rows (Proposition 1).
+    """
+
+    confidence: float
+    failure: float
+    value: float | None
+    values: FloatArray | None
+    policy: IntArray | FloatArray
+    name: str
+    candidates: dict[str, float]
+    draws: int
+    rank: int
+    share: float
+    quantile: float | FloatArray
+    gap: float
+    gap_wanted: float
+    looks: int
+    solver_error: float
+    nested: Certificate | None = None
+    nested_value: float | None = None
+    prior: PriorReliance | None = None
+
+    @property
+    def gap_reached(self) -> bool:
+        """Whether the gap is as small as wanted."""
+        return self.gap <= self.gap_wanted
+
+    def __str__(self) -> str:
+        return "\n".join(map(wrapped, self._sentences()))
+
+    def _sentences(self) -> list[str]:
+        sure = f"With posterior probability at least {self.confidence:.3g}, the true value of this "
+        level = f"{100 * (1 - self.confidence):.3g} %"
+        counted = (
+            f"This is number {self.rank} of {self.draws} values in posterior draws, in increasing "
+            f"order (a share of {self.share:.3g})"
+        )
+        if self.values is None:
+            parts = [
+                f"{sure}policy ({self.name}) from the start is at least {self.value:.4g}.",
+                f"{counted}; the {level} quantile itself is about {self.quantile:.4g}, so the "
+                f"bound gives away {percent(self.gap)}.",
+            ]
+        else:
+            quantile = np.asarray(self.quantile)
+            parts = [
+                f"{sure}policy ({self.name}) is at least the certified value in every state at "
+                "once.",
+                f"Certified values of the {self.values.size} states: {extent(self.values)}.",
+                f"Not all of them hold in {self.rank - 1} of {self.draws} posterior draws (a share "
+                f"of {(self.rank - 1) / self.draws:.3g}); with {level} they would be about "
+                f"{extent(quantile)}, so the bounds give away at most {percent(self.gap)} of the "
+                "largest.",
+            ]
+        if not self.gap_reached:
+            parts.append(
+                f"More than {percent(self.gap_wanted)} is given away because the draws ended: with "
+                "more of them, the bound would be sharper."
+            )
+        if self.candidates:
+            parts.append(
+                f"The policy is the best of {len(self.candidates)} candidates on other draws; a "
+                "better one may exist."
+            )
+        parts.append(
+            "It assumes that the belief is right: its prior, that the next state depends on state "
+            "and action alone, and that nothing changes over time. Chance in the simulation breaks "
+            f"it with probability at most {self.failure:.2g}."
+        )
+        if self.nested is not None:
+            other = (
+                f"{self.nested_value:.4g}"
+                if self.nested_value is not None
+                else f"the values {extent(self.nested.values)}"
+            )
+            parts.append(
+                "For comparison, nested quantiles with the policy that is best for them give "
+                f"{other}, by the rule: {self.nested.rule}."
+            )
+        if self.prior is not None and self.prior.outweighs:
+            parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
+        elif self.prior is not None and self.prior.never_observed.size:
+            parts.append(f"{self.prior.unseen()}; there, only the prior supports the bound.")
+        elif self.policy.ndim == 2:
+            parts.append(
+                "How far a policy with probabilities rests on the prior is not computed: look at "
+                "the counts behind the pairs that it uses."
+            )
+        return parts
+
+    def __repr__(self) -> str:
+        bound = (
+            f"value={self.value:.4g}"
+            if self.values is None
+            else f"{self.values.size} states, values {extent(self.values)}"
+        )
+        parts = [
+            f"confidence={self.confidence:.3g}",
+            bound,
+            f"policy {self.name!r}",
+            f"rank={self.rank} of {self.draws} draws",
+            f"gap={self.gap:.2g}",
+            f"failure={self.failure:.2g}",
+        ]
+        if self.nested is not None:
+            shown = (
+                f"{self.nested_value:.4g}"
+                if self.nested_value is not None
+                else extent(self.nested.values)
+            )
+            parts.append(f"nested {shown}")
+        if self.prior is not None and self.prior.outweighs:
+            parts.append("rests on the prior")
+        return call_like("SampledCertificate", parts)
+
+
+def candidate_policies(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float = 0.9,
+    *,
+    rng: Seed = None,
+) -> dict[str, IntArray]:
+    """Policies worth certifying: plans of the mean, and at several quantile and CVaR levels.
+
+    Small problems get the optima of a few posterior draws, too: with scenarios or a shared
+    disturbance, no nested level may lead to the best policy. For a belief that offers nothing but
+    draws, quantile plans are made from a few hundred of them, unless that is too much. A candidate
+    needs no guarantee.
+
+    Parameters
+    ----------
+    belief, rewards, discount, confidence
+        As in :func:`certify_sampled`. The confidence adds the level of Proposition 1.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    dict
+        Distinct policies, (S,) integers, by name.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import candidate_policies
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> candidate_policies(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5)
+    {'mean': array([1, 1])}
+    """
+    require_belief(belief)
+    alpha = 1.0 - as_level(confidence, "confidence")
+    pattern = belief.pattern
+    stream = as_rng(rng)
+    risks: list[tuple[str, Any]] = [("mean", Mean())]
+    if has_exact_quantiles(belief):
+        if not has_known_kernel(belief):
+            nested = certified_level(
+                alpha, pattern.n_states, independent=bool(getattr(belief, "rows_independent", 0))
+            )
+            # from the middle outwards, so that each plan is a warm start for the next
+            levels = sorted({*LEVELS, alpha, nested}, reverse=True)
+            risks += [(f"quantile {level:.3g}", Quantile(level)) for level in levels]
+            risks += [(f"CVaR {level:.3g}", CVaR(level)) for level in TAILS]
+    elif SAMPLED_PLAN_DRAWS * pattern.n_transitions <= SAMPLED_PLAN_NUMBERS:
+        for level in sorted({*LEVELS[1:], alpha}, reverse=True):
+            draws = MonteCarlo(samples=SAMPLED_PLAN_DRAWS, rng=stream)
+            risks.append((f"quantile {level:.3g}", Quantile(level, method=draws)))
+    if pattern.n_transitions <= DRAWN_PLAN_TRANSITIONS and not has_known_kernel(belief):
+        risks += [(f"draw {k}", PosteriorSample(rng=stream)) for k in range(DRAWN_PLANS)]
+    found: dict[str, IntArray] = {}
+    initial: Any = None
+    for name, risk in risks:
+        try:
+            plan = solution_of(belief, rewards, discount, risk, initial=initial)
+        except ConvergenceError:
+            if name == "mean":
+                raise
+            logger.info("candidate %r left out: its plan did not converge", name)
+            continue
+        initial = plan
+        if not any(np.array_equal(plan.policy, other) for other in found.values()):
+            found[name] = np.array(plan.policy)
+    return found
+
+
+def certify_sampled(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float = 0.9,
+    *,
+    policy: Any = None,
+    candidates: Policies | None = None,
+    start: ArrayLike | None = None,
+    draws: int | None = None,
+    gap: float = GAP,
+    failure: float = 1e-6,
+    nested: bool | None = None,
+    rng: Seed = None,
+) -> SampledCertificate:
+    """A lower bound on the value of a policy that holds with a stated posterior probability.
+
+    Unlike the nested bound of :func:`brmdp.certify`, it is close to the posterior quantile of the
+    policy's value, and serves every belief that can be drawn from: dependent rows, scenarios,
+    beliefs of your own.
+
+    Parameters
+    ----------
+    belief, rewards, discount
+        As in :func:`brmdp.plan`.
+    confidence : float in (0, 1)
+        1 − α: posterior probability with which the bound holds.
+    policy : (S,) actions or (S, A) probabilities, optional
+        The policy to certify. It must not have been chosen by looking at the same random stream.
+    candidates : mapping or list of policies, optional
+        If no policy is given, the best of these is certified; by default those of
+        :func:`candidate_policies`.
+    start : int or (S,) probabilities, optional
+        Certify the value from there. By default the bounds hold in all states at once.
+    draws : int, optional
+        Largest number of draws behind the bound; the choice of the policy takes others. By default
+        100,000, or fewer if the policy's rows have many entries: 500 million drawn probabilities,
+        but at least 2,000 draws, and three times as many as any bound needs.
+    gap : float
+        Stop drawing once the bound is this close to the quantile, relative to it.
+    failure : float in (0, 1)
+        β: probability that chance in the simulation breaks the bound.
+    nested : bool, optional
+        Also compute Proposition 1's bound. By default if quantiles are exact and transitions at
+        most 2 million.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    SampledCertificate
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid, or ``draws`` are too few for any bound at this confidence.
+
+    Warns
+    -----
+    PriorWarning
+        If the prior outweighs the data along the policy.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import certify_sampled
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
+    >>> found = certify_sampled(belief, [[1.0], [0.0]], 0.5, rng=0)
+    >>> found.values.round(2), found.nested.values.round(2)
+    (array([1.75, 0.22]), array([1.75, 0.22]))
+    """
+    require_belief(belief)
+    level = as_level(confidence, "confidence")
+    alpha = 1.0 - level
+    beta = as_level(failure, "failure")
+    budget = None if draws is None else as_positive_int(draws, "draws")
+    wanted = as_positive_number(gap, "gap")
+    gamma = as_discount(discount)
+    pattern = belief.pattern
+    begin = None if start is None else as_start_weights(start, pattern.n_states)
+    if policy is not None and candidates is not None:
+        raise InvalidInputError("policy and candidates must not both be given")
+    fewest = draws_needed(alpha, beta)
+    if budget is not None and budget < fewest:
+        raise InvalidInputError(
+            f"draws must be at least {fewest:,} for confidence {level:.6g} with failure "
+            f"{beta:.3g}, since with fewer the smallest value may exceed the quantile; got "
+            f"{budget:,}"
+        )
+    stream = as_rng(rng)
+    chosen, name, scores, pilot = _choose(
+        belief, rewards, gamma, alpha, policy, candidates, begin, budget, stream
+    )
+    scale: tuple[FloatArray, FloatArray] | None = None
+    if begin is None:
+        scale = _shape(pilot)
+        reduce = _shortfall_in(*scale)
+        reduced = reduce(pilot.values, pilot.errors)
+    else:
+        reduce = _value_at(begin)
+        reduced = pilot.values[:, 0] - pilot.errors
+    sampler = Sampler(belief, rewards, gamma, [chosen], rng=stream)
+    if budget is None:
+        affordable = min(BUDGET_NUMBERS // sampler.rows.size, MOST_DRAWS)
+        budget = max(affordable, FEWEST_DRAWS, 3 * fewest)
+    schedule = _schedule(reduced, alpha, beta, wanted, budget, scale)
+    lower = np.empty(0)
+    solver_error = 0.0
+    for m in schedule:
+        fresh = [lower]
+        for block in sampler.blocks(m - lower.size):
+            fresh.append(reduce(block.values[:, 0], block.errors[:, 0]))
+            solver_error = max(solver_error, float(block.errors.max()))
+        lower = np.concatenate(fresh)
+        rank = order_statistic(m, alpha, beta / len(schedule))
+        ordered = np.sort(lower)
+        at, near = float(ordered[rank - 1]), _quantile(ordered, alpha)
+        found_gap = _relative_gap(ordered, at, near, scale)
+        if found_gap <= wanted:
+            break
+    deterministic = is_deterministic(chosen)
+    if nested is None:
+        nested = has_exact_quantiles(belief) and pattern.n_transitions <= NESTED_TRANSITIONS
+    other = _nested(belief, rewards, gamma, level) if nested else None
+    actions = chosen.argmax(axis=1)
+    certificate = SampledCertificate(
+        confidence=level,
+        failure=beta,
+        value=at if scale is None else None,
+        values=None if scale is None else scale[0] + at * scale[1],
+        policy=actions if deterministic else chosen,
+        name=name,
+        candidates=scores,
+        draws=int(lower.size),
+        rank=rank,
+        share=rank / lower.size,
+        quantile=near if scale is None else scale[0] + near * scale[1],
+        gap=found_gap,
+        gap_wanted=wanted,
+        looks=len(schedule),
+        solver_error=solver_error,
+        nested=other,
+        nested_value=None if other is None or begin is None else float(other.values @ begin),
+        prior=reliance(belief, actions, gamma, start) if deterministic else None,
+    )
+    warn_about_prior(certificate.prior, "certificate", 2)
+    return certificate
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class _Pilot(NamedTuple):
+    """Values (n, S) of the chosen policy in the selection draws, or (n, 1) for one start."""
+
+    values: FloatArray
+    errors: FloatArray
+
+
+def _value_at(begin: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Values at the start, (n,), less the solver's error."""
+
+    def reduce(values: FloatArray, errors: FloatArray) -> FloatArray:
+        lower: FloatArray = values @ begin - errors
+        return lower
+
+    return reduce
+
+
+def _shortfall_in(
+    centre: FloatArray, spread: FloatArray
+) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """−Z in each draw: the smallest (V(s) − c(s))/d(s), so that low is bad as for one start."""
+
+    def reduce(values: FloatArray, errors: FloatArray) -> FloatArray:
+        lower: FloatArray = ((values - errors[:, None] - centre) / spread).min(axis=1)
+        return lower
+
+    return reduce
+
+
+def _shape(pilot: _Pilot) -> tuple[FloatArray, FloatArray]:
+    """The mean of the pilot's values, and the root of the mean squared shortfall below it."""
+    centre = pilot.values.mean(axis=0)
+    short = np.minimum(pilot.values - centre, 0.0)
+    spread = np.sqrt((short * short).mean(axis=0))
+    size = float(np.abs(centre).max())
+    floor = max(SMALLEST_SPREAD * size, 10.0 * float(pilot.errors.max()), 1e-300)
+    return centre, np.maximum(spread, floor)
+
+
+def _quantile(ordered: FloatArray, alpha: float) -> float:
+    return float(ordered[int(order_statistic_rank(ordered.size, alpha)) - 1])
+
+
+def _relative_gap(
+    ordered: FloatArray, at: float, near: float, scale: tuple[FloatArray, FloatArray] | None
+) -> float:
+    """The gap between bound and quantile, relative to the quantile or to the draws' spread."""
+    if scale is None:
+        low, high = np.quantile(ordered, (0.25, 0.75))
+        size = max(abs(near), float(high - low)) or float(ordered[-1] - ordered[0])
+        difference = near - at
+    else:
+        centre, spread = scale
+        quantiles = centre + near * spread
+        size = float(np.abs(quantiles).max()) or float(spread.max())
+        difference = (near - at) * float(spread.max())
+    if difference <= 0.0:
+        return 0.0
+    return difference / size
+
+
+def _schedule(
+    pilot: FloatArray,
+    alpha: float,
+    beta: float,
+    wanted: float,
+    budget: int,
+    scale: tuple[FloatArray, FloatArray] | None,
+) -> list[int]:
+    """Numbers of draws at which to look: as many as the pilot predicts, then doubled."""
+    ordered = np.sort(pilot)
+    near = _quantile(ordered, alpha)
+    first = max(draws_needed(alpha, beta / 8.0), 1_000)
+    m = first
+    while m < budget:
+        rank = order_statistic(m, alpha, beta / 2.0)
+        # the value at the share l/M, from the pilot's own order statistics
+        place = max(rank / m * ordered.size - 1.0, 0.0)
+        at = float(np.interp(place, np.arange(ordered.size), ordered))
+        if _relative_gap(ordered, at, near, scale) <= 0.8 * wanted:
+            break
+        m = math.ceil(1.25 * m)
+    looks = [min(m, budget)]
+    while looks[-1] < budget and len(looks) < 4:
+        looks.append(min(2 * looks[-1], budget))
+    # splitting β must leave a bound at every look
+    fewest = draws_needed(alpha, beta / len(looks))
+    return sorted({max(look, fewest) for look in looks}) if budget >= fewest else [budget]
+
+
+def _choose(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    alpha: float,
+    policy: Any,
+    candidates: Policies | None,
+    begin: FloatArray | None,
+    budget: int | None,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, str, dict[str, float], _Pilot]:
+    """The policy to certify, its name, the scores of all candidates, and its selection draws."""
+    admissible = belief.pattern.admissible
+    if policy is not None:
+        weights = {"given": mean_policy(policy, admissible)}
+    else:
+        given: dict[str, Any] = (
+            dict(candidate_policies(belief, rewards, discount, 1.0 - alpha, rng=rng))
+            if candidates is None
+            else named_policies(candidates, "candidates")
+        )
+        weights = {}
+        for name, item in given.items():
+            found = mean_policy(item, admissible, f"candidates[{name!r}]")
+            if not any(same_policy(found, other) for other in weights.values()):
+                weights[name] = found
+    sampler = Sampler(belief, rewards, discount, weights, rng=rng)
+    n = _selection_size(sampler, len(weights), begin, alpha, budget)
+    values, errors = [], []
+    for block in sampler.blocks(n):
+        values.append(block.values if begin is None else (block.values @ begin)[:, :, None])
+        errors.append(block.errors)
+    drawn, doubt = np.concatenate(values), np.concatenate(errors)
+    pilots = {name: _Pilot(drawn[:, k], doubt[:, k]) for k, name in enumerate(weights)}
+    if len(weights) == 1:
+        name = next(iter(weights))
+        return weights[name], name, {}, pilots[name]
+    scores = {name: _score(pilot, alpha, begin) for name, pilot in pilots.items()}
+    best = max(scores, key=scores.__getitem__)
+    return weights[best], best, scores, pilots[best]
+
+
+def _selection_size(
+    sampler: Sampler, n_policies: int, begin: FloatArray | None, alpha: float, budget: int | None
+) -> int:
+    n_states = sampler.belief.pattern.n_states
+    most = min(SELECTION_NUMBERS // sampler.rows.size, SELECTION_DRAWS)
+    if begin is None:
+        most = min(most, SELECTION_VALUES // (n_policies * n_states))
+    # at least twenty draws below the quantile, but no more than the certificate itself may use
+    fewest = max(FEWEST_SELECTION_DRAWS, min(math.ceil(20.0 / alpha), SELECTION_DRAWS))
+    most = max(most, fewest)
+    return most if budget is None else min(most, max(budget, FEWEST_SELECTION_DRAWS))
+
+
+def _score(pilot: _Pilot, alpha: float, begin: FloatArray | None) -> float:
+    """Estimated quantile at the start, or mean over states of the joint bound."""
+    if begin is not None:
+        return _quantile(np.sort(pilot.values[:, 0] - pilot.errors), alpha)
+    centre, spread = _shape(pilot)
+    low = _quantile(np.sort(_shortfall_in(centre, spread)(pilot.values, pilot.errors)), alpha)
+    return float((centre + low * spread).mean())
+
+
+def _nested(
+    belief: Belief, rewards: Rewards, discount: float, confidence: float
+) -> Certificate | None:
+    try:
+        return certificate_of(belief, rewards, discount, confidence, coverage_samples=0)
+    except ConvergenceError:
+        logger.info("Proposition 1's bound left out: its plan did not converge")
+        return None

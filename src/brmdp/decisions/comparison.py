@@ -1,0 +1,845 @@
+"""Comparisons of policies, and the value of information.
+
+Both policies are evaluated in the same posterior draws P of the whole model, so that what they have
+in common cancels. The *gain* is V^π_P(μ) − V^π0_P(μ) at the start μ. Its spread over draws is the
+belief's doubt, and more draws do not shrink it; the error of its mean is the simulation's, and they
+do. The *regret* of a policy is V*_P(μ) − V^π_P(μ): what it loses against somebody who knows P.
+
+*What a difference is worth*: the baseline with the action of a single state changed to that of the
+policy, in common draws. Such worths need not add up to the gain, since changes interact.
+
+*Value of information*, in units of value. Perfect information: E[V*_P(μ)] − E[V^π_P(μ)] for the
+best candidate π today. Sample information: draw P, simulate n transitions of given pairs in it,
+update a copy of the belief, plan its mean, and measure in P what changed. An estimate may be
+negative, by chance or because planning the mean is not the best use of data: look at its interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_array,
+    as_discount,
+    as_index,
+    as_positive_int,
+    as_rng,
+)
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import mean_of, method_of, require_belief
+from brmdp.beliefs.disturbance import DisturbanceBelief, Rewards
+from brmdp.beliefs.observations import as_observed
+from brmdp.decisions.certificate import candidate_policies
+from brmdp.decisions.draws import Sampler
+from brmdp.decisions.policies import (
+    Policies,
+    default_start,
+    is_random,
+    mean_policy,
+    named_policies,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.planning.guarantees import clopper_pearson
+from brmdp.planning.planner import solution_of
+from brmdp.planning.text import call_like, percent, wrapped
+from brmdp.risk.measures import Mean
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "InformationValue",
+    "UnitLog",
+    "UnitResampling",
+    "compare",
+    "value_of_information",
+]
+
+FEWEST_DRAWS = 100
+"""With fewer draws, a 95 % interval would rest on one or two of them."""
+
+SHOWN_DIFFERENCES = 20
+"""Differences that are evaluated in draws, unless another number is asked for."""
+
+REGRET_NUMBERS, WORTH_NUMBERS = 50_000_000, 300_000_000
+"""Sizes of the simulations for regret and for the worth of differences; large problems get fewer
+draws."""
+
+MOST_REGRET_DRAWS, FEWEST_LARGE_DRAWS = 1_000, 30
+
+RESAMPLES = 400
+"""Resamples of the units."""
+
+WIDE = 1.5
+"""Ratio of spreads from which units that vary more than the belief says are pointed out."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over draws, and its Monte Carlo error.
+
+    Attributes
+    ----------
+    mean : float
+    error : float
+        Standard error of the mean, from the simulation alone.
+    draws : int
+
+    Examples
+    --------
+    >>> from brmdp.decisions import Estimate
+    >>> print(Estimate(1.25, 0.1, 400))
+    1.25 (95 % Monte Carlo interval 1.054 to 1.446)
+    """
+
+    mean: float
+    error: float
+    draws: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Monte Carlo interval of the mean, by the normal approximation."""
+        return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Estimate:
+        """The mean of independent values."""
+        spread = float(values.std(ddof=1)) if values.size > 1 else math.inf
+        return cls(float(values.mean()), spread / math.sqrt(values.size), int(values.size))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.mean:.4g} (95 % Monte Carlo interval {low:.4g} to {high:.4g})"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A state in which two policies differ, and what the change there alone is worth.
+
+    Attributes
+    ----------
+    state : int
+    baseline_visits, policy_visits : float
+        Share of discounted time in the state under the mean kernel.
+    worth : Estimate
+        Gain over the baseline if only this state follows the policy.
+    interval : (float, float)
+        95 % credible interval of that gain.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import compare
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> found = compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 0], [0, 0], start=0, rng=0)
+    >>> found.differences[0].state
+    0
+    """
+
+    state: int
+    baseline_visits: float
+    policy_visits: float
+    worth: Estimate
+    interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"state {self.state}: {self.worth.mean:.3g} [{low:.3g}, {high:.3g}], "
+            f"{percent(self.baseline_visits)} of the baseline's time"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class UnitLog:
+    """The log behind a belief, with the unit (bus, patient, shop) of every step.
+
+    Attributes
+    ----------
+    prior : Belief
+        The belief before these data; it needs ``copy()`` and ``observe(…)``.
+    units, states, actions, next_states : (n,) columns
+        Units may be numbers or names.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import UnitLog
+    >>> prior = brmdp.DirichletBelief.uniform(2, 1)
+    >>> UnitLog(prior, ["a", "a", "b"], [0, 1, 0], [0, 0, 0], [1, 0, 1]).n_units
+    2
+    """
+
+    prior: Any
+    units: ArrayLike
+    states: ArrayLike
+    actions: ArrayLike
+    next_states: ArrayLike
+
+    def __post_init__(self) -> None:
+        require_belief(self.prior)
+        for name in ("copy", "observe"):
+            method_of(self.prior, name, "to be learned from resampled units")
+        pattern = self.prior.pattern
+        labels = as_array(self.units, "units", "one label per step")
+        columns = {
+            "units": labels,
+            "states": as_observed(self.states, pattern.n_states, "state"),
+            "actions": as_observed(self.actions, pattern.n_actions, "action"),
+            "next_states": as_observed(self.next_states, pattern.n_states, "next_state"),
+        }
+        shapes = {name: column.shape for name, column in columns.items()}
+        if labels.ndim != 1 or len(set(shapes.values())) > 1 or labels.size == 0:
+            raise InvalidInputError(
+                "units, states, actions and next_states must be columns of one length; got "
+                + ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            )
+        if any(item is None or item != item for item in labels.tolist()):
+            raise InvalidInputError("units must not have missing labels")
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+
+    @property
+    def n_units(self) -> int:
+        """Number of different units."""
+        return int(np.unique(np.asarray(self.units)).size)
+
+    def resampled_means(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Mean kernels (n, transitions) of beliefs learned from resampled units."""
+        labels, which = np.unique(np.asarray(self.units), return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        bounds = np.searchsorted(which[order], np.arange(labels.size + 1))
+        columns = [np.asarray(c)[order] for c in (self.states, self.actions, self.next_states)]
+        found = np.empty((n, self.prior.pattern.n_transitions))
+        for k in range(n):
+            chosen = rng.integers(labels.size, size=labels.size)
+            steps = np.concatenate([np.arange(bounds[u], bounds[u + 1]) for u in chosen])
+            belief = self.prior.copy()
+            belief.observe(*(column[steps] for column in columns))
+            found[k] = mean_of(belief)
+        return found
+
+
+@dataclass(frozen=True)
+class UnitResampling:
+    """The gain in beliefs that are learned from resampled units.
+
+    Attributes
+    ----------
+    n_units, resamples : int
+    interval : (float, float)
+        95 % percentile interval of the gain under the mean kernels of these beliefs.
+    spread : float
+        Standard deviation of these gains.
+    ratio : float
+        That spread over the one that the belief itself expects; well above one, steps of a unit
+        depend on each other and the belief is too sure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import brmdp
+    >>> from brmdp.decisions import UnitLog, compare
+    >>> rng = np.random.default_rng(0)
+    >>> s, a, t, unit = (rng.integers(k, size=200) for k in (2, 2, 2, 10))
+    >>> prior = brmdp.DirichletBelief.uniform(2, 2)
+    >>> belief = prior.copy()
+    >>> belief.observe(s, a, t)
+    >>> log = UnitLog(prior, unit, s, a, t)
+    >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
+    >>> found = compare(belief, rewards, 0.5, [1, 1], [0, 0], units=log, rng=0)
+    >>> found.units.n_units, 0.3 < found.units.ratio < 3
+    (10, True)
+    """
+
+    n_units: int
+    resamples: int
+    interval: tuple[float, float]
+    spread: float
+    ratio: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """A policy against a baseline, in common posterior draws; see :func:`compare`.
+
+    Attributes
+    ----------
+    gain : Estimate
+        Mean gain of the policy over the baseline at the start, with its Monte Carlo error.
+    interval : (float, float)
+        95 % credible interval of the gain: the belief's doubt, which more draws do not shrink.
+    better : float
+        Share of draws in which the policy is better.
+    better_interval : (float, float)
+        95 % Clopper–Pearson interval of that probability.
+    ties : float
+        Share of draws in which the difference is within the solver's error.
+    regret, baseline_regret : Estimate or None
+        Expected loss of each against the optimum of the drawn kernel, from draws of their own;
+        None if switched off.
+    differences : tuple of Difference
+        Single states in which the two differ, the one worth most first.
+    n_different : int
+        Number of states in which they differ; not all of them may be among ``differences``.
+    different_states : (n_different,) integers
+    start : str
+        Where the policies begin: "given", "observed states" or "all states equally".
+    units : UnitResampling or None
+        The same comparison with resampled units.
+    solver_error : float
+        Largest numerical error of a gain.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import compare
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 1], [0, 0], start=0, rng=0)
+    Comparison(gain=0.8 ± 0.005, 95 % interval 0.5588 to 0.9518, better=1 of 2000 draws,
+               regret=0 (baseline 0.801), 2 states differ)
+    """
+
+    gain: Estimate
+    interval: tuple[float, float]
+    better: float
+    better_interval: tuple[float, float]
+    ties: float
+    regret: Estimate | None
+    baseline_regret: Estimate | None
+    differences: tuple[Difference, ...]
+    different_states: IntArray
+    start: str
+    units: UnitResampling | None
+    solver_error: float
+
+    @property
+    def n_different(self) -> int:
+        """Number of states in which the policies differ."""
+        return int(self.different_states.size)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        least, most = self.better_interval
+        parts = [
+            f"The policy gains {self.gain} over the baseline (start: {self.start}). By the belief, "
+            f"the gain lies between {low:.4g} and {high:.4g} with probability 0.95.",
+            f"It is better in {percent(self.better)} of {self.gain.draws} posterior draws (95 % "
+            f"interval {100 * least:.1f} to {100 * most:.1f} %)"
+            + (f", and as good in another {percent(self.ties)}." if self.ties else "."),
+        ]
+        if self.regret is not None and self.baseline_regret is not None:
+            parts.append(
+                f"Against knowing the kernel, the policy loses {self.regret} and the baseline "
+                f"{self.baseline_regret} ({self.regret.draws} draws)."
+            )
+        if self.n_different == 0:
+            parts.append("They take the same actions everywhere.")
+        elif self.differences:
+            shown = self.differences[:5]
+            parts.append(
+                f"They differ in {self.n_different} states. Changed one at a time, these are worth "
+                f"most ({shown[0].worth.draws} draws; such worths need not add up): "
+                + "; ".join(map(str, shown))
+                + "."
+            )
+        if self.units is not None:
+            low, high = self.units.interval
+            parts.append(
+                f"With the {self.units.n_units} units resampled {self.units.resamples} times, the "
+                f"gain lies between {low:.4g} and {high:.4g} in 95 % of them"
+                + (
+                    f": {self.units.ratio:.2g} times the spread that the belief expects, so steps "
+                    "of a unit depend on each other, and the belief is too sure."
+                    if self.units.ratio > WIDE
+                    else "."
+                )
+            )
+        return "\n".join(map(wrapped, parts))
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        parts = [
+            f"gain={self.gain.mean:.4g} ± {1.96 * self.gain.error:.1g}",
+            f"95 % interval {low:.4g} to {high:.4g}",
+            f"better={self.better:.3g} of {self.gain.draws} draws",
+        ]
+        if self.regret is not None and self.baseline_regret is not None:
+            parts.append(
+                f"regret={self.regret.mean:.3g} (baseline {self.baseline_regret.mean:.3g})"
+            )
+        parts.append(f"{self.n_different} states differ")
+        return call_like("Comparison", parts)
+
+
+def compare(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policy: Any,
+    baseline: Any,
+    *,
+    start: ArrayLike | None = None,
+    draws: int = 2_000,
+    regret_draws: int | None = None,
+    differences: int = SHOWN_DIFFERENCES,
+    units: UnitLog | None = None,
+    rng: Seed = None,
+) -> Comparison:
+    """How much better a policy is than a baseline, and how surely.
+
+    Parameters
+    ----------
+    belief, rewards, discount
+        As in :func:`brmdp.plan`.
+    policy, baseline : (S,) actions, (S, A) probabilities, or a Practice
+        A :class:`Practice` is drawn anew with every kernel, so the interval includes the doubt
+        about it; the worth of single states is that over its mean.
+    start : int or (S,) probabilities, optional
+        Where both begin; by default the states that the data come from, in proportion, or all
+        states equally if the belief does not record them.
+    draws : int
+        Number of posterior draws, at least 100.
+    regret_draws : int, optional
+        Number of draws for the regret, which needs the optimum of every drawn kernel; by default up
+        to 1,000, fewer for large problems. 0 switches it off.
+    differences : int
+        Number of differing states whose worth is evaluated, those first that matter most under the
+        mean kernel. 0 switches it off.
+    units : UnitLog, optional
+        The log by units, to repeat the comparison with resampled units.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import compare
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
+    >>> print(compare(belief, rewards, 0.5, [1, 1], [[0.5, 0.5], [0.5, 0.5]], start=0, rng=0))
+    The policy gains 0.3992 (95 % Monte Carlo interval 0.3971 to 0.4013) over the baseline
+    (start: given). By the belief, the gain lies between 0.2889 and 0.4699 with probability 0.95.
+    It is better in 100 % of 2000 posterior draws (95 % interval 99.8 to 100.0 %).
+    Against knowing the kernel, the policy loses 0 (95 % Monte Carlo interval 0 to 0) and the
+    baseline 0.3996 (95 % Monte Carlo interval 0.3966 to 0.4026) (1000 draws).
+    They differ in 2 states. Changed one at a time, these are worth most (2000 draws; such worths
+    need not add up): state 0: 0.25 [0.159, 0.296], 75 % of the baseline's time; state 1: 0.126
+    [0.0703, 0.165], 25 % of the baseline's time.
+    """
+    require_belief(belief)
+    gamma = as_discount(discount)
+    n = _as_draws(draws, "draws", FEWEST_DRAWS)
+    admissible = belief.pattern.admissible
+    weights = mean_policy(policy, admissible, "policy")
+    base = mean_policy(baseline, admissible, "baseline")
+    most = _as_count(differences, "differences")
+    begin, origin = default_start(belief, start)
+    if units is not None:
+        if not isinstance(units, UnitLog):
+            raise InvalidInputError(f"units must be a UnitLog; got {type(units).__name__}")
+        if not units.prior.pattern.same_as(belief.pattern):
+            raise InvalidInputError("units.prior must have the same possible transitions as belief")
+    stream = as_rng(rng)
+    both = {
+        "policy": policy if is_random(policy) else weights,
+        "baseline": baseline if is_random(baseline) else base,
+    }
+    sampler = Sampler(belief, rewards, gamma, both, rng=stream)
+    gains, doubts = np.empty(n), np.empty(n)
+    done = 0
+    for block in sampler.blocks(n):
+        here = slice(done, done + len(block.errors))
+        gains[here] = (block.values[:, 0] - block.values[:, 1]) @ begin
+        doubts[here] = block.errors.sum(axis=1)
+        done = here.stop
+    tied = np.abs(gains) <= doubts
+    better = int(((gains > 0.0) & ~tied).sum())
+    low, high = np.quantile(gains, (0.025, 0.975))
+    different = np.flatnonzero((weights != base).any(axis=1))
+    regrets = _regrets(belief, rewards, gamma, both, begin, n, regret_draws, stream)
+    return Comparison(
+        gain=Estimate.of(gains),
+        interval=(float(low), float(high)),
+        better=better / n,
+        better_interval=clopper_pearson(better, n),
+        ties=float(tied.mean()),
+        regret=regrets[0],
+        baseline_regret=regrets[1],
+        differences=_differences(
+            belief, rewards, gamma, weights, base, different, begin, n, most, stream
+        ),
+        different_states=different,
+        start=origin,
+        units=None if units is None else _resampled(sampler, units, begin, gains, stream),
+        solver_error=float(doubts.max()),
+    )
+
+
+def _as_draws(value: Any, name: str, fewest: int) -> int:
+    n = as_positive_int(value, name)
+    if n < fewest:
+        raise InvalidInputError(f"{name} must be at least {fewest}; got {n}")
+    return n
+
+
+def _as_count(value: Any, name: str) -> int:
+    return 0 if type(value) is int and value == 0 else as_positive_int(value, name)
+
+
+def _regrets(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policies: dict[str, Any],
+    begin: FloatArray,
+    draws: int,
+    wanted: int | None,
+    rng: np.random.Generator,
+) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Expected regret of both policies, from draws of their own."""
+    affordable = max(FEWEST_LARGE_DRAWS, REGRET_NUMBERS // belief.pattern.n_transitions)
+    n = (
+        min(draws, MOST_REGRET_DRAWS, affordable)
+        if wanted is None
+        else _as_count(wanted, "regret_draws")
+    )
+    if n == 0:
+        return None, None
+    sampler = Sampler(belief, rewards, discount, policies, optimal=True, rng=rng)
+    lost = []
+    for block in sampler.blocks(n):
+        assert block.optimal is not None
+        lost.append((block.optimal[:, None] - block.values) @ begin)
+    found = np.concatenate(lost)
+    return Estimate.of(found[:, 0]), Estimate.of(found[:, 1])
+
+
+def _differences(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policy: FloatArray,
+    baseline: FloatArray,
+    different: IntArray,
+    begin: FloatArray,
+    draws: int,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[Difference, ...]:
+    """The worth of single states, those first that matter most under the mean kernel."""
+    if different.size == 0 or most == 0:
+        return ()
+    two = Sampler(belief, rewards, discount, [baseline, policy], rng=rng)
+    visits = two.visits(begin)
+    rough = np.abs(visits[0] * two.switch_gains(0, 1))[different]
+    chosen = different[np.argsort(-rough, kind="stable")[:most]]
+    policies = [baseline]
+    for s in chosen:
+        changed = baseline.copy()
+        changed[s] = policy[s]
+        policies.append(changed)
+    sampler = Sampler(belief, rewards, discount, policies, rng=rng)
+    work = sampler.rows.size + 3 * len(policies) * sampler.rows.widest_policy
+    n = min(draws, max(FEWEST_DRAWS, WORTH_NUMBERS // work))
+    worth = np.concatenate(
+        [(block.values[:, 1:] - block.values[:, :1]) @ begin for block in sampler.blocks(n)]
+    )
+    found = []
+    for k, s in enumerate(chosen):
+        low, high = np.quantile(worth[:, k], (0.025, 0.975))
+        found.append(
+            Difference(
+                int(s),
+                float(visits[0, s]),
+                float(visits[1, s]),
+                Estimate.of(worth[:, k]),
+                (float(low), float(high)),
+            )
+        )
+    return tuple(sorted(found, key=lambda item: -abs(item.worth.mean)))
+
+
+def _resampled(
+    sampler: Sampler,
+    log: UnitLog,
+    begin: FloatArray,
+    gains: FloatArray,
+    rng: np.random.Generator,
+) -> UnitResampling:
+    """The gain under the mean kernels of beliefs learned from resampled units."""
+    block = max(1, 20_000_000 // log.prior.pattern.n_transitions)
+    found: list[FloatArray] = []
+    left = RESAMPLES
+    while left:
+        size = min(block, left)
+        values = sampler.evaluate(log.resampled_means(size, rng)).values
+        found.append((values[:, 0] - values[:, 1]) @ begin)
+        left -= size
+    resampled = np.concatenate(found)
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    spread, expected = float(resampled.std(ddof=1)), float(gains.std(ddof=1))
+    ratio = spread / expected if expected > 0.0 else (1.0 if spread == 0.0 else math.inf)
+    return UnitResampling(log.n_units, RESAMPLES, (float(low), float(high)), spread, ratio)
+
+
+# --- the value of information ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InformationValue:
+    """What it would be worth to know more; see :func:`value_of_information`.
+
+    Attributes
+    ----------
+    perfect : Estimate
+        Gain from knowing the kernel: no data can be worth more, up to the choice of today's policy.
+    sample : Estimate or None
+        Gain from the additional transitions, if pairs were given.
+    changed : float or None
+        Share of simulated data sets after which the mean plan is another policy.
+    transitions : int
+        Number of additional transitions per pair.
+    pairs : tuple of (int, int)
+        The pairs (state, action) that would be observed.
+    policy : (S,) integers or (S, A) probabilities
+        Today's policy: the candidate with the largest mean value in selection draws.
+    name : str
+        Its name.
+    value : Estimate
+        Its mean value today.
+    start : str
+        Where it begins.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import value_of_information
+    >>> belief = brmdp.DirichletBelief([[[2, 1], [1, 2]], [[2, 1], [1, 2]]])
+    >>> found = value_of_information(
+    ...     belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, pairs=[(0, 1)], transitions=50, start=0, rng=0
+    ... )
+    >>> 0.0 < found.sample.mean < found.perfect.mean
+    True
+    """
+
+    perfect: Estimate
+    sample: Estimate | None
+    changed: float | None
+    transitions: int
+    pairs: tuple[tuple[int, int], ...]
+    policy: IntArray | FloatArray
+    name: str
+    value: Estimate
+    start: str
+
+    def __str__(self) -> str:
+        parts = [
+            f"Today's policy ({self.name}) is worth {self.value} (start: {self.start}).",
+            f"Knowing the kernel would be worth another {self.perfect}.",
+        ]
+        if self.sample is not None and self.changed is not None:
+            low, high = self.sample.interval
+            verdict = (
+                ""
+                if low > 0.0
+                else " This is not clearly above zero: use more draws to be sure."
+                if high > 0.0
+                else " This is below zero: planning the mean after these data would lose something."
+            )
+            parts.append(
+                f"{self.transitions} more transitions of each of {len(self.pairs)} pairs would be "
+                f"worth {self.sample}; they change the mean plan in {percent(self.changed)} of "
+                f"simulated cases.{verdict}"
+            )
+        return "\n".join(map(wrapped, parts))
+
+    def __repr__(self) -> str:
+        parts = [f"perfect={self.perfect.mean:.4g} ± {1.96 * self.perfect.error:.1g}"]
+        if self.sample is not None and self.changed is not None:
+            parts += [
+                f"sample={self.sample.mean:.4g} ± {1.96 * self.sample.error:.1g}",
+                f"changed={self.changed:.3g}",
+                f"{self.transitions} transitions of {len(self.pairs)} pairs",
+            ]
+        parts += [f"policy {self.name!r}", f"value={self.value.mean:.4g}"]
+        return call_like("InformationValue", parts)
+
+
+def value_of_information(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    *,
+    pairs: ArrayLike | None = None,
+    transitions: int | None = None,
+    candidates: Policies | None = None,
+    start: ArrayLike | None = None,
+    draws: int = 1_000,
+    rng: Seed = None,
+) -> InformationValue:
+    """What perfect information, or more transitions of given pairs, would be worth.
+
+    Parameters
+    ----------
+    belief, rewards, discount
+        As in :func:`brmdp.plan`. Sample information needs ``belief.copy()`` and ``observe(…)``.
+    pairs : (k, 2) integers, optional
+        Pairs (state, action) that could be observed.
+    transitions : int, optional
+        Number of additional transitions of each pair.
+    candidates : mapping or list of policies, optional
+        What could be done today; by default :func:`candidate_policies`.
+    start : int or (S,) probabilities, optional
+        As in :func:`compare`.
+    draws : int
+        Number of posterior draws, at least 100; each needs the optimum of the drawn kernel and, for
+        sample information, a plan.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    InformationValue
+
+    Notes
+    -----
+    After simulated data, today's policy is kept if the mean plan is the same as today's; otherwise
+    the new mean plan is followed. A better rule would make the data worth more. For a shared
+    disturbance, the simulated transitions reveal it.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import value_of_information
+    >>> belief = brmdp.DirichletBelief([[[2, 1], [1, 2]], [[2, 1], [1, 2]]])
+    >>> value_of_information(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, start=0, rng=0)
+    InformationValue(perfect=0.03941 ± 0.006, policy 'mean', value=0.6437)
+    """
+    require_belief(belief)
+    gamma = as_discount(discount)
+    n = _as_draws(draws, "draws", FEWEST_DRAWS)
+    if (pairs is None) != (transitions is None):
+        raise InvalidInputError("pairs and transitions must be given together")
+    where = () if pairs is None else _as_pairs(pairs, belief)
+    count = 0 if transitions is None else as_positive_int(transitions, "transitions")
+    if where:
+        for method in ("copy", "observe"):
+            method_of(belief, method, "for the value of sample information")
+    begin, origin = default_start(belief, start)
+    stream = as_rng(rng)
+    given: dict[str, Any] = (
+        dict(candidate_policies(belief, rewards, gamma, rng=stream))
+        if candidates is None
+        else named_policies(candidates, "candidates")
+    )
+    weights = {
+        name: mean_policy(item, belief.pattern.admissible, f"candidates[{name!r}]")
+        for name, item in given.items()
+    }
+    name = next(iter(weights))
+    if len(weights) > 1:
+        selection = Sampler(belief, rewards, gamma, weights, rng=stream)
+        totals = sum((block.values @ begin).sum(axis=0) for block in selection.blocks(n))
+        name = list(weights)[int(np.argmax(totals))]
+    today = weights[name]
+    sampler = Sampler(
+        belief, rewards, gamma, [today], optimal=True, kernels=bool(where), rng=stream
+    )
+    update = _Update(belief, rewards, gamma, where, count) if where else None
+    values, lost, gained, changes = [], [], [], 0
+    for block in sampler.blocks(n):
+        assert block.optimal is not None
+        now = block.values[:, 0] @ begin
+        values.append(now)
+        lost.append(block.optimal @ begin - now)
+        if update is None or block.kernels is None:
+            continue
+        for kernel, value in zip(block.kernels, now, strict=True):
+            policy = update.plan_after(kernel, stream)
+            if policy is None:
+                gained.append(0.0)
+                continue
+            changes += 1
+            after = Sampler(belief, rewards, gamma, [policy], rng=0).evaluate(kernel[None])
+            gained.append(float(after.values[0, 0] @ begin) - value)
+    sure = bool((today.max(axis=1) == 1.0).all())
+    return InformationValue(
+        perfect=Estimate.of(np.concatenate(lost)),
+        sample=Estimate.of(np.array(gained)) if where else None,
+        changed=changes / n if where else None,
+        transitions=count,
+        pairs=where,
+        policy=today.argmax(axis=1) if sure else today,
+        name=name,
+        value=Estimate.of(np.concatenate(values)),
+        start=origin,
+    )
+
+
+def _as_pairs(pairs: Any, belief: Belief) -> tuple[tuple[int, int], ...]:
+    pattern = belief.pattern
+    given = as_array(pairs, "pairs", "pairs (state, action)")
+    if given.ndim != 2 or given.shape[1] != 2 or given.shape[0] == 0:
+        raise InvalidInputError(
+            f"pairs must be a list of (state, action), shape (k, 2); got shape {given.shape}"
+        )
+    found = []
+    for k, (s, a) in enumerate(given):
+        state = as_index(s, pattern.n_states, f"pairs[{k}], state")
+        action = as_index(a, pattern.n_actions, f"pairs[{k}], action")
+        if not pattern.admissible[state, action]:
+            raise InvalidInputError(
+                f"pairs[{k}] must be admissible; action {action} is not in state {state}"
+            )
+        found.append((state, action))
+    if len(set(found)) < len(found):
+        raise InvalidInputError("pairs must be distinct")
+    return tuple(found)
+
+
+class _Update:
+    """Simulates data in a drawn kernel and plans with what the belief learns from them."""
+
+    def __init__(
+        self,
+        belief: Belief,
+        rewards: Rewards,
+        discount: float,
+        pairs: tuple[tuple[int, int], ...],
+        count: int,
+    ) -> None:
+        self.belief: Any = belief
+        self.problem = (rewards, discount)
+        self.pairs = pairs
+        self.count = count
+        self.today = solution_of(belief, rewards, discount, Mean())
+
+    def plan_after(self, kernel: FloatArray, rng: np.random.Generator) -> IntArray | None:
+        """The mean plan after data from ``kernel``; None if it is today's."""
+        pattern = self.belief.pattern
+        updated = self.belief.copy()
+        for s, a in self.pairs:
+            begin, end = pattern.indptr[s * pattern.n_actions + a :][:2]
+            row = kernel[begin:end]
+            counts = rng.multinomial(self.count, row / row.sum())
+            seen = np.repeat(np.arange(end - begin), counts)
+            if isinstance(updated, DisturbanceBelief):
+                updated.observe_disturbance(seen)
+            else:
+                for t in pattern.next_states[begin + seen].tolist():
+                    updated.observe(s, a, t)
+        plan = solution_of(updated, *self.problem, Mean(), initial=self.today)
+        return None if np.array_equal(plan.policy, self.today.policy) else np.array(plan.policy)

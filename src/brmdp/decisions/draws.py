@@ -1,0 +1,824 @@
+"""Values of policies in posterior draws of the kernel.
+
+Kernels are drawn in blocks, all policies are evaluated in the same draws, and a block is forgotten
+when its values are known: memory does not grow with the number of draws, except for what is asked
+for. Only the rows that some policy uses are drawn; optimal values need all of them.
+
+Every value comes with a bound on the error of the linear algebra: (residual + η)/(1 − γ), where η
+bounds the rounding of the residual itself. What is proved with these values subtracts it.
+
+How a policy is evaluated depends on the number of states. Up to :data:`DIRECT_STATES`: elimination,
+draw by draw. Up to :data:`DENSE_STATES`: the values under the mean kernel are corrected with the
+inverse of the mean system, for a block of draws at once; draws too far from the mean are left to
+elimination. Beyond: a Krylov method for each draw, from the values under the mean kernel, then
+sweeps.
+
+Each block has a random stream of its own, so the draws depend on neither the number of threads nor
+how many are asked for at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, bicgstab
+
+from brmdp._kernels import linear
+from brmdp._validation import (
+    SUM_TOLERANCE,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_discount,
+    as_float_array,
+    as_positive_int,
+    as_rng,
+)
+from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import draws_of, is_builtin, mean_of, require_belief, rewards_of
+from brmdp.beliefs.disturbance import Rewards
+from brmdp.decisions.policies import (
+    Policies,
+    as_start_weights,
+    is_random,
+    mean_policy,
+    named_policies,
+)
+from brmdp.errors import InvalidInputError
+from brmdp.planning.bellman import FLOOR, Bellman, solve_in_band
+from brmdp.planning.fixed_point import Accuracy, iterate
+from brmdp.planning.planner import LARGEST_VALUE
+from brmdp.planning.text import call_like
+from brmdp.risk.base import FixedKernel
+from brmdp.risk.monte_carlo import LARGEST_SAMPLE
+from brmdp.risk.threads import MANY_STATES, one_blas_thread, thread_count
+
+__all__ = ["Block", "Sampler", "ValueDraws", "values_in_draws"]
+
+DIRECT_STATES = 96
+"""Up to this many states, systems are solved by elimination, one draw after another."""
+
+DENSE_STATES = 2_000
+"""Up to this many states, the inverse of the mean system may be kept."""
+
+INVERSE_NUMBERS = 50_000_000
+"""Largest size of all inverses together, in numbers."""
+
+BLOCK_NUMBERS = 2_000_000
+"""Probabilities in a block of draws."""
+
+LARGEST_BLOCK = 2_048
+"""Largest number of draws in a block."""
+
+ACCURACY = 1e-9
+"""Error bound that iterations aim at, relative to max|V|."""
+
+CORRECTIONS = 30
+"""Largest number of corrections with the inverse of the mean system."""
+
+SWEEPS = 2_000
+"""Largest number of sweeps after the Krylov method."""
+
+POLICY_ROUNDS = 200
+"""Largest number of rounds of policy iteration in a drawn kernel."""
+
+WORTH_A_THREAD = 2_000_000
+"""Below this many drawn probabilities, a second thread costs more than it saves."""
+
+PROGRESS_SECONDS = 5.0
+
+logger = logging.getLogger("brmdp")
+
+
+class Block(NamedTuple):
+    """Values in a block of n draws, with bounds on the error of each."""
+
+    values: FloatArray
+    """(n, K, S) values of the policies."""
+    errors: FloatArray
+    """(n, K)."""
+    optimal: FloatArray | None
+    """(n, S) optimal values, if asked for."""
+    optimal_errors: FloatArray | None
+    """(n,)."""
+    kernels: FloatArray | None
+    """(n, transitions) the draws themselves, if asked for."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ValueDraws:
+    """Values of policies in common posterior draws; see :func:`values_in_draws`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The K policies.
+    values : (n, K) array, or (n, K, S) without a start
+        Value of each policy in each draw.
+    errors : (n, K) array
+        Bounds on the solver's error of these values.
+    optimal : (n,) or (n, S) array, or None
+        Optimal value of each drawn kernel.
+    optimal_errors : (n,) array or None
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import values_in_draws
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> values_in_draws(belief, [[0.0], [1.0]], 0.5, [[0, 0]], start=0, draws=100, rng=0)
+    ValueDraws(100 draws, 1 policy, policy 0: mean 0.4885, error_bound=9e-15)
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    errors: FloatArray
+    optimal: FloatArray | None
+    optimal_errors: FloatArray | None
+
+    def __repr__(self) -> str:
+        n, k = self.errors.shape
+        parts = [f"{n} draws", f"{k} {'policy' if k == 1 else 'policies'}"]
+        for name, values in zip(self.names[:6], np.moveaxis(self.values, 1, 0), strict=False):
+            parts.append(f"{name}: mean {values.mean():.4g}")
+        if k > 6:
+            parts.append("…")
+        if self.optimal is not None:
+            parts.append(f"optimal: mean {self.optimal.mean():.4g}")
+        parts.append(f"error_bound={self.errors.max():.0g}")
+        return call_like("ValueDraws", parts)
+
+
+def values_in_draws(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policies: Policies,
+    *,
+    start: ArrayLike | None = None,
+    draws: int = 1_000,
+    optimal: bool = False,
+    rng: Seed = None,
+) -> ValueDraws:
+    """Values of one or several policies in posterior draws, the same draws for all of them.
+
+    Parameters
+    ----------
+    belief, rewards, discount
+        As in :func:`brmdp.plan`.
+    policies : mapping or list of policies, or one (S,) policy
+        Each has (S,) actions or (S, A) probabilities, or is drawn itself, such as a
+        :class:`Practice`.
+    start : int or (S,) probabilities, optional
+        Where the policies begin. Without it, values of all states are returned.
+    draws : int
+        Number of draws n.
+    optimal : bool
+        Also compute the optimal values of each drawn kernel.
+    rng : numpy.random.Generator or seed, optional
+        Random stream of the draws.
+
+    Returns
+    -------
+    ValueDraws
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import values_in_draws
+    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
+    >>> found = values_in_draws(
+    ...     belief, rewards, 0.5, {"go": [1, 1], "toss": [[0.5, 0.5], [0.5, 0.5]]}, start=0, rng=0
+    ... )
+    >>> found.values.mean(axis=0).round(2)
+    array([0.9, 0.5])
+    """
+    n = as_positive_int(draws, "draws")
+    sampler = Sampler(belief, rewards, discount, policies, optimal=optimal, rng=rng)
+    n_states, k = belief.pattern.n_states, len(sampler.names)
+    begin = None if start is None else as_start_weights(start, n_states)
+    numbers = n * (k + optimal) * (n_states if begin is None else 1)
+    if numbers > LARGEST_SAMPLE:
+        raise InvalidInputError(
+            f"draws × policies{'' if begin is not None else ' × states'} must be at most "
+            f"{LARGEST_SAMPLE:,}; got {numbers:,}"
+            + ("" if begin is not None else "; give a start, which needs one number per draw")
+        )
+    values = np.empty((n, k, n_states) if begin is None else (n, k))
+    errors = np.empty((n, k))
+    best = np.empty((n, n_states) if begin is None else n) if optimal else None
+    best_errors = np.empty(n) if optimal else None
+    done = 0
+    for block in sampler.blocks(n):
+        here = slice(done, done + len(block.errors))
+        values[here] = block.values if begin is None else block.values @ begin
+        errors[here] = block.errors
+        if best is not None and best_errors is not None:
+            assert block.optimal is not None
+            best[here] = block.optimal if begin is None else block.optimal @ begin
+            best_errors[here] = block.optimal_errors
+        done = here.stop
+    return ValueDraws(sampler.names, values, errors, best, best_errors)
+
+
+class Sampler:
+    """Draws kernels and evaluates policies in them, block by block.
+
+    Parameters
+    ----------
+    belief, rewards, discount, policies, optimal, rng
+        As in :func:`values_in_draws`.
+    kernels : bool
+        Keep the drawn kernels in the blocks.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> from brmdp.decisions import Sampler
+    >>> belief = brmdp.DirichletBelief.uniform(2, 1)
+    >>> sampler = Sampler(belief, [[0.0], [1.0]], 0.5, [[0, 0]], rng=0)
+    >>> [block.values.shape for block in sampler.blocks(100)]
+    [(100, 1, 2)]
+    """
+
+    def __init__(
+        self,
+        belief: Belief,
+        rewards: Rewards,
+        discount: float,
+        policies: Policies,
+        *,
+        optimal: bool = False,
+        kernels: bool = False,
+        rng: Seed = None,
+    ) -> None:
+        require_belief(belief)
+        self.belief = belief
+        self.discount = as_discount(discount)
+        self.rewards: FloatArray = np.array(rewards_of(belief, rewards))
+        largest = float(np.abs(self.rewards).max()) / (1.0 - self.discount)
+        if not largest <= LARGEST_VALUE:
+            raise InvalidInputError(
+                f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}"
+            )
+        given = named_policies(policies)
+        self.names = tuple(given)
+        self.optimal = bool(optimal)
+        self.keeps_kernels = bool(kernels)
+        pattern = belief.pattern
+        self.rows = _Rows.of(pattern, given, self.rewards, all_rows=self.optimal or kernels)
+        entropy = as_rng(rng).integers(0, 2**32, size=4, dtype=np.uint64)
+        self._entropy = [int(word) for word in entropy]
+        self._next_block = 0
+        n, k = pattern.n_states, len(given)
+        if n <= DIRECT_STATES:
+            self._solve = self._eliminate
+        elif n <= DENSE_STATES and k * n * n <= INVERSE_NUMBERS:
+            self._solve = self._correct
+        else:
+            self._solve = self._iterate
+        numbers = self.rows.size + 2 * k * n + self.rows.widest_policy
+        self.block_size = max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // numbers))
+
+    # --- blocks -----------------------------------------------------------------------------------
+
+    def blocks(self, n: int) -> Iterator[Block]:
+        """Values in ``n`` new draws, in blocks; each call goes on with other draws."""
+        sizes = [self.block_size] * (n // self.block_size)
+        if n % self.block_size:
+            sizes.append(n % self.block_size)
+        first = self._next_block
+        self._next_block += len(sizes)
+        jobs = list(enumerate(sizes, first))
+        threads = min(thread_count(), len(jobs)) if self._worth_threads(n) else 1
+        many = self.belief.pattern.n_states >= MANY_STATES
+        told = began = time.monotonic()
+        done = 0
+        with one_blas_thread if many else nullcontext():
+            self._prepare()
+            for block in _in_order(self._block, jobs, threads):
+                yield block
+                done += len(block.errors)
+                now = time.monotonic()
+                if now - told >= PROGRESS_SECONDS:
+                    told = now
+                    logger.info(
+                        "policies evaluated in %d of %d draws, %.0f s", done, n, now - began
+                    )
+
+    def evaluate(self, kernels: FloatArray) -> Block:
+        """Values in given kernels, (n, transitions), in place of draws; random ones at their mean.
+
+        All of them are held at once.
+        """
+        pattern = self.belief.pattern
+        rows = kernels if self.rows.pairs is None else pattern.take(kernels, self.rows.pairs)
+        many = pattern.n_states >= MANY_STATES
+        with one_blas_thread if many else nullcontext():
+            self._prepare()
+            values, errors = self._solve(self.rows.entries(rows, None))
+        return Block(values, errors, None, None, None)
+
+    def visits(self, start: FloatArray) -> FloatArray:
+        """(K, S) shares of discounted time, (1 − γ) Σ_t γ^t Pr(s_t = s), under the mean kernel."""
+        entries, gamma = self._mean_entries[0], self.discount
+        found = np.empty((len(self.names), start.size))
+        arriving = (1.0 - gamma) * start
+        for k in range(len(self.names)):
+            back = sparse.csr_array(self.rows.kernel(k, entries).T)
+            if start.size <= DIRECT_STATES:
+                found[k] = np.linalg.solve(np.eye(start.size) - gamma * back.toarray(), arriving)
+            else:
+                found[k] = self._krylov(back, arriving, start)
+        return found
+
+    def switch_gains(self, k: int, other: int) -> FloatArray:
+        """(S,) gain of policy ``other`` over policy ``k`` for one step, under the mean kernel."""
+        entries = self._mean_entries
+        values = self._mean_values[k]
+        paid = self.rows.expected(other, entries)[0]
+        step = self.rows.kernel(other, entries[0]) @ values
+        gains: FloatArray = paid + self.discount * step - values
+        return gains
+
+    def _worth_threads(self, n: int) -> bool:
+        # the methods of a belief from outside may not be safe in threads
+        return is_builtin(self.belief) and n * self.rows.size >= WORTH_A_THREAD
+
+    def _block(self, index: int, size: int) -> Block:
+        rng = np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(index,)))
+        rows = self.rows
+        draws = draws_of(self.belief, size, rng, rows.pairs)
+        entries = rows.entries(draws, rng)
+        values, errors = self._solve(entries)
+        optimal: FloatArray | None = None
+        optimal_errors: FloatArray | None = None
+        if self.optimal:
+            optimal, optimal_errors = self._optima(np.ascontiguousarray(draws))
+        return Block(values, errors, optimal, optimal_errors, draws if self.keeps_kernels else None)
+
+    def _prepare(self) -> None:
+        """Compute what all blocks share before threads need it."""
+        if self._solve != self._eliminate:
+            _ = self._mean_values
+        if self._solve == self._correct:
+            _ = self._inverses
+        if self.optimal:
+            _ = self._mean_optimum
+
+    # --- the mean kernel --------------------------------------------------------------------------
+
+    @cached_property
+    def _mean_entries(self) -> FloatArray:
+        pattern = self.belief.pattern
+        mean = mean_of(self.belief)
+        rows = mean if self.rows.pairs is None else pattern.take(mean, self.rows.pairs)
+        return self.rows.entries(rows[None], None)
+
+    @cached_property
+    def _inverses(self) -> list[FloatArray]:
+        """(I − γP̄)⁻¹ for each policy."""
+        n = self.belief.pattern.n_states
+        found = []
+        for k in range(len(self.names)):
+            kernel = self.rows.kernel(k, self._mean_entries[0]).toarray()
+            found.append(np.linalg.inv(np.eye(n) - self.discount * kernel))
+        return found
+
+    @cached_property
+    def _mean_values(self) -> FloatArray:
+        """(K, S) values under the mean kernel."""
+        entries = self._mean_entries
+        found = np.empty((len(self.names), self.belief.pattern.n_states))
+        for k in range(len(self.names)):
+            paid = self.rows.expected(k, entries)[0]
+            if self._solve == self._correct:
+                found[k] = self._inverses[k] @ paid
+            elif self._solve == self._eliminate:
+                found[k] = self._eliminate(entries)[0][0, k]
+            else:
+                start = np.zeros_like(paid)
+                found[k] = self._krylov(self.rows.kernel(k, entries[0]), paid, start)
+        return found
+
+    @cached_property
+    def _mean_optimum(self) -> FloatArray:
+        """Optimal values under the mean kernel, to start policy iteration from."""
+        return self._optimum(np.array(mean_of(self.belief)), np.zeros(self.belief.pattern.n_states))
+
+    # --- values of policies -----------------------------------------------------------------------
+
+    def _eliminate(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, n = self.rows, len(entries)
+        values = np.empty((n, *rows.chosen.shape))
+        for m in range(n):
+            values[m] = linear.policy_values(
+                rows.chosen, rows.indptr, rows.next_states, entries[m], rows.rewards, self.discount
+            )
+        errors = np.empty(values.shape[:2])
+        for k in range(len(self.names)):
+            here, taken = rows.taken(k, entries), rows.policies[k]
+            targets = values[:, k][:, taken.next_states]
+            targets *= self.discount
+            targets += taken.rewards
+            targets *= here
+            backup = np.add.reduceat(targets, taken.begins, axis=1)
+            errors[:, k] = self._bound(k, np.abs(backup - values[:, k]).max(axis=1), values[:, k])
+        return values, errors
+
+    def _correct(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, n = self.rows, len(entries)
+        values = np.empty((n, *rows.chosen.shape))
+        errors = np.empty(values.shape[:2])
+        for k in range(len(self.names)):
+            paid, kernels = rows.expected(k, entries), rows.block_kernel(k, entries)
+            found = np.tile(self._mean_values[k], (n, 1))
+            inverse = self._inverses[k].T
+            aim = (1.0 - self.discount) * ACCURACY * float(np.abs(found).max())
+            aim = max(aim, FLOOR * float(np.abs(found).max()))
+            for _ in range(CORRECTIONS):
+                residuals = self._residuals(kernels, paid, found)
+                if (np.abs(residuals).max(axis=1) <= aim).all():
+                    break
+                found += residuals @ inverse
+            sizes = np.abs(residuals).max(axis=1)
+            # draws far from the mean, for which the corrections shrink slowly or not at all
+            for m in np.flatnonzero(~(sizes <= aim)):
+                system = np.eye(found.shape[1])
+                system -= self.discount * rows.kernel(k, entries[m]).toarray()
+                found[m] = np.linalg.solve(system, paid[m])
+            if (~(sizes <= aim)).any():
+                sizes = np.abs(self._residuals(kernels, paid, found)).max(axis=1)
+            values[:, k] = found
+            errors[:, k] = self._bound(k, sizes, found)
+        return values, errors
+
+    def _iterate(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, n = self.rows, len(entries)
+        values = np.empty((n, *rows.chosen.shape))
+        errors = np.empty(values.shape[:2])
+        for k in range(len(self.names)):
+            paid = rows.expected(k, entries)
+            sizes = np.empty(n)
+            for m in range(n):
+                kernel = rows.kernel(k, entries[m])
+                values[m, k] = self._krylov(kernel, paid[m], self._mean_values[k])
+                backup = paid[m] + self.discount * (kernel @ values[m, k])
+                sizes[m] = np.abs(backup - values[m, k]).max()
+            errors[:, k] = self._bound(k, sizes, values[:, k])
+        return values, errors
+
+    def _residuals(self, kernels: Any, paid: FloatArray, values: FloatArray) -> FloatArray:
+        moved = (kernels @ values.reshape(-1)).reshape(values.shape)
+        residuals: FloatArray = paid + self.discount * moved - values
+        return residuals
+
+    def _bound(self, k: int, residuals: FloatArray, values: FloatArray) -> FloatArray:
+        """Bounds on the distance from the exact values, from the residuals of a block."""
+        taken = self.rows.policies[k]
+        sizes = taken.largest + self.discount * np.abs(values).max(axis=1)
+        rounding = (taken.widest + 8) * float(np.finfo(np.float64).eps) * sizes
+        bounds: FloatArray = (residuals + rounding) / (1.0 - self.discount)
+        if not np.isfinite(bounds).all():
+            raise InvalidInputError(
+                "values are not finite in some draws: the belief's rows are not probabilities"
+            )
+        return bounds
+
+    def _krylov(self, kernel: sparse.csr_array, paid: FloatArray, start: FloatArray) -> FloatArray:
+        """Values of one policy in one large kernel, from ``start``."""
+        gamma = self.discount
+        n = paid.size
+        gap = paid + gamma * (kernel @ start) - start
+        scale = float(np.abs(gap).max())
+        if scale == 0.0:
+            return start
+        system = LinearOperator((n, n), matvec=lambda x: x - gamma * (kernel @ x), dtype=np.float64)
+        step, _ = bicgstab(system, gap / scale, rtol=1e-8, atol=0.0, maxiter=200)
+        step = np.asarray(step) * scale
+        values: FloatArray = start + step if np.isfinite(step).all() else start.copy()
+        for sweep in range(SWEEPS):
+            following = paid + gamma * (kernel @ values)
+            change = float(np.abs(following - values).max())
+            values = following
+            if change <= max((1.0 - gamma) * ACCURACY, FLOOR) * float(np.abs(values).max()):
+                break
+            if sweep == 100:
+                # most likely a long chain
+                direct = solve_in_band(kernel, gamma, paid)
+                values = values if direct is None else direct
+        return values
+
+    # --- optimal values ---------------------------------------------------------------------------
+
+    def _optima(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Optimal values in drawn kernels, (n, S), and bounds on their errors."""
+        pattern, gamma = self.belief.pattern, self.discount
+        begins = pattern.indptr[pattern.pairs]
+        states = pattern.pairs // pattern.n_actions
+        firsts = np.searchsorted(states, np.arange(pattern.n_states))
+        values = np.empty((len(draws), pattern.n_states))
+        errors = np.empty(len(draws))
+        for m, draw in enumerate(draws):
+            values[m] = self._optimum(draw, self._mean_optimum)
+            targets = self.rewards + gamma * values[m][pattern.next_states]
+            q = np.add.reduceat(draw * targets, begins)
+            residual = float(np.abs(np.maximum.reduceat(q, firsts) - values[m]).max())
+            size = float(np.abs(targets).max())
+            rounding = (pattern.widest + 8) * float(np.finfo(np.float64).eps) * size
+            errors[m] = (residual + rounding) / (1.0 - gamma)
+        return values, errors
+
+    def _optimum(self, draw: FloatArray, start: FloatArray) -> FloatArray:
+        pattern = self.belief.pattern
+        if pattern.n_states <= 600:
+            found: tuple[FloatArray, int] = linear.policy_iteration(
+                pattern.pairs,
+                pattern.indptr,
+                pattern.next_states,
+                draw,
+                self.rewards,
+                self.discount,
+                pattern.n_actions,
+                start.copy(),
+                POLICY_ROUNDS,
+                FLOOR,
+            )
+            return found[0]
+        bellman = Bellman(pattern, FixedKernel(pattern, draw), self.rewards, self.discount)
+        return iterate(bellman, start.copy(), Accuracy(None, ACCURACY), "newton", 10_000).sweep.best
+
+
+def _in_order(run: Any, jobs: list[tuple[int, int]], threads: int) -> Iterator[Block]:
+    """Results of all jobs in their order, with a few more of them under way in other threads."""
+    if threads <= 1:
+        for job in jobs:
+            yield run(*job)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="brmdp") as pool:
+        waiting: deque[Future[Block]] = deque()
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(run, *job))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+# --- the rows of policies -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """The entries of one policy: its S rows one after another.
+
+    Attributes
+    ----------
+    where : (entries,) integers, or None
+        Places in the entries of a block; None if these are all of them, in order.
+    begins : (S,) integers
+        Where each state's row begins.
+    next_states : (entries,) integers
+    rewards : (entries,) array
+    widest : int
+        Largest number of entries of a row.
+    largest : float
+        Largest absolute reward.
+    """
+
+    where: IntArray | None
+    begins: IntArray
+    next_states: IntArray
+    rewards: FloatArray
+    widest: int
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """How the rows of several policies are made from the draws of the pairs that they use.
+
+    The entries of a draw are those of the pairs, followed by rows that mix several pairs. A policy
+    names one row per state.
+
+    Attributes
+    ----------
+    pairs : (pairs,) integers, or None
+        The pairs to draw; None means all admissible ones.
+    indptr, next_states, rewards : arrays
+        The rows.
+    chosen : (K, S) integers
+        The row of each policy in each state.
+    mixed : (mixed entries,) integers
+        The drawn entry behind each entry of a mixed row.
+    part_of : (mixed entries,) integers
+        The part, a pair in a mixed row, that each of them belongs to.
+    weights : (parts,) array
+        Probability of each part.
+    random : list
+        Policies that are drawn: the policy, its parts as a slice, and their pairs.
+    policies : list
+        The entries of each policy.
+    """
+
+    pairs: IntArray | None
+    indptr: IntArray
+    next_states: IntArray
+    rewards: FloatArray
+    chosen: IntArray
+    mixed: IntArray
+    part_of: IntArray
+    weights: FloatArray
+    random: list[tuple[Any, slice, IntArray]]
+    policies: list[_Taken]
+    admissible: Any
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a draw, mixed rows included."""
+        return int(self.next_states.size)
+
+    @property
+    def widest_policy(self) -> int:
+        """Largest number of entries of a policy."""
+        return max(taken.next_states.size for taken in self.policies)
+
+    @classmethod
+    def of(
+        cls, pattern: Any, policies: dict[str, Any], rewards: FloatArray, *, all_rows: bool
+    ) -> _Rows:
+        """Lay out the rows of ``policies``."""
+        admissible = pattern.admissible
+        means = [mean_policy(given, admissible, name) for name, given in policies.items()]
+        used = pattern.pairs
+        if not all_rows:
+            needed = np.zeros(admissible.shape, dtype=bool)
+            for weights in means:
+                needed |= weights > 0.0
+            used = np.flatnonzero(needed)
+        everything = all_rows or used.size == pattern.pairs.size
+        row_of = np.full(pattern.n_pairs, -1)
+        row_of[used] = np.arange(used.size)
+        widths = pattern.widths[used]
+        begins = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
+        states = np.arange(pattern.n_states)
+        chosen = np.empty((len(means), pattern.n_states), dtype=np.int64)
+        row_widths, parts, part_weights = [widths], [], []
+        n_rows, n_parts = used.size, 0
+        random: list[tuple[Any, slice, IntArray]] = []
+        for k, (weights, given) in enumerate(zip(means, policies.values(), strict=True)):
+            drawn = is_random(given)
+            sure = (weights == 1.0).any(axis=1) & (not drawn)
+            actions = weights.argmax(axis=1)
+            chosen[k] = row_of[states * pattern.n_actions + actions]
+            unsure = states[~sure]
+            if unsure.size == 0:
+                continue
+            taken = (weights > 0.0) & ~sure[:, None]
+            pairs = np.flatnonzero(taken)
+            parts.append(row_of[pairs])
+            part_weights.append(weights.reshape(-1)[pairs])
+            chosen[k, unsure] = n_rows + np.arange(unsure.size)
+            n_rows += unsure.size
+            sums = np.bincount(pairs // pattern.n_actions, pattern.widths[pairs], states.size)
+            row_widths.append(sums[unsure].astype(np.int64))
+            if drawn:
+                random.append((given, slice(n_parts, n_parts + pairs.size), pairs))
+            n_parts += pairs.size
+        part_rows = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        mixed = _ranges(begins[part_rows], widths[part_rows])
+        part_of = np.repeat(np.arange(part_rows.size), widths[part_rows])
+        indptr = np.concatenate(([0], np.cumsum(np.concatenate(row_widths)))).astype(np.int64)
+        drawn_states = pattern.take(pattern.next_states, used)
+        drawn_rewards = pattern.take(rewards, used)
+        next_states = np.concatenate((drawn_states, drawn_states[mixed]))
+        laid_out = np.concatenate((drawn_rewards, drawn_rewards[mixed]))
+        taken_rows = []
+        for rows in chosen:
+            where = _ranges(indptr[rows], np.diff(indptr)[rows])
+            counts = np.diff(indptr)[rows]
+            whole = where.size == indptr[-1] and bool((np.diff(where) == 1).all())
+            taken_rows.append(
+                _Taken(
+                    None if whole else where,
+                    np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64),
+                    next_states[where],
+                    laid_out[where],
+                    int(counts.max()),
+                    float(np.abs(laid_out[where]).max()),
+                )
+            )
+        return cls(
+            None if everything else used,
+            indptr,
+            next_states,
+            laid_out,
+            chosen,
+            mixed,
+            part_of,
+            np.concatenate(part_weights) if part_weights else np.zeros(0),
+            random,
+            taken_rows,
+            admissible,
+        )
+
+    def entries(self, draws: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+        """Entries (n, size) of a block, from the draws of the pairs.
+
+        Random policies are drawn, or have their mean if ``rng`` is None.
+        """
+        if self.mixed.size == 0:
+            return np.require(draws, np.float64, ["C", "W"])
+        n, drawn = draws.shape
+        weights: FloatArray = self.weights
+        if rng is not None and self.random:
+            weights = np.tile(weights, (n, 1))
+            for policy, parts, pairs in self.random:
+                weights[:, parts] = self._drawn(policy, pairs, n, rng)
+        out = np.empty((n, drawn + self.mixed.size))
+        out[:, :drawn] = draws
+        np.take(draws, self.mixed, axis=1, out=out[:, drawn:])
+        out[:, drawn:] *= weights[..., self.part_of]
+        return out
+
+    def _drawn(self, policy: Any, pairs: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """``n`` draws of a random policy at the pairs that it uses, (n, pairs), checked."""
+        name = f"{type(policy).__name__}.draw"
+        found = as_float_array(policy.draw(n, rng=rng), name)
+        if found.shape != (n, *self.admissible.shape):
+            raise InvalidInputError(
+                f"{name} must return policies of shape {(n, *self.admissible.shape)}; got "
+                f"{found.shape}"
+            )
+        flat: FloatArray = found.reshape(n, -1)
+        used = flat[:, pairs]
+        states = pairs // self.admissible.shape[1]
+        sums = np.add.reduceat(used, np.searchsorted(states, np.unique(states)), axis=1)
+        if (used < 0.0).any() or (np.abs(sums - 1.0) > SUM_TOLERANCE).any():
+            raise InvalidInputError(
+                f"{name} must return probabilities that sum to one in every state, over the "
+                "actions that have a positive mean"
+            )
+        return used
+
+    def taken(self, k: int, entries: FloatArray) -> FloatArray:
+        """The entries of policy ``k``, (n, its entries)."""
+        where = self.policies[k].where
+        return entries if where is None else np.take(entries, where, axis=1)
+
+    def expected(self, k: int, entries: FloatArray) -> FloatArray:
+        """Expected rewards of policy ``k``, (n, S)."""
+        taken = self.policies[k]
+        paid: FloatArray = np.add.reduceat(
+            self.taken(k, entries) * taken.rewards, taken.begins, axis=1
+        )
+        return paid
+
+    def kernel(self, k: int, entries: FloatArray) -> sparse.csr_array:
+        """The kernel of policy ``k`` in one draw, (S, S)."""
+        taken = self.policies[k]
+        n = self.chosen.shape[1]
+        data = entries if taken.where is None else entries[taken.where]
+        pointers = np.append(taken.begins, taken.next_states.size)
+        return sparse.csr_array((data, taken.next_states, pointers), shape=(n, n))
+
+    def block_kernel(self, k: int, entries: FloatArray) -> sparse.csr_array:
+        """The kernels of policy ``k`` in all draws of a block, one below another: (n·S, n·S)."""
+        taken = self.policies[k]
+        n, n_states = len(entries), self.chosen.shape[1]
+        size = taken.next_states.size
+        offsets = np.arange(n, dtype=np.int64)[:, None]
+        columns = (taken.next_states + offsets * n_states).astype(np.int32)
+        pointers = np.append((taken.begins + offsets * size).reshape(-1), n * size)
+        return sparse.csr_array(
+            (
+                self.taken(k, entries).reshape(-1),
+                columns.reshape(-1),
+                pointers.astype(np.int32),
+            ),
+            shape=(n * n_states, n * n_states),
+        )
+
+
+def _ranges(begins: IntArray, widths: IntArray) -> IntArray:
+    """The integers from each of ``begins`` on, as many as ``widths`` says, one after another."""
+    if begins.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    ends = np.cumsum(widths)
+    return np.arange(int(ends[-1])) + np.repeat(begins - ends + widths, widths)

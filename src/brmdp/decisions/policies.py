@@ -1,0 +1,189 @@
+"""Policies as action probabilities, and where they begin.
+
+A policy is given as (S,) actions or as (S, A) probabilities; inside this package it is an (S, A)
+array of probabilities, zero for inadmissible actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from brmdp._validation import (
+    BoolArray,
+    FloatArray,
+    as_array,
+    as_float_array,
+    as_policy,
+    first_bad,
+    rounding_of,
+    sum_tolerance,
+)
+from brmdp.beliefs.base import Belief
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import as_start
+
+__all__ = [
+    "Policies",
+    "RandomPolicy",
+    "as_policy_weights",
+    "as_start_weights",
+    "default_start",
+    "is_deterministic",
+    "mean_policy",
+    "named_policies",
+    "same_policy",
+]
+
+
+@runtime_checkable
+class RandomPolicy(Protocol):
+    """A policy that is itself uncertain, such as the practice estimated from a log.
+
+    Examples
+    --------
+    >>> from brmdp.decisions import RandomPolicy, practice
+    >>> isinstance(practice([[3, 1], [0, 2]]), RandomPolicy)
+    True
+    """
+
+    @property
+    def mean(self) -> FloatArray:
+        """(S, A) mean probabilities."""
+        ...
+
+    def draw(self, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """``n`` policies, (n, S, A)."""
+        ...
+
+
+Policies: TypeAlias = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
+"""Several policies, by name or in order, or a single one."""
+
+
+def as_policy_weights(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
+    """A policy, given as (S,) actions or (S, A) probabilities, as (S, A) probabilities."""
+    n_states, n_actions = admissible.shape
+    given = as_array(value, name, "actions (S,) or probabilities (S, A)")
+    if given.ndim == 1:
+        actions = as_policy(given, admissible, name)
+        weights = np.zeros(admissible.shape)
+        weights[np.arange(n_states), actions] = 1.0
+        return weights
+    if given.shape != (n_states, n_actions):
+        raise InvalidInputError(
+            f"{name} must hold one action per state, ({n_states},), or probabilities of actions, "
+            f"({n_states}, {n_actions}); got shape {given.shape}"
+        )
+    weights = as_float_array(given, name)
+    if (weights < 0.0).any():
+        s, a = first_bad(weights < 0.0)
+        raise InvalidInputError(
+            f"{name} must not have negative probabilities; got {weights[s, a]} at (s={s}, a={a})"
+        )
+    refused = (weights > 0.0) & ~admissible
+    if refused.any():
+        s, a = first_bad(refused)
+        raise InvalidInputError(
+            f"{name} takes action {a} in state {s} with probability {weights[s, a]:.4g}, but it is "
+            "not admissible there"
+        )
+    sums = weights.sum(axis=1)
+    off = np.abs(sums - 1.0) > sum_tolerance(rounding_of(given), n_actions)
+    if off.any():
+        s = int(np.argmax(off))
+        raise InvalidInputError(
+            f"{name} must have probabilities that sum to one in every state; got {sums[s]:.12g} in "
+            f"state {s}"
+        )
+    exact: FloatArray = weights / sums[:, None]
+    return exact
+
+
+def mean_policy(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
+    """The probabilities of a policy, or the mean ones of a :class:`RandomPolicy`."""
+    if is_random(value):
+        return as_policy_weights(value.mean, admissible, f"{name}.mean")
+    return as_policy_weights(value, admissible, name)
+
+
+def is_random(value: Any) -> bool:
+    """Whether the policy is drawn anew in every draw; arrays have a method ``mean``, too."""
+    return not isinstance(value, np.ndarray) and isinstance(value, RandomPolicy)
+
+
+def is_deterministic(weights: FloatArray) -> bool:
+    """Whether one action is taken in every state."""
+    return bool((weights.max(axis=1) == 1.0).all())
+
+
+def same_policy(one: FloatArray, other: FloatArray) -> bool:
+    """Whether two policies have the same probabilities."""
+    return bool(np.array_equal(one, other))
+
+
+def named_policies(policies: Policies, name: str = "policies") -> dict[str, Any]:
+    """Policies by name: a mapping's own, or the position in a sequence.
+
+    A flat sequence of numbers is a single policy.
+    """
+    if is_random(policies):
+        return {"policy": policies}
+    if isinstance(policies, Mapping):
+        found = {str(key): value for key, value in policies.items()}
+    elif isinstance(policies, np.ndarray):
+        if policies.ndim == 2:
+            raise InvalidInputError(
+                f"{name} must be a list of policies or a mapping; a two-dimensional array may be "
+                "several policies or one with probabilities, so put it, or its rows, in a list"
+            )
+        found = {"policy": policies}
+    elif isinstance(policies, Sequence) and not isinstance(policies, str | bytes):
+        flat = len(policies) > 0 and all(np.ndim(item) == 0 for item in policies)
+        flat = flat and not any(is_random(item) for item in policies)
+        found = (
+            {"policy": policies}
+            if flat
+            else {f"policy {k}": item for k, item in enumerate(policies)}
+        )
+    else:
+        raise InvalidInputError(
+            f"{name} must be a list of policies or a mapping; got {type(policies).__name__}"
+        )
+    if not found:
+        raise InvalidInputError(f"{name} must hold at least one policy; got none")
+    return found
+
+
+def as_start_weights(start: ArrayLike, n_states: int) -> FloatArray:
+    """A start, a state or a distribution, as probabilities of the states."""
+    given = as_start(start, n_states)
+    if isinstance(given, int):
+        weights = np.zeros(n_states)
+        weights[given] = 1.0
+        return weights
+    return np.array(given) / float(given.sum())
+
+
+def default_start(belief: Belief, start: ArrayLike | None) -> tuple[FloatArray, str]:
+    """Probabilities of the first state, and where they come from.
+
+    They are the given ones, or those of the states that the data come from, or all equal.
+    """
+    n = belief.pattern.n_states
+    if start is not None:
+        return as_start_weights(start, n), "given"
+    observed: Any = getattr(belief, "observed_states", None)
+    if callable(observed):
+        seen = as_float_array(observed(), f"{type(belief).__name__}.observed_states")
+        if seen.shape != (n,) or (seen < 0.0).any():
+            raise InvalidInputError(
+                f"{type(belief).__name__}.observed_states must return ({n},) numbers that are not "
+                "negative"
+            )
+        if seen.sum() > 0.0:
+            return seen / seen.sum(), "observed states"
+    return np.full(n, 1.0 / n), "all states equally"
