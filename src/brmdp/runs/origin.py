@@ -52,7 +52,7 @@ WITHOUT_INFLUENCE = frozenset(
         *("report", "studies", "cli.py", "warm_up.py", "_files.py", "_version.py", "_renamed.py"),
         *("envs/rendering.py", "runs/__init__.py", "runs/cluster.py", "runs/former.py"),
         *("runs/origin.py", "runs/parquet.py", "runs/records.py", "runs/runner.py"),
-        *("runs/store.py", "runs/sweep.py", "continuous"),
+        *("runs/store.py", "runs/sweep.py", "continuous", "decisions"),
     }
 )
 """Files and folders of the package that cannot change any run; new ones count until listed here.
