@@ -203,7 +203,7 @@ class SharedSampler:
         drawn = rng.binomial(self._times, at_seat / (at_seat + self._seat))
         offsets = np.arange(chains)[:, None] * family.n_kinds
         opened = np.bincount((self._kind + offsets).ravel(), drawn.ravel(), chains * family.n_kinds)
-        tables = opened.reshape(chains, -1) + np.asarray(self._certain, dtype=np.float64)
+        tables = opened.reshape(chains, -1).astype(np.float64) + self._certain
         if family.fixed is None:
             law = self._laws(tables, law)
         result = rng.uniform(*self.bounds, log_strength.shape)  # right where there are no data

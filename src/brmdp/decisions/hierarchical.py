@@ -207,12 +207,13 @@ class HierarchicalBelief(KernelBelief):
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """Median κ, the weight of the prior, and number of observations, for each of ``pairs``."""
-        weights = np.median(self._hyper.strengths(), axis=0)
+        weights: FloatArray = np.median(self._hyper.strengths(), axis=0)
         return weights[self._hyper.strength_of_pair()[pairs]], self._totals[pairs]
 
     def observed_states(self) -> FloatArray:
         """(S,) number of observations made in each state."""
-        return self._totals.reshape(self.n_states, self.n_actions).sum(axis=1)
+        totals: FloatArray = self._totals.reshape(self.n_states, self.n_actions)
+        return np.asarray(totals.sum(axis=1), dtype=np.float64)
 
     def __repr__(self) -> str:
         text = (

@@ -497,7 +497,8 @@ class _Problem:
 
 
 def _whole(sums: NDArray[Any]) -> IntArray:
-    return np.rint(sums).astype(np.int64)
+    whole: IntArray = np.rint(sums).astype(np.int64)
+    return whole
 
 
 def _log_prediction(prior: FloatArray, counts: IntArray, pattern: TransitionPattern) -> FloatArray:
