@@ -70,7 +70,9 @@ def test_row_terms_add_up_over_rows():
     total, rows = np.array([3.0, 7.0]), np.array([2.0, 1.0])
     x = np.array([[0.0], [2.0]])
     kappa = np.exp(x)
-    wanted = -(2 * sum(np.log(kappa + j) for j in range(3)) + sum(np.log(kappa + j) for j in range(7)))
+    wanted = -(
+        2 * sum(np.log(kappa + j) for j in range(3)) + sum(np.log(kappa + j) for j in range(7))
+    )
     np.testing.assert_allclose(row_term(total, rows, x), wanted, rtol=1e-12)
 
 

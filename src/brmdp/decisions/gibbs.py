@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -48,7 +47,11 @@ PILOT = 200
 MOST_THINNING = 40
 LARGEST_R_HAT = 1.05
 ROUNDS = 3
-"""Draws with a larger R̂ are thrown away and replaced by sparser ones, up to this many rounds."""
+"""Draws with a larger R̂, or worth less than a quarter of their number, are thrown away and replaced
+by sparser ones, up to this many rounds."""
+
+FEWEST_WATCHED = 50
+"""Number of states per chain that R̂ is computed from, even if fewer are kept."""
 
 MOST_WATCHED = 200
 """Number of kinds whose mixing is watched, the most observed ones first."""
@@ -131,6 +134,39 @@ def slice_step(
     return result
 
 
+class LawSampler:
+    """Draws of the laws given the tables of every kind."""
+
+    def __init__(self, family: Family, tally: Tally, rng: np.random.Generator) -> None:
+        self.family, self.rng = family, rng
+        widths = np.diff(family.kinds.indptr)
+        seen = np.bincount(tally.kind, minlength=family.n_kinds) > 0
+        several = np.flatnonzero(seen & (widths > 1))
+        self._split = [
+            (kinds, np.stack([_members(family, k) for k in kinds]))
+            for size in np.unique(widths[several])
+            for kinds in [several[widths[several] == size]]
+        ]
+
+    def draw(self, tables: FloatArray, law: FloatArray) -> FloatArray:
+        """New laws, given tables (chains, kinds) and the last laws (chains, categories)."""
+        family, rng = self.family, self.rng
+        # the first kinds are the single categories
+        weight = family.base + tables[:, : family.n_categories]
+        for kinds, members in self._split:
+            parts = law[:, members]
+            parts = parts / parts.sum(axis=2, keepdims=True)
+            split = rng.multinomial(tables[:, kinds].astype(np.int64), parts)
+            # kinds overlap, so a category may occur several times
+            for chain in range(law.shape[0]):
+                weight[chain] += np.bincount(
+                    members.ravel(), split[chain].ravel(), family.n_categories
+                )
+        logs = log_gammas(weight.ravel(), 1, rng).reshape(weight.shape)
+        widths = family.law_sizes[family.law_sizes > 0]
+        return np.maximum(normalise_log_rows(logs, widths), SMALLEST_SHARE)
+
+
 class SharedSampler:
     """Draws of (ln κ, m) for one family, several chains at once.
 
@@ -141,9 +177,6 @@ class SharedSampler:
     bounds : (float, float)
         Range of ln κ.
     rng : numpy.random.Generator
-    once : bool
-        Whether it is used for one sweep only, so that tables of the row terms do not pay. Then ln κ
-        moves by slice steps alone.
     """
 
     def __init__(
@@ -152,32 +185,19 @@ class SharedSampler:
         tally: Tally,
         bounds: tuple[float, float],
         rng: np.random.Generator,
-        *,
-        once: bool = False,
     ) -> None:
         self.family, self.rng, self.bounds = family, rng, bounds
         self._tally = tally
-        self._collapsed = tally.kind.size > 0 and (once or tally.kind.size <= MOST_CELLS)
+        self._collapsed = 0 < tally.kind.size <= MOST_CELLS
         self._kind, self._seat, self._times, self._certain = _seats(family, tally)
         self._grid = np.linspace(*bounds, NODES)
-        self._terms: list[tuple[int, FloatArray | None, Callable[[FloatArray], FloatArray]]] = []
+        self._terms: list[tuple[int, FloatArray, CubicSpline]] = []
         for k in range(family.n_strengths):
             mine = tally.strength == k
-            if not mine.any():
-                continue
-            exact = partial(row_term, tally.total[mine], tally.rows[mine])
-            if once:
-                self._terms.append((k, None, exact))
-            else:
-                values = exact(self._grid)
+            if mine.any():
+                values = row_term(tally.total[mine], tally.rows[mine], self._grid)
                 self._terms.append((k, values, CubicSpline(self._grid, values)))
-        widths = np.diff(family.kinds.indptr)
-        several = np.flatnonzero((self._certain > 0) & (widths > 1))
-        self._split = [
-            (kinds, np.stack([_members(family, k) for k in kinds]))
-            for size in np.unique(widths[several])
-            for kinds in [several[widths[several] == size]]
-        ]
+        self._laws = LawSampler(family, tally, rng)
 
     def start(self, mode: Mode, chains: int) -> tuple[FloatArray, FloatArray]:
         """Dispersed states around the mode."""
@@ -205,13 +225,11 @@ class SharedSampler:
         opened = np.bincount((self._kind + offsets).ravel(), drawn.ravel(), chains * family.n_kinds)
         tables = opened.reshape(chains, -1).astype(np.float64) + self._certain
         if family.fixed is None:
-            law = self._laws(tables, law)
+            law = self._laws.draw(tables, law)
         result = rng.uniform(*self.bounds, log_strength.shape)  # right where there are no data
         for k, values, term in self._terms:
-            result[:, k] = log_strength[:, k]
-            if values is not None:
-                total = tables[:, family.strength_of_kind == k].sum(axis=1)
-                result[:, k] = draw_log_strength(total, term, self._grid, values, rng)
+            total = tables[:, family.strength_of_kind == k].sum(axis=1)
+            result[:, k] = draw_log_strength(total, term, self._grid, values, rng)
         return result, law
 
     def _marginal(self, log_strength: FloatArray, share: FloatArray) -> FloatArray:
@@ -228,29 +246,6 @@ class SharedSampler:
             result[:, k] += term(log_strength[:, k])
         return result
 
-    def _laws(self, tables: FloatArray, law: FloatArray) -> FloatArray:
-        family, rng = self.family, self.rng
-        weight = np.tile(family.base, (law.shape[0], 1))
-        # the first kinds are the single categories
-        weight += tables[:, : family.n_categories]
-        for kinds, members in self._split:
-            parts = law[:, members]
-            parts = parts / parts.sum(axis=2, keepdims=True)
-            split = rng.multinomial(tables[:, kinds].astype(np.int64), parts)
-            # kinds overlap, so a category may occur several times
-            for chain in range(law.shape[0]):
-                weight[chain] += np.bincount(
-                    members.ravel(), split[chain].ravel(), family.n_categories
-                )
-        return laws_drawn(family, weight, rng)
-
-
-def laws_drawn(family: Family, weight: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Laws ~ Dir(weight), for weights (chains, categories)."""
-    logs = log_gammas(weight.ravel(), 1, rng).reshape(weight.shape)
-    widths = family.law_sizes[family.law_sizes > 0]
-    return np.maximum(normalise_log_rows(logs, widths), SMALLEST_SHARE)
-
 
 def _members(family: Family, kind: int) -> IntArray:
     begin, end = family.kinds.indptr[kind], family.kinds.indptr[kind + 1]
@@ -265,14 +260,14 @@ def _seats(family: Family, tally: Tally) -> tuple[IntArray, FloatArray, IntArray
     table for certain.
     """
     certain = np.bincount(tally.kind, tally.times, family.n_kinds).astype(np.float64)
-    # cells are sorted by kind and count; a segment (c', c] of seats has the entries above c'
-    last = np.append(tally.kind[1:] != tally.kind[:-1], True)
-    above = np.cumsum(tally.times[::-1])[::-1]
+    # cells are sorted by kind and count; seats from the last count up to this one are taken in
+    # the entries of this cell and of those that follow it in its kind
+    last = np.ones(tally.kind.size, dtype=bool)
+    last[:-1] = tally.kind[1:] != tally.kind[:-1]
+    above = np.append(np.cumsum(tally.times[::-1])[::-1], 0.0)
     ends = np.flatnonzero(last)
-    following = np.zeros(tally.kind.size)
-    position = np.searchsorted(ends, np.arange(tally.kind.size))
-    after = np.append(above, 0.0)[ends + 1]
-    remaining = above - after[position] if tally.kind.size else following
+    of_cell = np.searchsorted(ends, np.arange(tally.kind.size))
+    remaining = above[:-1] - above[ends + 1][of_cell]
     before = np.zeros(tally.kind.size)
     before[1:] = np.where(last[:-1], 0.0, tally.count[:-1])
     begin = np.maximum(before, 1.0).astype(np.int64)
@@ -400,20 +395,25 @@ def run_chains(
     burn_in += PILOT
     thinning = int(np.clip(np.ceil(chains * PILOT / effective), 1, MOST_THINNING))
     each = -(-draws // chains)
+    positions = max(each, FEWEST_WATCHED)
+    stored = np.rint(np.linspace(0, positions - 1, each)).astype(int).tolist()
     for attempt in range(ROUNDS):
         kept = [np.empty((chains, each, *part.shape[1:])) for part in state]
         watched = []
-        for position in range(each):
+        for position in range(positions):
             for _ in range(thinning):
                 state = sweep(*state)
-            for store, part in zip(kept, state, strict=True):
-                store[:, position] = part
+            if position in stored:
+                for store, part in zip(kept, state, strict=True):
+                    store[:, stored.index(position)] = part
             watched.append(watch(*state))
         effective, r_hat = mixing_of(np.stack(watched, axis=1))
-        if r_hat <= LARGEST_R_HAT or attempt == ROUNDS - 1:
+        effective *= each / positions
+        enough = r_hat <= LARGEST_R_HAT and effective >= draws / 4
+        if enough or attempt == ROUNDS - 1 or thinning == MOST_THINNING:
             break
-        burn_in += each * thinning
-        thinning = min(2 * thinning, MOST_THINNING)
+        burn_in += positions * thinning
+        thinning = min(3 * thinning, MOST_THINNING)
     found = tuple(store.reshape(chains * each, *store.shape[2:])[:draws] for store in kept)
     return found, Mixing(chains, burn_in, thinning, draws, min(effective, draws), r_hat)
 

@@ -69,7 +69,6 @@ LARGEST_STORE = 50_000_000
 
 FEWEST_DRAWS = 40
 
-GROUP_CHAINS = 4
 FEW = 6
 """Up to this many strengths are listed one by one."""
 
@@ -198,8 +197,9 @@ class LearnedPrior:
         group : label, optional
             Needed unless groups are pooled, or there are none.
         point : {"mean", "mode"}
-            The posterior median of κ with the posterior mean of the law (of the rows over groups,
-            if partially pooled), from the joint draws; or the joint mode of (ln κ, ln m), which
+            The posterior median of κ with the posterior mean of the law, from the joint draws (if
+            partially pooled, the mean of the rows over groups, each draw weighted by what it
+            contributes to the group's row, κ_g/(κ_g + n)); or the joint mode of (ln κ, ln m), which
             needs no draws but overrates κ if rows are few.
         """
         if point not in ("mean", "mode"):
@@ -691,9 +691,9 @@ def _strength(
     near = min(NEAR_EDGE, 0.25 * (high - low))
     edge = ""
     if seen:
-        if np.mean(draws > high - near) >= EDGE_SHARE or mode > high - 1e-6:
+        if np.mean(draws > high - near) >= EDGE_SHARE:
             edge = "upper"
-        elif np.mean(draws < low + near) >= EDGE_SHARE or mode < low + 1e-6:
+        elif np.mean(draws < low + near) >= EDGE_SHARE:
             edge = "lower"
     ends = np.exp(np.quantile(draws, [0.05, 0.5, 0.95]))
     return Strength(
@@ -725,10 +725,10 @@ def _partially_pooled(
             "reach"
         )
     kept, mixing = run_chains(
-        sampler.sweep, sampler.start(point, GROUP_CHAINS), watch, _affordable(draws, size)
+        sampler.sweep, sampler.start(point, CHAINS), watch, _affordable(draws, size)
     )
     upper, lower, law, rows = kept
-    mean_rows, mean_law = rows.mean(axis=0), law.mean(axis=0)
+    mean_law = law.mean(axis=0)
     fitted: dict[Any, _Fitted] = {}
     owners = family.strength_of_pair[family.pattern.pair_of_transition]
     seen = np.bincount(owners, counts.sum(axis=0) * family.uncertain, family.n_strengths)
@@ -747,7 +747,7 @@ def _partially_pooled(
         fitted[label] = _Fitted(
             counts=counts[g],
             prior_mode=np.exp(point.log_strength[g]) * point.rows,
-            prior_mean=math.exp(middle) * mean_rows,
+            prior_mean=math.exp(middle) * _weighted(rows, lower[:, g], counts[g], family.pattern),
             hyper=GroupDraws(family.pattern, lower[:, g], rows),
             mixing=mixing,
             law=mean_law,
@@ -757,3 +757,21 @@ def _partially_pooled(
             _strength(f"group {label!r}", lower[:, g], point.log_strength[g], own, problem.bounds)
         )
     return fitted, strengths
+
+
+def _weighted(
+    rows: FloatArray, log_strength: FloatArray, counts: IntArray, pattern: TransitionPattern
+) -> FloatArray:
+    """Mean of the rows over groups, each draw weighted by its part in the group's rows.
+
+    κ_g is large just where the rows over groups are close to this group's, so their plain mean
+    would not do beside a typical κ_g.
+    """
+    totals = np.bincount(pattern.pair_of_transition, counts, pattern.n_pairs)
+    result, sums = np.zeros(counts.size), np.zeros(pattern.n_pairs)
+    for strength, drawn in zip(np.exp(log_strength), rows, strict=True):
+        part = strength / (strength + totals)
+        result += part[pattern.pair_of_transition] * drawn
+        sums += part
+    found: FloatArray = result / sums[pattern.pair_of_transition]
+    return found

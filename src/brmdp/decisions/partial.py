@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln, polygamma
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
 from brmdp.decisions.families import Family
-from brmdp.decisions.gibbs import SharedSampler, slice_step
+from brmdp.decisions.gibbs import LawSampler, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "group_point"]
@@ -44,28 +44,46 @@ class GroupCells:
         totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
         rows = np.flatnonzero(totals)
         self.row_group, self.row_total = rows // pattern.n_pairs, totals[rows]
-        more = (self.count - 1).astype(np.int64)
-        ends = np.cumsum(more)
-        self.seat_cell = np.repeat(np.arange(more.size), more)
-        self.seat = (np.arange(int(more.sum())) - np.repeat(ends - more, more) + 1).astype(
-            np.float64
-        )
+        self.seat_cell, self.seat = seats(self.count)
 
     def log_evidence(self, log_strength: FloatArray, rows: FloatArray) -> FloatArray:
-        """Log likelihood by group, given the rows over groups."""
+        """Log likelihood (chains, groups), given the rows over groups (chains, transitions)."""
         strength = np.exp(log_strength)
-        weight = np.maximum(strength[self.group] * rows[self.entry], SMALLEST)
-        total = strength[self.row_group]
+        weight = np.maximum(strength[:, self.group] * rows[:, self.entry], SMALLEST)
+        total = strength[:, self.row_group]
         terms = gammaln(weight + self.count) - gammaln(weight)
         losses = gammaln(total) - gammaln(total + self.row_total)
-        return np.asarray(
-            np.bincount(self.group, terms, self.n_groups)
-            + np.bincount(self.row_group, losses, self.n_groups)
+        return added(self.group, terms, self.n_groups) + added(
+            self.row_group, losses, self.n_groups
         )
+
+
+def seats(count: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Cell and number j of every seat but the first, for cells with ``count`` customers."""
+    more = np.maximum(count - 1, 0).astype(np.int64)
+    ends = np.cumsum(more)
+    place = np.arange(int(more.sum())) - np.repeat(ends - more, more) + 1
+    return np.repeat(np.arange(more.size), more), place.astype(np.float64)
+
+
+def added(place: IntArray, terms: FloatArray, n: int) -> FloatArray:
+    """Sums of terms (chains, …) by place, (chains, n)."""
+    chains = terms.shape[0]
+    where = (place + n * np.arange(chains)[:, None]).ravel()
+    return np.bincount(where, terms.ravel(), chains * n).astype(np.float64).reshape(chains, n)
 
 
 class GroupSampler:
-    """Draws of (ln κ of the family, ln κ of the groups, m, Q), several chains at once."""
+    """Draws of (ln κ of the family, ln κ of the groups, m, Q), several chains at once.
+
+    Parameters
+    ----------
+    family : Family
+    counts : (groups, transitions) integers
+    bounds : (float, float)
+        Range of every ln κ.
+    rng : numpy.random.Generator
+    """
 
     def __init__(
         self,
@@ -76,6 +94,19 @@ class GroupSampler:
     ) -> None:
         self.family, self.bounds, self.rng = family, bounds, rng
         self.cells = GroupCells(family, counts)
+        all_groups = np.where(family.uncertain, counts.sum(axis=0), 0)
+        self._laws = LawSampler(family, tally_of(family, all_groups), rng)
+        # the entries that have customers in the rows over groups, and seats for all they can have
+        self._entry = np.flatnonzero(all_groups)
+        self._place = np.zeros(all_groups.size, dtype=np.int64)
+        self._place[self._entry] = np.arange(self._entry.size)
+        self._kind = family.kind_of_entry[self._entry]
+        self._seat_entry, self._seat = seats(all_groups[self._entry].astype(np.float64))
+        pattern = family.pattern
+        owners = pattern.pair_of_transition[self._entry]
+        self._rows, self._row = np.unique(owners, return_inverse=True)
+        self._strength_of_row = family.strength_of_pair[self._rows]
+        self._busy = np.unique(self._strength_of_row)
 
     def start(self, point: GroupPoint, chains: int) -> tuple[FloatArray, ...]:
         """Dispersed states around the point."""
@@ -83,7 +114,8 @@ class GroupSampler:
 
         def dispersed(log_strength: FloatArray) -> FloatArray:
             spread = self.rng.uniform(-2.0, 2.0, (chains, log_strength.size))
-            return np.clip(log_strength + spread, low, high)
+            near: FloatArray = np.clip(log_strength + spread, low, high)
+            return near
 
         return (
             dispersed(point.upper.log_strength),
@@ -96,25 +128,57 @@ class GroupSampler:
         self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
     ) -> tuple[FloatArray, ...]:
         """One round; (chains, strengths), (chains, groups), (chains, categories or entries)."""
-        found = [self._one(*state) for state in zip(upper, lower, law, rows, strict=True)]
-        return tuple(np.stack(parts) for parts in zip(*found, strict=True))
-
-    def _one(
-        self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
-    ) -> tuple[FloatArray, ...]:
         family, cells, rng = self.family, self.cells, self.rng
+        chains = upper.shape[0]
+        # κ of the groups with their tables integrated out, then the tables
         lower = slice_step(lower, lambda x: cells.log_evidence(x, rows), self.bounds, rng)
-        weight = np.exp(lower)[cells.group] * rows[cells.entry]
-        at_seat = weight[cells.seat_cell]
-        opened = rng.random(cells.seat.size) * (at_seat + cells.seat) < at_seat
-        tables = 1.0 + np.bincount(cells.seat_cell[opened], minlength=cells.count.size)
-        pattern = family.pattern
-        customers = np.bincount(cells.entry, tables, pattern.n_transitions)
-        shared = SharedSampler(family, tally_of(family, customers), self.bounds, rng, once=True)
-        upper, law = (part[0] for part in shared.sweep(upper[None], law[None]))
-        prior = prior_entries(family, upper, law)
-        rows = dirichlet_rows(prior + customers, 1, rng, pattern.row_widths)[0]
+        weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
+        tables = self._tables(weight, cells.seat_cell, cells.seat, np.inf) + 1.0
+        customers = added(self._place[cells.entry], tables, self._entry.size)
+        # the same one level up, with the rows over groups integrated out
+        share = family.shares(law)
+        totals = added(self._row, customers, self._rows.size)
+        moved = slice_step(
+            upper, lambda x: self._upper_evidence(x, share, customers, totals), self.bounds, rng
+        )
+        upper = rng.uniform(*self.bounds, upper.shape)  # right where there are no data
+        upper[:, self._busy] = moved[:, self._busy]
+        weight = (np.exp(upper)[:, family.strength_of_kind] * share)[:, self._kind]
+        opened = self._tables(weight, self._seat_entry, self._seat, customers)
+        by_kind = added(self._kind, opened + (customers > 0), family.n_kinds)
+        if family.fixed is None:
+            law = self._laws.draw(by_kind, law)
+        # and the rows over groups themselves
+        weight = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
+        weight = np.maximum(weight[:, family.kind_of_entry], SMALLEST)
+        weight[:, self._entry] += customers
+        widths = np.tile(family.pattern.row_widths, chains)
+        rows = dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
         return upper, lower, law, rows
+
+    def _tables(
+        self, weight: FloatArray, cell: IntArray, seat: FloatArray, customers: FloatArray | float
+    ) -> FloatArray:
+        """Tables opened by all customers but the first of each cell, (chains, cells)."""
+        at_seat = weight[:, cell]
+        opened = self.rng.random(at_seat.shape) * (at_seat + seat) < at_seat
+        if isinstance(customers, np.ndarray):
+            opened &= seat < customers[:, cell]
+        return added(cell, opened.astype(np.float64), weight.shape[1])
+
+    def _upper_evidence(
+        self, log_strength: FloatArray, share: FloatArray, customers: FloatArray, totals: FloatArray
+    ) -> FloatArray:
+        family = self.family
+        strength = np.exp(log_strength)
+        weight = np.maximum((strength[:, family.strength_of_kind] * share)[:, self._kind], SMALLEST)
+        terms = gammaln(weight + customers) - gammaln(weight)
+        total = strength[:, self._strength_of_row]
+        losses = gammaln(total) - gammaln(total + totals)
+        n = family.n_strengths
+        return added(family.strength_of_kind[self._kind], terms, n) + added(
+            self._strength_of_row, losses, n
+        )
 
 
 def prior_entries(family: Family, log_strength: FloatArray, law: FloatArray) -> FloatArray:
