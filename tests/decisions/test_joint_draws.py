@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import brmdp
+from brmdp.beliefs.gammas import dirichlet_rows
 from brmdp.decisions import learn_prior
 from brmdp.decisions.gibbs import mixing_of, row_term, slice_step
 from oracles.learned_prior import two_category_posterior
@@ -47,7 +48,7 @@ def test_draws_agree_with_a_grid_on_two_rows_and_two_categories(counts):
 
 @pytest.mark.long
 def test_tables_alone_and_slices_alone_agree(monkeypatch):
-    """A very large log has no slice steps; the grid step alone must give the same distribution."""
+    """With very many distinct counts ln κ is drawn given the tables, from the same distribution."""
     counts = np.random.default_rng(8).multinomial(12, [0.5, 0.3, 0.2], size=(3, 1))
     found = []
     for cells in (5000, 0):
@@ -148,6 +149,37 @@ def test_ranks_are_uniform_in_the_whole_hierarchy(shape, bounds):
         assert stats.kstest(found[name], "uniform").pvalue > 1e-4, name
     if shape != "uniform" and bounds[0] >= 1e3:
         assert outside(found["plug-in"]) > 0.5
+
+
+def group_ranks(repeats, bounds, n, rng, *, shape="uniform", n_states=3, n_groups=3, draws=200):
+    """The same for partially pooled groups."""
+    low, high = np.log(bounds[0]), np.log(bounds[1])
+    found = {"ln κ, group": [], "joint": []}
+    for _ in range(repeats):
+        x, own = rng.uniform(low, high), rng.uniform(low, high, n_groups)
+        family, _, _, common = simulated(shape, n_states, 1, np.exp(x), n, rng)
+        counts, rows = {}, None
+        for g in reversed(range(n_groups)):
+            weight = np.maximum(np.exp(own[g]) * common, 1e-30)
+            rows = dirichlet_rows(weight, 1, rng, family.pattern.row_widths)[0]
+            counts[g] = family.pattern.dense(logged(family.pattern, rows, n, rng))
+        learned = learn_prior(
+            counts, shape=shape, pooling="partial", strength_range=bounds, draws=draws, rng=rng
+        )
+        belief = learned.belief(0)
+        entry = int(rng.integers(rows.size))
+        drawn = belief.sample_entries(draws, rng=rng)[:, entry]
+        found["joint"].append(_rank(drawn, rows[entry], rng))
+        found["ln κ, group"].append(_rank(belief._hyper.log_strength, own[0], rng))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["uniform", "destinations"])
+def test_ranks_are_uniform_in_partially_pooled_groups(shape):
+    found = group_ranks(150, (0.5, 200.0), 12, np.random.default_rng([14, len(shape)]), shape=shape)
+    for name, levels in found.items():
+        assert stats.kstest(levels, "uniform").pvalue > 1e-4, name
 
 
 @pytest.mark.long

@@ -7,12 +7,13 @@ probabilities θ/(θ + j), j = 0 … n − 1. Given the tables, the likelihood i
     κ^T Π_c m_c^{T_c} Π_i Γ(κ)/Γ(κ + n_i),
 
 so m | t ~ Dir(a₀m₀ + T_c), where the tables of an entry with several categories are first split
-among them in proportion to m_c, and ln κ | t has a concave log density in one dimension, which is
-inverted numerically on a grid laid over the place where it lives.
+among them in proportion to m_c.
 
-Tables tie κ to its last value wherever its distribution is wide. So, unless the log is very large,
-every sweep begins with a slice step for ln κ given m alone, by the exact marginal likelihood; the
-tables are drawn anew right after it, which keeps the joint distribution invariant.
+Tables tie κ to its last value wherever its distribution is wide. So ln κ moves by a slice step
+given m alone, by the exact marginal likelihood; the tables are drawn anew right after it, which
+keeps the joint distribution invariant. Only if a log has very many distinct counts, ln κ is drawn
+given the tables: its log density is then concave, and is inverted numerically on a grid laid over
+the place where it lives.
 
 Entries of one kind have equal weights. So for every kind and j, the number of tables at seat j of
 *all* its entries is one binomial draw, and a sweep costs as much as the largest counts of the kinds
@@ -57,7 +58,7 @@ MOST_WATCHED = 200
 """Number of kinds whose mixing is watched, the most observed ones first."""
 
 MOST_CELLS = 5000
-"""Up to this many distinct counts, ln κ also moves by slice steps."""
+"""Up to this many distinct counts, ln κ moves by slice steps."""
 
 NODES, FINE = 1025, 257
 DEPTH = 35.0
@@ -228,8 +229,11 @@ class SharedSampler:
             law = self._laws.draw(tables, law)
         result = rng.uniform(*self.bounds, log_strength.shape)  # right where there are no data
         for k, values, term in self._terms:
-            total = tables[:, family.strength_of_kind == k].sum(axis=1)
-            result[:, k] = draw_log_strength(total, term, self._grid, values, rng)
+            if self._collapsed:
+                result[:, k] = log_strength[:, k]
+            else:
+                total = tables[:, family.strength_of_kind == k].sum(axis=1)
+                result[:, k] = draw_log_strength(total, term, self._grid, values, rng)
         return result, law
 
     def _marginal(self, log_strength: FloatArray, share: FloatArray) -> FloatArray:
