@@ -8,7 +8,7 @@ import brmdp
 from brmdp.beliefs.gammas import dirichlet_rows
 from brmdp.decisions import learn_prior
 from brmdp.decisions.gibbs import mixing_of, row_term, slice_step
-from oracles.learned_prior import two_category_posterior
+from oracles.learned_prior import two_category_posterior, two_group_posterior
 from problems_of_priors import logged, simulated
 
 BOUNDS = (np.log(1e-2), np.log(1e6))
@@ -44,6 +44,30 @@ def test_draws_agree_with_a_grid_on_two_rows_and_two_categories(counts):
     ends = np.interp([0.05, 0.95], exact["cumulative"], exact["grid"])
     found = learned.strength[0]
     np.testing.assert_allclose(np.log([found.low, found.high]), ends, atol=0.5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("counts", [[[8, 2], [3, 5]], [[20, 4], [1, 30], [5, 5]], [[0, 0], [6, 1]]])
+def test_draws_of_partially_pooled_groups_agree_with_a_grid(counts):
+    bounds = (1.0, 300.0)
+    exact = two_group_posterior(counts, tuple(np.log(bounds)))
+    tables = {}
+    for g, (first, second) in enumerate(counts):
+        tables[g] = np.zeros((2, 1, 2), dtype=int)
+        tables[g][0, 0] = first, second
+    learned = learn_prior(
+        tables, shape="uniform", pooling="partial", strength_range=bounds, draws=2000, rng=15
+    )
+    effective = learned.mixing.effective
+    assert learned.mixing.mixed
+    assert effective > 400
+    belief = learned.belief(0)
+    close(belief._hyper.log_strength, *exact["ln κ_0"], effective, "ln κ_0")
+    close(belief._hyper.rows[:, 0], *exact["Q"], effective, "Q")
+    rows = belief.sample_entries(2000, rng=np.random.default_rng(16))
+    close(rows[:, 0], *exact["P_0"], effective, "P_0")
+    error = 5 * exact["ln κ"][1] / np.sqrt(effective)
+    assert np.log(learned.strength[0].value) == pytest.approx(exact["ln κ"][0], abs=error + 0.5)
 
 
 @pytest.mark.long

@@ -109,3 +109,56 @@ def two_category_posterior(counts, base, bounds, n=601):
         "grid": x[:, 0],
         "cumulative": np.cumsum(weight.sum(axis=1)),
     }
+
+
+def two_group_posterior(counts, bounds, n=121, fine=801):
+    """Exact posterior of one row over two successors in several groups, by a grid.
+
+    The row over groups is Q ~ Beta(κ/2, κ/2) and that of group g is P_g ~ Beta(κ_g Q, κ_g (1 − Q)),
+    with ln κ and all ln κ_g flat.
+
+    Returns
+    -------
+    dict
+        Means and standard deviations of ln κ, of ln κ_0, of Q and of P_0.
+    """
+    x = np.linspace(*bounds, n)
+    ends = np.ones(n)
+    ends[[0, -1]] = 0.5
+    u = (np.arange(fine) + 0.5) / fine * np.pi / 2
+    q = np.sin(u) ** 2
+    kappa = np.exp(x)[:, None]
+    # by κ and q: density of Q, with the Jacobian of q = sin²u
+    upper = (kappa / 2 - 0.5) * (np.log(q) + np.log1p(-q)) - betaln(kappa / 2, kappa / 2)
+    upper = np.exp(upper) * ends[:, None]
+    groups = []
+    for first, second in counts:
+        logs = betaln(kappa * q + first, kappa * (1 - q) + second)
+        groups.append(np.exp(logs - betaln(kappa * q, kappa * (1 - q))) * ends[:, None])
+    others = np.prod([group.sum(axis=0) for group in groups[1:]], axis=0)
+    whole = upper.sum(axis=0) * groups[0].sum(axis=0) * others
+    total = whole.sum()
+    first, second = counts[0]
+    mean = (kappa * q + first) / (kappa + first + second)
+    square = mean * (kappa * q + first + 1) / (kappa + first + second + 1)
+    above = upper.sum(axis=0) * others
+
+    def spread(one, two):
+        return one / total, np.sqrt(two / total - (one / total) ** 2)
+
+    x = x[:, None]
+    return {
+        "ln κ": spread(
+            ((upper * x).sum(axis=0) * groups[0].sum(axis=0) * others).sum(),
+            ((upper * x**2).sum(axis=0) * groups[0].sum(axis=0) * others).sum(),
+        ),
+        "ln κ_0": spread(
+            ((groups[0] * x).sum(axis=0) * above).sum(),
+            ((groups[0] * x**2).sum(axis=0) * above).sum(),
+        ),
+        "Q": spread((whole * q).sum(), (whole * q**2).sum()),
+        "P_0": spread(
+            ((groups[0] * mean).sum(axis=0) * above).sum(),
+            ((groups[0] * square).sum(axis=0) * above).sum(),
+        ),
+    }
