@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.decisions.families import SHAPES, family_of, locate
+from brmdp.decisions.families import SHAPES, condensed, family_of, locate
 from brmdp.pattern import full_pattern, pattern_and_entries
 from oracles.learned_prior import image
 
@@ -101,6 +101,20 @@ def test_supports_a_shape_can_have():
     table[1, 0, 2] = 0.0
     with pytest.raises(brmdp.InvalidInputError, match="all actions of a state"):
         family_of("actions", pattern_and_entries(table, "possible")[0])
+
+
+@pytest.mark.parametrize("shape", LEARNED)
+def test_categories_that_were_not_seen_are_counted_together(shape):
+    rng = np.random.default_rng(4)
+    family = family_of(shape, full_pattern(5, 2))
+    seen = np.sort(rng.choice(family.n_kinds, 4, replace=False))
+    smaller, place = condensed(family, seen)
+    law = family.normalised(rng.gamma(1.0, size=family.n_categories))
+    less = np.bincount(place, law, smaller.n_categories)
+    np.testing.assert_allclose(smaller.shares(less), family.shares(law)[seen], rtol=1e-13)
+    np.testing.assert_array_equal(smaller.law_of_category[place], family.law_of_category)
+    np.testing.assert_allclose(smaller.base.sum(), family.base.sum())
+    assert smaller.n_categories < family.n_categories
 
 
 def test_too_many_increments_ask_for_a_reach(monkeypatch):

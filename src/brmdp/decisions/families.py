@@ -26,7 +26,7 @@ the states, which share one κ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -80,6 +80,8 @@ class Family:
     strength_names : tuple of str
     fixed : (kinds,) array or None
         Probability of each kind where the shape leaves nothing to learn but κ.
+    weights : (categories,) array or None
+        Weights a₀m₀ of the categories, if not by the rule.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Family:
     strength_of_pair: IntArray
     strength_names: tuple[str, ...]
     fixed: FloatArray | None = None
+    weights: FloatArray | None = None
 
     @property
     def n_categories(self) -> int:
@@ -118,6 +121,8 @@ class Family:
     @cached_property
     def base(self) -> FloatArray:
         """Weight a₀m₀ of every category."""
+        if self.weights is not None:
+            return self.weights
         weight = np.minimum(CATEGORY_WEIGHT * self.law_sizes, LARGEST_WEIGHT)
         return np.repeat(weight / np.maximum(self.law_sizes, 1), self.law_sizes)
 
@@ -147,6 +152,45 @@ class Family:
         sums = np.bincount(self.law_of_category, weights, self.law_sizes.size)
         result: FloatArray = weights / sums[self.law_of_category]
         return result
+
+
+def condensed(family: Family, seen: IntArray) -> tuple[Family, IntArray]:
+    """The family of the kinds ``seen`` (sorted), with the other categories of a law as one.
+
+    Categories that belong to no kind seen share what the others leave, in proportions that follow
+    the base and nothing else, so they need not be told apart while laws are drawn.
+
+    Returns
+    -------
+    Family, (categories,) integers
+        The smaller family, and the category there of each category here.
+    """
+    if family.fixed is not None:
+        return family, np.zeros(0, dtype=np.int64)
+    kinds = family.kinds[seen]
+    law = family.law_of_category
+    used = np.zeros(family.n_categories, dtype=bool)
+    used[kinds.indices] = True
+    n_laws = family.law_sizes.size
+    n_used = np.bincount(law[used], minlength=n_laws)
+    sizes = n_used + (n_used < family.law_sizes)
+    starts = np.cumsum(sizes) - sizes
+    rank = np.cumsum(used) - 1 - (np.cumsum(n_used) - n_used)[law]
+    place = starts[law] + np.where(used, rank, n_used[law])
+    n = int(sizes.sum())
+    labels = np.zeros(n, dtype=np.int64)
+    labels[place] = family.labels
+    smaller = replace(
+        family,
+        law_sizes=sizes.astype(np.int64),
+        labels=labels,
+        kinds=sparse.csr_array(
+            (kinds.data, place[kinds.indices], kinds.indptr), shape=(seen.size, n)
+        ),
+        strength_of_kind=family.strength_of_kind[seen],
+        weights=np.bincount(place, family.base, n).astype(np.float64),
+    )
+    return smaller, place
 
 
 def locate(pattern: TransitionPattern, pair: IntArray, next_state: IntArray) -> IntArray:

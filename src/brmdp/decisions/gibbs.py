@@ -28,8 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import gammaln
 
@@ -113,6 +116,13 @@ def draw_log_strength(
     return drawn
 
 
+def added(place: IntArray, terms: NDArray[Any], n: int) -> FloatArray:
+    """Sums of terms (chains, …) by place, (chains, n)."""
+    chains = terms.shape[0]
+    where = (place + n * np.arange(chains)[:, None]).ravel()
+    return np.bincount(where, terms.ravel(), chains * n).astype(np.float64).reshape(chains, n)
+
+
 def slice_step(
     log_strength: FloatArray,
     log_density: Callable[[FloatArray], FloatArray],
@@ -142,6 +152,8 @@ class LawSampler:
         self.family, self.rng = family, rng
         widths = np.diff(family.kinds.indptr)
         seen = np.bincount(tally.kind, minlength=family.n_kinds) > 0
+        self._alone = np.flatnonzero(seen & (widths == 1))
+        self._category = family.kinds.indices[family.kinds.indptr[self._alone]]
         several = np.flatnonzero(seen & (widths > 1))
         self._split = [
             (kinds, np.stack([_members(family, k) for k in kinds]))
@@ -152,8 +164,8 @@ class LawSampler:
     def draw(self, tables: FloatArray, law: FloatArray) -> FloatArray:
         """New laws, given tables (chains, kinds) and the last laws (chains, categories)."""
         family, rng = self.family, self.rng
-        # the first kinds are the single categories
-        weight = family.base + tables[:, : family.n_categories]
+        weight = np.tile(family.base, (law.shape[0], 1))
+        weight[:, self._category] += tables[:, self._alone]
         for kinds, members in self._split:
             parts = law[:, members]
             parts = parts / parts.sum(axis=2, keepdims=True)
@@ -192,12 +204,12 @@ class SharedSampler:
         self._collapsed = 0 < tally.kind.size <= MOST_CELLS
         self._kind, self._seat, self._times, self._certain = _seats(family, tally)
         self._grid = np.linspace(*bounds, NODES)
-        self._terms: list[tuple[int, FloatArray, CubicSpline]] = []
-        for k in range(family.n_strengths):
+        self._busy = np.unique(tally.strength)
+        self._on_grid = np.zeros((NODES, self._busy.size))
+        for position, k in enumerate(self._busy):
             mine = tally.strength == k
-            if mine.any():
-                values = row_term(tally.total[mine], tally.rows[mine], self._grid)
-                self._terms.append((k, values, CubicSpline(self._grid, values)))
+            self._on_grid[:, position] = row_term(tally.total[mine], tally.rows[mine], self._grid)
+        self._spline: FloatArray = CubicSpline(self._grid, self._on_grid).c
         self._laws = LawSampler(family, tally, rng)
 
     def start(self, mode: Mode, chains: int) -> tuple[FloatArray, FloatArray]:
@@ -205,15 +217,11 @@ class SharedSampler:
         low, high = self.bounds
         spread = self.rng.uniform(-2.0, 2.0, (chains, self.family.n_strengths))
         log_strength = np.clip(mode.log_strength + spread, low, high)
-        idle = np.ones(self.family.n_strengths, dtype=bool)
-        idle[[k for k, *_ in self._terms]] = False
-        log_strength[:, idle] = self.rng.uniform(low, high, (chains, int(idle.sum())))
         return log_strength, np.tile(mode.law, (chains, 1))
 
     def sweep(self, log_strength: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One round of tables, laws and strengths; (chains, strengths), (chains, categories)."""
         family, rng = self.family, self.rng
-        chains = log_strength.shape[0]
         share = family.shares(law)
         if self._collapsed:
             log_strength = slice_step(
@@ -222,19 +230,35 @@ class SharedSampler:
         weight = np.exp(log_strength)[:, family.strength_of_kind] * share
         at_seat = weight[:, self._kind]
         drawn = rng.binomial(self._times, at_seat / (at_seat + self._seat))
-        offsets = np.arange(chains)[:, None] * family.n_kinds
-        opened = np.bincount((self._kind + offsets).ravel(), drawn.ravel(), chains * family.n_kinds)
-        tables = opened.reshape(chains, -1).astype(np.float64) + self._certain
+        tables = added(self._kind, drawn, family.n_kinds) + self._certain
         if family.fixed is None:
             law = self._laws.draw(tables, law)
         result = rng.uniform(*self.bounds, log_strength.shape)  # right where there are no data
-        for k, values, term in self._terms:
-            if self._collapsed:
-                result[:, k] = log_strength[:, k]
-            else:
-                total = tables[:, family.strength_of_kind == k].sum(axis=1)
-                result[:, k] = draw_log_strength(total, term, self._grid, values, rng)
+        if self._collapsed:
+            result[:, self._busy] = log_strength[:, self._busy]
+            return result, law
+        for position, k in enumerate(self._busy):
+            result[:, k] = draw_log_strength(
+                tables[:, family.strength_of_kind == k].sum(axis=1),
+                partial(self._row_terms, position=position),
+                self._grid,
+                self._on_grid[:, position],
+                rng,
+            )
         return result, law
+
+    def _row_terms(
+        self, log_strength: FloatArray, position: IntArray | int | None = None
+    ) -> FloatArray:
+        """The row terms of one strength, or of all those with data (chains, strengths)."""
+        which = np.arange(self._busy.size) if position is None else position
+        step = self._grid[1] - self._grid[0]
+        cell = ((log_strength - self._grid[0]) / step).astype(np.int64)
+        cell = np.clip(cell, 0, NODES - 2)
+        offset = log_strength - self._grid[cell]
+        cubic, square, slope, value = self._spline[:, cell, which]
+        found: FloatArray = ((cubic * offset + square) * offset + slope) * offset + value
+        return found
 
     def _marginal(self, log_strength: FloatArray, share: FloatArray) -> FloatArray:
         """Log likelihood by strength, (chains, strengths), with tables and rows integrated out."""
@@ -242,12 +266,8 @@ class SharedSampler:
         weight = np.exp(log_strength)[:, family.strength_of_kind[tally.kind]]
         weight *= share[:, tally.kind]
         terms = tally.times * (gammaln(weight + tally.count) - gammaln(weight))
-        result = np.zeros(log_strength.shape)
-        of_cell = family.strength_of_kind[tally.kind]
-        for chain in range(log_strength.shape[0]):
-            result[chain] = np.bincount(of_cell, terms[chain], family.n_strengths)
-        for k, _, term in self._terms:
-            result[:, k] += term(log_strength[:, k])
+        result = added(family.strength_of_kind[tally.kind], terms, family.n_strengths)
+        result[:, self._busy] += self._row_terms(log_strength[:, self._busy])
         return result
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
+from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows, log_gammas, normalise_log_rows
 from brmdp.decisions.families import Family
 from brmdp.decisions.gibbs import Mixing
 from brmdp.errors import InvalidInputError
@@ -32,7 +32,9 @@ class HyperDraws(Protocol):
     def __len__(self) -> int:
         """Number of draws."""
 
-    def prior(self, draws: IntArray, entries: IntArray | None) -> FloatArray:
+    def prior(
+        self, draws: IntArray, entries: IntArray | None, rng: np.random.Generator
+    ) -> FloatArray:
         """Prior concentrations κ m of the entries (by default all), (draws, entries)."""
 
     def strengths(self) -> FloatArray:
@@ -47,26 +49,59 @@ class HyperDraws(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SharedDraws:
-    """Draws of ln κ (draws, strengths) and of the laws (draws, categories) of a family."""
+    """Draws of ln κ (draws, strengths) and of the laws of a family.
+
+    Attributes
+    ----------
+    family : Family
+    log_strength : (draws, strengths) array
+    law : (draws, places) array
+        Laws in which categories that were never seen are counted together
+        (:func:`brmdp.decisions.families.condensed`). Their shares are drawn when they are needed.
+    place : (categories,) integers
+        Where each category is in ``law``.
+    """
 
     family: Family
     log_strength: FloatArray
     law: FloatArray
+    place: IntArray
 
     def __len__(self) -> int:
         return int(self.log_strength.shape[0])
 
-    def prior(self, draws: IntArray, entries: IntArray | None) -> FloatArray:
+    def prior(
+        self, draws: IntArray, entries: IntArray | None, rng: np.random.Generator
+    ) -> FloatArray:
         """Prior concentrations κ m, (draws, entries)."""
         family = self.family
-        weight = self._weights(draws)
+        weight = self._weights(draws, rng)
         kinds = family.kind_of_entry if entries is None else family.kind_of_entry[entries]
         return np.maximum(weight[:, kinds], SMALLEST)
 
-    def _weights(self, draws: IntArray) -> FloatArray:
+    def _weights(self, draws: IntArray, rng: np.random.Generator | None = None) -> FloatArray:
+        """κ m of the kinds; without a stream, m is averaged over the shares that are not stored."""
         family = self.family
-        strength = np.exp(self.log_strength[draws])[:, family.strength_of_kind]
-        return strength * family.shares(self.law[draws])
+        weight = np.exp(self.log_strength[draws])[:, family.strength_of_kind]
+        if family.fixed is None:
+            weight *= family.shares(self.whole(self.law[draws], rng))
+        else:
+            weight *= family.fixed
+        return weight
+
+    def whole(self, law: FloatArray, rng: np.random.Generator | None = None) -> FloatArray:
+        """Laws (draws, places) as (draws, categories)."""
+        family, place = self.family, self.place
+        sizes = np.bincount(place, minlength=law.shape[1])
+        together = np.flatnonzero(sizes[place] > 1)
+        result = law[:, place]
+        base = family.base[together]
+        if rng is None:
+            result[:, together] *= base / np.bincount(place, family.base)[place[together]]
+        elif together.size:
+            logs = log_gammas(base, law.shape[0], rng)
+            result[:, together] *= normalise_log_rows(logs, sizes[sizes > 1])
+        return result
 
     def strengths(self) -> FloatArray:
         """All κ, (draws, strengths)."""
@@ -105,7 +140,9 @@ class GroupDraws:
     def __len__(self) -> int:
         return int(self.log_strength.size)
 
-    def prior(self, draws: IntArray, entries: IntArray | None) -> FloatArray:
+    def prior(
+        self, draws: IntArray, entries: IntArray | None, rng: np.random.Generator
+    ) -> FloatArray:
         """Prior concentrations κ_g Q, (draws, entries)."""
         rows = self.rows[draws] if entries is None else self.rows[np.ix_(draws, entries)]
         return np.maximum(np.exp(self.log_strength[draws])[:, None] * rows, SMALLEST)
@@ -197,7 +234,7 @@ class HierarchicalBelief(KernelBelief):
         whole, rest = divmod(n, stored)
         draws = np.concatenate((np.tile(np.arange(stored), whole), rng.permutation(stored)[:rest]))
         rng.shuffle(draws)
-        weight = self._hyper.prior(draws, entries) + counts
+        weight = self._hyper.prior(draws, entries, rng) + counts
         return dirichlet_rows(weight.ravel(), 1, rng, np.tile(widths, n)).reshape(n, -1)
 
     def counts(self) -> IntArray:

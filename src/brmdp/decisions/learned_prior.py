@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,7 +35,14 @@ from brmdp._validation import (
 )
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.gammas import SMALLEST
-from brmdp.decisions.families import SHAPES, Family, ShapeName, family_of, require_possible
+from brmdp.decisions.families import (
+    SHAPES,
+    Family,
+    ShapeName,
+    condensed,
+    family_of,
+    require_possible,
+)
 from brmdp.decisions.gibbs import CHAINS, Mixing, SharedSampler, run_chains, watched_kinds
 from brmdp.decisions.held_out import Comparison, compare_held_out, without_data
 from brmdp.decisions.hierarchical import (
@@ -654,31 +661,39 @@ def _shared(
     """Learn the rows of one group, or of all."""
     tally = tally_of(family, counts)
     mode = mode_of(family, tally, problem.bounds)
-    sampler = SharedSampler(family, tally, problem.bounds, problem.rng)
-    kinds = watched_kinds(family, tally)
+    seen = np.arange(family.n_kinds) if family.fixed is not None else np.unique(tally.kind)
+    smaller, place = condensed(family, seen)
+    brief = replace(tally, kind=np.searchsorted(seen, tally.kind))
+    sampler = SharedSampler(smaller, brief, problem.bounds, problem.rng)
+    law_seen = np.bincount(place, mode.law, smaller.n_categories).astype(np.float64)
+    start = replace(mode, law=law_seen)
+    kinds = watched_kinds(smaller, brief)
     busy = np.unique(tally.strength)
 
     def watch(log_strength: FloatArray, law: FloatArray) -> FloatArray:
-        parts = (log_strength[:, busy], family.shares(law)[:, kinds])
+        parts = (log_strength[:, busy], smaller.shares(law)[:, kinds])
         return np.concatenate(parts if family.fixed is None else parts[:1], axis=1)
 
-    size = family.n_categories + family.n_strengths
+    size = smaller.n_categories + family.n_strengths
     kept, mixing = run_chains(
-        sampler.sweep, sampler.start(mode, CHAINS), watch, _affordable(draws, size)
+        sampler.sweep, sampler.start(start, CHAINS), watch, _affordable(draws, size)
     )
     log_strength, law = kept
+    hyper = SharedDraws(family, log_strength, law, place)
     middle, mean_law = np.median(log_strength, axis=0), law.mean(axis=0)
+    if family.fixed is None:
+        mean_law = hyper.whole(mean_law[None])[0]
     fitted = _Fitted(
         counts=counts,
         prior_mode=prior_entries(family, mode.log_strength, mode.law),
         prior_mean=prior_entries(family, middle, mean_law),
-        hyper=SharedDraws(family, log_strength, law),
+        hyper=hyper,
         mixing=mixing,
         law=mean_law,
     )
-    seen = np.bincount(tally.strength, tally.total * tally.rows, family.n_strengths)
+    data = np.bincount(tally.strength, tally.total * tally.rows, family.n_strengths)
     strengths = [
-        _strength(name + suffix, log_strength[:, k], mode.log_strength[k], seen[k], problem.bounds)
+        _strength(name + suffix, log_strength[:, k], mode.log_strength[k], data[k], problem.bounds)
         for k, name in enumerate(family.strength_names)
     ]
     return fitted, strengths

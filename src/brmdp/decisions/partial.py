@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln, polygamma
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
 from brmdp.decisions.families import Family
-from brmdp.decisions.gibbs import LawSampler, slice_step
+from brmdp.decisions.gibbs import LawSampler, added, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "group_point"]
@@ -64,13 +64,6 @@ def seats(count: FloatArray) -> tuple[IntArray, FloatArray]:
     ends = np.cumsum(more)
     place = np.arange(int(more.sum())) - np.repeat(ends - more, more) + 1
     return np.repeat(np.arange(more.size), more), place.astype(np.float64)
-
-
-def added(place: IntArray, terms: FloatArray, n: int) -> FloatArray:
-    """Sums of terms (chains, …) by place, (chains, n)."""
-    chains = terms.shape[0]
-    where = (place + n * np.arange(chains)[:, None]).ravel()
-    return np.bincount(where, terms.ravel(), chains * n).astype(np.float64).reshape(chains, n)
 
 
 class GroupSampler:
