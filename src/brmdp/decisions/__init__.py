@@ -1,4 +1,7 @@
-"""From a belief to a decision: values in posterior draws, comparisons and certificates."""
+"""From a log to a decision: learned priors, values in posterior draws, comparisons, certificates.
+
+This part is being built: names and results may still change, and it is not documented elsewhere.
+"""
 
 from brmdp.decisions.certificate import (
     SampledCertificate,
@@ -18,18 +21,30 @@ from brmdp.decisions.comparison import (
     value_of_information,
 )
 from brmdp.decisions.draws import Sampler, ValueDraws, values_in_draws
+from brmdp.decisions.gibbs import Mixing
+from brmdp.decisions.held_out import Candidate, Evidence
+from brmdp.decisions.hierarchical import HierarchicalBelief
+from brmdp.decisions.learned_prior import LearnedPrior, Strength, learn_prior
 from brmdp.decisions.policies import RandomPolicy
 from brmdp.decisions.practice import Practice, practice
+from brmdp.decisions.transitions import Transitions
 
 __all__ = [
+    "Candidate",
     "Comparison",
     "Difference",
     "Estimate",
+    "Evidence",
+    "HierarchicalBelief",
     "InformationValue",
+    "LearnedPrior",
+    "Mixing",
     "Practice",
     "RandomPolicy",
     "SampledCertificate",
     "Sampler",
+    "Strength",
+    "Transitions",
     "UnitLog",
     "UnitResampling",
     "ValueDraws",
@@ -37,6 +52,7 @@ __all__ = [
     "certify_sampled",
     "compare",
     "draws_needed",
+    "learn_prior",
     "order_statistic",
     "practice",
     "value_of_information",

@@ -1,0 +1,247 @@
+"""Partially pooled groups: one level more.
+
+The rows of group g have priors Dir(κ_g Q_i), where Q_i is the row over all groups, and the Q_i have
+the learned prior Dir(κ m_i) of their family. The tables of the groups' rows are the customers of
+the rows Q_i: given the numbers of tables, the upper two levels are those of one family with the
+tables as counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+from brmdp._validation import FloatArray, IntArray
+from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
+from brmdp.decisions.families import Family
+from brmdp.decisions.gibbs import LawSampler, added, slice_step
+from brmdp.decisions.marginal import Mode, mode_of, tally_of
+
+__all__ = ["GroupPoint", "GroupSampler", "group_point"]
+
+MOST_STEPS = 100
+TOLERANCE = 1e-4
+"""The iteration for the point ends when no ln κ changes by more."""
+
+
+class GroupCells:
+    """Observed entries of all groups, in rows with more than one possible successor.
+
+    Parameters
+    ----------
+    family : Family
+    counts : (groups, transitions) integers
+    """
+
+    def __init__(self, family: Family, counts: IntArray) -> None:
+        pattern = family.pattern
+        self.n_groups = int(counts.shape[0])
+        self.group, self.entry = np.nonzero(counts * family.uncertain)
+        self.count = counts[self.group, self.entry].astype(np.float64)
+        key = self.group * pattern.n_pairs + pattern.pair_of_transition[self.entry]
+        totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
+        rows = np.flatnonzero(totals)
+        self.row_group, self.row_total = rows // pattern.n_pairs, totals[rows]
+        self.seat_cell, self.seat = seats(self.count)
+
+    def log_evidence(self, log_strength: FloatArray, rows: FloatArray) -> FloatArray:
+        """Log likelihood (chains, groups), given the rows over groups (chains, transitions)."""
+        strength = np.exp(log_strength)
+        weight = np.maximum(strength[:, self.group] * rows[:, self.entry], SMALLEST)
+        total = strength[:, self.row_group]
+        terms = gammaln(weight + self.count) - gammaln(weight)
+        losses = gammaln(total) - gammaln(total + self.row_total)
+        return added(self.group, terms, self.n_groups) + added(
+            self.row_group, losses, self.n_groups
+        )
+
+
+def seats(count: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Cell and number j of every seat but the first, for cells with ``count`` customers."""
+    more = np.maximum(count - 1, 0).astype(np.int64)
+    ends = np.cumsum(more)
+    place = np.arange(int(more.sum())) - np.repeat(ends - more, more) + 1
+    return np.repeat(np.arange(more.size), more), place.astype(np.float64)
+
+
+class GroupSampler:
+    """Draws of (ln κ of the family, ln κ of the groups, m, Q), several chains at once.
+
+    Parameters
+    ----------
+    family : Family
+    counts : (groups, transitions) integers
+    bounds : (float, float)
+        Range of every ln κ.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        counts: IntArray,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+    ) -> None:
+        self.family, self.bounds, self.rng = family, bounds, rng
+        self.cells = GroupCells(family, counts)
+        all_groups = np.where(family.uncertain, counts.sum(axis=0), 0)
+        self._laws = LawSampler(family, tally_of(family, all_groups), rng)
+        # the entries that have customers in the rows over groups, and seats for all they can have
+        self._entry = np.flatnonzero(all_groups)
+        self._place = np.zeros(all_groups.size, dtype=np.int64)
+        self._place[self._entry] = np.arange(self._entry.size)
+        self._kind = family.kind_of_entry[self._entry]
+        self._seat_entry, self._seat = seats(all_groups[self._entry].astype(np.float64))
+        pattern = family.pattern
+        owners = pattern.pair_of_transition[self._entry]
+        self._rows, self._row = np.unique(owners, return_inverse=True)
+        self._strength_of_row = family.strength_of_pair[self._rows]
+        self._busy = np.unique(self._strength_of_row)
+
+    def start(self, point: GroupPoint, chains: int) -> tuple[FloatArray, ...]:
+        """Dispersed states around the point."""
+        low, high = self.bounds
+
+        def dispersed(log_strength: FloatArray) -> FloatArray:
+            spread = self.rng.uniform(-2.0, 2.0, (chains, log_strength.size))
+            near: FloatArray = np.clip(log_strength + spread, low, high)
+            return near
+
+        return (
+            dispersed(point.upper.log_strength),
+            dispersed(point.log_strength),
+            np.tile(point.upper.law, (chains, 1)),
+            np.tile(point.rows, (chains, 1)),
+        )
+
+    def sweep(
+        self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """One round; (chains, strengths), (chains, groups), (chains, categories or entries)."""
+        family, cells, rng = self.family, self.cells, self.rng
+        chains = upper.shape[0]
+        # κ of the groups with their tables integrated out, then the tables
+        lower = slice_step(lower, lambda x: cells.log_evidence(x, rows), self.bounds, rng)
+        weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
+        tables = self._tables(weight, cells.seat_cell, cells.seat, np.inf) + 1.0
+        customers = added(self._place[cells.entry], tables, self._entry.size)
+        # the same one level up, with the rows over groups integrated out
+        share = family.shares(law)
+        totals = added(self._row, customers, self._rows.size)
+        moved = slice_step(
+            upper, lambda x: self._upper_evidence(x, share, customers, totals), self.bounds, rng
+        )
+        upper = rng.uniform(*self.bounds, upper.shape)  # right where there are no data
+        upper[:, self._busy] = moved[:, self._busy]
+        weight = (np.exp(upper)[:, family.strength_of_kind] * share)[:, self._kind]
+        opened = self._tables(weight, self._seat_entry, self._seat, customers)
+        by_kind = added(self._kind, opened + (customers > 0), family.n_kinds)
+        if family.fixed is None:
+            law = self._laws.draw(by_kind, law)
+        # and the rows over groups themselves
+        weight = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
+        weight = np.maximum(weight[:, family.kind_of_entry], SMALLEST)
+        weight[:, self._entry] += customers
+        widths = np.tile(family.pattern.row_widths, chains)
+        rows = dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
+        return upper, lower, law, rows
+
+    def _tables(
+        self, weight: FloatArray, cell: IntArray, seat: FloatArray, customers: FloatArray | float
+    ) -> FloatArray:
+        """Tables opened by all customers but the first of each cell, (chains, cells)."""
+        at_seat = weight[:, cell]
+        opened = self.rng.random(at_seat.shape) * (at_seat + seat) < at_seat
+        if isinstance(customers, np.ndarray):
+            opened &= seat < customers[:, cell]
+        return added(cell, opened.astype(np.float64), weight.shape[1])
+
+    def _upper_evidence(
+        self, log_strength: FloatArray, share: FloatArray, customers: FloatArray, totals: FloatArray
+    ) -> FloatArray:
+        family = self.family
+        strength = np.exp(log_strength)
+        weight = np.maximum((strength[:, family.strength_of_kind] * share)[:, self._kind], SMALLEST)
+        terms = gammaln(weight + customers) - gammaln(weight)
+        total = strength[:, self._strength_of_row]
+        losses = gammaln(total) - gammaln(total + totals)
+        n = family.n_strengths
+        return added(family.strength_of_kind[self._kind], terms, n) + added(
+            self._strength_of_row, losses, n
+        )
+
+
+def prior_entries(family: Family, log_strength: FloatArray, law: FloatArray) -> FloatArray:
+    """Prior concentrations κ m of all entries."""
+    weight = np.exp(log_strength)[family.strength_of_kind] * family.shares(law)
+    return np.maximum(weight[family.kind_of_entry], SMALLEST)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPoint:
+    """Point values: the upper levels, the rows over groups, and ln κ of every group."""
+
+    upper: Mode
+    log_strength: FloatArray
+    rows: FloatArray
+
+
+def group_point(family: Family, counts: IntArray, bounds: tuple[float, float]) -> GroupPoint:
+    """Point values by alternating between the levels, with expected numbers of tables.
+
+    This is an approximation, good enough to start draws and to predict held-out transitions.
+    """
+    cells = GroupCells(family, counts)
+    pattern = family.pattern
+    log_strength = np.full(cells.n_groups, np.clip(np.log(10.0), *bounds))
+    customers = np.bincount(cells.entry, minlength=pattern.n_transitions).astype(np.float64)
+    upper: Mode | None = None
+    for _ in range(MOST_STEPS):
+        begin = None if upper is None else (upper.log_strength, upper.law)
+        following = mode_of(family, tally_of(family, customers), bounds, begin)
+        prior = prior_entries(family, following.log_strength, following.law)
+        weight = prior + customers
+        sums = np.bincount(pattern.pair_of_transition, weight, pattern.n_pairs)
+        rows = weight / sums[pattern.pair_of_transition]
+        before = log_strength
+        for _ in range(20):
+            log_strength, step = _newton(cells, log_strength, rows, bounds)
+            if step < TOLERANCE / 10:
+                break
+        theta = np.exp(log_strength)[cells.group] * rows[cells.entry]
+        tables = theta * (digamma(theta + cells.count) - digamma(theta))
+        customers = np.bincount(cells.entry, tables, pattern.n_transitions).astype(np.float64)
+        moved = float(np.abs(log_strength - before).max(initial=0.0))
+        if upper is not None:
+            moved = max(
+                moved, float(np.abs(following.log_strength - upper.log_strength).max(initial=0.0))
+            )
+        upper = following
+        if moved < TOLERANCE:
+            break
+    assert upper is not None
+    return GroupPoint(upper, log_strength, rows)
+
+
+def _newton(
+    cells: GroupCells, log_strength: FloatArray, rows: FloatArray, bounds: tuple[float, float]
+) -> tuple[FloatArray, float]:
+    """One Newton step for every ln κ_g, and the largest change."""
+    strength = np.exp(log_strength)
+    theta = np.maximum(strength[cells.group] * rows[cells.entry], SMALLEST)
+    total = strength[cells.row_group]
+    gain = theta * (digamma(theta + cells.count) - digamma(theta))
+    bend = theta**2 * (polygamma(1, theta + cells.count) - polygamma(1, theta))
+    loss = total * (digamma(total + cells.row_total) - digamma(total))
+    turn = total**2 * (polygamma(1, total + cells.row_total) - polygamma(1, total))
+    n = cells.n_groups
+    first = np.bincount(cells.group, gain, n) - np.bincount(cells.row_group, loss, n)
+    second = np.bincount(cells.group, gain + bend, n) - np.bincount(cells.row_group, loss + turn, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(second < 0.0, -first / second, np.sign(first))
+    step = np.clip(np.where(np.isfinite(step), step, 0.0), -1.0, 1.0)
+    moved = np.clip(log_strength + step, *bounds)
+    return moved, float(np.abs(moved - log_strength).max(initial=0.0))
