@@ -47,6 +47,7 @@ def test_counts_sparse_counts_and_logs_say_the_same():
         np.testing.assert_array_equal(other.belief().counts(), counts)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_result():
     counts = np.random.default_rng(0).poisson(2.0, (3, 1, 3))
     one, two = (learn_prior(counts, rng=7, **QUICK) for _ in range(2))
@@ -172,6 +173,7 @@ def test_a_single_state_is_no_trouble(shape):
     assert all(found.observations == 0 for found in learned.strength)
 
 
+@pytest.mark.long
 def test_inadmissible_actions_have_no_rows():
     admissible = np.array([[True, True], [True, False], [True, True]])
     counts = np.zeros((3, 2, 3), dtype=int)
@@ -200,6 +202,7 @@ def test_the_strength_is_found_and_its_interval_holds_it():
     assert found.observations == 1600
 
 
+@pytest.mark.long
 def test_strengths_at_the_edge_of_the_search_say_so_and_still_answer():
     alike = np.tile([12, 6, 2], (3, 1)).reshape(3, 1, 3)
     learned = learn_prior(alike, shape="destinations", rng=0, **QUICK)
@@ -273,6 +276,7 @@ def test_units_are_the_blocks_of_the_comparison():
         found["circles"]
 
 
+@pytest.mark.long
 def test_scores_are_sums_of_predictions_of_transitions_left_out():
     """By hand, for two units: each is predicted from the other alone."""
     one, two = np.array([[3, 1], [0, 2]]), np.array([[1, 1], [2, 4]])
@@ -468,6 +472,7 @@ def test_laws_by_number(learned):
         plain.law()
 
 
+@pytest.mark.long
 def test_texts_fit_a_screen_and_say_what_they_rest_on(learned):
     for text in (str(learned), repr(learned), repr(learned.belief()), str(learned.mixing)):
         assert max(map(len, str(text).splitlines())) <= 200
@@ -481,6 +486,7 @@ def test_texts_fit_a_screen_and_say_what_they_rest_on(learned):
     assert len(repr(many.evidence)) < 400
 
 
+@pytest.mark.long
 def test_chains_that_disagree_are_reported(monkeypatch):
     monkeypatch.setattr("brmdp.decisions.gibbs.LARGEST_R_HAT", 0.5)
     found = learn_prior(np.ones((3, 1, 3), dtype=int), shape="destinations", rng=0, **QUICK)

@@ -60,7 +60,7 @@ FEWEST_WATCHED = 50
 MOST_WATCHED = 200
 """Number of kinds whose mixing is watched, the most observed ones first."""
 
-MOST_CELLS = 5000
+MOST_CELLS = 100_000
 """Up to this many distinct counts, ln κ moves by slice steps."""
 
 NODES, FINE = 1025, 257
