@@ -319,6 +319,16 @@ def test_chosen_policy_against_all_policies_often():
 # --- words and bad input --------------------------------------------------------------------------
 
 
+def test_a_confidence_is_never_rounded_up():
+    case = problem("riverswim")
+    with pytest.warns(brmdp.PriorWarning):
+        got = certify_sampled(
+            case.belief, case.rewards, case.discount, 0.99996, policy=[0] * 6, start=0, rng=0
+        )
+    assert "probability at least 0.99996, the" in " ".join(str(got).split())
+    assert "confidence=0.99996" in repr(got)
+
+
 def test_words():
     case = problem("riverswim")
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):

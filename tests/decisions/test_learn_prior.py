@@ -57,7 +57,8 @@ def test_the_same_seed_gives_the_same_result():
 
 
 BAD_COUNTS = [
-    ([[[-1, 2]], [[1, 1]]], "whole numbers of transitions, none negative; got -1 at"),
+    ([[[-1, 2]], [[1, 1]]], "whole numbers of transitions from 0 to 2⁵³; got -1 at"),
+    ([[[2**60, 2]], [[1, 1]]], "whole numbers of transitions from 0 to 2⁵³; got 1.15"),
     ([[[0.5, 2]], [[1, 1]]], r"got 0.5 at \(s=0, a=0, s'=0\)"),
     ([[[np.nan, 2]], [[1, 1]]], "counts must be finite; got nan"),
     ([[[np.inf, 2]], [[1, 1]]], "counts must be finite; got inf"),
@@ -163,6 +164,8 @@ def test_without_data_the_simplest_shape_answers_and_says_so(n):
     kernels = belief.sample(50, rng=0)
     np.testing.assert_allclose(kernels.sum(axis=-1), 1.0, atol=1e-12)
     assert np.isfinite(learned.posterior().concentration()).all()
+    assert "(by default, without data)" in " ".join(str(learned).split())
+    assert "held-out prediction" not in str(learned)
 
 
 @pytest.mark.parametrize("shape", ["auto", "increments", "destinations", "staying", "actions"])

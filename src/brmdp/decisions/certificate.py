@@ -268,7 +268,9 @@ class SampledCertificate:
         return "\n".join(map(wrapped, self._sentences()))
 
     def _sentences(self) -> list[str]:
-        sure = f"With posterior probability at least {self.confidence:.3g}, the true value of this "
+        sure = (
+            f"With posterior probability at least {self.confidence:.10g}, the true value of this "
+        )
         level = f"{100 * (1 - self.confidence):.3g} %"
         counted = (
             f"This is number {self.rank} of {self.draws} values in posterior draws, in increasing "
@@ -334,7 +336,7 @@ class SampledCertificate:
             else f"{self.values.size} states, values {extent(self.values)}"
         )
         parts = [
-            f"confidence={self.confidence:.3g}",
+            f"confidence={self.confidence:.10g}",
             bound,
             f"policy {self.name!r}",
             f"rank={self.rank} of {self.draws} draws",

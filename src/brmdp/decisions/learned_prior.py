@@ -268,7 +268,9 @@ class LearnedPrior:
         return self._fitted[group]
 
     def __str__(self) -> str:
-        how = "given" if self.evidence is None else "by held-out prediction"
+        how = "given"
+        if self.evidence is not None:
+            how = "by held-out prediction" if self.evidence.folds else "by default, without data"
         parts = [f"Prior learned from the log; shape of its rows: {self.shape} ({how})."]
         if self.groups != (None,):
             parts.append(f"{len(self.groups)} groups: {self.pooling}.")

@@ -230,7 +230,7 @@ def _table(counts: Any, name: str) -> sparse.csr_array:
         row = int(np.searchsorted(table.indptr, where, side="right")) - 1
         s, a = divmod(row, table.shape[0] // table.shape[1])
         raise InvalidInputError(
-            f"{name} must be whole numbers of transitions, none negative; got {data[where]:g} at "
+            f"{name} must be whole numbers of transitions from 0 to 2⁵³; got {data[where]:g} at "
             f"(s={s}, a={a}, s'={int(table.indices[where])})"
         )
     return table
