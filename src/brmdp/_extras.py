@@ -10,7 +10,7 @@ from brmdp.errors import MissingExtraError
 
 __all__ = ["EXTRAS", "optional", "require_extra"]
 
-EXTRAS = {"continuous": ("jax", "optax")}
+EXTRAS = {"continuous": ("jax", "optax"), "icu": ("icu_sepsis",)}
 """Packages of each extra that other processes import later, to be checked before work begins."""
 
 

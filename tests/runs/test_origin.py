@@ -24,7 +24,12 @@ import brmdp
 import former_stores
 from brmdp import TabularMDP, cli
 from brmdp.envs.tabular_env import TabularEnv
-from brmdp.errors import CorruptFileError, ExperimentError, OtherOriginError
+from brmdp.errors import (
+    CorruptFileError,
+    ExperimentError,
+    InvalidInputError,
+    OtherOriginError,
+)
 from brmdp.report import writing
 from brmdp.runs import (
     Case,
@@ -41,11 +46,20 @@ from brmdp.runs import runner as runner_module
 from brmdp.runs import store as store_module
 from brmdp.runs.encoding import decode, encode
 from brmdp.runs.execution import digest_of, digests_of
-from brmdp.runs.origin import ANALYSIS, CODE, CONTINUOUS, package_digests, short, world_digest
+from brmdp.runs.origin import (
+    ANALYSIS,
+    CODE,
+    CONTINUOUS,
+    DECISIONS,
+    package_digests,
+    program_digest,
+    short,
+    world_digest,
+)
 from brmdp.runs.references import bare_code
 from brmdp.simulation import World
 from brmdp.studies import FOLDERS, Study
-from tiny_experiments import dicing, tiny
+from tiny_experiments import Throws, dicing, throw_dice, tiny
 
 TINY = tiny(runs=2)
 CASE = TINY.cases[1]
@@ -261,7 +275,7 @@ def test_which_code_counts(tmp_path):
     shutil.copytree(
         Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS)
+    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS)
 
     def digests_after(place, change=lambda text: text + b"\nanother = 1\n"):
         path = package / place
@@ -284,17 +298,34 @@ def test_which_code_counts(tmp_path):
         *("runs/former.py", "report/style.py", "report/panels.py", "studies/lemmas/figures.py"),
         "studies/lemmas/experiment.py",  # counts with its program
     ):
-        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS), place
+        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS), place
     for place in ("report/claims.py", "report/estimates.py", "studies/lemmas/analysis.py"):
         assert digests_after(place)[0] == CODE
         assert digests_after(place)[1] != ANALYSIS
-    code, analysis, continuous = digests_after("continuous/fitted_q.py")
-    assert (code, analysis) == (CODE, ANALYSIS)
-    assert continuous != CONTINUOUS
+    for place, part in (("continuous/fitted_q.py", 2), ("decisions/draws.py", 3)):
+        found = digests_after(place)
+        others = [k for k in range(4) if k != part]
+        assert found[part] != package_digests(package)[part]
+        assert all(found[k] == package_digests(package)[k] for k in others), place
     assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n"))[0] == CODE
     assert digests_after("mdp.py", lambda text: text + b"\n\n# a comment\n")[0] == CODE
     (package / "new.py").touch()
     assert package_digests(package)[0] != CODE
+
+
+def test_a_program_names_the_parts_that_it_depends_on():
+    def made_of(*parts):
+        return program_digest("tiny_experiments:DICE", len, {}, parts)
+
+    digests = {made_of(), made_of("decisions"), made_of("continuous")}
+    assert len(digests) == 3
+    assert Program(throw_dice, Throws, {}, "continuous").parts == ("continuous",)
+    assert Program(throw_dice, Throws, {}, "continuous", ("decisions",)).parts == (
+        "decisions",
+        "continuous",
+    )
+    with pytest.raises(InvalidInputError, match="part of brmdp"):
+        Program(throw_dice, Throws, {}, parts=("engine",))
 
 
 WRITTEN = r'''

@@ -15,6 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+import tiny_hospital
 from brmdp.report import Findings, style
 from brmdp.report.tables import TERMINAL
 from brmdp.report.writing import Report, write_report
@@ -41,6 +42,8 @@ SMALL = {
     "DEVIATION": {"rows": 12},
     "DECOMPOSITION": {"worlds": 2, "samples": 100},
     "EPISODE_COUNT": {"repetitions": 10},
+    "CERTIFICATES": {"logs": 1, "size": 20, "judging_draws": 200, "draws": 300},
+    "SEPSIS": {"size": 20, "judging_draws": 200, "draws": 300},
 }
 """Parameters that make a replication short, by program."""
 
@@ -69,6 +72,16 @@ def _small(case):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("studies")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hospital(tmp_path_factory):
+    """A small stand-in for the package that the hospital's study reads."""
+    folder = tmp_path_factory.mktemp("packages")
+    tiny_hospital.install(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield
 
 
 @pytest.fixture(scope="module")

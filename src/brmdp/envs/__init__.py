@@ -1,6 +1,7 @@
 """Known MDPs, and Gymnasium environments for them with ids such as ``brmdp/RiverSwim-v0``."""
 
 from brmdp.envs.frozenlake import frozenlake
+from brmdp.envs.icu_sepsis import ICUSepsis, icu_sepsis
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
 from brmdp.envs.registration import FrozenLakeEnv, RiverSwimEnv
 from brmdp.envs.riverswim import riverswim
@@ -8,11 +9,13 @@ from brmdp.envs.tabular_env import TabularEnv
 
 __all__ = [
     "FrozenLakeEnv",
+    "ICUSepsis",
     "InventoryEnv",
     "InventoryProblem",
     "RiverSwimEnv",
     "TabularEnv",
     "frozenlake",
+    "icu_sepsis",
     "inventory",
     "riverswim",
 ]

@@ -182,7 +182,7 @@ def digest_of(case: Case | Computation) -> str:
                 case.program,
                 program.replicate,
                 program.parameters,
-                continuous=program.extra == EXTRA,
+                program.parts,
             )
         return CONTINUOUS if case.environment == LAKE else _digest(case, *_built(case, 0, 0))
 

@@ -34,6 +34,8 @@ __all__ = [
     "ANALYSIS",
     "CODE",
     "CONTINUOUS",
+    "DECISIONS",
+    "PARTS",
     "UNKNOWN",
     "Origin",
     "case_digest",
@@ -57,8 +59,8 @@ WITHOUT_INFLUENCE = frozenset(
 )
 """Files and folders of the package that cannot change any run; new ones count until listed here.
 
-The studies' programs and the continuous part count only for the cases that use them
-(:func:`program_digest`, :data:`CONTINUOUS`).
+The studies' programs, the continuous part and the decisions count only for the cases that use them
+(:func:`program_digest`, :data:`PARTS`).
 """
 
 DRAWING = frozenset(
@@ -150,11 +152,14 @@ class Digests(NamedTuple):
         What turns runs into numbers and verdicts.
     continuous : str
         What the continuous lake depends on in addition.
+    decisions : str
+        What programs that learn priors, compare or certify depend on in addition.
     """
 
     code: str
     analysis: str
     continuous: str
+    decisions: str
 
 
 def package_digests(folder: Traversable) -> Digests:
@@ -164,8 +169,11 @@ def package_digests(folder: Traversable) -> Digests:
     def chosen(which: Callable[[str], bool]) -> str:
         return _code_digest({place: text for place, text in sources.items() if which(place)})
 
+    def below(part: str) -> str:
+        return chosen(lambda place: place.startswith(f"{part}/"))
+
     return Digests(
-        chosen(_can_change_a_run), chosen(_judges), chosen(lambda p: p.startswith("continuous/"))
+        chosen(_can_change_a_run), chosen(_judges), below("continuous"), below("decisions")
     )
 
 
@@ -177,7 +185,10 @@ def _judges(place: str) -> bool:
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
-CODE, ANALYSIS, CONTINUOUS = package_digests(resources.files("brmdp"))
+CODE, ANALYSIS, CONTINUOUS, DECISIONS = package_digests(resources.files("brmdp"))
+
+PARTS = {"continuous": CONTINUOUS, "decisions": DECISIONS}
+"""Digests of the parts that count only for the programs that name them."""
 
 
 # --- cases ----------------------------------------------------------------------------------------
@@ -187,8 +198,7 @@ def program_digest(
     reference: str,
     replicate: Callable[..., Any],
     defaults: Mapping[str, Any],
-    *,
-    continuous: bool = False,
+    parts: Sequence[str] = (),
 ) -> str:
     """Digest of a program: its file, that of its function, and its defaults.
 
@@ -200,12 +210,12 @@ def program_digest(
         The function that it calls.
     defaults : mapping
         Its parameters with their defaults.
-    continuous : bool
-        Whether it also depends on the continuous part.
+    parts : sequence of str
+        The :data:`PARTS` that it also depends on.
     """
     texts = [module_source(reference.partition(":")[0]), source_of(replicate)]
     texts.append(json.dumps(defaults, sort_keys=True, default=lambda _: "required"))
-    texts += [CONTINUOUS] if continuous else []
+    texts += [PARTS[part] for part in parts]
     return hashlib.sha256("|".join(texts).encode()).hexdigest()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from brmdp._columns import Columns, columns_of
 from brmdp.errors import InvalidInputError
+from brmdp.runs.origin import PARTS
 from brmdp.runs.references import load, loaded_already
 from brmdp.runs.spec import Computation, require_known
 
@@ -53,14 +54,22 @@ class Program:
         Names with their defaults, or :data:`REQUIRED`.
     extra : str, optional
         The optional extra of brmdp that it needs besides ``experiments``.
+    parts : tuple of str
+        Parts of brmdp that its results depend on besides the engine: "continuous" (set for programs
+        that need the extra of that name), "decisions".
     """
 
     replicate: Callable[..., Columns]
     columns: type[Columns]
     parameters: Mapping[str, Any]
     extra: str | None = None
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.extra in PARTS and self.extra not in self.parts:
+            object.__setattr__(self, "parts", (*self.parts, self.extra))
+        for part in self.parts:
+            require_known(part, PARTS, "part of brmdp")
         if not callable(self.replicate):
             raise InvalidInputError(f"replicate must be a function; got {self.replicate!r:.60}")
         if not (isinstance(self.columns, type) and issubclass(self.columns, Columns)):
