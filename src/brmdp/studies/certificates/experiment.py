@@ -27,7 +27,7 @@ from brmdp import envs
 from brmdp._streams import independent_streams
 from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, DisturbanceRewards
-from brmdp.decisions import certify_sampled, values_in_draws
+from brmdp.decisions import candidate_policies, certify_sampled, values_in_draws
 from brmdp.mdp import TabularMDP
 from brmdp.planning import evaluate_in_mdp, solve
 from brmdp.planning.guarantees import certificate_of
@@ -175,7 +175,7 @@ def _replicate(
         [
             _certificates(number, WORLDS[world](size, data), judging_draws, draws, streams)
             for number, stream in enumerate(independent_streams(seed, logs))
-            for data, *streams in [independent_streams(stream, 4)]
+            for data, *streams in [independent_streams(stream, 5)]
         ]
     )
 
@@ -204,8 +204,27 @@ def _nested(problem: _Problem, begin: FloatArray, events: int | None) -> _Made:
     return _Made(made.policy, made.values, float(made.values @ begin), 0, seconds)
 
 
+class _Candidates(NamedTuple):
+    """Policies to choose from, and the processor time that it took to plan them."""
+
+    policies: dict[str, IntArray]
+    seconds: float
+
+
+def _candidates(problem: _Problem, rng: np.random.Generator) -> _Candidates:
+    world, rewards, belief = problem
+    clock = time.process_time()
+    found = candidate_policies(belief, rewards, world.discount, CONFIDENCE, rng=rng)
+    return _Candidates(found, time.process_time() - clock)
+
+
 def _sampled(
-    problem: _Problem, begin: FloatArray | None, at: FloatArray, draws: int, rng: Any
+    problem: _Problem,
+    candidates: _Candidates,
+    begin: FloatArray | None,
+    at: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
 ) -> _Made:
     """The sampled certificate for ``begin``, or for all states."""
     world, rewards, belief = problem
@@ -215,12 +234,13 @@ def _sampled(
         rewards,
         world.discount,
         CONFIDENCE,
+        candidates=candidates.policies,
         start=begin,
         draws=draws or None,
         nested=False,
         rng=rng,
     )
-    seconds = time.process_time() - clock
+    seconds = time.process_time() - clock + candidates.seconds
     bound = made.value if made.values is None else float(made.values @ at)
     assert bound is not None
     return _Made(made.policy, made.values, bound, made.draws, seconds)
@@ -236,16 +256,17 @@ def _certificates(
     """All certificates after one log, judged in draws of their own."""
     world, rewards, belief = problem
     begin = _start_weights(world)
+    candidates = _candidates(problem, streams[0])
     certificates = (
         _nested(problem, begin, None),
         _nested(problem, begin, world.n_states),
         _nested(problem, begin, int(world.admissible.sum())),
-        _sampled(problem, begin, begin, draws, streams[0]),
-        _sampled(problem, None, begin, draws, streams[1]),
+        _sampled(problem, candidates, begin, begin, draws, streams[1]),
+        _sampled(problem, candidates, None, begin, draws, streams[2]),
     )
     policies = [made.policy for made in certificates]
     judged = values_in_draws(
-        belief, rewards, world.discount, policies, draws=judging_draws, rng=streams[2]
+        belief, rewards, world.discount, policies, draws=judging_draws, rng=streams[3]
     ).values
     rank = int(order_statistic_rank(judging_draws, 1.0 - CONFIDENCE)) - 1
     optimum = float(solve(world).values @ begin)
@@ -326,5 +347,5 @@ HOSPITAL = Experiment(
         _case("icu-sepsis", size, logs=1, judging_draws=2_000, draws=2_000)
         for size in (200, 2_000, 20_000)
     ),
-    runs=10,
+    runs=5,
 )
