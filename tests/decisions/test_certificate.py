@@ -269,7 +269,7 @@ def test_the_best_candidate_is_certified():
         case.belief, case.rewards, case.discount, candidates=[toss], start=0, rng=0
     )
     np.testing.assert_array_equal(alone.policy, toss)
-    assert alone.prior is None
+    assert alone.prior.n_pairs == toss.size
 
 
 def enumeration(seed, confidence=0.9):
