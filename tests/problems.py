@@ -154,6 +154,22 @@ def problem(name: str) -> Problem:
     return RANDOM[kind](int(seed))
 
 
+def drawn_policy(admissible: np.ndarray, seed: int = 0) -> np.ndarray:
+    """(S, A) probabilities of admissible actions; some states take one action, some leave one out.
+
+    The first state with several actions takes at least two of them.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.zeros(admissible.shape)
+    several = np.flatnonzero(admissible.sum(axis=1) > 1)
+    for s, allowed in enumerate(admissible):
+        actions = rng.permutation(np.flatnonzero(allowed))
+        least = 2 if several.size and s == several[0] else 1
+        taken = actions[: rng.integers(min(least, actions.size), actions.size + 1)]
+        weights[s, taken] = rng.dirichlet(np.ones(taken.size))
+    return weights
+
+
 # --- measures -------------------------------------------------------------------------------------
 
 
@@ -210,21 +226,31 @@ def presets_with(methods: dict[str, Callable[[], Any]]) -> dict[str, Callable[..
 def iterate_backup(
     case: Problem, name: str, policy: np.ndarray | None = None, accuracy: float = 1e-12
 ) -> np.ndarray:
-    """Iterate V ← max_a q(s,a; V), or q(s,π(s); V), from zero up to ``accuracy``.
+    """Iterate V ← max_a q(s,a; V), or that of a policy, from zero up to ``accuracy``.
 
-    The contraction bound guarantees the accuracy.
+    A policy has actions (S,) or probabilities (S, A). The contraction bound guarantees the
+    accuracy.
     """
-    states, gamma = np.arange(case.n_states), case.discount
+    gamma = case.discount
     risk = Frozen(measure(name, case.shape), case.belief)
     values = np.zeros(case.n_states)
     for _ in range(5000):
         q_values = case.backup(risk, values)
-        following = q_values.max(axis=1) if policy is None else q_values[states, policy]
+        following = q_values.max(axis=1) if policy is None else followed(policy, q_values)
         change = np.max(np.abs(following - values))
         values = following
         if gamma * change <= accuracy * (1 - gamma):
             return values
     raise AssertionError(f"value iteration did not reach {accuracy}: last change {change}")
+
+
+def followed(policy: np.ndarray, q_values: np.ndarray) -> np.ndarray:
+    """(S,) values of the actions that a policy takes, averaged over them if it draws."""
+    if policy.ndim == 1:
+        return q_values[np.arange(policy.size), policy]
+    return np.array(
+        [weights[weights > 0] @ q[weights > 0] for weights, q in zip(policy, q_values, strict=True)]
+    )
 
 
 class Frozen:

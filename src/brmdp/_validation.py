@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from brmdp.errors import InvalidInputError
 
 __all__ = [
+    "as_actions_or_weights",
     "as_array",
     "as_discount",
     "as_float_array",
@@ -28,6 +29,7 @@ __all__ = [
     "as_number",
     "as_policies",
     "as_policy",
+    "as_policy_weights",
     "as_positive_int",
     "as_positive_number",
     "as_rng",
@@ -49,6 +51,8 @@ MAX_ENTRIES = 20_000_000
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.int64]
+PolicyArray: TypeAlias = NDArray[Any]
+"""Actions (S,), which are integers, or probabilities of actions (S, A)."""
 
 Seed: TypeAlias = (
     int
@@ -276,13 +280,76 @@ def as_policy(value: Any, admissible: NDArray[np.bool_], name: str = "policy") -
     return _admissible_actions(array, admissible, name)
 
 
-def as_policies(value: Any, admissible: NDArray[np.bool_], name: str = "policies") -> IntArray:
-    """Many policies, (n, S), each with one admissible action per state."""
-    n_states = admissible.shape[0]
-    array = as_array(value, name, "integers, one row per policy")
-    if array.ndim != 2 or array.shape[1] != n_states:
-        raise InvalidInputError(f"{name} must have shape (n, {n_states}); got {array.shape}")
-    return _admissible_actions(array, admissible, name)
+def as_actions_or_weights(value: Any, admissible: BoolArray, name: str = "policy") -> PolicyArray:
+    """A policy: one admissible action per state, (S,), or probabilities of actions, (S, A)."""
+    array = as_array(value, name, "actions (S,) or probabilities (S, A)")
+    if array.ndim == 1:
+        return as_policy(array, admissible, name)
+    if array.shape != admissible.shape:
+        raise InvalidInputError(
+            f"{name} must hold one action per state, shape ({len(admissible)},), or probabilities, "
+            f"{admissible.shape}; got shape {array.shape}"
+        )
+    return _probabilities(array, admissible, name)
+
+
+def as_policy_weights(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
+    """A policy, given as (S,) actions or (S, A) probabilities, as (S, A) probabilities."""
+    policy = as_actions_or_weights(value, admissible, name)
+    if policy.ndim == 2:
+        return policy
+    weights = np.zeros(admissible.shape)
+    weights[np.arange(len(policy)), policy] = 1.0
+    return weights
+
+
+def as_policies(value: Any, admissible: BoolArray, name: str = "policies") -> PolicyArray:
+    """Many policies: actions (n, S), or probabilities of actions (n, S, A)."""
+    n_states, n_actions = admissible.shape
+    array = as_array(value, name, "actions (n, S) or probabilities (n, S, A)")
+    if array.ndim == 2 and array.shape[1] == n_states:
+        return _admissible_actions(array, admissible, name)
+    if array.ndim == 3 and array.shape[1:] == admissible.shape:
+        found = np.empty(array.shape)
+        for k, one in enumerate(array):
+            found[k] = _probabilities(one, admissible, f"{name}[{k}]")
+        return found
+    raise InvalidInputError(
+        f"{name} must have shape (n, {n_states}), one action per state, or (n, {n_states}, "
+        f"{n_actions}), probabilities of actions; got {array.shape}"
+    )
+
+
+def _probabilities(array: NDArray[Any], admissible: BoolArray, name: str) -> FloatArray:
+    """Check probabilities (S, A), up to the rounding of their own precision, and normalise them.
+
+    Integers are refused: an array of them may be several policies, one per row, and still have rows
+    that sum to one.
+    """
+    if array.dtype.kind in "biu":
+        raise InvalidInputError(
+            f"{name} must hold probabilities in floating point if it has shape {array.shape}, such "
+            f"as 1.0 for an action that is always taken; got dtype {array.dtype}"
+        )
+    weights = as_float_array(array, name)
+    refused = (weights < 0.0) | ((weights > 0.0) & ~admissible)
+    if refused.any():
+        s, a = first_bad(refused)
+        raise InvalidInputError(
+            f"{name} must have probabilities that are not negative, and zero for actions that are "
+            f"not admissible; got {weights[s, a]:.12g} for action {a} in state {s}"
+        )
+    with np.errstate(over="ignore"):
+        sums = weights.sum(axis=1)
+    off = np.abs(sums - 1.0) > sum_tolerance(rounding_of(array), array.shape[1])
+    if off.any():
+        s = int(np.argmax(off))
+        raise InvalidInputError(
+            f"{name} must have probabilities that sum to one in every state; got the sum "
+            f"{sums[s]:.12g} in state {s}"
+        )
+    exact: FloatArray = weights / sums[:, None]
+    return exact
 
 
 def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name: str) -> IntArray:

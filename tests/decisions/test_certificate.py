@@ -269,7 +269,7 @@ def test_the_best_candidate_is_certified():
         case.belief, case.rewards, case.discount, candidates=[toss], start=0, rng=0
     )
     np.testing.assert_array_equal(alone.policy, toss)
-    assert alone.prior is None
+    assert alone.prior.n_pairs == toss.size
 
 
 def enumeration(seed, confidence=0.9):
@@ -379,7 +379,19 @@ def test_a_practice_is_certified_at_its_mean():
     logged = practice(np.arange(12).reshape(4, 3))
     got = certify_sampled(case.belief, case.rewards, 0.8, policy=logged, start=0, rng=0)
     np.testing.assert_allclose(got.policy, logged.mean)
-    assert "not computed" in " ".join(str(got).split())
+
+
+def test_how_far_a_policy_with_probabilities_rests_on_the_prior_is_said():
+    case = problem("riverswim")
+    weights = np.tile([0.25, 0.75], (6, 1))
+    with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
+        got = certify_sampled(
+            case.belief, case.rewards, case.discount, policy=weights, start=0, rng=0
+        )
+    wanted = brmdp.prior_reliance(case.belief, weights, case.discount, start=0)
+    assert str(got.prior) == str(wanted)
+    assert str(wanted).splitlines()[0] in str(got)
+    assert "rests on the prior" in repr(got)
 
 
 def test_bad_arguments():

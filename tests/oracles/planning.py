@@ -95,6 +95,24 @@ def evaluate_under_belief(
     return fixed_point(operator, n_states, discount, tolerance)
 
 
+def evaluate_mixture(
+    risk: Risk, rewards: np.ndarray, discount: float, weights: np.ndarray, tolerance: float = 1e-13
+) -> np.ndarray:
+    """Values of a policy with probabilities (S, A): the fixed point of Σ_a π(a|s) risk(s, a)."""
+    n_states, n_actions, _ = rewards.shape
+
+    def operator(values: np.ndarray) -> np.ndarray:
+        updated = np.zeros(n_states)
+        for s in range(n_states):
+            for a in range(n_actions):
+                if weights[s, a] > 0.0:
+                    own = risk(s, a, rewards[s, a] + discount * values)
+                    updated[s] += weights[s, a] * own
+        return updated
+
+    return fixed_point(operator, n_states, discount, tolerance)
+
+
 def mean_risk(kernel: np.ndarray) -> Risk:
     """Risk-neutral functional under a known kernel (S, A, S)."""
     return lambda s, a, targets: float(kernel[s, a] @ targets)

@@ -53,6 +53,17 @@ def test_a_certificate_says_what_it_promises():
     assert all(f"{value:.4g}" in text for value in certificate.values)
 
 
+def test_a_confidence_is_never_rounded_up():
+    belief = brmdp.DirichletBelief([[[90, 10]], [[20, 80]]])
+    problem = (belief, [[1.0], [0.0]], 0.5)
+    with pytest.warns(brmdp.PriorWarning):
+        certificate = brmdp.certify(*problem, 0.9996, coverage_samples=0)
+    assert "probability at least 0.9996, the" in " ".join(str(certificate).split())
+    assert "confidence=0.9996" in repr(certificate)
+    value = brmdp.posterior_quantile_value(*problem, [0, 0], confidence=0.9996, rng=0)
+    assert "of the 99.96 % intervals" in " ".join(str(value).split())
+
+
 def test_few_values_are_listed_and_many_summarised():
     assert extent(np.array([1.0, -2.5])) == "1, -2.5"
     assert extent(np.arange(100.0)) == "from 0 (state 0) to 99 (state 99)"

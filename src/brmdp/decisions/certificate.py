@@ -219,8 +219,7 @@ class SampledCertificate:
     nested_value : float or None
         Proposition 1's bound at the start.
     prior : PriorReliance or None
-        How far the policy rests on the prior. None for beliefs that do not separate prior and data,
-        and for policies with probabilities.
+        How far the policy rests on the prior. None for beliefs that do not separate prior and data.
 
     Examples
     --------
@@ -322,11 +321,6 @@ class SampledCertificate:
             parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
         elif self.prior is not None and self.prior.never_observed.size:
             parts.append(f"{self.prior.unseen()}; there, only the prior supports the bound.")
-        elif self.policy.ndim == 2:
-            parts.append(
-                "How far a policy with probabilities rests on the prior is not computed: look at "
-                "the counts behind the pairs that it uses."
-            )
         return parts
 
     def __repr__(self) -> str:
@@ -547,17 +541,16 @@ def certify_sampled(
         found_gap = _relative_gap(ordered, at, near, scale)
         if found_gap <= wanted:
             break
-    deterministic = is_deterministic(chosen)
     if nested is None:
         nested = has_exact_quantiles(belief) and pattern.n_transitions <= NESTED_TRANSITIONS
     other = _nested(belief, rewards, gamma, level) if nested else None
-    actions = chosen.argmax(axis=1)
+    certified = chosen.argmax(axis=1) if is_deterministic(chosen) else chosen
     certificate = SampledCertificate(
         confidence=level,
         failure=beta,
         value=at if scale is None else None,
         values=None if scale is None else scale[0] + at * scale[1],
-        policy=actions if deterministic else chosen,
+        policy=certified,
         name=name,
         candidates=scores,
         draws=int(lower.size),
@@ -570,7 +563,7 @@ def certify_sampled(
         solver_error=solver_error,
         nested=other,
         nested_value=None if other is None or begin is None else float(other.values @ begin),
-        prior=reliance(belief, actions, gamma, start) if deterministic else None,
+        prior=reliance(belief, certified, gamma, start),
     )
     warn_about_prior(certificate.prior, "certificate", 2)
     return certificate

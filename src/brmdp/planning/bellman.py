@@ -21,8 +21,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._kernels import linear
-from brmdp._validation import FloatArray, IntArray
+from brmdp._validation import FloatArray, IntArray, PolicyArray
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.mixture import pairs_used
 from brmdp.risk.base import RiskOperator
 
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
@@ -71,7 +72,11 @@ class Sweep:
 
 
 class Bellman:
-    """T for all admissible actions, or T^π if ``policy`` is given."""
+    """T for all admissible actions, or for the pairs of ``policy`` alone, which is T^π.
+
+    A policy that draws its actions uses several pairs in a state; its T^π is that of another
+    problem, with one mixed row per state (:mod:`brmdp.planning.mixture`).
+    """
 
     def __init__(
         self,
@@ -79,18 +84,14 @@ class Bellman:
         risk: RiskOperator,
         rewards: FloatArray,
         discount: float,
-        policy: IntArray | None = None,
+        policy: PolicyArray | None = None,
     ) -> None:
         self.pattern = pattern
         self.risk = risk
         self.rewards = rewards
         self.discount = discount
-        self.pairs = pattern.pairs if policy is None else self.pairs_of(policy)
+        self.pairs = pattern.pairs if policy is None else pairs_used(policy, pattern.n_actions)
         self._krylov_failed = False
-
-    def pairs_of(self, policy: IntArray) -> IntArray:
-        """The pairs that a policy uses."""
-        return np.arange(self.pattern.n_states) * self.pattern.n_actions + policy
 
     def targets(self, values: FloatArray) -> FloatArray:
         """Targets w = r + γV(s') on the possible transitions."""

@@ -10,6 +10,10 @@ The proof needs S events to hold together, each of probability at least 1 − �
 multiplies these probabilities. If rows are dependent (scenarios, a shared disturbance), the union
 bound takes its place, with level α/S.
 
+A policy that draws its actions needs one event for each of the K pairs with π(a|s) > 0: if P·w ≥ q
+in all of these, then also Σ_a π(a|s) P(s,a)·w ≥ Σ_a π(a|s) q(s,a) in every state, and the rest of
+the proof is the same. So K takes the place of S in both levels.
+
 The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested
 value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What
 remains to be trusted is what the belief claims: its concentrations and the independence of its
@@ -31,11 +35,11 @@ from scipy.special import bdtr, betaincinv
 
 from brmdp._validation import (
     FloatArray,
-    IntArray,
+    PolicyArray,
     Seed,
+    as_actions_or_weights,
     as_discount,
     as_level,
-    as_policy,
     as_positive_int,
     as_rng,
 )
@@ -43,6 +47,7 @@ from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import draws_of, require_belief, rewards_of
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import ContradictionError, InvalidInputError
+from brmdp.planning.mixture import PolicyRows, pairs_used
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_about_prior
 from brmdp.planning.text import call_like, extent, wrapped
@@ -85,15 +90,18 @@ class Certificate:
     confidence : float
         1 − α: with at least this posterior probability, all bounds hold at once.
     level : float
-        The quantile level used for planning: ᾱ = 1 − (1 − α)^{1/S}, or α/S if rows are dependent.
+        The quantile level of the nested values: ᾱ = 1 − (1 − α)^{1/K}, or α/K if rows are
+        dependent, where K is the number of pairs that the policy uses, S if it takes one action
+        per state.
     rule : str
         "independent rows (Proposition 1)" or "union bound (dependent rows)".
     values : (S,) array
         Certified lower bounds on the policy's true value; the solver's error is subtracted.
-    policy : (S,) integers
-        The policy that maximises the bounds, up to ``policy_gap``.
-    policy_gap : float
-        No policy's bound at this level exceeds ``values`` by more than this in any state.
+    policy : (S,) integers, or (S, A) probabilities
+        The policy that maximises the bounds, up to ``policy_gap``, or the one that was given.
+    policy_gap : float or None
+        No policy's bound at this level exceeds ``values`` by more than this in any state. None for
+        a policy that was given: others were not looked at.
     coverage : float or None
         Share of posterior draws in which all bounds held; None if not checked.
     coverage_interval : (float, float) or None
@@ -122,8 +130,8 @@ class Certificate:
     level: float
     rule: str
     values: FloatArray
-    policy: IntArray
-    policy_gap: float
+    policy: PolicyArray
+    policy_gap: float | None
     coverage: float | None
     coverage_interval: tuple[float, float] | None
     coverage_samples: int
@@ -131,7 +139,7 @@ class Certificate:
 
     def __str__(self) -> str:
         parts = [
-            f"With posterior probability at least {self.confidence:.3g}, the true value of this "
+            f"With posterior probability at least {self.confidence:.10g}, the true value of this "
             "policy is at least the certified value in every state at once.",
             f"Certified values of the {self.values.size} states: {extent(self.values)}.",
             f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
@@ -151,13 +159,14 @@ class Certificate:
 
     def __repr__(self) -> str:
         parts = [
-            f"confidence={self.confidence:.3g}",
+            f"confidence={self.confidence:.10g}",
             f"level={self.level:.4g}",
             f"rule={self.rule!r}",
             f"{self.values.size} states",
             f"values {extent(self.values)}",
-            f"policy_gap={self.policy_gap:.2g}",
         ]
+        if self.policy_gap is not None:
+            parts.append(f"policy_gap={self.policy_gap:.2g}")
         if self.coverage is not None:
             parts.append(f"coverage={self.coverage:.4g} of {self.coverage_samples} draws")
         if self.prior is not None and self.prior.outweighs:
@@ -205,7 +214,7 @@ class PosteriorQuantileValue:
         parts = (
             f"Posterior {self.alpha:.3g}-quantile of the policy's value, estimated from "
             f"{self.samples} draws, in {self.values.size} states: {extent(self.values)}.",
-            f"Lower ends of the {100 * self.confidence:.3g} % intervals: {extent(self.lower)}.",
+            f"Lower ends of the {100 * self.confidence:.10g} % intervals: {extent(self.lower)}.",
             f"Upper ends: {extent(self.upper)}.",
         )
         return "\n".join(map(wrapped, parts))
@@ -226,7 +235,8 @@ class PosteriorQuantileValue:
 def certified_level(alpha: float, n_states: int, *, independent: bool = True) -> float:
     """The quantile level that gives joint confidence 1 − α over S = ``n_states`` states.
 
-    It is 1 − (1 − α)^{1/S} for independent rows, and α/S for dependent ones.
+    It is 1 − (1 − α)^{1/S} for independent rows, and α/S for dependent ones. For a policy that
+    draws its actions, the number of pairs that it uses takes the place of S.
 
     Examples
     --------
@@ -327,12 +337,16 @@ def certificate_of(
     discount: float,
     confidence: float,
     *,
+    policy: ArrayLike | None = None,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
     rng: Seed = None,
     **settings: Any,
 ) -> Certificate:
-    """:func:`certify` without the warning, for computations that make many certificates."""
+    """:func:`certify` without the warning, for computations that make many certificates.
+
+    If ``policy`` is given, as (S,) actions or (S, A) probabilities, that one is certified.
+    """
     check_start(belief, start)
     if not has_exact_quantiles(belief):
         raise InvalidInputError(
@@ -350,14 +364,21 @@ def certificate_of(
             f"belief must have rows_independent = True or False; {type(belief).__name__} has "
             f"{independent!r}"
         )
-    level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
+    given = None if policy is None else as_actions_or_weights(policy, belief.pattern.admissible)
+    n_pairs = n_states if given is None else pairs_used(given, belief.pattern.n_actions).size
+    level = certified_level(1.0 - level_wanted, n_pairs, independent=bool(independent))
     risk = Quantile(level)
     problem = Problem.of(belief, rewards, discount, **settings)
-    logger.info("certify: planning %d states at the level %.4g", n_states, level)
-    best = problem.solve(belief, risk)
-    own = problem.solve(belief, risk, problem.start(best), policy=best.policy)
+    gap: float | None = None
+    if given is None:
+        logger.info("certify: planning %d states at the level %.4g", n_states, level)
+        best = problem.solve(belief, risk)
+        own = problem.solve(belief, risk, problem.start(best), policy=best.policy)
+        gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
+        gap = max(gap, 0.0)
+    else:
+        own = problem.solve(belief, risk, policy=given, all_actions=False)
     values = own.values - own.error_bound
-    gap = float((best.values - own.values).max()) + best.error_bound + own.error_bound
     samples = (
         coverage_samples if coverage_samples is not None else (1000 if n_states <= LARGE else 0)
     )
@@ -368,7 +389,7 @@ def certificate_of(
             belief,
             rewards,
             discount,
-            best.policy,
+            own.policy,
             as_positive_int(samples, "coverage_samples"),
             as_rng(rng),
         )
@@ -381,7 +402,7 @@ def certificate_of(
         interval = clopper_pearson(held, samples)
         if bdtr(held, samples, level_wanted) < CONTRADICTION:
             raise ContradictionError(
-                f"all bounds should hold in at least {100 * level_wanted:.3g} % of posterior "
+                f"all bounds should hold in at least {100 * level_wanted:.10g} % of posterior "
                 f"draws, but held only in {held} of {samples}: the draws of the "
                 f"{type(belief).__name__} do not follow the law behind its quantiles, or "
                 f"rows_independent = {bool(independent)} is wrong"
@@ -391,12 +412,12 @@ def certificate_of(
         level=level,
         rule="independent rows (Proposition 1)" if independent else "union bound (dependent rows)",
         values=values,
-        policy=best.policy,
-        policy_gap=max(gap, 0.0),
+        policy=own.policy,
+        policy_gap=gap,
         coverage=coverage,
         coverage_interval=interval,
         coverage_samples=int(samples),
-        prior=reliance(belief, best.policy, discount, start),
+        prior=reliance(belief, own.policy, discount, start),
     )
 
 
@@ -445,7 +466,7 @@ def posterior_quantile_value(
     level = as_level(alpha)
     sure = as_level(confidence, "confidence")
     n = as_positive_int(samples, "samples")
-    chosen = as_policy(policy, belief.pattern.admissible)
+    chosen = as_actions_or_weights(policy, belief.pattern.admissible)
     drawn = sampled_policy_values(belief, rewards, as_discount(discount), chosen, n, as_rng(rng))
     drawn.sort(axis=0)
     low, high = _order_statistic_interval(n, level, sure)
@@ -464,13 +485,14 @@ def sampled_policy_values(
     belief: Belief,
     rewards: Rewards,
     discount: float,
-    policy: IntArray,
+    policy: PolicyArray,
     n: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """V^π in ``n`` posterior draws, (n, S).
+    """V^π in ``n`` posterior draws, (n, S), for (S,) actions or (S, A) probabilities.
 
-    V^π = (I − γP_π)⁻¹ r_π with r_π(s) = Σ P(s'|s,π(s)) r(s,π(s),s').
+    V^π = (I − γP_π)⁻¹ r_π with P_π(s'|s) = Σ π(a|s) P(s'|s,a) and r_π(s) = Σ π(a|s) P(s'|s,a)
+    r(s,a,s').
     """
     pattern = belief.pattern
     n_states = pattern.n_states
@@ -485,12 +507,10 @@ def sampled_policy_values(
             "states"
         )
     flat_rewards = rewards_of(belief, rewards)
-    pairs = np.arange(n_states) * pattern.n_actions + policy
-    next_states = pattern.take(pattern.next_states, pairs)
-    policy_rewards = pattern.take(flat_rewards, pairs)
-    owners = np.repeat(np.arange(n_states), pattern.widths[pairs])
-    begins = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))
-    where = owners * n_states + next_states
+    rows = PolicyRows.of(pattern, policy)
+    policy_rewards = rows.take(flat_rewards)
+    begins = rows.pattern.indptr[:-1]
+    where = rows.pattern.pair_of_transition * n_states + rows.pattern.next_states
     distinct = np.unique(where).size == where.size
     diagonal = np.arange(n_states)
     result = np.empty((n, n_states))
@@ -499,7 +519,7 @@ def sampled_policy_values(
     with one_blas_thread if n_states >= MANY_STATES else nullcontext():
         for begin in range(0, n, block):
             size = min(block, n - begin)
-            draws = draws_of(belief, size, rng, pairs)
+            draws = rows.shares * draws_of(belief, size, rng, rows.pairs)
             kernels = np.zeros((size, n_states * n_states))
             if distinct:
                 kernels[:, where] = draws

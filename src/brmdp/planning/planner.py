@@ -15,10 +15,11 @@ from brmdp._kernels import linear
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    PolicyArray,
+    as_actions_or_weights,
     as_discount,
     as_float_array,
     as_policies,
-    as_policy,
     as_positive_int,
     as_positive_number,
 )
@@ -38,6 +39,7 @@ from brmdp.planning.fixed_point import (
     settle_ties,
     tie_width,
 )
+from brmdp.planning.mixture import MixedRisk, PolicyRows
 from brmdp.planning.prior import check_start, reliance, warn_about_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.risk.base import APPROXIMATE, EXACT, RiskMeasure, RiskOperator
@@ -198,14 +200,15 @@ def evaluate_under_belief(
     all_actions: bool = True,
     start: ArrayLike | None = None,
 ) -> Solution:
-    """The Bayesian-risk value of a fixed policy, which is the fixed point of T^π.
+    """The Bayesian-risk value of a fixed policy, V(s) = Σ_a π(a|s) ρ[ r(s,a,s') + γV(s') ].
 
     Parameters
     ----------
     belief, rewards, discount
         As in :func:`plan`.
-    policy : (S,) integers
-        Action of each state.
+    policy : (S,) integers or (S, A) probabilities
+        Action of each state, or π(a|s) for a policy that draws its actions. The risk measure is
+        applied to each action, and its values are averaged over the draw.
     risk, tolerance, initial, method, max_iterations, raise_on_failure, start
         As in :func:`plan`.
     all_actions : bool
@@ -224,6 +227,14 @@ def evaluate_under_belief(
     >>> stay = brmdp.evaluate_under_belief(belief, rewards, 0.5, [0, 0], risk=brmdp.Quantile(0.1))
     >>> stay.values.round(4)
     array([0.0116, 1.0116])
+
+    A policy that tosses a coin:
+
+    >>> toss = [[0.5, 0.5], [0.5, 0.5]]
+    >>> brmdp.evaluate_under_belief(
+    ...     belief, rewards, 0.5, toss, risk=brmdp.Quantile(0.1)
+    ... ).values.round(4)
+    array([0.393, 1.393])
     """
     check_start(belief, start)
     settings: dict[str, Any] = {
@@ -259,7 +270,7 @@ def solution_of(
         belief,
         risk,
         problem.start(initial),
-        policy=None if policy is ANY else as_policy(policy, belief.pattern.admissible),
+        policy=None if policy is ANY else as_actions_or_weights(policy, belief.pattern.admissible),
         raise_on_failure=raise_on_failure,
         all_actions=all_actions,
     )
@@ -305,8 +316,8 @@ def evaluate_in_mdp(mdp: TabularMDP, policy: ArrayLike, *, tolerance: float = 1e
     Parameters
     ----------
     mdp : TabularMDP
-    policy : (S,) integers
-        Action of each state.
+    policy : (S,) integers or (S, A) probabilities
+        Action of each state, or π(a|s).
     tolerance : float
         Large systems are solved iteratively, to an error of ``tolerance`` × max|V|, or to what
         arithmetic resolves if that is more.
@@ -323,16 +334,27 @@ def evaluate_in_mdp(mdp: TabularMDP, policy: ArrayLike, *, tolerance: float = 1e
     array([1.333333, 0.      ])
     """
     _require_mdp(mdp)
-    values: FloatArray = evaluate_all_in_mdp(
-        mdp, as_policy(policy, mdp.admissible)[None], tolerance=tolerance
-    )[0]
+    chosen = as_actions_or_weights(policy, mdp.admissible)
+    values: FloatArray = _values_in_mdp(mdp, chosen[None], tolerance)[0]
     return values
 
 
 def evaluate_all_in_mdp(
     mdp: TabularMDP, policies: ArrayLike, *, tolerance: float = 1e-10
 ) -> FloatArray:
-    """Exact values (n, S) of many policies (n, S) in a known MDP; see :func:`evaluate_in_mdp`.
+    """Exact values (n, S) of many policies in a known MDP; see :func:`evaluate_in_mdp`.
+
+    Parameters
+    ----------
+    mdp : TabularMDP
+    policies : (n, S) integers or (n, S, A) probabilities
+        Action of each state, or π(a|s), for each policy.
+    tolerance : float
+        As in :func:`evaluate_in_mdp`.
+
+    Returns
+    -------
+    (n, S) array
 
     Examples
     --------
@@ -342,26 +364,48 @@ def evaluate_all_in_mdp(
     (2, 6)
     """
     _require_mdp(mdp)
-    chosen = as_policies(policies, mdp.admissible)
+    return _values_in_mdp(mdp, as_policies(policies, mdp.admissible), tolerance)
+
+
+def _values_in_mdp(mdp: TabularMDP, policies: PolicyArray, tolerance: float) -> FloatArray:
+    """Values (n, S) of policies, (n, S) actions or (n, S, A) probabilities, that were checked."""
     accuracy = as_positive_number(tolerance, "tolerance")
-    if mdp.n_states <= DENSE_STATES:
-        pairs = chosen + np.arange(mdp.n_states) * mdp.n_actions
-        pattern = mdp.pattern
-        # BLAS uses several threads only from about this size on
-        with one_blas_thread if mdp.n_states >= MANY_STATES and len(chosen) > 1 else nullcontext():
-            values: FloatArray = linear.policy_values(
-                pairs,
-                pattern.indptr,
-                pattern.next_states,
-                mdp.probabilities,
-                mdp.transition_rewards,
-                mdp.discount,
-            )
-        return values
-    problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy)
-    return np.array(
-        [problem.solve(mdp, Mean(), policy=policy, all_actions=False).values for policy in chosen]
+    if mdp.n_states > DENSE_STATES:
+        problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy)
+        return np.array(
+            [
+                problem.solve(mdp, Mean(), policy=policy, all_actions=False).values
+                for policy in policies
+            ]
+        )
+    # BLAS uses several threads only from about this size on
+    with one_blas_thread if mdp.n_states >= MANY_STATES and len(policies) > 1 else nullcontext():
+        if policies.ndim == 2:
+            pattern = mdp.pattern
+            pairs = policies + np.arange(mdp.n_states) * mdp.n_actions
+            return _solved(pairs, pattern, mdp.probabilities, mdp.transition_rewards, mdp.discount)
+        found = np.empty(policies.shape[:2])
+        states = np.arange(mdp.n_states)[None]
+        for k, policy in enumerate(policies):
+            rows = PolicyRows.of(mdp.pattern, policy)
+            mixed = rows.shares * rows.take(mdp.probabilities)
+            rewards = rows.take(mdp.transition_rewards)
+            found[k] = _solved(states, rows.pattern, mixed, rewards, mdp.discount)
+    return found
+
+
+def _solved(
+    pairs: IntArray,
+    pattern: TransitionPattern,
+    probabilities: FloatArray,
+    rewards: FloatArray,
+    discount: float,
+) -> FloatArray:
+    """Values of policies that use one pair per state, (n, S), by elimination."""
+    values: FloatArray = linear.policy_values(
+        pairs, pattern.indptr, pattern.next_states, probabilities, rewards, discount
     )
+    return values
 
 
 def backup(
@@ -470,7 +514,7 @@ class Problem:
         self.accuracy = Accuracy(self.tolerance, relative)
         if not isinstance(method, str) or method not in METHODS:
             raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}")
-        self.method = method
+        self.method: Method = method
         self.max_iterations = as_positive_int(max_iterations, "max_iterations")
 
     @classmethod
@@ -497,7 +541,7 @@ class Problem:
             raise InvalidInputError(f"{name} must lie within ±{LARGEST_VALUE:g}")
         return np.array(values)
 
-    def bellman(self, bound: RiskOperator, policy: IntArray | None) -> Bellman:
+    def bellman(self, bound: RiskOperator, policy: PolicyArray | None) -> Bellman:
         """The operator of a bound measure."""
         return Bellman(self.pattern, bound, self.rewards, self.discount, policy)
 
@@ -507,12 +551,27 @@ class Problem:
         risk: RiskMeasure,
         initial: FloatArray | None = None,
         *,
-        policy: IntArray | None = None,
+        policy: PolicyArray | None = None,
         raise_on_failure: bool = True,
         all_actions: bool = True,
     ) -> Solution:
         """Run the solver and bound the error of the result."""
         bound = bind_risk(risk, belief)
+        if policy is None or policy.ndim == 1:
+            found = self.fixed_point(bound, initial, policy)
+        else:
+            found = self.mixed_fixed_point(bound, initial, policy)
+        if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
+            bound.require_contraction(found.sweep.targets)
+        solution = self.describe(self.bellman(bound, policy), found, policy, all_actions)
+        if solution.status == NOT_CONVERGED and raise_on_failure:
+            raise ConvergenceError(self.advice(found), solution)
+        return solution
+
+    def fixed_point(
+        self, bound: RiskOperator, initial: FloatArray | None, policy: IntArray | None
+    ) -> FixedPoint:
+        """The fixed point of a bound measure, for the best actions or those of ``policy``."""
         # without rewards all values are zero, and any other start would only shrink towards it
         cold = initial is None or self.largest == 0.0
         # Copy: the values of a solution are read-only, and numba would compile again for those.
@@ -529,14 +588,29 @@ class Problem:
                 if cheaper.fixed_entries() is None:
                     pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
         found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
-        if policy is None:
-            found = settle_ties(bellman, found, self.max_iterations)
-        if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
-            bound.require_contraction(found.sweep.targets)
-        solution = self.describe(bellman, found, policy, all_actions)
-        if solution.status == NOT_CONVERGED and raise_on_failure:
-            raise ConvergenceError(self.advice(found), solution)
-        return solution
+        return found if policy is not None else settle_ties(bellman, found, self.max_iterations)
+
+    def mixed_fixed_point(
+        self, bound: RiskOperator, initial: FloatArray | None, policy: FloatArray
+    ) -> FixedPoint:
+        """The fixed point for (S, A) probabilities of actions, in terms of this problem's pairs."""
+        rows = PolicyRows.of(self.pattern, policy)
+        own = Problem(
+            rows.pattern,
+            rows.take(self.rewards),
+            self.discount,
+            self.tolerance,
+            self.method,
+            self.max_iterations,
+            self.accuracy.relative,
+        )
+        mixed = MixedRisk(bound, rows)
+        found = own.fixed_point(mixed, initial, None)
+        last = found.sweep
+        q, _ = mixed.values_of_pairs(last.targets)
+        targets = self.bellman(bound, policy).targets(last.values)
+        found.sweep = replace(last, targets=targets, q=q.reshape(policy.shape), pairs=rows.pairs)
+        return found
 
     def approximations(self, bound: RiskOperator, cold: bool) -> list[RiskOperator]:
         """Ever cheaper measures to start from, linear ones only if there are no values yet."""
@@ -548,7 +622,7 @@ class Problem:
         return found
 
     def describe(
-        self, bellman: Bellman, found: FixedPoint, policy: IntArray | None, all_actions: bool
+        self, bellman: Bellman, found: FixedPoint, policy: PolicyArray | None, all_actions: bool
     ) -> Solution:
         """Make the solution: error bounds, ties and the risk-adjusted kernel."""
         gamma = self.discount
@@ -561,7 +635,7 @@ class Problem:
             gap = (2.0 * (gamma * last.residual + error) + given_away) / (1.0 - gamma)
         else:
             chosen = policy
-            tied = np.zeros(policy.size, dtype=bool)
+            tied = np.zeros(len(policy), dtype=bool)
             pairs = bellman.pairs
             gap = 0.0
             if all_actions:

@@ -14,17 +14,23 @@ data* (:attr:`PriorReliance.outweighs`) if
 - the policy spends more than :data:`MAX_OUTWEIGHED_TIME` of its time in pairs with m > n, or
 - the prior's share, averaged over that time, is more than :data:`MAX_PRIOR_SHARE`.
 
+A policy that draws its actions spends the share d(s)π(a|s) of its time in the pair (s, a).
+
 The rule only looks at the pairs that the policy uses. A policy that avoids an action about which
 there are no data is often just as cautious as it should be, and no reason for a warning.
 
 The rule counts time, not money. A pair that was never observed and is rarely met does not trigger
 it, however much depends on that pair. If rare states are costly, look at
-:attr:`PriorReliance.never_observed`; a certificate states the number of such pairs.
+:attr:`PriorReliance.pairs_never_observed`; a certificate states the number of such pairs. An action
+that is taken with any positive probability counts as used, however small that is: a practice that
+was smoothed uses every action, and :attr:`PriorReliance.never_observed_visits` says how much of its
+time that is about.
 """
 
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +39,21 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
-from brmdp._validation import FloatArray, IntArray, as_discount, as_float_array, as_policy
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    PolicyArray,
+    as_actions_or_weights,
+    as_discount,
+    as_float_array,
+)
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import is_builtin, mean_of, require_belief
 from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import solve_in_band
+from brmdp.planning.mixture import PolicyRows
 from brmdp.planning.text import call_like, percent, wrapped
 from brmdp.risk.threads import one_blas_thread
 
@@ -79,10 +93,11 @@ class PriorReliance:
     outweighed : float
         Share of its time in pairs where the prior outweighs the data.
     never_observed : (k,) integers
-        States where the policy takes an action that was never observed there, unless only one
-        outcome is possible.
+        States where the policy takes an action that was never observed there, with whatever
+        positive probability, unless only one outcome is possible.
     never_observed_visits : float
-        Share of its time in these states.
+        Share of its time in which it takes such an action: its time in these states, if it takes
+        only one action in each.
     observations : int
         Number of observations of the pairs that the policy uses. An observation of a shared
         disturbance counts for every pair.
@@ -92,7 +107,11 @@ class PriorReliance:
     accuracy : float
         Bound on the error of the shares of time, which are computed iteratively beyond 200 states.
     n_states : int
-        Number of states, and so of pairs that the policy uses.
+        Number of states.
+    pairs_never_observed : (k, 2) integers
+        The states and actions behind ``never_observed``.
+    n_pairs : int
+        Number of pairs that the policy uses: one per state, or all with π(a|s) > 0.
 
     Examples
     --------
@@ -118,6 +137,8 @@ class PriorReliance:
     start: str
     accuracy: float
     n_states: int
+    pairs_never_observed: IntArray
+    n_pairs: int
 
     @property
     def outweighs(self) -> bool:
@@ -161,8 +182,8 @@ class PriorReliance:
     def unseen(self) -> str:
         """The pairs that were never observed, in words."""
         return (
-            f"Never observed: {self.never_observed.size} of its {self.n_states} pairs, in which it "
-            f"spends {percent(self.never_observed_visits)} of its time"
+            f"Never observed: {len(self.pairs_never_observed)} of its {self.n_pairs} pairs, in "
+            f"which it spends {percent(self.never_observed_visits)} of its time"
         )
 
 
@@ -176,8 +197,8 @@ def prior_reliance(
     belief : DirichletBelief, DisturbanceBelief, or a custom belief with ``evidence(pairs)``
         Data are what was passed to ``observe``; what a concentration already contains counts as
         prior.
-    policy : (S,) integers
-        Action of each state.
+    policy : (S,) integers or (S, A) probabilities
+        Action of each state, or π(a|s).
     discount : float in [0, 1)
     start : int or (S,) probabilities, optional
         Where the policy begins. By default the states that the data come from, in proportion, or
@@ -198,7 +219,7 @@ def prior_reliance(
     (False, 0.038)
     """
     require_belief(belief)
-    chosen = as_policy(policy, belief.pattern.admissible)
+    chosen = as_actions_or_weights(policy, belief.pattern.admissible)
     return reliance(belief, chosen, as_discount(discount), start)
 
 
@@ -222,7 +243,7 @@ def warn_about_prior(found: PriorReliance | None, what: str, depth: int) -> None
 
 
 def reliance(
-    belief: Belief, policy: IntArray, discount: float, start: ArrayLike | None = None
+    belief: Belief, policy: PolicyArray, discount: float, start: ArrayLike | None = None
 ) -> PriorReliance | None:
     """:func:`prior_reliance` for arguments that have been checked."""
     pattern = belief.pattern
@@ -234,9 +255,10 @@ def reliance(
     evidence: Any = getattr(belief, "evidence", None)
     if not callable(evidence):
         return None
-    pairs = np.arange(n) * pattern.n_actions + policy
+    rows = PolicyRows.of(pattern, policy)
+    pairs, states = rows.pairs, rows.pairs // pattern.n_actions
     prior, data = (
-        evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief)
+        evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief, pairs)
     )
     doubtful = ~_known(pattern, pairs)
     weight = np.where(doubtful, prior, 0.0)
@@ -249,26 +271,26 @@ def reliance(
             seen = (
                 observed()
                 if is_builtin(belief)
-                else _checked(observed(), n, belief, "observed_states")
+                else _checked(observed(), n, belief, "observed_states", "state")
             )
         total = float(seen.sum())
         origin = "observed states" if total > 0.0 else "uniform"
         begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
-    if n <= _SMALL:
-        time, accuracy = _discounted_time(belief, pairs, discount, begin)
-    else:
-        with one_blas_thread:
-            time, accuracy = _discounted_time(belief, pairs, discount, begin)
+    with nullcontext() if n <= _SMALL else one_blas_thread:
+        in_states, accuracy = _discounted_time(belief, rows, discount, begin)
+    time = rows.weights * in_states[states]
     unseen = doubtful & (data == 0)
     return PriorReliance(
         share=float(time @ shares),
         outweighed=float(time[doubtful & (prior > data)].sum()),
-        never_observed=np.flatnonzero(unseen),
+        never_observed=np.unique(states[unseen]),
         never_observed_visits=float(time[unseen].sum()),
         observations=round(float(data.sum())),
         start=origin,
         accuracy=accuracy,
         n_states=n,
+        pairs_never_observed=np.stack(np.divmod(pairs[unseen], pattern.n_actions), axis=1),
+        n_pairs=pairs.size,
     )
 
 
@@ -283,17 +305,12 @@ def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
 
 
 def _discounted_time(
-    belief: Belief, pairs: IntArray, discount: float, start: FloatArray
+    belief: Belief, policy: PolicyRows, discount: float, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """(1 − γ)(I − γPᵀ)⁻¹ start for the mean kernel P of ``pairs``, and the accuracy of its sums."""
-    pattern = belief.pattern
-    n = pattern.n_states
-    widths = pattern.widths[pairs]
-    entries = np.arange(int(widths.sum())) + np.repeat(
-        pattern.indptr[pairs] - np.cumsum(widths) + widths, widths
-    )
-    rows, next_states = mean_of(belief)[entries], pattern.next_states[entries]
-    owners = np.repeat(np.arange(n), widths)
+    """(1 − γ)(I − γPᵀ)⁻¹ start for the policy's mean kernel P, and the accuracy of its sums."""
+    n = policy.pattern.n_states
+    rows, next_states = policy.shares * policy.take(mean_of(belief)), policy.pattern.next_states
+    owners = policy.pattern.pair_of_transition
     arriving = (1.0 - discount) * start
     if n <= _SMALL:
         entries = np.bincount(next_states * n + owners, -discount * rows, n * n)
@@ -322,31 +339,35 @@ def _discounted_time(
     return time, max(error, 1e-9)
 
 
-def _checked_evidence(found: Any, belief: Belief) -> tuple[FloatArray, FloatArray]:
-    name, n = type(belief).__name__, belief.pattern.n_states
+def _checked_evidence(found: Any, belief: Belief, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    name = type(belief).__name__
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise InvalidInputError(
             f"{name}.evidence must return two arrays, for prior and data; got "
             f"{type(found).__name__}"
         )
-    prior, data = (_checked(weights, n, belief, "evidence") for weights in found)
+    prior, data = (
+        _checked(weights, pairs.size, belief, "evidence", "state-action pair") for weights in found
+    )
     if (prior + data <= 0.0).any():
-        where = int(np.argmax(prior + data <= 0.0))
+        s, a = divmod(int(pairs[np.argmax(prior + data <= 0.0)]), belief.pattern.n_actions)
         raise InvalidInputError(
-            f"{name}.evidence must not be zero in both arrays, but is for the pair of state {where}"
+            f"{name}.evidence must not be zero in both arrays, but is for action {a} in state {s}"
         )
     return prior, data
 
 
-def _checked(numbers: Any, n: int, belief: Belief, method: str) -> FloatArray:
+def _checked(numbers: Any, n: int, belief: Belief, method: str, unit: str) -> FloatArray:
+    """One number per state or pair, which must not be negative."""
     source = f"{type(belief).__name__}.{method}"
     array = as_float_array(numbers, source)
     if array.shape != (n,):
         raise InvalidInputError(
-            f"{source} must return one number per state, ({n},); got shape {array.shape}"
+            f"{source} must return one number per {unit}, ({n},); got shape {array.shape}"
         )
     if (array < 0.0).any():
         raise InvalidInputError(
-            f"{source} must not be negative; got {array.min()} for state {int(array.argmin())}"
+            f"{source} must not be negative; got {array.min()} for {unit} number "
+            f"{int(array.argmin())}"
         )
     return array

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray
+from brmdp._validation import FloatArray, PolicyArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.mixture import PolicyRows
 from brmdp.planning.prior import PriorReliance
 from brmdp.planning.text import call_like, extent
 from brmdp.risk.base import APPROXIMATE, SAMPLED
@@ -38,11 +39,12 @@ class Solution:
         Values TV of the states.
     q_values : (S, A) array
         Backup of every action at V; −inf for inadmissible actions.
-    policy : (S,) integers
+    policy : (S,) integers, or (S, A) probabilities
         The lowest-index action among those tied with the best. For an evaluation, the policy that
-        was evaluated.
+        was evaluated: (S, A) probabilities if it was given as such.
     tied : (S,) booleans
-        States in which several actions are within ``tie_width`` of the best.
+        States in which several actions are within ``tie_width`` of the best. For an evaluation,
+        none.
     residual : float
         max|TV − V|.
     error_bound : float
@@ -94,7 +96,7 @@ class Solution:
 
     values: FloatArray
     q_values: FloatArray
-    policy: IntArray
+    policy: PolicyArray
     tied: NDArray[np.bool_]
     residual: float
     error_bound: float
@@ -117,16 +119,18 @@ class Solution:
     def kernel(self, format: Literal["dense", "csr"] = "dense") -> Any:
         """The risk-adjusted kernel of the policy, P̂(s'|s, policy(s)): "dense" (S, S) or "csr".
 
-        The values solve the ordinary evaluation equation for this kernel up to second order, so it
-        shows which transitions the plan fears or hopes for.
+        For a policy that draws its actions, the rows are Σ_a π(a|s) P̂(s'|s, a). The values solve
+        the ordinary evaluation equation for this kernel up to second order, so it shows which
+        transitions the plan fears or hopes for.
         """
         if format not in ("dense", "csr"):
             raise InvalidInputError(f"format must be 'dense' or 'csr'; got {format!r}")
         n = self.values.size
-        pairs = np.arange(n) * self._pattern.n_actions + self.policy
-        indptr = np.concatenate(([0], np.cumsum(self._pattern.widths[pairs])))
-        columns = self._pattern.take(self._pattern.next_states, pairs)
-        matrix = sparse.csr_array((self._rows(), columns, indptr), shape=(n, n))
+        rows = PolicyRows.of(self._pattern, self.policy)
+        matrix = sparse.csr_array(
+            (rows.shares * self._rows(), rows.pattern.next_states, rows.pattern.indptr),
+            shape=(n, n),
+        )
         matrix.sum_duplicates()
         return matrix if format == "csr" else matrix.toarray()
 

@@ -7,18 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from brmdp._validation import (
-    SUM_TOLERANCE,
-    BoolArray,
-    FloatArray,
-    as_array,
-    as_float_array,
-    as_index,
-    as_policy,
-    first_bad,
-    rounding_of,
-    sum_tolerance,
-)
+from brmdp._validation import BoolArray, FloatArray, as_index, as_policy_weights
 from brmdp.errors import InvalidInputError
 from brmdp.simulation.loop import Details
 
@@ -121,7 +110,7 @@ class ActorAdapter:
         if self._numbered:
             self.episode = as_index(self.agent.episode, 2**31, "agent.episode")
         if self.follow and (not self._numbered or self.episode != before or self.policy is None):
-            policy = as_probabilities(self.agent.policy, self._admissible)
+            policy = as_policy_weights(self.agent.policy, self._admissible)
             if not self._numbered:
                 self.episode += self.policy is None or not np.array_equal(policy, self.policy)
             self.policy = policy
@@ -154,42 +143,6 @@ def tells_policy(agent: Any) -> bool:
     if hasattr(type(agent), "policy"):
         return type(agent).policy is not None
     return getattr(agent, "policy", None) is not None
-
-
-def as_probabilities(policy: Any, admissible: BoolArray) -> FloatArray:
-    """(S, A) probabilities of actions, from such an array or from one admissible action per state.
-
-    They may be off by the rounding of the precision in which they are given.
-    """
-    shape = admissible.shape
-    array = as_array(policy, "policy", "actions or probabilities")
-    if array.ndim == 1:
-        certain: FloatArray = np.eye(shape[1])[as_policy(array, admissible)]
-        return certain
-    probabilities = as_float_array(array, "policy")
-    if probabilities.shape != shape:
-        raise InvalidInputError(
-            f"policy must hold one action per state, ({shape[0]},), or probabilities, {shape}; got "
-            f"shape {probabilities.shape}"
-        )
-    sums = probabilities.sum(axis=1)
-    off = np.abs(sums - 1.0)
-    # in most cases the first comparison, which is quick, is enough
-    if off.max() > SUM_TOLERANCE and off.max() > sum_tolerance(rounding_of(array), shape[1]):
-        s = int(np.argmax(off))
-        raise InvalidInputError(
-            "policy must hold probabilities that sum to one in every state; got the sum "
-            f"{sums[s]:.12g} in state {s}"
-        )
-    refused = probabilities * admissible != np.abs(probabilities)
-    if refused.any():
-        s, a = first_bad(refused)
-        raise InvalidInputError(
-            "policy must hold probabilities that are not negative, and zero for actions that are "
-            f"not admissible; got {probabilities[s, a]:.12g} for action {a} in state {s}"
-        )
-    normalised: FloatArray = probabilities / sums[:, None]
-    return normalised
 
 
 def _keywords(observe: Any) -> tuple[str, ...]:

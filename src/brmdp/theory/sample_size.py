@@ -199,14 +199,14 @@ class SampleSizePlan:
         reached = self.exact_cost <= self.epsilon
         if self.cheapest_total == 0:
             coarse = (
-                "The first order is too coarse here and asks for no further observations: plan "
-                "with a smaller epsilon."
+                "The first-order estimate is too coarse here and calls for no further "
+                "observations: plan with a smaller epsilon."
             )
             return text + ("No further observations are needed." if reached else coarse)
         if reached:
             text += (
-                "That is already reached; the first-order estimate is too coarse here and asks for "
-                "more.\n"
+                "The exact cost is already low enough; the first-order estimate is too coarse here "
+                "and calls for more data.\n"
             )
         leading = [int(s) for s in now.ranking[:SHOWN] if now.contributions[s] > 0.0]
         shares = ", ".join(
@@ -274,9 +274,7 @@ def caution_cost(
         )
     if not (seen > 0.0).all():
         where = first_bad(seen <= 0.0)
-        raise InvalidInputError(
-            f"counts must be positive; got {seen[where]} for the pair of state {where[0]}"
-        )
+        raise InvalidInputError(f"counts must be positive; got {seen[where]} for state {where[0]}")
     matrix = policy_matrix(mdp, policy)
     deviations = target_deviations(mdp, policy, values)
     return _cost_by_pair(
@@ -459,9 +457,9 @@ def _steps_along_policy(now: CautionCost, frequencies: FloatArray, target: float
     if stays >= target:
         raise InvalidInputError(
             f"states {format_states(left)} are transient (visited finitely often, then never "
-            f"again), and their cost, {stays:.4g}, is not below epsilon"
+            f"again), and they alone cost {stays:.4g}, which is not below epsilon"
         )
-    return _least(lambda n: _cost(now, now.counts + n * frequencies) <= target, "along the policy")
+    return _least(lambda n: _cost(now, now.counts + n * frequencies) <= target)
 
 
 def _plan_for_disturbance(
@@ -491,7 +489,7 @@ def _plan_for_disturbance(
     exact = _exact_at(belief, entries, gamma, chosen, now)
     needed = (float(now.coefficients.sum()) / target) ** 2 if now.total > target else 0.0
     if not needed <= LARGEST_PLAN:
-        raise _too_many("of the disturbance")
+        raise _too_many("observations of the disturbance")
     further = math.ceil(max(0.0, needed - float(seen[0])))
     return SampleSizePlan(
         target,
@@ -534,19 +532,19 @@ def _cheapest(now: CautionCost, epsilon: float) -> IntArray:
         theta = root[np.argmax(root**2 <= ends)] ** 2
         further = np.ceil(np.maximum(theta * weights - seen, 0.0))
     if not further.max() <= LARGEST_PLAN:
-        raise _too_many("for a pair")
+        raise _too_many("observations of one pair")
     result = np.zeros(now.counts.size, dtype=np.int64)
     result[costly] = further.astype(np.int64)
     return result
 
 
-def _least(enough: Callable[[int], bool], where: str) -> int:
+def _least(enough: Callable[[int], bool]) -> int:
     """Smallest n ≥ 0 that is enough, for a condition that remains true once it holds."""
     high = 1
     while not enough(high):
         high *= 2
         if high > LARGEST_PLAN:
-            raise _too_many(where)
+            raise _too_many("steps along the policy")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -554,7 +552,7 @@ def _least(enough: Callable[[int], bool], where: str) -> int:
     return high
 
 
-def _too_many(where: str) -> InvalidInputError:
+def _too_many(what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"epsilon is out of reach: more than {LARGEST_PLAN:g} observations would be needed {where}"
+        f"epsilon is out of reach: it would take more than {LARGEST_PLAN:g} {what}"
     )
