@@ -210,6 +210,11 @@ class DrivenBelief(KernelBelief, Saveable):
             )
         return candidates, transition
 
+    @property
+    def n_observations(self) -> int:
+        """Number of observations that the belief has learned from."""
+        return int(self._counts.sum())
+
     def counts(self) -> IntArray:
         """Number of times each disturbance was observed, (D,)."""
         return self._counts.copy()

@@ -175,7 +175,7 @@ def prior_reliance(
     ----------
     belief : DirichletBelief, DisturbanceBelief, or a custom belief with ``evidence(pairs)``
         Data are what was passed to ``observe``; what a concentration already contains counts as
-        prior.
+        prior. In a :class:`brmdp.CensoredDisturbanceBelief`, an "at least" counts in part.
     policy : (S,) integers
         Action of each state.
     discount : float in [0, 1)
