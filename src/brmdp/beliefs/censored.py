@@ -22,15 +22,14 @@ fixed draws and the plan's status is "sampled" (see :class:`brmdp.Quantile`). Us
 :func:`brmdp.decisions.certify_sampled` for a guarantee.
 
 **How much an "at least" counts** as data, for the warning that a plan rests on the prior
-(:meth:`CensoredDisturbanceBelief.evidence`). "At least c" says as much about values below c as an
-exact observation, and nothing about how the rest is split up. At each j let N_j be the number of
-observations that tell whether d = j or d > j, given d ≥ j, and L_j the expected number of those
-cut off before: Σ_{c≤j} m_c Pr(d ≥ j)/Pr(d ≥ c), where "at least c" was seen m_c times and the
-probabilities are posterior means. Of all n observations, n_j = n·min_{i≤j} N_i/(N_i + L_i) count
-for the value j; with the prior's weight m = Σφ, its share in what is believed about j is
-m/(m + n_j). The belief reports the number of observations that gives the mean of these shares,
-weighted by the posterior mean of p_j. Without censoring it is n. A shop that always sells out at 3
-may have thousands of days on record, and still has only the prior to split up 3 and more.
+(:meth:`CensoredDisturbanceBelief.evidence`). With weight m = Σφ of the prior and n exact
+observations, the posterior mean follows every shift of the prior's mean by the share m/(m + n).
+With hidden values the share depends on the direction: what was cut off at c leaves it to the prior
+how the rest is split up. Let the share be the largest, over all values k, by which the posterior
+mean follows if a little of the prior's weight is moved to k, both measured in total variation. The
+belief reports the number n for which m/(m + n) is this share. Without hidden values it is the
+number of observations; it is never more. A shop that always sells out at 3 may have thousands of
+days on record, and still has only the prior to split up 3 and more: they count for next to nothing.
 """
 
 from __future__ import annotations
@@ -48,6 +47,13 @@ from brmdp.errors import InvalidInputError
 from brmdp.mdp import counted
 
 __all__ = ["CensoredDisturbanceBelief"]
+
+LARGEST_SHARE = 0.99
+"""Largest share of the prior that is reported once anything was observed.
+
+The posterior mean may follow the prior's by more than one to one. But a count of zero would say
+that nothing was observed.
+"""
 
 _ARRAYS = ("outcomes", "prior", "counts", "at_least")
 
@@ -225,24 +231,29 @@ class CensoredDisturbanceBelief(DrivenBelief):
 
     def disturbance_mean(self) -> FloatArray:
         """Posterior mean of the disturbance's distribution, (D,)."""
+        mean: FloatArray
         if self.is_dirichlet:
             phi = self.concentration_entries
-            return phi / phi.sum()
-        a, b = self.hazards()
-        total = a + b
-        return np.append(a / total, 1.0) * np.cumprod(np.concatenate(([1.0], b / total)))
+            mean = phi / phi.sum()
+        else:
+            a, b = self.hazards()
+            total = a + b
+            mean = np.append(a / total, 1.0) * np.cumprod(np.concatenate(([1.0], b / total)))
+        return mean
 
     def disturbance_variance(self) -> FloatArray:
         """Posterior variance of the disturbance's probabilities, (D,)."""
         mean = self.disturbance_mean()
+        variance: FloatArray
         if self.is_dirichlet:
-            return mean * (1.0 - mean) / (self.concentration_entries.sum() + 1.0)
+            variance = mean * (1.0 - mean) / (self.concentration_entries.sum() + 1.0)
+            return variance
         # E p_j² = (E p_j)² exp(excess), where each Beta factor adds its own; no cancellation
         a, b = self.hazards()
         above = np.append(np.log1p(b / (a * (a + b + 1.0))), 0.0)
         below = np.concatenate(([0.0], np.cumsum(np.log1p(a / (b * (a + b + 1.0))))))
         excess = above + below
-        variance: FloatArray = np.exp(2.0 * np.log(mean) + excess) * -np.expm1(-excess)
+        variance = np.exp(2.0 * np.log(mean) + excess) * -np.expm1(-excess)
         return variance
 
     def sample_disturbance(self, n: int, *, rng: np.random.Generator) -> FloatArray:
@@ -274,18 +285,25 @@ class CensoredDisturbanceBelief(DrivenBelief):
         )
 
     def _effective_observations(self) -> float:
-        n = float(self.n_observations)
+        """The number n for which the prior's share is m/(m + n)."""
         if self.is_dirichlet:
-            return n
-        weight = float(self._prior.sum())
-        mean = self.disturbance_mean()
-        survival = np.cumsum(mean[::-1])[::-1]
-        seen = np.cumsum((self._counts + self._at_least)[::-1])[::-1] - self._at_least
-        lost = survival * np.cumsum(self._at_least / survival)
-        followed = np.divide(seen, seen + lost, out=np.ones(mean.size), where=seen + lost > 0.0)
-        followed[-1] = 1.0  # the largest value has no hazard of its own
-        share = float(mean @ (weight / (weight + n * np.minimum.accumulate(followed))))
-        return max(weight * (1.0 - share) / share, 0.0)
+            return float(self.n_observations)
+        prior = self._prior
+        others = np.where(np.eye(prior.size, dtype=bool), 0.0, prior).sum(axis=1)
+        # row k moves weight to the value k: m(e_k − φ/m)
+        moves = np.tile(-prior, (prior.size, 1))
+        moves.flat[:: prior.size + 1] = others
+        a, b = self.hazards()
+        total, mean = a + b, self.disturbance_mean()
+        beyond = np.cumsum(moves[:, ::-1], axis=1)[:, -2::-1]
+        hazard_moves = (moves[:, :-1] * b - a * beyond) / total**2
+        reached = np.cumprod(np.concatenate(([1.0], b / total)))
+        mean_moves = np.zeros_like(moves)
+        mean_moves[:, :-1] = reached[:-1] * hazard_moves
+        mean_moves[:, 1:] -= mean[1:] * np.cumsum(hazard_moves * (total / b), axis=1)
+        weight = float(prior.sum())
+        share = float((0.5 * np.abs(mean_moves).sum(axis=1) / (others / weight)).max())
+        return weight * (1.0 / min(share, LARGEST_SHARE) - 1.0)
 
     # --- files ------------------------------------------------------------------------------------
 

@@ -265,7 +265,7 @@ def reliance(
         outweighed=float(time[doubtful & (prior > data)].sum()),
         never_observed=np.flatnonzero(unseen),
         never_observed_visits=float(time[unseen].sum()),
-        observations=round(float(data.sum())),
+        observations=max(round(float(data.sum())), int(data.any())),
         start=origin,
         accuracy=accuracy,
         n_states=n,
