@@ -1,6 +1,7 @@
 """A shop that does not count the customers it turns away: environment, agents, runs, decisions."""
 
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -367,3 +368,15 @@ def test_warnings_name_the_prior_in_the_words_of_the_library():
     assert plan.prior.outweighs
     assert any(issubclass(one.category, brmdp.PriorWarning) for one in caught)
     assert "None of its pairs was observed" not in str(plan.prior)
+
+
+@pytest.mark.long
+def test_the_example_runs(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    import lost_sales
+
+    lost_sales.main(logs=2)
+    printed = capsys.readouterr().out
+    assert printed.count("promise kept") == 3
+    for way in lost_sales.WAYS:
+        assert printed.count(f"  {way:<17} ") == 6
