@@ -101,6 +101,20 @@ def disturbance(
     return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
 
 
+def censored(
+    seed: int, n_states: int = 5, n_actions: int = 2, n_disturbances: int = 4, hidden: int = 6
+) -> Problem:
+    """A small stock whose demand was seen a few times, ``hidden`` times only as "at least"."""
+    rng = np.random.default_rng(seed)
+    s, a, d = np.ogrid[:n_states, :n_actions, :n_disturbances]
+    outcomes = np.maximum(np.minimum(s + a, n_states - 1) - d, 0)
+    outcomes[1, 0] = -1
+    belief = brmdp.CensoredDisturbanceBelief(outcomes, rng.uniform(0.4, 5.0, n_disturbances))
+    belief.observe_disturbance(rng.integers(0, n_disturbances, 5))
+    belief.observe_at_least(rng.integers(1, n_disturbances - 1, hidden))
+    return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
+
+
 def scenarios(seed: int, n_states: int = 4, n_actions: int = 3, n_scenarios: int = 5) -> Problem:
     rng = np.random.default_rng(seed)
     kernels = np.stack([random_kernel(rng, n_states, n_actions, 0.8) for _ in range(n_scenarios)])

@@ -16,6 +16,7 @@ from foreign import Jittered, Storable, Sure
 from problems import (
     Frozen,
     Problem,
+    censored,
     dense,
     disturbance,
     drawn_policy,
@@ -58,6 +59,8 @@ BELIEFS = {
     "dirichlet, sparse": lambda: sparse_rows(3),
     "dirichlet, inadmissible": lambda: inadmissible(3),
     "disturbance": lambda: disturbance(3),
+    "censored": lambda: censored(3),
+    "censored, nothing hidden": lambda: censored(3, hidden=0),
     "scenarios": lambda: scenarios(3),
     "known": lambda: known(3),
     "own, draws": lambda: _foreign(Jittered),
@@ -78,7 +81,8 @@ MEASURES = {
 }
 
 DIRICHLET = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible", "disturbance")
-EXACT_ROWS = (*DIRICHLET, "own, Dirichlet rows")
+EXACT_ROWS = (*DIRICHLET, "censored, nothing hidden", "own, Dirichlet rows")
+SADDLEPOINT = (*DIRICHLET, "own, Dirichlet rows")
 REUSABLE = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible")
 WITHOUT_DOUBT = ("known", "own, without doubt")
 DRAWS_ALWAYS = ("posterior sample", "sampled quantile", "reused draws", "own, entropic")
@@ -90,7 +94,7 @@ PAIRS = [
     for belief in BELIEFS
     for measure in MEASURES
     # an approximation of the law of Dirichlet rows
-    if (measure != "saddlepoint" or belief in (*EXACT_ROWS, *WITHOUT_DOUBT))
+    if (measure != "saddlepoint" or belief in (*SADDLEPOINT, *WITHOUT_DOUBT))
     and (measure != "reused draws" or belief in REUSABLE)
 ]
 every_pair = pytest.mark.parametrize(("belief", "measure"), PAIRS)
@@ -194,7 +198,7 @@ def _spread(pattern, pairs, values):
 def test_a_certificate_holds_or_is_refused_by_name(belief):
     problem = case(belief)
     arguments = (problem.belief, problem.rewards, problem.discount)
-    if belief in ("own, draws", "own, storable"):
+    if belief in ("own, draws", "own, storable", "censored"):
         with pytest.raises(brmdp.InvalidInputError, match=type(problem.belief).__name__):
             brmdp.certify(*arguments, confidence=0.8, rng=1)
         return

@@ -32,6 +32,7 @@ NAMES = [
     "DirichletBelief",
     "ScenarioBelief",
     "DisturbanceBelief",
+    "CensoredDisturbanceBelief",
     "Quantile",
     "CVaR",
     "Mean",

@@ -13,6 +13,7 @@ from brmdp import agents, dirichlet, envs
 from brmdp.agents import Agent
 from brmdp.beliefs import (
     Belief,
+    CensoredDisturbanceBelief,
     DirichletBelief,
     DisturbanceBelief,
     DisturbanceRewards,
@@ -67,6 +68,7 @@ __all__ = [
     "Belief",
     "BrmdpError",
     "CVaR",
+    "CensoredDisturbanceBelief",
     "Certificate",
     "ContradictionError",
     "ConvergenceError",

@@ -407,6 +407,7 @@ KINDS = {
 POSTERIORS = {
     "dirichlet": lambda: brmdp.DirichletBelief.uniform(3, 2),
     "disturbance": lambda: brmdp.DisturbanceBelief([[[0, 1, 2]] * 2] * 3),
+    "censored": lambda: brmdp.CensoredDisturbanceBelief([[[2, 1, 0, 0]] * 2] * 3),
     "scenario": lambda: brmdp.ScenarioBelief(
         np.random.default_rng(0).dirichlet(np.ones(3), (2, 3, 2)), [0.5, 0.5]
     ),
@@ -546,6 +547,7 @@ def test_columns_are_never_multiplied(shapes):
         brmdp.DirichletBelief.uniform(3, 2),
         brmdp.ScenarioBelief([kernel, kernel], [0.5, 0.5]),
         brmdp.DisturbanceBelief(np.zeros((3, 2, 2), dtype=int)),
+        brmdp.CensoredDisturbanceBelief(np.zeros((3, 2, 2), dtype=int)),
     )
     for belief in beliefs:
         with pytest.raises(brmdp.InvalidInputError, match="must have the same shape"):

@@ -33,6 +33,16 @@ def disturbance():
     return belief
 
 
+def censored():
+    outcomes = np.array(
+        [[[0, 1, 1, 1], [2, 0, 0, 0]], [[0, 1, 2, 2], [-1] * 4], [[2, 1, 0, 0]] * 2]
+    )
+    belief = brmdp.CensoredDisturbanceBelief(outcomes, [0.1, 1.7, np.pi, 1e-3])
+    belief.observe([0, 0, 2], [0, 0, 0], [0, 1, 0])
+    belief.observe_at_least(2)
+    return belief
+
+
 def scenario():
     kernels = np.random.default_rng(1).dirichlet(np.ones(3), size=(4, 3, 2))
     belief = brmdp.ScenarioBelief(kernels, [0.1, 0.2, 0.3, 0.4])
@@ -40,7 +50,7 @@ def scenario():
     return belief
 
 
-MAKERS = [dirichlet, disturbance, scenario]
+MAKERS = [dirichlet, disturbance, censored, scenario]
 
 
 def content(belief):
@@ -56,6 +66,9 @@ def content(belief):
     ]
     if isinstance(belief, brmdp.ScenarioBelief):
         parts += [belief.scenario_entries.tobytes(), belief.weights.tobytes()]
+    elif isinstance(belief, brmdp.CensoredDisturbanceBelief):
+        parts += [belief.outcomes.tobytes(), belief.counts().tobytes()]
+        parts += [belief.at_least_counts().tobytes(), *(h.tobytes() for h in belief.hazards())]
     elif isinstance(belief, brmdp.DisturbanceBelief):
         parts += [
             belief.outcomes.tobytes(),

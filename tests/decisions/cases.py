@@ -6,7 +6,7 @@ import numpy as np
 
 import brmdp
 from brmdp.pattern import KernelBelief, full_pattern
-from problems import Problem, dense, disturbance, inadmissible, scenarios, sparse_rows
+from problems import Problem, censored, dense, disturbance, inadmissible, scenarios, sparse_rows
 
 
 class Blend(KernelBelief):
@@ -51,6 +51,7 @@ KINDS = {
     "sparse": sparse_rows,
     "inadmissible": inadmissible,
     "disturbance": disturbance,
+    "censored": censored,
     "scenarios": scenarios,
     "blend": blend,
     "absorbing": absorbing,

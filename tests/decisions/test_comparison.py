@@ -37,7 +37,9 @@ def close(estimate, values):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["dense", "inadmissible", "disturbance", "scenarios", "blend"])
+@pytest.mark.parametrize(
+    "kind", ["dense", "inadmissible", "disturbance", "censored", "scenarios", "blend"]
+)
 def test_comparison_against_a_loop(kind):
     case = KINDS[kind](5)
     policy, baseline = pair_of_policies(case, 3)
@@ -273,7 +275,7 @@ def test_resampled_units_against_a_loop(monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["dense", "disturbance", "scenarios"])
+@pytest.mark.parametrize("kind", ["dense", "disturbance", "censored", "scenarios"])
 def test_perfect_information_against_value_iteration(kind):
     case = KINDS[kind](11)
     policy = case.plan(brmdp.Mean()).policy
@@ -332,7 +334,7 @@ def test_sample_information_of_two_arms():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["disturbance", "scenarios", "inadmissible"])
+@pytest.mark.parametrize("kind", ["disturbance", "censored", "scenarios", "inadmissible"])
 def test_sample_information_of_other_beliefs(kind):
     case = KINDS[kind](3)
     pairs = np.argwhere(case.admissible)[:3]

@@ -118,6 +118,7 @@ BELIEVING = Experiment(
         case("dirichlet", "riverswim", {"n": 4}),
         case("informed", "frozenlake", {}, prior={"concentration": 0.3, "known_successors": True}),
         case("disturbance", "inventory", STOCK),
+        case("censored", "inventory", STOCK | {"reveal_lost_sales": False}),
         case("drawn", "prior", {"n_states": 4, "n_actions": 2, "concentration": 0.5}),
         case("episodic", "FrozenLake-v1", {"is_slippery": False}),
     ),
@@ -133,6 +134,8 @@ def believing(tmp_path_factory):
 
 def weights(belief):
     """The numbers that observations add to."""
+    if isinstance(belief, brmdp.CensoredDisturbanceBelief):
+        return np.concatenate(belief.hazards())
     return np.array(belief.concentration_entries)
 
 

@@ -51,8 +51,14 @@ from brmdp.agents.parts import (
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
 from brmdp.agents.schedules import Schedule
-from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, ScenarioBelief
-from brmdp.beliefs.disturbance import Rewards
+from brmdp.beliefs import (
+    Belief,
+    CensoredDisturbanceBelief,
+    DirichletBelief,
+    DisturbanceBelief,
+    ScenarioBelief,
+)
+from brmdp.beliefs.disturbance import DrivenBelief, Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
 from brmdp.planning import Problem, Solution, backup
@@ -66,8 +72,13 @@ __all__ = ["ActionReport", "Agent", "EpisodeReport", "Ties"]
 Ties: TypeAlias = Literal["uniform", "lowest"]
 TIES: tuple[Ties, ...] = get_args(Ties)
 
-BELIEFS = {cls.__name__: cls for cls in (DirichletBelief, DisturbanceBelief, ScenarioBelief)}
-READABLE_BELIEFS = BELIEFS | {FORMER_KINDS[name]: cls for name, cls in BELIEFS.items()}
+BELIEFS = {
+    cls.__name__: cls
+    for cls in (DirichletBelief, DisturbanceBelief, CensoredDisturbanceBelief, ScenarioBelief)
+}
+READABLE_BELIEFS = BELIEFS | {
+    FORMER_KINDS[name]: cls for name, cls in BELIEFS.items() if name in FORMER_KINDS
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,8 @@ class ActionReport:
     observations : int or None
         Number of observations of this pair in the belief, including those from before the agent
         began. If one disturbance drives all transitions, every observation teaches about every
-        action, and this is the total. None if the belief does not count observations.
+        action, and this is the total, including what was seen only as "at least". None if the
+        belief does not count observations.
     mean : float
         Posterior mean of E[r + γV(s')], where E is over s' given the kernel and V are the plan's
         values.
@@ -310,8 +322,9 @@ class Agent(EpisodicAgent):
         state, action, next_state : int
             The transition. If there are two actions, the action may be a boolean.
         disturbance : int, optional
-            The disturbance that drove it, for a :class:`DisturbanceBelief`, if the next state does
-            not reveal it.
+            The disturbance that drove it, for a :class:`DisturbanceBelief` or
+            :class:`CensoredDisturbanceBelief`, if the next state does not reveal it. The latter
+            learns something without it as well.
 
         Raises
         ------
@@ -328,7 +341,7 @@ class Agent(EpisodicAgent):
         next_state = as_index(next_state, pattern.n_states, "next_state")
         if disturbance is None:
             self._learn((state, action, next_state))
-        elif isinstance(belief, DisturbanceBelief):
+        elif isinstance(belief, DrivenBelief):
             self._learn(
                 (
                     state,
@@ -339,8 +352,8 @@ class Agent(EpisodicAgent):
             )
         else:
             raise InvalidInputError(
-                "disturbance can be passed only if the belief is a DisturbanceBelief; it is a "
-                f"{type(belief).__name__}"
+                "disturbance can be passed only if the belief is a DisturbanceBelief or "
+                f"CensoredDisturbanceBelief; it is a {type(belief).__name__}"
             )
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
@@ -700,8 +713,8 @@ def _break_ties(solution: Solution, rng: np.random.Generator) -> IntArray:
 
 def _observations(belief: Any, state: int) -> IntArray | None:
     """(A,) observations of each action in ``state``; None if the belief does not count them."""
-    if isinstance(belief, DisturbanceBelief):
-        return np.full(belief.n_actions, belief.counts().sum())
+    if isinstance(belief, DrivenBelief):
+        return np.full(belief.n_actions, belief.n_observations)
     if not isinstance(belief, DirichletBelief):
         return None
     pattern = belief.pattern

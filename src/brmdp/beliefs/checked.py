@@ -13,6 +13,7 @@ import numpy as np
 
 from brmdp._validation import SUM_TOLERANCE, FloatArray, IntArray, as_float_array, first_bad
 from brmdp.beliefs.base import Belief
+from brmdp.beliefs.censored import CensoredDisturbanceBelief
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.disturbance import DisturbanceBelief
 from brmdp.beliefs.gammas import check_concentrations
@@ -33,7 +34,13 @@ __all__ = [
     "scenarios_of",
 ]
 
-_BUILTIN = (DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP)
+_BUILTIN = (
+    DirichletBelief,
+    DisturbanceBelief,
+    CensoredDisturbanceBelief,
+    ScenarioBelief,
+    TabularMDP,
+)
 
 
 def is_builtin(belief: object) -> bool:

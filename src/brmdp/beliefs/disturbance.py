@@ -34,7 +34,7 @@ from brmdp.errors import ImpossibleTransitionError, InvalidInputError
 from brmdp.mdp import counted
 from brmdp.pattern import KernelBelief, TransitionPattern
 
-__all__ = ["DisturbanceBelief", "DisturbanceRewards", "Rewards"]
+__all__ = ["DisturbanceBelief", "DisturbanceRewards", "DrivenBelief", "Rewards"]
 
 _ARRAYS = ("outcomes", "prior", "counts")
 
@@ -65,8 +65,11 @@ Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards
 """Rewards in any form that one of the library's beliefs accepts."""
 
 
-class DisturbanceBelief(KernelBelief, Saveable):
-    """A Dirichlet belief about one disturbance that drives all transitions.
+class DrivenBelief(KernelBelief, Saveable):
+    """A belief about one disturbance that drives all transitions: the table, and what follows.
+
+    The base of :class:`DisturbanceBelief` and :class:`brmdp.CensoredDisturbanceBelief`, which
+    differ in what they can learn from.
 
     Parameters
     ----------
@@ -74,22 +77,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
         The next state f(s, a, d). Fill a pair with −1 to make the action inadmissible.
         :meth:`from_function` tabulates a function.
     concentration : (D,) positive numbers, or one number for all
-        Prior over the disturbance.
-
-    Examples
-    --------
-    A stock of at most two; nothing is ordered, and demand takes what it can:
-
-    >>> import brmdp
-    >>> belief = brmdp.DisturbanceBelief.from_function(
-    ...     lambda stock, order, demand: max(stock - demand, 0),
-    ...     n_states=3, n_actions=1, n_disturbances=3,
-    ... )
-    >>> belief.observe_disturbance([0, 1, 1])
-    >>> belief
-    DisturbanceBelief(3 states, 1 action, 3 disturbances, 3 observed)
-    >>> belief.mean()[2, 0]  # stock 2 goes to 0, 1 or 2
-    array([0.16666667, 0.5       , 0.33333333])
+        Dirichlet prior over the disturbance.
     """
 
     rows_independent: ClassVar[bool] = False
@@ -141,8 +129,6 @@ class DisturbanceBelief(KernelBelief, Saveable):
         )
         self._prior = prior
         self._counts = counts
-        self.concentration_entries: FloatArray = prior + counts
-        self.concentration_offsets: IntArray = np.zeros(n_states * n_actions, dtype=np.int64)
 
     @classmethod
     def from_function(
@@ -185,6 +171,120 @@ class DisturbanceBelief(KernelBelief, Saveable):
         """Number of values the disturbance can take."""
         return int(self._prior.size)
 
+    def observe_disturbance(self, disturbance: ArrayLike) -> None:
+        """Add observed disturbances (an integer or an array), in place."""
+        self._add(as_index_array(disturbance, self.n_disturbances, "disturbance").ravel())
+
+    def _add(self, disturbances: IntArray) -> None:
+        """Add disturbances that have been checked."""
+        raise NotImplementedError
+
+    def _candidates(
+        self, state: Any, action: Any, next_state: Any, disturbance: Any
+    ) -> list[tuple[IntArray, str]]:
+        """For each observed transition, what may have driven it, and the transition in words.
+
+        If the disturbance is given and leads there, it is the only candidate.
+        """
+        given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
+        sizes = (self.n_states, self.n_actions, self.n_states, self.n_disturbances)
+        columns = broadcast_observations(given, sizes)
+        return [self._leading(*item) for item in zip(*(c.flat for c in columns), strict=True)]
+
+    def _leading(self, s: Any, a: Any, t: Any, d: Any = None) -> tuple[IntArray, str]:
+        row = self.outcomes[s, a]
+        if row[0] < 0:
+            raise InvalidInputError(f"action {a} is not admissible in state {s}")
+        transition = f"the transition (state={s}, action={a}, next_state={t})"
+        if d is not None:
+            if row[d] != t:
+                raise ImpossibleTransitionError(
+                    f"disturbance {d} leads from (state={s}, action={a}) to {row[d]}, not to "
+                    f"next_state={t}"
+                )
+            return np.array([d]), transition
+        candidates = np.flatnonzero(row == t)
+        if candidates.size == 0:
+            raise ImpossibleTransitionError(
+                f"{transition} is impossible: no disturbance leads there"
+            )
+        return candidates, transition
+
+    @property
+    def n_observations(self) -> int:
+        """Number of observations that the belief has learned from."""
+        return int(self._counts.sum())
+
+    def counts(self) -> IntArray:
+        """Number of times each disturbance was observed, (D,)."""
+        return self._counts.copy()
+
+    def disturbance_mean(self) -> FloatArray:
+        """Posterior mean of the disturbance's distribution, (D,)."""
+        raise NotImplementedError
+
+    def sample_disturbance(self, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """``n`` draws of the disturbance's distribution, (n, D)."""
+        raise NotImplementedError
+
+    def mean_entries(self) -> FloatArray:
+        """Mean probability of every outcome, pair after pair."""
+        return np.tile(self.disturbance_mean(), self.pattern.pairs.size)
+
+    def sample_entries(
+        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
+    ) -> FloatArray:
+        """``n`` joint draws; within a draw, all pairs share one distribution of the disturbance."""
+        draws = self.sample_disturbance(n, rng=rng)
+        return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
+
+    def gather_rewards(self, rewards: Rewards) -> FloatArray:
+        """Lay rewards out as one number per outcome.
+
+        They depend on (s, a, s'), or on (s, a, d) as :class:`DisturbanceRewards`.
+        """
+        if not isinstance(rewards, DisturbanceRewards):
+            return self.pattern.gather(rewards)
+        array = as_float_array(rewards.rewards, "rewards")
+        if array.shape != self.outcomes.shape:
+            raise InvalidInputError(
+                f"rewards must have shape (S, A, D) = {self.outcomes.shape}; got {array.shape}"
+            )
+        return array[self.pattern.admissible].ravel()
+
+
+class DisturbanceBelief(DrivenBelief):
+    """A Dirichlet belief about one disturbance that drives all transitions.
+
+    Parameters
+    ----------
+    outcomes : (S, A, D) integers
+        The next state f(s, a, d). Fill a pair with −1 to make the action inadmissible.
+        :meth:`from_function` tabulates a function.
+    concentration : (D,) positive numbers, or one number for all
+        Prior over the disturbance.
+
+    Examples
+    --------
+    A stock of at most two; nothing is ordered, and demand takes what it can:
+
+    >>> import brmdp
+    >>> belief = brmdp.DisturbanceBelief.from_function(
+    ...     lambda stock, order, demand: max(stock - demand, 0),
+    ...     n_states=3, n_actions=1, n_disturbances=3,
+    ... )
+    >>> belief.observe_disturbance([0, 1, 1])
+    >>> belief
+    DisturbanceBelief(3 states, 1 action, 3 disturbances, 3 observed)
+    >>> belief.mean()[2, 0]  # stock 2 goes to 0, 1 or 2
+    array([0.16666667, 0.5       , 0.33333333])
+    """
+
+    def _set(self, outcomes: IntArray, prior: FloatArray, counts: IntArray) -> None:
+        super()._set(outcomes, prior, counts)
+        self.concentration_entries: FloatArray = prior + counts
+        self.concentration_offsets: IntArray = np.zeros(self.pattern.n_pairs, dtype=np.int64)
+
     def observe(
         self,
         state: int | ArrayLike,
@@ -206,47 +306,20 @@ class DisturbanceBelief(KernelBelief, Saveable):
             If an index is out of range, an action is inadmissible, or the disturbance is needed and
             not given.
         """
-        given = (state, action, next_state) + (() if disturbance is None else (disturbance,))
-        sizes = (self.n_states, self.n_actions, self.n_states, self.n_disturbances)
-        columns = broadcast_observations(given, sizes)
-        found = [self._identify(*item) for item in zip(*(c.flat for c in columns), strict=True)]
+        found = []
+        for candidates, transition in self._candidates(state, action, next_state, disturbance):
+            if candidates.size > 1:
+                raise InvalidInputError(
+                    f"{transition} does not reveal the disturbance, which may be any of "
+                    f"{candidates.tolist()}; pass disturbance=, or use a "
+                    "CensoredDisturbanceBelief, which also learns from 'at least'"
+                )
+            found.append(candidates[0])
         self._add(np.array(found, dtype=np.int64))
-
-    def observe_disturbance(self, disturbance: ArrayLike) -> None:
-        """Add observed disturbances (an integer or an array), in place."""
-        self._add(as_index_array(disturbance, self.n_disturbances, "disturbance").ravel())
 
     def _add(self, disturbances: IntArray) -> None:
         np.add.at(self._counts, disturbances, 1)
         np.add(self._prior, self._counts, out=self.concentration_entries)
-
-    def _identify(self, state: Any, action: Any, next_state: Any, disturbance: Any = None) -> int:
-        s = as_index(state, self.n_states, "state")
-        a = as_index(action, self.n_actions, "action")
-        t = as_index(next_state, self.n_states, "next_state")
-        row = self.outcomes[s, a]
-        if row[0] < 0:
-            raise InvalidInputError(f"action {a} is not admissible in state {s}")
-        if disturbance is not None:
-            d = as_index(disturbance, self.n_disturbances, "disturbance")
-            if row[d] != t:
-                raise ImpossibleTransitionError(
-                    f"disturbance {d} leads from (state={s}, action={a}) to {row[d]}, not to "
-                    f"next_state={t}"
-                )
-            return d
-        candidates = np.flatnonzero(row == t)
-        if candidates.size == 0:
-            raise ImpossibleTransitionError(
-                f"the transition (state={s}, action={a}, next_state={t}) is impossible: no "
-                "disturbance leads there"
-            )
-        if candidates.size > 1:
-            raise InvalidInputError(
-                f"the transition (state={s}, action={a}, next_state={t}) does not reveal the "
-                f"disturbance, which may be any of {candidates.tolist()}; pass disturbance="
-            )
-        return int(candidates[0])
 
     def copy(self) -> Self:
         """An independent belief of the same type, with the same prior and counts."""
@@ -259,10 +332,6 @@ class DisturbanceBelief(KernelBelief, Saveable):
     def concentration(self) -> FloatArray:
         """Current concentrations of the disturbance, (D,)."""
         return self.concentration_entries.copy()
-
-    def counts(self) -> IntArray:
-        """Number of times each disturbance was observed, (D,)."""
-        return self._counts.copy()
 
     def effective_sample_size(self) -> float:
         """Total concentration of prior and data."""
@@ -285,30 +354,9 @@ class DisturbanceBelief(KernelBelief, Saveable):
         variance: FloatArray = mean * (1.0 - mean) / (self.effective_sample_size() + 1.0)
         return variance
 
-    def mean_entries(self) -> FloatArray:
-        """Mean probability of every outcome, pair after pair."""
-        return np.tile(self.disturbance_mean(), self.pattern.pairs.size)
-
-    def sample_entries(
-        self, n: int, pairs: IntArray | None = None, *, rng: np.random.Generator
-    ) -> FloatArray:
-        """``n`` joint draws; within a draw, all pairs share one distribution of the disturbance."""
-        draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
-        return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
-
-    def gather_rewards(self, rewards: Rewards) -> FloatArray:
-        """Lay rewards out as one number per outcome.
-
-        They depend on (s, a, s'), or on (s, a, d) as :class:`DisturbanceRewards`.
-        """
-        if not isinstance(rewards, DisturbanceRewards):
-            return self.pattern.gather(rewards)
-        array = as_float_array(rewards.rewards, "rewards")
-        if array.shape != self.outcomes.shape:
-            raise InvalidInputError(
-                f"rewards must have shape (S, A, D) = {self.outcomes.shape}; got {array.shape}"
-            )
-        return array[self.pattern.admissible].ravel()
+    def sample_disturbance(self, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """``n`` draws of the disturbance's distribution, (n, D)."""
+        return dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Outcomes, prior and counts as named arrays, for :meth:`save`."""

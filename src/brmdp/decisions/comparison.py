@@ -718,7 +718,8 @@ def value_of_information(
     -----
     After simulated data, today's policy is kept if the mean plan is the same as today's; otherwise
     the new mean plan is followed. A better rule would make the data worth more. For a shared
-    disturbance, the simulated transitions reveal it.
+    disturbance, the simulated transitions reveal it; to a
+    :class:`brmdp.CensoredDisturbanceBelief`, only as far as the next state does.
 
     Examples
     --------

@@ -14,8 +14,10 @@ If some stock is left in the evening, the demand was stock + order − next stoc
 the demand was at least stock + order, and the rest of it was not served. Therefore
 ``DisturbanceBelief.observe(state, action, next_state)`` raises an error for such a day unless it is
 given the ``disturbance`` (or only the largest demand could have emptied the shelf). Count the
-customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. Leaving those days
-out would make the demand look smaller than it is.
+customers turned away, as :class:`InventoryEnv` does in ``info["disturbance"]``. If nobody counts
+them, use :class:`brmdp.CensoredDisturbanceBelief`, which learns "at least stock + order" from such
+a day. Leaving those days out, or taking the sales for the demand, would make the demand look
+smaller than it is: ``examples/lost_sales.py`` shows by how much.
 """
 
 from __future__ import annotations
@@ -211,12 +213,19 @@ def inventory(
 class InventoryEnv(TabularEnv):
     """The inventory as a Gymnasium environment.
 
-    ``info["disturbance"]`` is the day's demand, including unserved units.
+    ``info["disturbance"]`` is the day's demand, including unserved units, unless lost sales are
+    hidden.
 
     Parameters
     ----------
     render_mode : {None, "ansi", "rgb_array"}
         As in :class:`TabularEnv`.
+    reveal_lost_sales : bool
+        Whether ``info`` tells the demand. If not, it has to be inferred from the stock, and
+        :meth:`brmdp.World.prior` is a :class:`brmdp.CensoredDisturbanceBelief`. The profit stays
+        what it is: with a ``shortage_cost``, that of a sold-out day depends on the customers turned
+        away and so betrays their number to whoever looks at it. The library's agents do not: they
+        learn from states and actions.
     **settings
         Arguments of :func:`inventory`.
 
@@ -224,6 +233,8 @@ class InventoryEnv(TabularEnv):
     ----------
     problem : InventoryProblem
         The inventory and its true demand.
+    reveal_lost_sales : bool
+        As given.
 
     Examples
     --------
@@ -233,16 +244,38 @@ class InventoryEnv(TabularEnv):
     >>> stock, profit, _, _, info = env.step(2)
     >>> stock == max(2 - info["disturbance"], 0)
     True
+
+    A shop that does not count the customers it turns away:
+
+    >>> import brmdp
+    >>> world = brmdp.World(InventoryEnv(reveal_lost_sales=False), discount=0.95)
+    >>> world.prior()
+    CensoredDisturbanceBelief(11 states, 6 actions, 6 disturbances, 0 observed, 0 at least)
     """
 
-    def __init__(self, render_mode: RenderMode | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        render_mode: RenderMode | None = None,
+        *,
+        reveal_lost_sales: bool = True,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(reveal_lost_sales, bool | np.bool_):
+            raise InvalidInputError(
+                f"reveal_lost_sales must be True or False; got {reveal_lost_sales!r}"
+            )
+        self.reveal_lost_sales = bool(reveal_lost_sales)
         self.problem = inventory(**settings)
         super().__init__(self.problem.mdp, render_mode, StockPainter(self.problem.mdp.n_states - 1))
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Simulate a day; returns (next stock, profit, False, False, {"disturbance": demand})."""
+        """Simulate a day; returns (next stock, profit, False, False, info).
+
+        ``info`` is {"disturbance": demand}, or empty if lost sales are hidden.
+        """
         stock, profit, terminated, truncated, info = super().step(action)
-        info["disturbance"] = self._outcome
+        if self.reveal_lost_sales:
+            info["disturbance"] = self._outcome
         return stock, profit, terminated, truncated, info
 
     def _outcomes(self, state: int, action: int) -> tuple[FloatArray, IntArray, FloatArray]:

@@ -196,7 +196,7 @@ def prior_reliance(
     ----------
     belief : DirichletBelief, DisturbanceBelief, or a custom belief with ``evidence(pairs)``
         Data are what was passed to ``observe``; what a concentration already contains counts as
-        prior.
+        prior. In a :class:`brmdp.CensoredDisturbanceBelief`, an "at least" counts in part.
     policy : (S,) integers or (S, A) probabilities
         Action of each state, or π(a|s).
     discount : float in [0, 1)
@@ -285,7 +285,7 @@ def reliance(
         outweighed=float(time[doubtful & (prior > data)].sum()),
         never_observed=np.unique(states[unseen]),
         never_observed_visits=float(time[unseen].sum()),
-        observations=round(float(data.sum())),
+        observations=max(round(float(data.sum())), int(data.any())),
         start=origin,
         accuracy=accuracy,
         n_states=n,

@@ -13,6 +13,7 @@ from brmdp._kernels import dirichlet
 from brmdp._streams import stream_checkpoint, stream_from_state, stream_state
 from brmdp._validation import FloatArray, Seed, as_levels, as_rng
 from brmdp.beliefs.base import Belief
+from brmdp.beliefs.censored import CensoredDisturbanceBelief
 from brmdp.beliefs.checked import draws_of, has_known_kernel, mean_of, require_belief, scenarios_of
 from brmdp.beliefs.scenarios import ScenarioBelief
 from brmdp.errors import InvalidInputError
@@ -123,9 +124,10 @@ class Quantile:
     Notes
     -----
     This is the left quantile inf{z: Pr(w·P ≤ z) ≥ α}. For scenarios it is the value of one of them:
-    the lowest whose cumulative weight reaches α − :data:`brmdp.risk.ATOM_TOLERANCE`. For a custom
-    belief that offers nothing but draws, the quantile is computed from max{2,048, ⌈20/tail⌉} draws,
-    where tail is the smallest min{α, 1 − α} of any pair, and the plan's status is "sampled".
+    the lowest whose cumulative weight reaches α − :data:`brmdp.risk.ATOM_TOLERANCE`. For a belief
+    that offers nothing but draws (a custom one, or a :class:`brmdp.CensoredDisturbanceBelief` that
+    has learned from "at least"), the quantile is computed from max{2,048, ⌈20/tail⌉} draws, where
+    tail is the smallest min{α, 1 − α} of any pair, and the plan's status is "sampled".
 
     Examples
     --------
@@ -173,6 +175,12 @@ class Quantile:
         levels = levels_by_pair(self.alpha, belief.pattern)
         if isinstance(self.method, MonteCarlo):
             return self.method.bind(belief, levels)
+        if self.method == "saddlepoint" and isinstance(belief, CensoredDisturbanceBelief):
+            # refused from the first plan on, not in the middle of a run
+            raise InvalidInputError(
+                "method='saddlepoint' needs Dirichlet rows, which a CensoredDisturbanceBelief "
+                "loses with the first 'at least'; use method='exact', which then takes draws"
+            )
         if has_dirichlet_rows(belief):
             measure = dirichlet.EXACT if self.method == "exact" else dirichlet.SADDLEPOINT
             return DirichletMeasure(belief, measure, levels)

@@ -34,7 +34,7 @@ from brmdp.agents import (
     fixed_quantile,
     posterior_mean,
 )
-from brmdp.beliefs import DisturbanceBelief
+from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -72,6 +72,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "inventory": (
         *("capacity", "max_order", "demand"),
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
+        "reveal_lost_sales",
     ),
     "prior": ("n_states", "n_actions", "concentration"),
     LAKE: (),
@@ -194,7 +195,7 @@ def _prior(case: Case, world: World) -> Any:
         drawn_from = dict(case.environment_parameters).get("concentration", 1.0)
         settings.setdefault("concentration", drawn_from)
     belief = world.prior(**settings)
-    if isinstance(belief, DisturbanceBelief) and "known_successors" in settings:
+    if isinstance(belief, DrivenBelief) and "known_successors" in settings:
         raise InvalidInputError(
             f"known_successors cannot be chosen in {case.environment!r}, whose prior is one for "
             "the disturbance; leave it out"

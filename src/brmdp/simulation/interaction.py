@@ -22,8 +22,8 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.agents import Agent
-from brmdp.beliefs import DisturbanceBelief
 from brmdp.beliefs.checked import rewards_of
+from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import (
@@ -256,7 +256,7 @@ def _admissible(world: World) -> BoolArray:
 
 def _is_driven(agent: Any) -> bool:
     """Whether the agent's belief is about one disturbance that drives all transitions."""
-    return isinstance(agent, Agent) and isinstance(agent.belief, DisturbanceBelief)
+    return isinstance(agent, Agent) and isinstance(agent.belief, DrivenBelief)
 
 
 def _disturbance(_: float, info: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,14 @@ from brmdp._validation import (
     as_number,
     as_positive_number,
 )
-from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, DisturbanceRewards
+from brmdp.beliefs import (
+    Belief,
+    CensoredDisturbanceBelief,
+    DirichletBelief,
+    DisturbanceBelief,
+    DisturbanceRewards,
+)
+from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP, gymnasium_entry
 
@@ -124,6 +131,7 @@ class World:
         self.truth: TabularMDP | None = None
         self._ends: dict[int, int] = {}
         self._outcomes: IntArray | None = None
+        self._hides_disturbance = False
         self._table: dict[int, Any] = {}
         if not isinstance(random_rewards, bool | np.bool_):
             raise InvalidInputError(f"random_rewards must be True or False; got {random_rewards!r}")
@@ -151,6 +159,7 @@ class World:
             if hasattr(unwrapped, "problem"):
                 self._outcomes = unwrapped.problem.outcomes
                 self.rewards = DisturbanceRewards(unwrapped.problem.disturbance_rewards)
+                self._hides_disturbance = not getattr(unwrapped, "reveal_lost_sales", True)
         elif isinstance(getattr(unwrapped, "P", None), dict):
             self._table = _checked_copy(unwrapped.P, self._observed)
             self._ends = _ends(self._table, self._observed)
@@ -227,11 +236,12 @@ class World:
 
     def prior(
         self, concentration: float = 1.0, *, known_successors: bool | None = None
-    ) -> DirichletBelief | DisturbanceBelief:
+    ) -> DirichletBelief | DisturbanceBelief | CensoredDisturbanceBelief:
         """A prior for this world: independent Dirichlet rows, with the ends known to be absorbing.
 
         If one disturbance drives all transitions (the inventory), it is a Dirichlet prior for that
-        disturbance.
+        disturbance; if lost sales hide it (``InventoryEnv(reveal_lost_sales=False)``), one that
+        learns from "at least" as well.
 
         Parameters
         ----------
@@ -254,7 +264,8 @@ class World:
                 f"known_successors must be True, False or None; got {known_successors!r}"
             )
         if self._outcomes is not None:
-            return DisturbanceBelief(self._outcomes, value)
+            kind = CensoredDisturbanceBelief if self._hides_disturbance else DisturbanceBelief
+            return kind(self._outcomes, value)
         size = self.n_states * self.n_actions * self.n_states
         if known_successors is None:
             known_successors = bool(self._ends) and self.truth is not None
@@ -357,7 +368,7 @@ class World:
     @property
     def reveals_disturbance(self) -> bool:
         """Whether one disturbance drives all transitions, and the environment reports it."""
-        return self._outcomes is not None
+        return self._outcomes is not None and not self._hides_disturbance
 
     def _require_possible(self, action: int, next_state: int) -> None:
         """Refuse a transition that is impossible in the truth, if that is known."""
@@ -470,7 +481,7 @@ class World:
             possible = self.truth.kernel("csr") > 0
             compared = np.asarray(possible[pairs, next_states]).ravel()
         for form in forms:
-            if isinstance(form, DisturbanceRewards) and not isinstance(belief, DisturbanceBelief):
+            if isinstance(form, DisturbanceRewards) and not isinstance(belief, DrivenBelief):
                 continue
             model = belief.gather_rewards(form)
             off = compared & ~self._agrees(rewards, model)
