@@ -16,6 +16,7 @@ from brmdp.beliefs import (
     DirichletBelief,
     DisturbanceBelief,
     DisturbanceRewards,
+    OutcomeBelief,
     ScenarioBelief,
 )
 from brmdp.errors import (
@@ -82,6 +83,7 @@ __all__ = [
     "Mean",
     "MissingExtraError",
     "MonteCarlo",
+    "OutcomeBelief",
     "PosteriorQuantileValue",
     "PosteriorSample",
     "PriorReliance",

@@ -61,8 +61,8 @@ class DisturbanceRewards:
     rewards: ArrayLike
 
 
-Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards
-"""Rewards in any form that one of the library's beliefs accepts."""
+Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards | None
+"""Rewards in any form that one of the library's beliefs accepts; None if it learns them."""
 
 
 class DisturbanceBelief(KernelBelief, Saveable):
@@ -296,7 +296,7 @@ class DisturbanceBelief(KernelBelief, Saveable):
         draws = dirichlet_rows(self.concentration_entries, n, rng, np.array([self.n_disturbances]))
         return np.tile(draws, (1, self.pattern.pairs.size if pairs is None else len(pairs)))
 
-    def gather_rewards(self, rewards: Rewards) -> FloatArray:
+    def gather_rewards(self, rewards: ArrayOrSparse | DisturbanceRewards) -> FloatArray:
         """Lay rewards out as one number per outcome.
 
         They depend on (s, a, s'), or on (s, a, d) as :class:`DisturbanceRewards`.

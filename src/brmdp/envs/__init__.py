@@ -2,17 +2,33 @@
 
 from brmdp.envs.frozenlake import frozenlake
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
+from brmdp.envs.random_rewards import (
+    BanditEnv,
+    BernoulliRiverSwimEnv,
+    OutcomeEnv,
+    OutcomeLaw,
+    bandit,
+    bernoulli_riverswim,
+    with_bernoulli_rewards,
+)
 from brmdp.envs.registration import FrozenLakeEnv, RiverSwimEnv
 from brmdp.envs.riverswim import riverswim
 from brmdp.envs.tabular_env import TabularEnv
 
 __all__ = [
+    "BanditEnv",
+    "BernoulliRiverSwimEnv",
     "FrozenLakeEnv",
     "InventoryEnv",
     "InventoryProblem",
+    "OutcomeEnv",
+    "OutcomeLaw",
     "RiverSwimEnv",
     "TabularEnv",
+    "bandit",
+    "bernoulli_riverswim",
     "frozenlake",
     "inventory",
     "riverswim",
+    "with_bernoulli_rewards",
 ]
