@@ -207,7 +207,7 @@ class OutcomeBelief(KernelBelief, Saveable):
         self._pointers = pointers
         self._prior = prior
         self._weights = weights
-        self._added = np.zeros(transitions.n_pairs) if added is None else added
+        self._added = np.zeros(transitions.n_transitions) if added is None else added
         self.pattern = pattern or TransitionPattern(
             transitions.n_states,
             transitions.n_actions,
@@ -406,6 +406,8 @@ class OutcomeBelief(KernelBelief, Saveable):
 
     def _add(self, where: IntArray, values: FloatArray) -> None:
         """Add rewards of the given transitions: all of them, or none."""
+        if where.size == 0:
+            return
         order = np.argsort(where, kind="stable")
         touched, begins = np.unique(where[order], return_index=True)
         groups = [
@@ -413,10 +415,13 @@ class OutcomeBelief(KernelBelief, Saveable):
             for t, group in zip(touched, np.split(values[order], begins[1:]), strict=True)
         ]
         if self.max_atoms is None:
+            found = []
             for t, group in groups:
                 atoms = self.outcome_rewards[self._pointers[t] : self._pointers[t + 1]]
-                np.add.at(self._weights, self._pointers[t] + np.searchsorted(atoms, group), 1.0)
-            np.add(self._prior, self._weights, out=self.concentration_entries)
+                found.append(self._pointers[t] + np.searchsorted(atoms, group))
+            entries = np.concatenate(found)
+            np.add.at(self._weights, entries, 1.0)
+            self.concentration_entries[entries] = self._prior[entries] + self._weights[entries]
             return
         changed = {}
         added = self._added.copy()
@@ -429,7 +434,7 @@ class OutcomeBelief(KernelBelief, Saveable):
             before = list(atoms)
             for value in group.tolist():
                 moment = _absorb(atoms, prior, masses, value, self.max_atoms)
-                added[self.transitions.pair_of_transition[t]] += moment
+                added[t] += moment
             if atoms == before:
                 weights[here] = masses
             else:
@@ -545,7 +550,8 @@ class OutcomeBelief(KernelBelief, Saveable):
         The variance is that of the bootstrap; the mean is not affected. Zero if nothing was merged.
         """
         totals = np.maximum(self._totals(), np.finfo(np.float64).tiny)
-        raised: FloatArray = self._added / totals / (totals + 1.0)
+        owners, n = self.transitions.pair_of_transition, self.transitions.n_pairs
+        raised: FloatArray = np.bincount(owners, self._added, n) / totals / (totals + 1.0)
         return raised.reshape(self.n_states, self.n_actions)
 
     def _totals(self) -> FloatArray:
@@ -655,8 +661,8 @@ class OutcomeBelief(KernelBelief, Saveable):
                     raise InvalidInputError(f"max_atoms must be at least 2; got {stored}")
                 most = int(stored)
                 added = np.array(as_float_array(arrays["added"], "added"))
-                if added.shape != (transitions.n_pairs,) or (added < 0.0).any():
-                    raise InvalidInputError("added must be one number per pair, not negative")
+                if added.shape != (transitions.n_transitions,) or (added < 0.0).any():
+                    raise InvalidInputError("added must be one number per transition, not negative")
             _require_sound(pointers, rewards, prior, weights, most)
             if most is None:
                 _require_distinct(transitions, pointers, rewards)
