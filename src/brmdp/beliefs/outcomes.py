@@ -44,6 +44,7 @@ Plan for several guesses and compare: that is a sensitivity, not a posterior.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -388,6 +389,11 @@ class OutcomeBelief(KernelBelief, Saveable):
                 "reward must be given with every transition, since this belief learns the rewards; "
                 "got None"
             )
+        whole = type(state) is int and type(action) is int and type(next_state) is int
+        if whole and type(reward) is float and math.isfinite(reward):
+            where = self.transitions.locate(state, action, next_state)  # type: ignore[arg-type]
+            self._add(np.array([where]), np.array([reward]))
+            return
         sizes = (self.n_states, self.n_actions, self.n_states)
         columns = broadcast_observations((state, action, next_state), sizes)
         paid = as_float_array(reward, "reward")

@@ -27,6 +27,7 @@ FOLDERS = (
     "lemmas",
     "bayesian_regret",
     "continuous_lake",
+    "unknown_rewards",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 
