@@ -389,9 +389,14 @@ class OutcomeBelief(KernelBelief, Saveable):
                 "reward must be given with every transition, since this belief learns the rewards; "
                 "got None"
             )
-        whole = type(state) is int and type(action) is int and type(next_state) is int
-        if whole and type(reward) is float and math.isfinite(reward):
-            where = self.transitions.locate(state, action, next_state)  # type: ignore[arg-type]
+        if (
+            type(state) is int
+            and type(action) is int
+            and type(next_state) is int
+            and type(reward) is float
+            and math.isfinite(reward)
+        ):
+            where = self.transitions.locate(state, action, next_state)
             self._add(np.array([where]), np.array([reward]))
             return
         sizes = (self.n_states, self.n_actions, self.n_states)

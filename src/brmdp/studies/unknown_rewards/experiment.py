@@ -23,16 +23,17 @@ __all__ = ["ADAPTIVE", "BANDIT", "EXPERIMENT", "HIGH", "LOW", "MEAN", "RIVER", "
 BANDIT, RIVER = "bandit", "riverswim"
 ADAPTIVE, SAMPLING, HIGH, LOW, MEAN = (
     "aq-brmdp",
-    "thompson",
+    "continuing-psrl",
     "brmdp-0.9",
     "brmdp-0.2",
     "posterior-mean",
 )
 FLOOR = 0.2
+THOMPSON = "Thompson sampling"
 
 LABELS = {
     ADAPTIVE: "AQ-BRMDP",
-    SAMPLING: "Thompson sampling",
+    SAMPLING: "Continuing PSRL",
     HIGH: "BRMDP-0.9",
     LOW: "BRMDP-0.2",
     MEAN: "Posterior mean",
@@ -64,7 +65,7 @@ def _cases(
             agent_parameters=settings,
             discount=discount,
             steps=steps,
-            label=LABELS[name],
+            label=THOMPSON if (world, name) == (BANDIT, SAMPLING) else LABELS[name],
         )
         for name, (agent, settings) in agents.items()
     )
