@@ -18,19 +18,19 @@ from brmdp import agents
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A belief, dense rewards r(s,a,s') and a discount."""
+    """A belief, dense rewards r(s,a,s') (None if the belief learns them) and a discount."""
 
     belief: Any
-    rewards: np.ndarray
+    rewards: np.ndarray | None
     discount: float
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.rewards.shape[:2]
+        return self.belief.pattern.n_states, self.belief.pattern.n_actions
 
     @property
     def n_states(self) -> int:
-        return self.rewards.shape[0]
+        return self.belief.pattern.n_states
 
     @property
     def admissible(self) -> np.ndarray:
@@ -119,6 +119,33 @@ def scenarios(seed: int, n_states: int = 4, n_actions: int = 3, n_scenarios: int
     rng = np.random.default_rng(seed)
     kernels = np.stack([random_kernel(rng, n_states, n_actions, 0.8) for _ in range(n_scenarios)])
     belief = brmdp.ScenarioBelief(kernels, rng.dirichlet(np.ones(n_scenarios)))
+    return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
+
+
+def outcomes(seed: int, n_states: int = 3, n_actions: int = 2) -> Problem:
+    """Unknown rewards from lists that differ from pair to pair, after some data."""
+    rng = np.random.default_rng(seed)
+    lists = {
+        (s, a): np.round(rng.normal(size=1 + (s + a) % 3), 3)
+        for s in range(n_states)
+        for a in range(n_actions)
+        if (s, a) != (1, 0)
+    }
+    admissible = np.array([[(s, a) in lists for a in range(n_actions)] for s in range(n_states)])
+    belief = brmdp.OutcomeBelief.uniform(n_states, n_actions, lists, 0.6, admissible=admissible)
+    for (s, a), rewards in lists.items():
+        n = int(rng.integers(4))
+        belief.observe(s, a, rng.integers(n_states, size=n), rng.choice(rewards, n))
+    return Problem(belief, None, 0.8)
+
+
+def bootstrap(seed: int, n_states: int = 3, n_actions: int = 2) -> Problem:
+    """Unknown rewards within bounds, some of them merged, and known ones besides."""
+    rng = np.random.default_rng(seed)
+    belief = brmdp.OutcomeBelief.bootstrap(n_states, n_actions, -1.0, 2.0, 0.8, max_atoms=4)
+    n = 60
+    columns = [rng.integers(size, size=n) for size in (n_states, n_actions, n_states)]
+    belief.observe(*columns, rng.uniform(-1.0, 2.0, n))
     return Problem(belief, rng.normal(size=(n_states, n_actions, n_states)), 0.8)
 
 

@@ -94,6 +94,7 @@ def test_list(capsys):
             "lemmas",
             "bayesian-regret",
             "continuous",
+            "unknown-rewards",
         ),
         "all",
     ]

@@ -16,6 +16,7 @@ from foreign import Jittered, Storable, Sure
 from problems import (
     Frozen,
     Problem,
+    bootstrap,
     censored,
     dense,
     disturbance,
@@ -23,6 +24,7 @@ from problems import (
     followed,
     inadmissible,
     known,
+    outcomes,
     scenarios,
     sparse_rows,
 )
@@ -62,6 +64,8 @@ BELIEFS = {
     "censored": lambda: censored(3),
     "censored, nothing hidden": lambda: censored(3, hidden=0),
     "scenarios": lambda: scenarios(3),
+    "outcomes": lambda: outcomes(3),
+    "outcomes, bootstrap": lambda: bootstrap(3),
     "known": lambda: known(3),
     "own, draws": lambda: _foreign(Jittered),
     "own, storable": lambda: _foreign(Storable),
@@ -81,8 +85,9 @@ MEASURES = {
 }
 
 DIRICHLET = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible", "disturbance")
-EXACT_ROWS = (*DIRICHLET, "censored, nothing hidden", "own, Dirichlet rows")
-SADDLEPOINT = (*DIRICHLET, "own, Dirichlet rows")
+REWARDS = ("outcomes", "outcomes, bootstrap")
+EXACT_ROWS = (*DIRICHLET, *REWARDS, "censored, nothing hidden", "own, Dirichlet rows")
+SADDLEPOINT = (*DIRICHLET, *REWARDS, "own, Dirichlet rows")
 REUSABLE = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible")
 WITHOUT_DOUBT = ("known", "own, without doubt")
 DRAWS_ALWAYS = ("posterior sample", "sampled quantile", "reused draws", "own, entropic")
@@ -198,7 +203,7 @@ def _spread(pattern, pairs, values):
 def test_a_certificate_holds_or_is_refused_by_name(belief):
     problem = case(belief)
     arguments = (problem.belief, problem.rewards, problem.discount)
-    if belief in ("own, draws", "own, storable", "censored"):
+    if belief in ("own, draws", "own, storable", "censored", "outcomes, bootstrap"):
         with pytest.raises(brmdp.InvalidInputError, match=type(problem.belief).__name__):
             brmdp.certify(*arguments, confidence=0.8, rng=1)
         return
@@ -237,9 +242,13 @@ def live(agent, steps, seed):
     for _ in range(steps):
         action = agent.act(state)
         pair = state * pattern.n_actions + action
-        choices = pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]
-        successor = int(rng.choice(choices))
+        begin, end = pattern.indptr[pair : pair + 2]
+        entry = int(rng.integers(begin, end))
+        successor = int(pattern.next_states[entry])
         told = {}
+        if isinstance(agent.belief, brmdp.OutcomeBelief):
+            paid = agent.belief.outcome_rewards[entry]
+            told["reward"] = paid if rng.random() < 0.5 else _another(agent.belief, entry, rng)
         if isinstance(agent.belief, brmdp.DisturbanceBelief):
             driving = np.flatnonzero(agent.belief.outcomes[state, action] == successor)
             told["disturbance"] = int(rng.choice(driving))
@@ -247,6 +256,15 @@ def live(agent, steps, seed):
         done.append((state, action, successor))
         state = successor
     return done
+
+
+def _another(belief, entry, rng):
+    """Another reward of the same transition: a possible one, or one between the bounds."""
+    pattern = belief.pattern
+    same = pattern.next_states == pattern.next_states[entry]
+    same &= pattern.pair_of_transition == pattern.pair_of_transition[entry]
+    rewards = belief.outcome_rewards[same]
+    return rng.uniform(rewards.min(), rewards.max()) if belief.is_bootstrap else rng.choice(rewards)
 
 
 @pytest.mark.parametrize("belief", [name for name in LEARNING if name != "scenarios"])

@@ -17,6 +17,7 @@ from brmdp.beliefs import (
     DirichletBelief,
     DisturbanceBelief,
     DisturbanceRewards,
+    OutcomeBelief,
     ScenarioBelief,
 )
 from brmdp.errors import (
@@ -84,6 +85,7 @@ __all__ = [
     "Mean",
     "MissingExtraError",
     "MonteCarlo",
+    "OutcomeBelief",
     "PosteriorQuantileValue",
     "PosteriorSample",
     "PriorReliance",

@@ -29,12 +29,25 @@ from brmdp._validation import (
     sum_tolerance,
 )
 from brmdp.errors import InvalidInputError
-from brmdp.pattern import Format, KernelBelief, TransitionPattern, pattern_and_entries
+from brmdp.pattern import (
+    Format,
+    KernelBelief,
+    TransitionPattern,
+    full_pattern,
+    pattern_and_entries,
+)
 
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["TabularMDP", "as_start", "counted", "normalised_rows", "pattern_and_probabilities"]
+__all__ = [
+    "TabularMDP",
+    "as_start",
+    "counted",
+    "normalised_rows",
+    "pattern_and_probabilities",
+    "possible_pattern",
+]
 
 
 class TabularMDP(KernelBelief):
@@ -267,6 +280,29 @@ def pattern_and_probabilities(
     given = kernel if is_sparse(kernel) else as_array(kernel, name, "an array of real numbers")
     pattern, entries = pattern_and_entries(given, name, admissible)
     return pattern, normalised_rows(pattern, entries, name, rounding_of(given))
+
+
+def possible_pattern(
+    n_states: int,
+    n_actions: int,
+    possible: ArrayOrSparse | TabularMDP | None,
+    admissible: ArrayLike | None,
+) -> TransitionPattern:
+    """The pattern of the transitions marked by non-zero entries; by default all of them."""
+    if possible is None:
+        pattern = full_pattern(n_states, n_actions, admissible)
+    elif not isinstance(possible, TabularMDP):
+        pattern, _ = pattern_and_entries(possible, "possible", admissible)
+    elif admissible is None:
+        pattern = possible.pattern
+    else:
+        pattern, _ = pattern_and_entries(possible.kernel("csr"), "possible", admissible)
+    if (pattern.n_states, pattern.n_actions) != (n_states, n_actions):
+        raise InvalidInputError(
+            f"possible must describe {n_states} states and {n_actions} actions; "
+            f"got {pattern.n_states} and {pattern.n_actions}"
+        )
+    return pattern
 
 
 def normalised_rows(

@@ -7,7 +7,7 @@ entries, so memory and time grow with the number of possible transitions, never 
 without entries is an inadmissible action.
 
 The entries of a pair are usually distinct next states in increasing order. For a shared disturbance
-they are the disturbance's outcomes, and a next state may repeat.
+they are the disturbance's outcomes, for unknown rewards pairs (s', r), and a next state may repeat.
 """
 
 from __future__ import annotations
@@ -171,6 +171,26 @@ class TransitionPattern:
                 f"impossible: next_state must be one of {_shorten(self.next_states[begin:end])}"
             )
         return entry
+
+    def locate_many(self, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
+        """Entries of many transitions of a simple pattern, given by indices that are in range.
+
+        Raises
+        ------
+        InvalidInputError, ImpossibleTransitionError
+            As :meth:`locate`, for the first transition that is not in the pattern.
+        """
+        pairs = (states * self.n_actions + actions).ravel()
+        keys = self.pair_of_transition * self.n_states + self.next_states
+        wanted = pairs * self.n_states + next_states.ravel()
+        entries = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        missing = keys[entries] != wanted
+        if missing.any():
+            k = int(np.argmax(missing))
+            s, a = divmod(int(pairs[k]), self.n_actions)
+            self.locate(s, a, int(next_states.ravel()[k]))
+            raise ImpossibleTransitionError(f"observation {k} is impossible")
+        return entries.astype(np.int64)
 
     def gather(self, rewards: ArrayOrSparse, name: str = "rewards") -> FloatArray:
         """Lay rewards out as one number per possible transition.

@@ -9,6 +9,7 @@ parts; see :mod:`brmdp.agents.presets`.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -22,6 +23,7 @@ from brmdp._validation import (
     IntArray,
     Seed,
     as_array,
+    as_float_array,
     as_index,
     as_index_array,
     as_json,
@@ -56,8 +58,10 @@ from brmdp.beliefs import (
     CensoredDisturbanceBelief,
     DirichletBelief,
     DisturbanceBelief,
+    OutcomeBelief,
     ScenarioBelief,
 )
+from brmdp.beliefs.checked import caveat_of, learns_rewards
 from brmdp.beliefs.disturbance import DrivenBelief, Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
@@ -72,12 +76,18 @@ __all__ = ["ActionReport", "Agent", "EpisodeReport", "Ties"]
 Ties: TypeAlias = Literal["uniform", "lowest"]
 TIES: tuple[Ties, ...] = get_args(Ties)
 
-BELIEFS = {
+BELIEFS: dict[str, Any] = {
     cls.__name__: cls
-    for cls in (DirichletBelief, DisturbanceBelief, CensoredDisturbanceBelief, ScenarioBelief)
+    for cls in (
+        DirichletBelief,
+        DisturbanceBelief,
+        CensoredDisturbanceBelief,
+        OutcomeBelief,
+        ScenarioBelief,
+    )
 }
 READABLE_BELIEFS = BELIEFS | {
-    FORMER_KINDS[name]: cls for name, cls in BELIEFS.items() if name in FORMER_KINDS
+    former: BELIEFS[name] for name, former in FORMER_KINDS.items() if name in BELIEFS
 }
 
 
@@ -112,6 +122,8 @@ class ActionReport:
     quantile_level : float
         The level passed to :meth:`Agent.explain`; otherwise ``level``, or 0.1 for measures without
         levels.
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -134,6 +146,7 @@ class ActionReport:
     mean: float
     quantile: float
     quantile_level: float
+    caveat: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,10 +230,10 @@ class Agent(EpisodicAgent):
 
     Parameters
     ----------
-    belief : DirichletBelief, DisturbanceBelief, ScenarioBelief or another Belief
+    belief : DirichletBelief, DisturbanceBelief, OutcomeBelief, ScenarioBelief or another Belief
         The belief before the first step. The agent keeps a copy.
     rewards
-        As in :func:`brmdp.plan`.
+        As in :func:`brmdp.plan`; None if the belief learns the rewards.
     discount : float in [0, 1)
         γ.
     risk : RiskMeasure
@@ -244,8 +257,8 @@ class Agent(EpisodicAgent):
     Notes
     -----
     ``agent.act(state)`` returns an action. Report what happened with ``agent.observe(state, action,
-    next_state)``. Several threads may share an agent: calls take turns. A call that is interrupted
-    takes effect completely or not at all.
+    next_state)``, and with ``reward=…`` if the belief learns the rewards. Several threads may share
+    an agent: calls take turns. A call that is interrupted takes effect completely or not at all.
 
     Examples
     --------
@@ -288,6 +301,13 @@ class Agent(EpisodicAgent):
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
         self._problem = Problem.of(belief, rewards, discount, tolerance)
+        # a belief that learns rewards may lay its own out anew, so the known ones are kept apart
+        self._learns_rewards = learns_rewards(belief)
+        self._known_rewards = (
+            _known_on_transitions(belief, rewards)
+            if self._learns_rewards
+            else self._problem.rewards
+        )
         ties_stream, restart_stream = independent_streams(rng, 2)
         super().__init__(
             belief,
@@ -313,7 +333,13 @@ class Agent(EpisodicAgent):
         return action
 
     def observe(
-        self, state: int, action: int, next_state: int, *, disturbance: int | None = None
+        self,
+        state: int,
+        action: int,
+        next_state: int,
+        *,
+        disturbance: int | None = None,
+        reward: float | None = None,
     ) -> None:
         """Learn from a transition, whoever chose the action.
 
@@ -325,6 +351,10 @@ class Agent(EpisodicAgent):
             The disturbance that drove it, for a :class:`DisturbanceBelief` or
             :class:`CensoredDisturbanceBelief`, if the next state does not reveal it. The latter
             learns something without it as well.
+        reward : float, optional
+            What the transition paid, needed if and only if the belief learns rewards
+            (:class:`brmdp.OutcomeBelief`). Known rewards that the agent was given are not part of
+            it.
 
         Raises
         ------
@@ -339,7 +369,9 @@ class Agent(EpisodicAgent):
             action = int(action)
         action = as_index(action, pattern.n_actions, "action")
         next_state = as_index(next_state, pattern.n_states, "next_state")
-        if disturbance is None:
+        if reward is not None or self._learns_rewards:
+            self._learn_reward(state, action, next_state, reward, disturbance)
+        elif disturbance is None:
             self._learn((state, action, next_state))
         elif isinstance(belief, DrivenBelief):
             self._learn(
@@ -356,6 +388,24 @@ class Agent(EpisodicAgent):
                 f"CensoredDisturbanceBelief; it is a {type(belief).__name__}"
             )
 
+    def _learn_reward(
+        self, state: int, action: int, next_state: int, reward: Any, disturbance: Any
+    ) -> None:
+        if not self._learns_rewards:
+            raise InvalidInputError(
+                "reward can be passed only if the belief learns rewards, such as an OutcomeBelief; "
+                f"it is a {type(self.belief).__name__}, and the agent plans with known rewards"
+            )
+        if reward is None or disturbance is not None:
+            raise InvalidInputError(
+                f"reward, and no disturbance, must be given: the {type(self.belief).__name__} "
+                f"learns the rewards; got reward={reward!r} and disturbance={disturbance!r}"
+            )
+        paid = as_number(reward, "reward", "a finite number")
+        if not math.isfinite(paid):
+            raise InvalidInputError(f"reward must be a finite number; got {reward!r}")
+        self._learn((state, action, next_state, paid))
+
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
         working.latest.observe(*transition)
         working.progress.add(transition[0], transition[1])
@@ -369,7 +419,8 @@ class Agent(EpisodicAgent):
         risk: Any = self.risk
         if self.schedule is not None:
             risk = _at_levels_of(self.schedule, risk, progress, belief)
-        solution = self._problem.solve(belief, risk, None if before is None else before.values)
+        problem = self._problem_of(belief)
+        solution = problem.solve(belief, risk, None if before is None else before.values)
         levels = None
         if hasattr(risk, "alpha"):
             levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
@@ -379,10 +430,18 @@ class Agent(EpisodicAgent):
         chosen = _break_ties(solution, working.streams["ties"])
         return _Plan.of(solution, chosen, levels, report), ("ties",)
 
+    def _problem_of(self, belief: Any) -> Problem:
+        """The problem for a belief; made again if that has laid out new outcomes."""
+        problem = self._problem
+        if self._learns_rewards and problem.pattern is not belief.pattern:
+            problem = Problem.of(belief, self._known_rewards, problem.discount, problem.tolerance)
+            self._problem = problem  # only a cache: nothing else depends on which one is kept
+        return problem
+
     @property
-    def rewards(self) -> FloatArray:
-        """Known rewards, one per possible transition."""
-        return self._problem.rewards
+    def rewards(self) -> FloatArray | None:
+        """Known rewards, one per possible transition; None if the agent learns all of them."""
+        return self._known_rewards
 
     @property
     def discount(self) -> float:
@@ -468,6 +527,7 @@ class Agent(EpisodicAgent):
                 mean=float(mean[a]),
                 quantile=float(quantile[a]),
                 quantile_level=float(shown[s, a]),
+                caveat=caveat_of(belief),
             )
             for a in np.flatnonzero(self._problem.pattern.admissible[s]).tolist()
         ]
@@ -495,7 +555,7 @@ class Agent(EpisodicAgent):
             }
             content: dict[str, NDArray[Any]] = {
                 "parts": np.array(json.dumps(parts)),
-                "rewards": self.rewards,
+                **({} if self.rewards is None else {"rewards": self.rewards}),
                 "numbers": np.array(
                     [self.discount, np.nan if self.tolerance is None else self.tolerance]
                 ),
@@ -596,7 +656,7 @@ class Agent(EpisodicAgent):
                     "horizon": parts.get("horizon"),
                     "rng": 0,
                 }
-                agent = cls(latest, arrays["rewards"], discount, **settings, **chosen)
+                agent = cls(latest, arrays.get("rewards"), discount, **settings, **chosen)
                 agent._resume(arrays, source)
         return agent
 
@@ -609,7 +669,7 @@ class Agent(EpisodicAgent):
             raise InvalidInputError(
                 f"risk.phi must have one entry per possible transition; got shape {kept.shape}"
             )
-        if type(working.latest) is DirichletBelief:
+        if type(working.latest) in (DirichletBelief, OutcomeBelief):
             _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
             if (observed < working.progress.visits.ravel()).any():
                 raise InvalidInputError("latest.counts must not be less than visits")
@@ -715,12 +775,28 @@ def _observations(belief: Any, state: int) -> IntArray | None:
     """(A,) observations of each action in ``state``; None if the belief does not count them."""
     if isinstance(belief, DrivenBelief):
         return np.full(belief.n_actions, belief.n_observations)
+    if isinstance(belief, OutcomeBelief):
+        pairs = state * belief.n_actions + np.arange(belief.n_actions)
+        return belief.evidence(pairs)[1].astype(np.int64)
     if not isinstance(belief, DirichletBelief):
         return None
     pattern = belief.pattern
     rows = pattern.indptr[state * pattern.n_actions : (state + 1) * pattern.n_actions + 1]
     counted: IntArray = np.diff(np.concatenate(([0], np.cumsum(belief.counts("flat"))))[rows])
     return counted
+
+
+def _known_on_transitions(belief: Any, rewards: Rewards) -> FloatArray | None:
+    """Known rewards beside those that a belief learns, in a form that new outcomes do not change.
+
+    A belief from outside keeps its pattern, so its own form will do.
+    """
+    if rewards is None:
+        return None
+    known: Any = rewards
+    if isinstance(belief, OutcomeBelief):
+        known = belief.transitions.gather(known)
+    return np.array(as_float_array(known, "rewards"))
 
 
 def _require_members(belief: Any, names: tuple[str, ...]) -> None:

@@ -28,6 +28,7 @@ from brmdp._validation import BoolArray, as_index, as_index_array
 from brmdp.agents.parts import is_own
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import RestartRule
+from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.beliefs.storage import Saveable
 from brmdp.errors import BrmdpError, CorruptFileError, InvalidInputError
 
@@ -395,11 +396,19 @@ class EpisodicAgent(Saveable):
         belief = self._record.belief
         if progress.episode > 0:
             belief = type(working.latest).from_arrays(arrays_with_prefix(arrays, "belief."), source)
-            if hasattr(belief, "pattern") and not belief.pattern.same_as(working.latest.pattern):
+            here, there = _possible(belief), _possible(working.latest)
+            if here is not None and not here.same_as(there):
                 raise InvalidInputError("belief must have the same possible transitions as latest")
         if hasattr(self.risk, "restore"):
             self.risk.restore(arrays_with_prefix(arrays, "risk."))
         return belief, Working(working.latest, progress, streams, bool(stale))
+
+
+def _possible(belief: Any) -> Any:
+    """The possible transitions of a belief; if it learns rewards, its outcomes may grow."""
+    if isinstance(belief, OutcomeBelief):
+        return belief.transitions
+    return getattr(belief, "pattern", None)
 
 
 def make_record(

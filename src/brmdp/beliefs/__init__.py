@@ -4,6 +4,7 @@ from brmdp.beliefs.base import Belief
 from brmdp.beliefs.censored import CensoredDisturbanceBelief
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.disturbance import DisturbanceBelief, DisturbanceRewards
+from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.beliefs.scenarios import ScenarioBelief
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "DirichletBelief",
     "DisturbanceBelief",
     "DisturbanceRewards",
+    "OutcomeBelief",
     "ScenarioBelief",
 ]

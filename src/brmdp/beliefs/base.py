@@ -13,7 +13,7 @@ __all__ = ["Belief"]
 
 
 class Belief(Protocol):
-    """A distribution over transition kernels on a fixed pattern of possible transitions.
+    """A distribution over transition kernels on a pattern of possible transitions.
 
     Custom beliefs implement this protocol; deriving from :class:`brmdp.pattern.KernelBelief` is the
     easiest way. What they return is checked before the kernels use it.
@@ -31,6 +31,11 @@ class Belief(Protocol):
       (see :class:`brmdp.PriorReliance`). It returns two arrays with one number per pair: the weight
       of the prior, in observations, and the number of observations. ``observed_states()`` returns
       the (S,) number of observations made in each state.
+    - ``learns_rewards = True`` says that rewards are part of the belief, as for
+      :class:`brmdp.OutcomeBelief`. ``gather_rewards`` then accepts None, and ``observe`` takes the
+      reward as its fourth argument.
+    - ``caveat`` is a sentence that results from this belief repeat, if it is only an approximation
+      of a posterior. Such a belief gets no certificate.
     - ``arrays()`` and ``from_arrays(arrays, source)`` allow agents with this belief to be saved.
 
     Agents also need ``observe(state, action, next_state)`` and ``copy()``, which returns an

@@ -17,19 +17,23 @@ from brmdp.beliefs.censored import CensoredDisturbanceBelief
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.disturbance import DisturbanceBelief
 from brmdp.beliefs.gammas import check_concentrations
+from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.beliefs.scenarios import ScenarioBelief, as_weights
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 
 __all__ = [
+    "caveat_of",
     "dirichlet_rows_of",
     "draws_of",
     "has_known_kernel",
     "is_builtin",
+    "learns_rewards",
     "mean_of",
     "method_of",
     "require_belief",
+    "require_posterior",
     "rewards_of",
     "scenarios_of",
 ]
@@ -38,6 +42,7 @@ _BUILTIN = (
     DirichletBelief,
     DisturbanceBelief,
     CensoredDisturbanceBelief,
+    OutcomeBelief,
     ScenarioBelief,
     TabularMDP,
 )
@@ -61,6 +66,32 @@ def has_known_kernel(belief: object) -> bool:
         )
         return True
     return False
+
+
+def learns_rewards(belief: object) -> bool:
+    """Whether rewards are part of the belief: ``learns_rewards = True``, as for OutcomeBelief."""
+    return getattr(belief, "learns_rewards", False) is True
+
+
+def caveat_of(belief: object) -> str:
+    """What results from this belief must say about it; usually nothing."""
+    return str(getattr(belief, "caveat", ""))
+
+
+def require_posterior(belief: object) -> None:
+    """Refuse to certify with a belief that is only an approximation of a posterior."""
+    caveat = caveat_of(belief)
+    if caveat:
+        advice = (
+            " Rewards rounded down to a finite list (OutcomeBelief.uniform) allow one: the true "
+            "value is at least the value with these"
+            if isinstance(belief, OutcomeBelief)
+            else ""
+        )
+        raise InvalidInputError(
+            f"belief must be a posterior for a certificate; this {type(belief).__name__} is not. "
+            f"{caveat}{advice}"
+        )
 
 
 def require_belief(belief: Any) -> None:
@@ -168,6 +199,11 @@ def draws_of(
 
 def rewards_of(belief: Belief, rewards: Any) -> FloatArray:
     """Lay rewards out as one number per possible transition; checked for a custom belief."""
+    if rewards is None and not learns_rewards(belief):
+        raise InvalidInputError(
+            f"rewards must be given for a {type(belief).__name__}, which knows only transitions; "
+            "got None. Without rewards, a belief about them is needed, such as OutcomeBelief"
+        )
     if is_builtin(belief):
         return belief.gather_rewards(rewards)
     gathered = as_float_array(

@@ -24,13 +24,12 @@ from brmdp._validation import (
 from brmdp.beliefs.gammas import LARGEST, check_concentrations, dirichlet_rows
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
-from brmdp.errors import ImpossibleTransitionError, InvalidInputError
-from brmdp.mdp import TabularMDP, counted, pattern_and_probabilities
+from brmdp.errors import InvalidInputError
+from brmdp.mdp import TabularMDP, counted, pattern_and_probabilities, possible_pattern
 from brmdp.pattern import (
     Format,
     KernelBelief,
     TransitionPattern,
-    full_pattern,
     pattern_and_entries,
     pattern_from_arrays,
 )
@@ -119,19 +118,7 @@ class DirichletBelief(KernelBelief, Saveable):
         value = as_positive_number(concentration, "concentration")
         check_concentrations(np.array([value]))
         belief = cls.__new__(cls)
-        if possible is None:
-            pattern = full_pattern(n_states, n_actions, admissible)
-        elif not isinstance(possible, TabularMDP):
-            pattern, _ = pattern_and_entries(possible, "possible", admissible)
-        elif admissible is None:
-            pattern = possible.pattern
-        else:
-            pattern, _ = pattern_and_entries(possible.kernel("csr"), "possible", admissible)
-        if (pattern.n_states, pattern.n_actions) != (n_states, n_actions):
-            raise InvalidInputError(
-                f"possible must describe {n_states} states and {n_actions} actions; "
-                f"got {pattern.n_states} and {pattern.n_actions}"
-            )
+        pattern = possible_pattern(n_states, n_actions, possible, admissible)
         belief._set(
             pattern,
             np.full(pattern.n_transitions, value),
@@ -206,7 +193,7 @@ class DirichletBelief(KernelBelief, Saveable):
                 (state, action, next_state), sizes
             )
             if states.ndim:
-                entries = self._locate_many(states, actions, next_states)
+                entries = self.pattern.locate_many(states, actions, next_states)
                 np.add.at(self._counts, entries, 1)
                 self.concentration_entries[entries] = self._prior[entries] + self._counts[entries]
                 return
@@ -215,20 +202,6 @@ class DirichletBelief(KernelBelief, Saveable):
         count = self._counts[entry] + 1
         self._counts[entry] = count
         self.concentration_entries[entry] = self._prior[entry] + count
-
-    def _locate_many(self, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
-        pattern = self.pattern
-        pairs = (states * pattern.n_actions + actions).ravel()
-        keys = pattern.pair_of_transition * pattern.n_states + pattern.next_states
-        wanted = pairs * pattern.n_states + next_states.ravel()
-        entries = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        missing = keys[entries] != wanted
-        if missing.any():
-            k = int(np.argmax(missing))
-            s, a = divmod(int(pairs[k]), pattern.n_actions)
-            pattern.locate(s, a, int(next_states.ravel()[k]))
-            raise ImpossibleTransitionError(f"observation {k} is impossible")
-        return entries.astype(np.int64)
 
     def copy(self) -> Self:
         """An independent belief of the same type, with the same prior and counts."""

@@ -61,8 +61,8 @@ class DisturbanceRewards:
     rewards: ArrayLike
 
 
-Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards
-"""Rewards in any form that one of the library's beliefs accepts."""
+Rewards: TypeAlias = ArrayOrSparse | DisturbanceRewards | None
+"""Rewards in any form that one of the library's beliefs accepts; None if it learns them."""
 
 
 class DrivenBelief(KernelBelief, Saveable):

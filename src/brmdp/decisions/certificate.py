@@ -51,7 +51,7 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import has_known_kernel, require_belief
+from brmdp.beliefs.checked import has_known_kernel, require_belief, require_posterior
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.decisions.draws import Sampler
 from brmdp.decisions.policies import (
@@ -475,7 +475,8 @@ def certify_sampled(
     Raises
     ------
     InvalidInputError
-        If an argument is invalid, or ``draws`` are too few for any bound at this confidence.
+        If an argument is invalid, ``draws`` are too few for any bound at this confidence, or the
+        belief is only an approximation of a posterior.
 
     Warns
     -----
@@ -493,6 +494,7 @@ def certify_sampled(
     (array([1.75, 0.22]), array([1.75, 0.22]))
     """
     require_belief(belief)
+    require_posterior(belief)
     level = as_level(confidence, "confidence")
     alpha = 1.0 - level
     beta = as_level(failure, "failure")

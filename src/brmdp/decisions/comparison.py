@@ -29,14 +29,22 @@ from brmdp._validation import (
     Seed,
     as_array,
     as_discount,
+    as_float_array,
     as_index,
     as_positive_int,
     as_rng,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import mean_of, method_of, require_belief
+from brmdp.beliefs.checked import (
+    caveat_of,
+    learns_rewards,
+    mean_of,
+    method_of,
+    require_belief,
+)
 from brmdp.beliefs.disturbance import DisturbanceBelief, Rewards
 from brmdp.beliefs.observations import as_observed
+from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.decisions.certificate import candidate_policies
 from brmdp.decisions.draws import Sampler
 from brmdp.decisions.policies import (
@@ -168,6 +176,8 @@ class UnitLog:
         The belief before these data; it needs ``copy()`` and ``observe(…)``.
     units, states, actions, next_states : (n,) columns
         Units may be numbers or names.
+    rewards : (n,) column, optional
+        What each step paid, if the belief learns rewards; it must know which are possible.
 
     Examples
     --------
@@ -183,6 +193,7 @@ class UnitLog:
     states: ArrayLike
     actions: ArrayLike
     next_states: ArrayLike
+    rewards: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         require_belief(self.prior)
@@ -196,6 +207,13 @@ class UnitLog:
             "actions": as_observed(self.actions, pattern.n_actions, "action"),
             "next_states": as_observed(self.next_states, pattern.n_states, "next_state"),
         }
+        if learns_rewards(self.prior) != (self.rewards is not None) or caveat_of(self.prior):
+            raise InvalidInputError(
+                "rewards must be given if and only if the prior learns rewards, and it must know "
+                f"which rewards are possible; got a {self.prior!r:.100}"
+            )
+        if self.rewards is not None:
+            columns["rewards"] = as_float_array(self.rewards, "rewards")
         shapes = {name: column.shape for name, column in columns.items()}
         if labels.ndim != 1 or len(set(shapes.values())) > 1 or labels.size == 0:
             raise InvalidInputError(
@@ -217,7 +235,9 @@ class UnitLog:
         labels, which = np.unique(np.asarray(self.units), return_inverse=True)
         order = np.argsort(which, kind="stable")
         bounds = np.searchsorted(which[order], np.arange(labels.size + 1))
-        columns = [np.asarray(c)[order] for c in (self.states, self.actions, self.next_states)]
+        given = [self.states, self.actions, self.next_states]
+        given += [] if self.rewards is None else [self.rewards]
+        columns = [np.asarray(c)[order] for c in given]
         found = np.empty((n, self.prior.pattern.n_transitions))
         for k in range(n):
             chosen = rng.integers(labels.size, size=labels.size)
@@ -297,6 +317,8 @@ class Comparison:
         The same comparison with resampled units.
     solver_error : float
         Largest numerical error of a gain.
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -320,6 +342,7 @@ class Comparison:
     start: str
     units: UnitResampling | None
     solver_error: float
+    caveat: str = ""
 
     @property
     def n_different(self) -> int:
@@ -363,6 +386,8 @@ class Comparison:
                     else "."
                 )
             )
+        if self.caveat:
+            parts.append(self.caveat)
         return "\n".join(map(wrapped, parts))
 
     def __repr__(self) -> str:
@@ -377,6 +402,8 @@ class Comparison:
                 f"regret={self.regret.mean:.3g} (baseline {self.baseline_regret.mean:.3g})"
             )
         parts.append(f"{self.n_different} states differ")
+        if self.caveat:
+            parts.append("of an approximate belief (see caveat)")
         return call_like("Comparison", parts)
 
 
@@ -485,6 +512,7 @@ def compare(
         start=origin,
         units=None if units is None else _resampled(sampler, units, begin, gains, stream),
         solver_error=float(doubts.max()),
+        caveat=caveat_of(belief),
     )
 
 
@@ -622,6 +650,8 @@ class InformationValue:
         Its mean value today.
     start : str
         Where it begins.
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -644,6 +674,7 @@ class InformationValue:
     name: str
     value: Estimate
     start: str
+    caveat: str = ""
 
     def __str__(self) -> str:
         parts = [
@@ -664,6 +695,8 @@ class InformationValue:
                 f"worth {self.sample}; they change the mean plan in {percent(self.changed)} of "
                 f"simulated cases.{verdict}"
             )
+        if self.caveat:
+            parts.append(self.caveat)
         return "\n".join(map(wrapped, parts))
 
     def __repr__(self) -> str:
@@ -675,6 +708,8 @@ class InformationValue:
                 f"{self.transitions} transitions of {len(self.pairs)} pairs",
             ]
         parts += [f"policy {self.name!r}", f"value={self.value.mean:.4g}"]
+        if self.caveat:
+            parts.append("of an approximate belief (see caveat)")
         return call_like("InformationValue", parts)
 
 
@@ -787,6 +822,7 @@ def value_of_information(
         name=name,
         value=Estimate.of(np.concatenate(values)),
         start=origin,
+        caveat=caveat_of(belief),
     )
 
 
@@ -839,6 +875,9 @@ class _Update:
             seen = np.repeat(np.arange(end - begin), counts)
             if isinstance(updated, DisturbanceBelief):
                 updated.observe_disturbance(seen)
+            elif isinstance(updated, OutcomeBelief):
+                paid = self.belief.outcome_rewards[begin + seen]
+                updated.observe(s, a, pattern.next_states[begin + seen], paid)
             else:
                 for t in pattern.next_states[begin + seen].tolist():
                     updated.observe(s, a, t)

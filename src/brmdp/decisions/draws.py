@@ -46,7 +46,16 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import draws_of, is_builtin, mean_of, require_belief, rewards_of
+from brmdp.beliefs.checked import (
+    caveat_of,
+    draws_of,
+    is_builtin,
+    learns_rewards,
+    mean_of,
+    method_of,
+    require_belief,
+    rewards_of,
+)
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.decisions.policies import (
     Policies,
@@ -131,6 +140,8 @@ class ValueDraws:
     optimal : (n,) or (n, S) array, or None
         Optimal value of each drawn kernel.
     optimal_errors : (n,) array or None
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -146,6 +157,7 @@ class ValueDraws:
     errors: FloatArray
     optimal: FloatArray | None
     optimal_errors: FloatArray | None
+    caveat: str = ""
 
     def __repr__(self) -> str:
         n, k = self.errors.shape
@@ -157,6 +169,8 @@ class ValueDraws:
         if self.optimal is not None:
             parts.append(f"optimal: mean {self.optimal.mean():.4g}")
         parts.append(f"error_bound={self.errors.max():.0g}")
+        if self.caveat:
+            parts.append("of an approximate belief (see caveat)")
         return call_like("ValueDraws", parts)
 
 
@@ -230,7 +244,7 @@ def values_in_draws(
             best[here] = block.optimal if begin is None else block.optimal @ begin
             best_errors[here] = block.optimal_errors
         done = here.stop
-    return ValueDraws(sampler.names, values, errors, best, best_errors)
+    return ValueDraws(sampler.names, values, errors, best, best_errors, caveat_of(belief))
 
 
 class Sampler:
@@ -265,7 +279,10 @@ class Sampler:
         rng: Seed = None,
     ) -> None:
         require_belief(belief)
-        self.belief = belief
+        # the outcomes of a belief that learns rewards may change, and the rows below would not
+        self.belief: Belief = (
+            method_of(belief, "copy", "to be drawn from")() if learns_rewards(belief) else belief
+        )
         self.discount = as_discount(discount)
         self.rewards: FloatArray = np.array(rewards_of(belief, rewards))
         largest = float(np.abs(self.rewards).max()) / (1.0 - self.discount)

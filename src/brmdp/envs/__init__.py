@@ -3,19 +3,35 @@
 from brmdp.envs.frozenlake import frozenlake
 from brmdp.envs.icu_sepsis import ICUSepsis, icu_sepsis
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
+from brmdp.envs.random_rewards import (
+    BanditEnv,
+    BernoulliRiverSwimEnv,
+    OutcomeEnv,
+    OutcomeLaw,
+    bandit,
+    bernoulli_riverswim,
+    with_bernoulli_rewards,
+)
 from brmdp.envs.registration import FrozenLakeEnv, RiverSwimEnv
 from brmdp.envs.riverswim import riverswim
 from brmdp.envs.tabular_env import TabularEnv
 
 __all__ = [
+    "BanditEnv",
+    "BernoulliRiverSwimEnv",
     "FrozenLakeEnv",
     "ICUSepsis",
     "InventoryEnv",
     "InventoryProblem",
+    "OutcomeEnv",
+    "OutcomeLaw",
     "RiverSwimEnv",
     "TabularEnv",
+    "bandit",
+    "bernoulli_riverswim",
     "frozenlake",
     "icu_sepsis",
     "inventory",
     "riverswim",
+    "with_bernoulli_rewards",
 ]

@@ -91,6 +91,11 @@ gymnasium.register(
     kwargs={"shortcut_risk": 0.7},
 )
 gymnasium.register("brmdp/Inventory-v0", entry_point="brmdp.envs.inventory:InventoryEnv")
+gymnasium.register("brmdp/Bandit-v0", entry_point="brmdp.envs.random_rewards:BanditEnv")
+gymnasium.register(
+    "brmdp/BernoulliRiverSwim-v0",
+    entry_point="brmdp.envs.random_rewards:BernoulliRiverSwimEnv",
+)
 gymnasium.register(
     "brmdp/ContinuousFrozenLake-v0",
     entry_point="brmdp.continuous.environment:ContinuousFrozenLakeEnv",

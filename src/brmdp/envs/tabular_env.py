@@ -200,14 +200,19 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             raise InvalidInputError("call reset() before render()")
         if self.render_mode == "rgb_array":
             return self.painter.picture(self._state)
-        names = self.mdp.state_names
-        title = f"state {self._state}" if names is None else names[self._state]
+        return f"{self._title()}\n{self.painter.text(self._state)}\n"
+
+    def _title(self) -> str:
+        """The current state and the last action in words."""
+        state, names = self._state, self.mdp.state_names
+        assert state is not None
+        title = f"state {state}" if names is None else names[state]
         if self._action is not None:
             actions = self.mdp.action_names
             title += (
                 f", after {f'action {self._action}' if actions is None else actions[self._action]}"
             )
-        return f"{title}\n{self.painter.text(self._state)}\n"
+        return title
 
 
 def _cumulative(probabilities: FloatArray) -> list[float]:

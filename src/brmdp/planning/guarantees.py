@@ -15,7 +15,9 @@ in all of these, then also Σ_a π(a|s) P(s,a)·w ≥ Σ_a π(a|s) q(s,a) in eve
 the proof is the same. So K takes the place of S in both levels.
 
 The solver's error is subtracted, so the certified numbers are lower bounds as printed. The nested
-value is computed, not sampled: a belief that offers nothing but draws gets no certificate. What
+value is computed, not sampled: a belief that offers nothing but draws gets no certificate. Nor does
+one that only approximates a posterior (a bootstrap of rewards): there is no posterior probability
+that the bounds could have. What
 remains to be trusted is what the belief claims: its concentrations and the independence of its
 rows. The coverage check tests these claims; too few draws within the bounds are an error.
 """
@@ -44,7 +46,13 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import draws_of, require_belief, rewards_of
+from brmdp.beliefs.checked import (
+    caveat_of,
+    draws_of,
+    require_belief,
+    require_posterior,
+    rewards_of,
+)
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.mixture import PolicyRows, pairs_used
@@ -193,6 +201,8 @@ class PosteriorQuantileValue:
         Each interval has at least this confidence.
     samples : int
         Number M of posterior draws.
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -209,6 +219,7 @@ class PosteriorQuantileValue:
     upper: FloatArray
     confidence: float
     samples: int
+    caveat: str = ""
 
     def __str__(self) -> str:
         parts = (
@@ -216,6 +227,7 @@ class PosteriorQuantileValue:
             f"{self.samples} draws, in {self.values.size} states: {extent(self.values)}.",
             f"Lower ends of the {100 * self.confidence:.10g} % intervals: {extent(self.lower)}.",
             f"Upper ends: {extent(self.upper)}.",
+            *([self.caveat] if self.caveat else []),
         )
         return "\n".join(map(wrapped, parts))
 
@@ -228,6 +240,7 @@ class PosteriorQuantileValue:
                 f"values {extent(self.values)}",
                 f"confidence={self.confidence:.4g}",
                 f"samples={self.samples}",
+                *(["of an approximate belief (see caveat)"] if self.caveat else []),
             ),
         )
 
@@ -290,8 +303,8 @@ def certify(
     Raises
     ------
     InvalidInputError
-        If an argument is invalid, or the belief has no exact quantiles: what is computed from draws
-        is an estimate, not a bound.
+        If an argument is invalid, the belief has no exact quantiles (what is computed from draws is
+        an estimate, not a bound), or it is only an approximation of a posterior.
     ContradictionError
         If the check contradicts the certificate: if the certificate were right, so few draws within
         the bounds would occur with probability below 1e-6.
@@ -348,6 +361,7 @@ def certificate_of(
     If ``policy`` is given, as (S,) actions or (S, A) probabilities, that one is certified.
     """
     check_start(belief, start)
+    require_posterior(belief)
     if not has_exact_quantiles(belief):
         raise InvalidInputError(
             f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
@@ -478,6 +492,7 @@ def posterior_quantile_value(
         upper=drawn[high - 1] if high <= n else infinite,
         confidence=sure,
         samples=n,
+        caveat=caveat_of(belief),
     )
 
 

@@ -24,7 +24,7 @@ from brmdp._validation import (
     as_positive_number,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import require_belief, rewards_of
+from brmdp.beliefs.checked import caveat_of, learns_rewards, require_belief, rewards_of
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -109,11 +109,12 @@ def plan(
 
     Parameters
     ----------
-    belief : DirichletBelief, DisturbanceBelief, ScenarioBelief, TabularMDP or a custom belief
+    belief : DirichletBelief, DisturbanceBelief, OutcomeBelief, ScenarioBelief, TabularMDP or own
         What is believed about the kernel. It is not changed.
-    rewards : (S, A) or (S, A, S) array, sparse (S·A, S), or DisturbanceRewards
+    rewards : (S, A) or (S, A, S) array, sparse (S·A, S), DisturbanceRewards or None
         Known rewards, such as the ``rewards`` of a TabularMDP. Rewards r(s,a,s') are inside the
-        risk measure.
+        risk measure. None only for a belief about rewards (:class:`brmdp.OutcomeBelief`), to whose
+        own rewards any given ones are added.
     discount : float in [0, 1)
         Discount factor γ.
     risk : Quantile, CVaR, Mean, PosteriorSample or a custom measure
@@ -556,6 +557,11 @@ class Problem:
         all_actions: bool = True,
     ) -> Solution:
         """Run the solver and bound the error of the result."""
+        if learns_rewards(belief) and belief.pattern is not self.pattern:
+            raise InvalidInputError(
+                "belief has other outcomes than when this problem was made; make it again: "
+                "Problem.of(belief, …)"
+            )
         bound = bind_risk(risk, belief)
         if policy is None or policy.ndim == 1:
             found = self.fixed_point(bound, initial, policy)
@@ -564,6 +570,8 @@ class Problem:
         if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
             bound.require_contraction(found.sweep.targets)
         solution = self.describe(self.bellman(bound, policy), found, policy, all_actions)
+        if caveat := caveat_of(belief):
+            solution = replace(solution, caveat=caveat)
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
         return solution

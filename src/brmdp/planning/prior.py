@@ -48,10 +48,9 @@ from brmdp._validation import (
     as_float_array,
 )
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import is_builtin, mean_of, require_belief
+from brmdp.beliefs.checked import is_builtin, learns_rewards, mean_of, require_belief
 from brmdp.errors import InvalidInputError, PriorWarning
 from brmdp.mdp import as_start
-from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import solve_in_band
 from brmdp.planning.mixture import PolicyRows
 from brmdp.planning.text import call_like, percent, wrapped
@@ -194,7 +193,7 @@ def prior_reliance(
 
     Parameters
     ----------
-    belief : DirichletBelief, DisturbanceBelief, or a custom belief with ``evidence(pairs)``
+    belief : DirichletBelief, DisturbanceBelief, OutcomeBelief, or another with ``evidence(pairs)``
         Data are what was passed to ``observe``; what a concentration already contains counts as
         prior. In a :class:`brmdp.CensoredDisturbanceBelief`, an "at least" counts in part.
     policy : (S,) integers or (S, A) probabilities
@@ -260,7 +259,7 @@ def reliance(
     prior, data = (
         evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief, pairs)
     )
-    doubtful = ~_known(pattern, pairs)
+    doubtful = ~_known(belief, pairs)
     weight = np.where(doubtful, prior, 0.0)
     shares = weight / np.where(doubtful, prior + data, 1.0)
     origin = "given"
@@ -294,10 +293,11 @@ def reliance(
     )
 
 
-def _known(pattern: TransitionPattern, pairs: IntArray) -> Any:
-    """Which of the pairs have only one possible next state."""
+def _known(belief: Belief, pairs: IntArray) -> Any:
+    """Which of the pairs have only one possible next state, and one reward if that is unknown."""
+    pattern = belief.pattern
     single = pattern.widths[pairs] == 1
-    if pattern.is_simple:
+    if pattern.is_simple or learns_rewards(belief):
         return single
     next_states = pattern.take(pattern.next_states, pairs)
     begins = np.concatenate(([0], np.cumsum(pattern.widths[pairs])[:-1]))

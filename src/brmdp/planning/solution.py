@@ -83,6 +83,8 @@ class Solution:
         :func:`brmdp.evaluate_under_belief`. None for beliefs that do not separate the two, and for
         the plans of agents, which are too frequent to check; :func:`brmdp.prior_reliance` checks
         any policy.
+    caveat : str
+        What to know about the belief, if it is only an approximation of a posterior; else empty.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class Solution:
     _pattern: TransitionPattern
     _rows: Callable[[], FloatArray]
     prior: PriorReliance | None = None
+    caveat: str = ""
 
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
@@ -148,4 +151,6 @@ class Solution:
         ]
         if self.prior is not None and self.prior.outweighs:
             parts.append("rests on the prior")
+        if self.caveat:
+            parts.append("of an approximate belief (see caveat)")
         return call_like("Solution", parts)

@@ -90,6 +90,7 @@ STYLES = {
     "brmdp-0.2": CurveStyle("BRMDP-0.2", BLACK, _DOTTED, "v", 1.7),
     "brmdp-0.3": CurveStyle("BRMDP-0.3", ORANGE, _DASH_DOT, "D"),
     "brmdp-0.5": CurveStyle("BRMDP-0.5", GREEN, _LONG, "^"),
+    "brmdp-0.9": CurveStyle("BRMDP-0.9", GREEN, _LONG, "^"),
     "posterior-mean": CurveStyle("Posterior mean", PURPLE, _DASH_DOT, "D"),
     "aq-brmdp-delta-5": CurveStyle("δ = 5", SKY, _DASHED, "s"),
     "aq-brmdp-delta-10": CurveStyle("δ = 10", BLUE, "-", "o", 2.0),

@@ -35,6 +35,7 @@ from brmdp.agents import (
     posterior_mean,
 )
 from brmdp.beliefs.disturbance import DrivenBelief
+from brmdp.envs.random_rewards import OutcomeEnv
 from brmdp.envs.tabular_env import TabularEnv
 from brmdp.errors import BrmdpError, InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -74,6 +75,8 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
         "reveal_lost_sales",
     ),
+    "bandit": ("arms",),
+    "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
     LAKE: (),
 }
@@ -81,16 +84,23 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 
 Any other name is the id of a Gymnasium environment, or an environment of your own as
 ``module:attribute``. In "prior" every run has a world of its own, drawn from Dir(concentration, …),
-which is the agent's prior too unless another is given. A Gymnasium id of your own is written
+which is the agent's prior too unless another is given. In "bandit" and "bernoulli-riverswim" the
+rewards are random and unknown: agents learn them. A Gymnasium id of your own is written
 "module:id": every process that runs it imports the module, which registers it.
 """
 
-PRIOR = ("concentration", "known_successors")
+RANDOM_REWARDS: dict[str, Callable[..., envs.OutcomeLaw]] = {
+    "bandit": envs.bandit,
+    "bernoulli-riverswim": envs.bernoulli_riverswim,
+}
+"""Environments with random rewards, which agents have to learn."""
+
+PRIOR = ("concentration", "known_successors", "possible_rewards", "reward_bounds")
 """Settings of the prior, besides the ``name`` of a function that makes one."""
 
 
 class Setting(NamedTuple):
-    """Where an agent acts, what it believes at first, and the rewards that it knows."""
+    """Where an agent acts, what it believes at first, and the rewards that it knows, if any."""
 
     world: World
     belief: Any
@@ -123,6 +133,9 @@ def _world(case: Case, rng: Seed) -> World:
             raise InvalidInputError(f"the environment 'prior' needs {', '.join(missing)}")
         drawn = draw_mdp(**parameters, discount=case.discount, rng=rng)
         return World(TabularEnv(drawn), case.discount)
+    if name in RANDOM_REWARDS:
+        law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
+        return World(OutcomeEnv(law), case.discount, rewards="unknown")
     # without Gymnasium's wrappers, which cost more than the step itself
     mdp = getattr(envs, name)(**parameters, discount=case.discount)
     return World(TabularEnv(mdp), case.discount)

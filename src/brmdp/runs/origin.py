@@ -25,6 +25,7 @@ from scipy import sparse
 
 from brmdp._validation import FloatArray
 from brmdp.beliefs import DisturbanceRewards
+from brmdp.envs import OutcomeLaw
 from brmdp.errors import OtherOriginError
 from brmdp.runs.references import bare_code, module_source, source_of
 from brmdp.runs.spec import Case, Computation
@@ -274,6 +275,10 @@ def world_digest(world: World) -> str:
         _add(result, truth.transition_rewards)
         _add(result, truth.start)
     _add(result, world.rewards)
+    law = getattr(world.env.unwrapped, "law", None)
+    if isinstance(law, OutcomeLaw):
+        for array in (law.indptr, law.next_states, law.rewards, law.probabilities):
+            _add(result, array)
     result.update(repr(sorted(world.ends_by_observation.items())).encode())
     env = world.env
     while env is not None:

@@ -39,7 +39,7 @@ from brmdp._files import digest, write_bytes
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_index
 from brmdp._version import installed_version
 from brmdp.beliefs import Belief
-from brmdp.beliefs.checked import is_builtin
+from brmdp.beliefs.checked import is_builtin, learns_rewards
 from brmdp.errors import (
     CorruptFileError,
     ExperimentError,
@@ -670,11 +670,13 @@ class Store:
         if table["disturbance"].null_count == 0:
             names.append("disturbance")
         columns = [values_of(table[name])[:n].astype(np.int64) for name in names]
+        if learns_rewards(belief):
+            columns.append(values_of(table["reward"])[:n])
         if is_builtin(belief) and n:
             belief.observe(*columns)
         elif not is_builtin(belief):
-            for transition in zip(*columns, strict=True):
-                belief.observe(*map(int, transition))
+            for transition in zip(*(column.tolist() for column in columns), strict=True):
+                belief.observe(*transition)
         return cast(Belief, belief)
 
     def digest(self) -> str:

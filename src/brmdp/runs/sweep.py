@@ -12,8 +12,9 @@
     prior = { concentration = 0.5 }
 
     [[environment]]
-    name = "riverswim"          # or frozenlake, inventory, prior (drawn anew in every run), the id
-                                # of a Gymnasium environment, or module:attribute
+    name = "riverswim"          # or frozenlake, inventory, bandit, bernoulli-riverswim, prior
+                                # (drawn anew in every run), the id of a Gymnasium environment, or
+                                # module:attribute
     n = [6, 10]                 # a list stands for each of its entries in turn
 
     [[environment]]

@@ -22,7 +22,7 @@ from brmdp._validation import (
     as_rng,
 )
 from brmdp.agents import Agent
-from brmdp.beliefs.checked import rewards_of
+from brmdp.beliefs.checked import learns_rewards, rewards_of
 from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
@@ -134,7 +134,8 @@ def simulate(
     ------
     RewardMismatchError
         If the agent plans with rewards other than those of the world's model, or the environment
-        pays other rewards; see :class:`World`.
+        pays other rewards; or if rewards are known to the agent and unknown in the world, or the
+        other way round. See :class:`World`.
     ImpossibleTransitionError
         If the environment makes a move that is impossible in the world's truth.
 
@@ -158,6 +159,8 @@ def simulate(
     state = world.reset(seed)
     actor: Any = agent
     details: Details | None = _disturbance if _is_driven(agent) else None
+    if isinstance(agent, Agent) and learns_rewards(agent.belief):
+        details = _paid
     if not _is_ours(agent):
         follow = measured.true_regret or measured.robust_level is not None
         actor = ActorAdapter(agent, _admissible(world), follow=bool(follow))
@@ -202,6 +205,7 @@ def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnost
                 f"agent and world must have the same sizes: the agent knows {sizes[0]} states and "
                 f"{sizes[1]} actions, the world has {world.n_states} and {world.n_actions}"
             )
+        world.require_same_knowledge(agent)
         if getattr(agent, "rewards", None) is not None:
             world.require_same_rewards(belief, rewards_of(belief, agent.rewards))
     true_regret = wanted.true_regret
@@ -262,6 +266,11 @@ def _is_driven(agent: Any) -> bool:
 def _disturbance(_: float, info: dict[str, Any]) -> dict[str, Any]:
     """Pass on the disturbance, if the world reveals it."""
     return {"disturbance": info.get("disturbance")}
+
+
+def _paid(reward: float, _: dict[str, Any]) -> dict[str, Any]:
+    """Pass on the reward."""
+    return {"reward": reward}
 
 
 def _noting(noted: list[int], details: Details | None) -> Details:

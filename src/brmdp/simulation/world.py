@@ -6,14 +6,15 @@ from them. The transition into the end may pay, and endings that pay differently
 absorbing states.
 
 Agents plan with known rewards. So a world raises an error if the environment pays a reward that
-differs from the model's reward for the outcome that happened.
+differs from the model's reward for the outcome that happened. If agents have to learn the rewards
+(``rewards="unknown"``), they are told what each transition paid, and nothing is compared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -35,8 +36,11 @@ from brmdp.beliefs import (
     DirichletBelief,
     DisturbanceBelief,
     DisturbanceRewards,
+    OutcomeBelief,
 )
+from brmdp.beliefs.checked import learns_rewards
 from brmdp.beliefs.disturbance import DrivenBelief
+from brmdp.envs.random_rewards import OutcomeLaw
 from brmdp.errors import ImpossibleTransitionError, InvalidInputError, RewardMismatchError
 from brmdp.mdp import TabularMDP, gymnasium_entry
 
@@ -51,6 +55,9 @@ REWARD_TOLERANCE, REWARD_ROUNDING = 1e-6, 1e-9
 The first allows for environments that compute in single precision.
 """
 
+UNKNOWN = "unknown"
+"""Stands for rewards that agents have to learn."""
+
 Ends: TypeAlias = Collection[int | Collection[int]]
 """States where episodes end, or groups of such states."""
 
@@ -64,9 +71,10 @@ class World:
         An environment, or the id of a registered one.
     discount : float in [0, 1)
         Discount factor of the truth, where that is known.
-    rewards : (S, A) or (S, A, S + E) array, optional
+    rewards : (S, A) or (S, A, S + E) array, or "unknown", optional
         Known rewards, for environments without ``env.unwrapped.P``. The last E successors are the
-        ends of an episode. By default the rewards come from the environment.
+        ends of an episode. By default the rewards come from the environment. If they are "unknown",
+        agents have to learn them, with a belief such as :class:`brmdp.OutcomeBelief`.
     ends : collection of states or of groups of states, optional
         Where episodes end, if endings pay differently; only with ``rewards`` or ``truth``. Each
         item, a state of the environment or a group of them, becomes an absorbing state of its own:
@@ -86,8 +94,8 @@ class World:
     ----------
     n_states, n_actions : int
         Sizes of the tabular model. Its states are those of the environment, followed by the ends.
-    rewards : array, sparse matrix or DisturbanceRewards
-        Rewards in a form that :func:`brmdp.plan` accepts.
+    rewards : array, sparse matrix, DisturbanceRewards or None
+        Rewards in a form that :func:`brmdp.plan` accepts; None if they are unknown.
     truth : TabularMDP or None
         The true kernel, for regret; None if it is unknown.
 
@@ -104,6 +112,10 @@ class World:
     its first impossible move, one that only changes probabilities cannot be noticed, and regret is
     then wrong. For such wrappers pass ``rewards``; the truth then counts as unknown.
 
+    With ``rewards="unknown"``, :func:`brmdp.simulate` tells the agent every reward and takes no
+    agent with known rewards. True regret is measured with the truth's rewards as means: a wrapper
+    that changes the mean of what the environment pays cannot be noticed, and makes regret wrong.
+
     Examples
     --------
     >>> import brmdp
@@ -116,11 +128,23 @@ class World:
         env: gymnasium.Env[Any, Any] | str,
         discount: float,
         *,
-        rewards: ArrayLike | None = None,
+        rewards: ArrayLike | Literal["unknown"] | None = None,
         ends: Ends | None = None,
         truth: TabularMDP | None = None,
         random_rewards: bool = False,
     ) -> None:
+        self.rewards_unknown: bool = isinstance(rewards, str) and rewards == UNKNOWN
+        if self.rewards_unknown and random_rewards is not False:
+            raise InvalidInputError(
+                "random_rewards is for agents that know the mean rewards; leave it out if rewards "
+                f"are {UNKNOWN!r}"
+            )
+        if isinstance(rewards, str):
+            if not self.rewards_unknown:
+                raise InvalidInputError(
+                    f"rewards must be numbers, None or {UNKNOWN!r}; got {rewards!r}"
+                )
+            rewards = None
         self.env: Any = _made(env) if isinstance(env, str) else env
         self.discount: float = as_discount(discount)
         self._observed = _size(self.env, "observation_space")
@@ -139,13 +163,17 @@ class World:
         self._state: int | None = None
         self._paid: dict[tuple[Any, ...], tuple[float, ...]] = {}
         self._seen: set[tuple[int, int, int]] = set()
-        if ends is not None and rewards is None and truth is None:
+        without_model = self.rewards_unknown and not _has_model(unwrapped)
+        if ends is not None and rewards is None and truth is None and not without_model:
             raise InvalidInputError(
                 "ends can be given only together with rewards= or truth=; otherwise the "
                 "environment's table P defines the ends"
             )
         if truth is not None:
             self._take_truth(truth, rewards, ends)
+        elif without_model:
+            self._ends = _given_ends(ends, self._observed)
+            self.n_states = self._observed + len(set(self._ends.values()))
         elif rewards is not None:
             self._ends = _given_ends(ends, self._observed)
             n_ends = len(set(self._ends.values()))
@@ -173,7 +201,12 @@ class World:
             raise InvalidInputError(
                 f"rewards must be given for {self.env}, which has no table env.unwrapped.P"
             )
-        self._rounding: float = REWARD_ROUNDING * _largest(self.rewards)
+        if self.rewards_unknown:
+            self._outcomes = None  # the disturbance's rewards would give away what is to be learned
+            self.rewards = None
+        self._rounding: float = 0.0
+        if self.rewards is not None:
+            self._rounding = REWARD_ROUNDING * _largest(self.rewards)
 
     def _take_truth(self, truth: Any, rewards: Any, ends: Any) -> None:
         """Set sizes, ends and rewards from a known MDP."""
@@ -235,23 +268,37 @@ class World:
                 )
 
     def prior(
-        self, concentration: float = 1.0, *, known_successors: bool | None = None
-    ) -> DirichletBelief | DisturbanceBelief | CensoredDisturbanceBelief:
+        self,
+        concentration: float = 1.0,
+        *,
+        known_successors: bool | None = None,
+        possible_rewards: Sequence[float] | None = None,
+        reward_bounds: Sequence[float] | None = None,
+    ) -> DirichletBelief | DisturbanceBelief | CensoredDisturbanceBelief | OutcomeBelief:
         """A prior for this world: independent Dirichlet rows, with the ends known to be absorbing.
 
         If one disturbance drives all transitions (the inventory), it is a Dirichlet prior for that
         disturbance; if lost sales hide it (``InventoryEnv(reveal_lost_sales=False)``), one that
-        learns from "at least" as well.
+        learns from "at least" as well. If the rewards are unknown, it is a prior for next states
+        and rewards together.
 
         Parameters
         ----------
         concentration : float
-            Concentration of every possible successor.
+            Concentration of every possible successor, or of every possible outcome (s', r) if the
+            rewards are unknown; within bounds, that of a successor is divided between them.
         known_successors : bool, optional
             Whether only the truth's successors are possible. By default True if the truth is known
             and its episodes can end, because then rewards are defined for those transitions only;
             otherwise False, as in the paper. If all successors are possible and the prior would
             hold more than four million numbers, False must be passed explicitly.
+        possible_rewards : list of numbers, optional
+            If the rewards are unknown: those that any transition may pay
+            (:meth:`brmdp.OutcomeBelief.uniform`). By default the library's environments with random
+            rewards say which are possible. The ends pay nothing.
+        reward_bounds : (float, float), optional
+            Instead of these: the lowest and the highest reward that may be paid
+            (:meth:`brmdp.OutcomeBelief.bootstrap`, an approximation).
 
         Raises
         ------
@@ -263,9 +310,63 @@ class World:
             raise InvalidInputError(
                 f"known_successors must be True, False or None; got {known_successors!r}"
             )
+        if not self.rewards_unknown and (possible_rewards, reward_bounds) != (None, None):
+            raise InvalidInputError(
+                "possible_rewards and reward_bounds are for a world whose rewards are unknown; "
+                f"make it with World(…, rewards={UNKNOWN!r})"
+            )
         if self._outcomes is not None:
             kind = CensoredDisturbanceBelief if self._hides_disturbance else DisturbanceBelief
             return kind(self._outcomes, value)
+        belief = self._transition_prior(value, known_successors)
+        if not self.rewards_unknown:
+            return belief
+        return self._outcome_prior(value, belief, possible_rewards, reward_bounds)
+
+    def _outcome_prior(
+        self, value: float, belief: DirichletBelief, possible: Any, bounds: Any
+    ) -> OutcomeBelief:
+        """A prior for next states and rewards, on the transitions that ``belief`` has."""
+        if possible is not None and bounds is not None:
+            raise InvalidInputError("possible_rewards and reward_bounds must not both be given")
+        law = getattr(self.env.unwrapped, "law", None)
+        if possible is None and bounds is None and isinstance(law, OutcomeLaw):
+            possible = law.possible_rewards
+        shape = (self.n_states, self.n_actions)
+        where: dict[str, Any] = {
+            "possible": belief.concentration("csr"),
+            "admissible": belief.pattern.admissible,
+        }
+        ends = [end for end in set(self._ends.values()) if end >= self._observed]
+        if bounds is not None:
+            given = as_float_array(bounds, "reward_bounds")
+            if given.shape != (2,):
+                raise InvalidInputError(
+                    "reward_bounds must be two numbers, the lowest and the highest reward; got "
+                    f"shape {given.shape}"
+                )
+            low, high = (np.full(shape, bound) for bound in given)
+            low[ends], high[ends] = 0.0, 0.0
+            return OutcomeBelief.bootstrap(*shape, low, high, value, **where)
+        if possible is None:
+            raise InvalidInputError(
+                f"possible_rewards or reward_bounds must be given for {self.env}, which does not "
+                "say which rewards it may pay"
+            )
+        common = as_float_array(possible, "possible_rewards")
+        if common.ndim != 1:
+            raise InvalidInputError(
+                f"possible_rewards must be a list of numbers; got shape {common.shape}"
+            )
+        if not ends:
+            return OutcomeBelief.uniform(*shape, common, value, **where)
+        pairs = belief.pattern.pairs.tolist()
+        lists = {divmod(pair, self.n_actions): common for pair in pairs}
+        lists |= {pair: np.zeros(1) for pair in lists if pair[0] in ends}
+        return OutcomeBelief.uniform(*shape, lists, value, **where)
+
+    def _transition_prior(self, value: float, known_successors: bool | None) -> DirichletBelief:
+        """A prior for the next states."""
         size = self.n_states * self.n_actions * self.n_states
         if known_successors is None:
             known_successors = bool(self._ends) and self.truth is not None
@@ -301,6 +402,7 @@ class World:
         parts = [f"{self.n_states} states{extra}"]
         parts += [f"{self.n_actions} actions", f"discount {self.discount:g}"]
         parts.append("truth unknown" if self.truth is None else "truth known")
+        parts += ["rewards unknown"] if self.rewards_unknown else []
         return f"World({name}: {', '.join(parts)})"
 
     def reset(self, seed: int | None = None) -> int:
@@ -350,7 +452,7 @@ class World:
         next_state = self.end_of(observation) if terminated else observation
         if type(reward) is not float:
             reward = _as_reward(reward)
-        if not self.random_rewards:
+        if not self.random_rewards and not self.rewards_unknown:
             self._check_reward(action, observation, next_state, reward, info)
         else:
             self._require_possible(action, next_state)
@@ -412,7 +514,7 @@ class World:
                 f"next_state={next_state}{end}), where the model has {listed}. Agents would plan "
                 "with a wrong reward, and regret would be wrong. Correct the rewards of the model "
                 "(for endings that pay differently, pass ends= to World), or pass "
-                "random_rewards=True to World"
+                "random_rewards=True to World, or rewards='unknown' if agents are to learn them"
             )
 
     def _model_rewards(
@@ -471,7 +573,7 @@ class World:
         RewardMismatchError
             If a reward differs.
         """
-        if self.random_rewards:
+        if self.random_rewards or self.rewards_unknown:
             return
         forms = [self.rewards] if self.truth is None else [self.rewards, self.truth.rewards]
         pattern = belief.pattern
@@ -496,6 +598,41 @@ class World:
             "World"
         )
 
+    def require_same_knowledge(self, agent: Any) -> None:
+        """Raise if rewards are known to the agent and unknown here, or the other way round.
+
+        Parameters
+        ----------
+        agent : Actor
+            Nothing is required of an agent without a belief.
+
+        Raises
+        ------
+        RewardMismatchError
+            If regret, or what the agent learns, would be wrong.
+        """
+        belief = getattr(agent, "belief", None)
+        if getattr(belief, "pattern", None) is None:
+            return
+        learns = learns_rewards(belief)
+        if learns and not self.rewards_unknown:
+            raise RewardMismatchError(
+                f"the agent's {type(belief).__name__} learns rewards, but this world has known "
+                "ones and does not tell what was paid; make it with World(…, rewards='unknown'), "
+                "or give the agent a belief about transitions alone"
+            )
+        if self.rewards_unknown and not learns:
+            raise RewardMismatchError(
+                f"the agent plans with known rewards (its belief is a {type(belief).__name__}), "
+                "but in this world they are unknown; give it a belief that learns them, such as "
+                "world.prior(), and no rewards"
+            )
+        if learns and getattr(agent, "rewards", None) is not None:
+            raise RewardMismatchError(
+                "the agent adds known rewards to those that it learns, but this world tells only "
+                "what was paid in all: they would count twice. Give the agent rewards=None"
+            )
+
     def end_of(self, observation: int) -> int:
         """The absorbing state of an episode that terminated with ``observation``."""
         try:
@@ -509,6 +646,13 @@ class World:
             raise InvalidInputError(
                 f"the environment terminated in state {observation}, {reason}"
             ) from None
+
+
+def _has_model(env: Any) -> bool:
+    """Whether an environment describes its truth."""
+    return isinstance(getattr(env, "mdp", None), TabularMDP) or isinstance(
+        getattr(env, "P", None), dict
+    )
 
 
 def _made(name: str) -> Any:

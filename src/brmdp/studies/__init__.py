@@ -28,6 +28,7 @@ FOLDERS = (
     "bayesian_regret",
     "continuous_lake",
     "certificates",
+    "unknown_rewards",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 

@@ -412,7 +412,8 @@ def _require_truth_of(agent: Agent, truth: Any) -> None:
         raise InvalidInputError(
             f"truth must have the discount of the agent, {agent.discount}; got {truth.discount}"
         )
-    if not np.array_equal(agent.belief.gather_rewards(truth.rewards), agent.rewards):
+    known = agent.rewards
+    if known is None or not np.array_equal(agent.belief.gather_rewards(truth.rewards), known):
         raise InvalidInputError(
             "truth must have the rewards that the agent plans with; they differ"
         )
