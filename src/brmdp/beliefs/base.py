@@ -30,7 +30,10 @@ class Belief(Protocol):
     - ``evidence(pairs)`` separates prior from data, for the warning that a plan rests on the prior
       (see :class:`brmdp.PriorReliance`). It returns two arrays with one number per pair: the weight
       of the prior, in observations, and the number of observations. ``observed_states()`` returns
-      the (S,) number of observations made in each state.
+      the (S,) number of observations made in each state. ``borrowed(pairs)`` returns the part of
+      the prior's weight that was learned from other rows of the same log, and so is no assumption.
+    - ``independent_draws`` is a number, for a belief whose draws are not all fresh: what they are
+      worth in independent draws, however many are taken. Sampled certificates count no more.
     - ``arrays()`` and ``from_arrays(arrays, source)`` allow agents with this belief to be saved.
 
     Agents also need ``observe(state, action, next_state)`` and ``copy()``, which returns an

@@ -451,9 +451,9 @@ class Mixing:
 
     def __str__(self) -> str:
         text = (
-            f"{self.draws} joint draws from {self.chains} chains (burn-in {self.burn_in}, every "
-            f"{self.thinning}. sweep kept), worth at least {self.effective:.0f} independent ones; "
-            f"largest R-hat {self.r_hat:.3f}"
+            f"{self.draws} joint draws from {self.chains} chains (burn-in {self.burn_in}, thinned "
+            f"by {self.thinning}), worth about {self.effective:.0f} independent ones; largest "
+            f"R-hat {self.r_hat:.3f}"
         )
         return text + ("." if self.mixed else ": THE CHAINS DISAGREE, do not rely on the draws.")
 
