@@ -210,14 +210,14 @@ def test_strengths_at_the_edge_of_the_search_say_so_and_still_answer():
     alike = np.tile([12, 6, 2], (3, 1)).reshape(3, 1, 3)
     learned = learn_prior(alike, shape="destinations", rng=0, **QUICK)
     assert learned.strength[0].edge == "upper"
-    assert "as good as one shared law" in " ".join(str(learned).split())
+    assert "the rows may all have one law" in " ".join(str(learned).split())
     assert "at the edge of the range" in repr(learned)
     plan = brmdp.plan(learned.posterior(), np.eye(3)[:, :1], 0.9, risk=brmdp.Quantile(0.1))
     assert plan.status == "converged"
     apart = 40 * np.eye(8, dtype=int)[np.random.default_rng(0).permutation(8)][:, None]
     learned = learn_prior(apart, shape="destinations", strength_range=(1.0, 1e5), rng=0, **QUICK)
     assert learned.strength[0].edge == "lower"
-    assert "share next to nothing" in " ".join(str(learned).split())
+    assert "the rows may share nothing" in " ".join(str(learned).split())
     assert np.isfinite(learned.belief().mean()).all()
 
 

@@ -30,7 +30,10 @@ class Belief(Protocol):
     - ``evidence(pairs)`` separates prior from data, for the warning that a plan rests on the prior
       (see :class:`brmdp.PriorReliance`). It returns two arrays with one number per pair: the weight
       of the prior, in observations, and the number of observations. ``observed_states()`` returns
-      the (S,) number of observations made in each state.
+      the (S,) number of observations made in each state. ``borrowed(pairs)`` returns the part of
+      the prior's weight that was learned from other rows of the same log, and so is no assumption.
+    - ``independent_draws`` is a number, for a belief whose draws are not all fresh: what they are
+      worth in independent draws, however many are taken. Sampled certificates count no more.
     - ``learns_rewards = True`` says that rewards are part of the belief, as for
       :class:`brmdp.OutcomeBelief`. ``gather_rewards`` then accepts None, and ``observe`` takes the
       reward as its fourth argument.

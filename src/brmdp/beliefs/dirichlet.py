@@ -68,6 +68,9 @@ class DirichletBelief(KernelBelief, Saveable):
 
     rows_independent: ClassVar[bool] = True
 
+    prior_shares_learned: FloatArray | None = None
+    """(S·A,) share of each row's prior that was learned from other rows of the same log, if any."""
+
     def __init__(
         self, concentration: ArrayOrSparse, *, admissible: ArrayLike | None = None
     ) -> None:
@@ -246,6 +249,13 @@ class DirichletBelief(KernelBelief, Saveable):
         prior = np.asarray(np.bincount(owners, self._prior, n), dtype=np.float64)
         counts = np.asarray(np.bincount(owners, self._counts, n), dtype=np.float64)
         return prior[pairs], counts[pairs]
+
+    def borrowed(self, pairs: IntArray) -> FloatArray:
+        """The part of the prior's weight that was learned from other rows of the same log."""
+        if self.prior_shares_learned is None:
+            return np.zeros(pairs.size)
+        found: FloatArray = self.evidence(pairs)[0] * self.prior_shares_learned[pairs]
+        return found
 
     def observed_states(self) -> FloatArray:
         """(S,) number of observations made in each state."""

@@ -24,8 +24,15 @@ known before the first, and each uses β/J, so that stopping early costs no vali
 selection draws. The certificate itself uses fresh draws, so a choice that was merely lucky gets
 no better bound.
 
+**Draws that are not all fresh.** A learned prior knows its hyperparameters only by stored draws,
+worth E independent ones (``independent_draws``). M kernels drawn from it are then worth no more
+than n with 1/n = 1/M + 1/E. Among the draws of one hyperparameter, the number below the quantile is
+no longer 0 or 1 but a share in [0, 1], and a sum of n such shares has a tail of at most e times the
+binomial one (Bentkus 2004). So l is the largest integer with Pr(Binomial(n, α) ≤ l − 1) ≤ β/e, and
+the bound is the value of rank ⌊(l − 1)M/n⌋ + 1. E itself is an estimate.
+
 Nothing is assumed about the dependence of rows. What is assumed: the belief (its prior, the Markov
-property, that tomorrow's kernel is yesterday's) and independent draws from it.
+property, that tomorrow's kernel is yesterday's) and draws from it as described.
 """
 
 from __future__ import annotations
@@ -53,7 +60,7 @@ from brmdp._validation import (
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import has_known_kernel, require_belief, require_posterior
 from brmdp.beliefs.disturbance import Rewards
-from brmdp.decisions.draws import Sampler
+from brmdp.decisions.draws import Sampler, independent_draws, worth_of
 from brmdp.decisions.policies import (
     Policies,
     as_start_weights,
@@ -97,6 +104,9 @@ SELECTION_VALUES = 20_000_000
 
 MOST_DRAWS, FEWEST_DRAWS, BUDGET_NUMBERS = 100_000, 2_000, 500_000_000
 """Default budget: the number of draws, and of drawn probabilities."""
+
+REUSE = 20
+"""Largest number of kernels per independent draw of the hyperparameters; more would add little."""
 
 SMALLEST_SPREAD = 1e-7
 """Spread of a state in which all draws agree, relative to the largest |value|."""
@@ -220,6 +230,9 @@ class SampledCertificate:
         Proposition 1's bound at the start.
     prior : PriorReliance or None
         How far the policy rests on the prior. None for beliefs that do not separate prior and data.
+    independent_draws : float
+        What the belief's own draws are worth at most, in independent ones; infinite if all are
+        fresh.
 
     Examples
     --------
@@ -257,6 +270,7 @@ class SampledCertificate:
     nested: Certificate | None = None
     nested_value: float | None = None
     prior: PriorReliance | None = None
+    independent_draws: float = math.inf
 
     @property
     def gap_reached(self) -> bool:
@@ -292,10 +306,18 @@ class SampledCertificate:
                 f"{extent(quantile)}, so the bounds give away at most {percent(self.gap)} of the "
                 "largest.",
             ]
+        if math.isfinite(self.independent_draws):
+            parts.append(
+                "The belief's stored draws of its hyperparameters are worth about "
+                f"{self.independent_draws:.0f} independent ones, judging by their autocorrelation; "
+                "no more are counted, whatever the number of values."
+            )
         if not self.gap_reached:
             parts.append(
                 f"More than {percent(self.gap_wanted)} is given away because the draws ended: with "
-                "more of them, the bound would be sharper."
+                "more of them"
+                + (" in the belief (learn_prior: draws=…)" * math.isfinite(self.independent_draws))
+                + ", the bound would be sharper."
             )
         if self.candidates:
             parts.append(
@@ -320,7 +342,10 @@ class SampledCertificate:
         if self.prior is not None and self.prior.outweighs:
             parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
         elif self.prior is not None and self.prior.never_observed.size:
-            parts.append(f"{self.prior.unseen()}; there, only the prior supports the bound.")
+            support = "only the prior supports"
+            if self.prior.borrowed:
+                support = "only the prior, learned from other rows of the log, supports"
+            parts.append(f"{self.prior.unseen()}; there, {support} the bound.")
         return parts
 
     def __repr__(self) -> str:
@@ -505,6 +530,7 @@ def certify_sampled(
     begin = None if start is None else as_start_weights(start, pattern.n_states)
     if policy is not None and candidates is not None:
         raise InvalidInputError("policy and candidates must not both be given")
+    independent = independent_draws(belief)
     fewest = draws_needed(alpha, beta)
     if budget is not None and budget < fewest:
         raise InvalidInputError(
@@ -512,6 +538,8 @@ def certify_sampled(
             f"{beta:.3g}, since with fewer the smallest value may exceed the quantile; got "
             f"{budget:,}"
         )
+    if math.isfinite(independent):
+        _most_worth(budget or MOST_DRAWS, independent, alpha, beta, type(belief).__name__)
     stream = as_rng(rng)
     chosen, name, scores, pilot = _choose(
         belief, rewards, gamma, alpha, policy, candidates, begin, budget, stream
@@ -528,7 +556,9 @@ def certify_sampled(
     if budget is None:
         affordable = min(BUDGET_NUMBERS // sampler.rows.size, MOST_DRAWS)
         budget = max(affordable, FEWEST_DRAWS, 3 * fewest)
-    schedule = _schedule(reduced, alpha, beta, wanted, budget, scale)
+    if math.isfinite(independent):
+        budget = _most_worth(budget, independent, alpha, beta, type(belief).__name__)
+    schedule = _schedule(reduced, alpha, beta, wanted, budget, scale, independent)
     lower = np.empty(0)
     solver_error = 0.0
     for m in schedule:
@@ -537,7 +567,7 @@ def certify_sampled(
             fresh.append(reduce(block.values[:, 0], block.errors[:, 0]))
             solver_error = max(solver_error, float(block.errors.max()))
         lower = np.concatenate(fresh)
-        rank = order_statistic(m, alpha, beta / len(schedule))
+        rank = _rank(m, alpha, beta / len(schedule), independent)
         ordered = np.sort(lower)
         at, near = float(ordered[rank - 1]), _quantile(ordered, alpha)
         found_gap = _relative_gap(ordered, at, near, scale)
@@ -566,12 +596,44 @@ def certify_sampled(
         nested=other,
         nested_value=None if other is None or begin is None else float(other.values @ begin),
         prior=reliance(belief, certified, gamma, start),
+        independent_draws=independent,
     )
     warn_about_prior(certificate.prior, "certificate", 2)
     return certificate
 
 
 # --- parts ----------------------------------------------------------------------------------------
+
+
+def _rank(draws: int, alpha: float, failure: float, independent: float) -> int:
+    """The rank of the bound among the values of all draws; 0 if there is none."""
+    if math.isinf(independent):
+        return order_statistic(draws, alpha, failure)
+    n = worth_of(draws, independent)
+    rank = order_statistic(n, alpha, failure / math.e)
+    return (rank - 1) * draws // n + 1 if rank else 0
+
+
+def _most_worth(budget: int, independent: float, alpha: float, failure: float, source: str) -> int:
+    """The number of draws to take of a belief whose draws are not all fresh."""
+    needed = draws_needed(alpha, failure / math.e)
+    most = min(budget, math.ceil(REUSE * independent))
+    if worth_of(most, independent) < needed:
+        wanted = math.ceil((1.0 + 1.0 / REUSE) * needed)
+        what = (
+            f"belief must offer draws worth at least {wanted:,} independent ones for confidence "
+            f"{1.0 - alpha:.6g} with failure {failure:.3g}; those of this {source} are worth "
+            f"{independent:.0f}. Learn the prior again with more (learn_prior: draws=…)"
+        )
+        if independent >= wanted:
+            least = math.ceil(1.0 / (1.0 / (needed + 1) - 1.0 / independent))
+            what = (
+                f"draws must be at least {least:,} for confidence {1.0 - alpha:.6g} with failure "
+                f"{failure:.3g}, since this {source} stores draws worth {independent:.0f} "
+                f"independent ones; got {budget:,}"
+            )
+        raise InvalidInputError(what)
+    return most
 
 
 class _Pilot(NamedTuple):
@@ -642,8 +704,12 @@ def _schedule(
     wanted: float,
     budget: int,
     scale: tuple[FloatArray, FloatArray] | None,
+    independent: float,
 ) -> list[int]:
     """Numbers of draws at which to look: as many as the pilot predicts, then doubled."""
+    if math.isfinite(independent):
+        # few independent draws leave nothing to spend on looks
+        return [budget]
     ordered = np.sort(pilot)
     near = _quantile(ordered, alpha)
     first = max(draws_needed(alpha, beta / 8.0), 1_000)

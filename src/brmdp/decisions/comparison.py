@@ -46,7 +46,7 @@ from brmdp.beliefs.disturbance import DisturbanceBelief, Rewards
 from brmdp.beliefs.observations import as_observed
 from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.decisions.certificate import candidate_policies
-from brmdp.decisions.draws import Sampler
+from brmdp.decisions.draws import Sampler, independent_draws, worth_of
 from brmdp.decisions.policies import (
     Policies,
     default_start,
@@ -118,10 +118,13 @@ class Estimate:
         return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
 
     @classmethod
-    def of(cls, values: FloatArray) -> Estimate:
-        """The mean of independent values."""
+    def of(cls, values: FloatArray, independent: float = math.inf) -> Estimate:
+        """The mean of values in draws of a belief that are worth ``independent`` ones at most."""
         spread = float(values.std(ddof=1)) if values.size > 1 else math.inf
-        return cls(float(values.mean()), spread / math.sqrt(values.size), int(values.size))
+        error = spread / math.sqrt(values.size)
+        if math.isfinite(independent):
+            error = spread * math.sqrt(1.0 / values.size + 1.0 / independent)
+        return cls(float(values.mean()), error, int(values.size))
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -467,6 +470,7 @@ def compare(
     [0.0703, 0.165], 25 % of the baseline's time.
     """
     require_belief(belief)
+    independent = independent_draws(belief)
     gamma = as_discount(discount)
     n = _as_draws(draws, "draws", FEWEST_DRAWS)
     admissible = belief.pattern.admissible
@@ -494,14 +498,15 @@ def compare(
         done = here.stop
     tied = np.abs(gains) <= doubts
     better = int(((gains > 0.0) & ~tied).sum())
+    worth = worth_of(n, independent)
     low, high = np.quantile(gains, (0.025, 0.975))
     different = np.flatnonzero((weights != base).any(axis=1))
     regrets = _regrets(belief, rewards, gamma, both, begin, n, regret_draws, stream)
     return Comparison(
-        gain=Estimate.of(gains),
+        gain=Estimate.of(gains, independent),
         interval=(float(low), float(high)),
         better=better / n,
-        better_interval=clopper_pearson(better, n),
+        better_interval=clopper_pearson(round(better * worth / n), worth),
         ties=float(tied.mean()),
         regret=regrets[0],
         baseline_regret=regrets[1],
@@ -552,7 +557,8 @@ def _regrets(
         assert block.optimal is not None
         lost.append((block.optimal[:, None] - block.values) @ begin)
     found = np.concatenate(lost)
-    return Estimate.of(found[:, 0]), Estimate.of(found[:, 1])
+    independent = independent_draws(belief)
+    return Estimate.of(found[:, 0], independent), Estimate.of(found[:, 1], independent)
 
 
 def _differences(
@@ -593,7 +599,7 @@ def _differences(
                 int(s),
                 float(visits[0, s]),
                 float(visits[1, s]),
-                Estimate.of(worth[:, k]),
+                Estimate.of(worth[:, k], independent_draws(belief)),
                 (float(low), float(high)),
             )
         )
@@ -765,6 +771,7 @@ def value_of_information(
     InformationValue(perfect=0.03941 ± 0.006, policy 'mean', value=0.6437)
     """
     require_belief(belief)
+    independent = independent_draws(belief)
     gamma = as_discount(discount)
     n = _as_draws(draws, "draws", FEWEST_DRAWS)
     if (pairs is None) != (transitions is None):
@@ -813,14 +820,14 @@ def value_of_information(
             gained.append(float(after.values[0, 0] @ begin) - value)
     sure = bool((today.max(axis=1) == 1.0).all())
     return InformationValue(
-        perfect=Estimate.of(np.concatenate(lost)),
-        sample=Estimate.of(np.array(gained)) if where else None,
+        perfect=Estimate.of(np.concatenate(lost), independent),
+        sample=Estimate.of(np.array(gained), independent) if where else None,
         changed=changes / n if where else None,
         transitions=count,
         pairs=where,
         policy=today.argmax(axis=1) if sure else today,
         name=name,
-        value=Estimate.of(np.concatenate(values)),
+        value=Estimate.of(np.concatenate(values), independent),
         start=origin,
         caveat=caveat_of(belief),
     )

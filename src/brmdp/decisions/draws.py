@@ -20,6 +20,7 @@ how many are asked for at a time.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -73,7 +74,14 @@ from brmdp.risk.base import FixedKernel
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE
 from brmdp.risk.threads import MANY_STATES, one_blas_thread, thread_count
 
-__all__ = ["Block", "Sampler", "ValueDraws", "values_in_draws"]
+__all__ = [
+    "Block",
+    "Sampler",
+    "ValueDraws",
+    "independent_draws",
+    "values_in_draws",
+    "worth_of",
+]
 
 DIRECT_STATES = 96
 """Up to this many states, systems are solved by elimination, one draw after another."""
@@ -108,6 +116,35 @@ WORTH_A_THREAD = 2_000_000
 PROGRESS_SECONDS = 5.0
 
 logger = logging.getLogger("brmdp")
+
+
+def independent_draws(belief: Any) -> float:
+    """What a belief's draws are worth at most, in independent ones; infinite if all are fresh.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are worth nothing, since the chains behind them disagree.
+    """
+    found = getattr(belief, "independent_draws", None)
+    if found is None:
+        return math.inf
+    name = type(belief).__name__
+    if isinstance(found, bool) or not isinstance(found, int | float | np.number) or found != found:
+        raise InvalidInputError(f"{name}.independent_draws must be a number; got {found!r}")
+    if found <= 0.0:
+        raise InvalidInputError(
+            f"belief must offer draws that can be relied on; those of this {name} cannot: its "
+            "chains disagree. Learn the prior again with more draws (learn_prior: draws=…)"
+        )
+    return float(found)
+
+
+def worth_of(draws: int, independent: float) -> int:
+    """How many independent draws M draws are worth if the belief's are worth E: 1/(1/M + 1/E)."""
+    if math.isinf(independent):
+        return draws
+    return max(int(1.0 / (1.0 / draws + 1.0 / independent)), 1)
 
 
 class Block(NamedTuple):

@@ -37,7 +37,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import gammaln
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.beliefs.gammas import log_gammas, normalise_log_rows
+from brmdp.beliefs.gammas import SMALLEST, log_gammas, normalise_log_rows
 from brmdp.decisions.families import Family
 from brmdp.decisions.marginal import SMALLEST_SHARE, Mode, Tally
 
@@ -62,6 +62,13 @@ MOST_WATCHED = 200
 
 MOST_CELLS = 100_000
 """Up to this many distinct counts, ln κ moves by slice steps."""
+
+LEARNED_AT = (20, 60, BURN_IN)
+SPREADS, NARROWEST = 6.0, 1e-3
+"""Slice intervals are this many standard deviations wide, as seen after so many sweeps."""
+
+COST_OF_GAMMA = 12
+"""A logarithm of Γ takes as long as about this many ordinary ones."""
 
 NODES, FINE = 1025, 257
 DEPTH = 35.0
@@ -128,9 +135,20 @@ def slice_step(
     log_density: Callable[[FloatArray], FloatArray],
     bounds: tuple[float, float],
     rng: np.random.Generator,
+    width: FloatArray | float = np.inf,
 ) -> FloatArray:
-    """One slice step, shrinking from the whole range, for independent numbers of any shape."""
+    """One slice step for independent numbers of any shape.
+
+    It shrinks an interval that is laid at random around each number, ``width`` wide, or the whole
+    range if that is narrower (Neal 2003).
+    """
     low, high = (np.full(log_strength.shape, bound) for bound in bounds)
+    width = np.broadcast_to(width, log_strength.shape)
+    narrow = width < high - low
+    if narrow.any():
+        left = log_strength - np.where(narrow, width, 0.0) * rng.random(log_strength.shape)
+        low = np.where(narrow, np.maximum(low, left), low)
+        high = np.where(narrow, np.minimum(high, left + width), high)
     level = log_density(log_strength) - rng.standard_exponential(log_strength.shape)
     result = log_strength.copy()
     searching = np.ones(log_strength.shape, dtype=bool)
@@ -143,6 +161,30 @@ def slice_step(
         low = np.where(searching & below, tried, low)
         high = np.where(searching & ~below, tried, high)
     return result
+
+
+class Widths:
+    """Widths of the slice steps, learned while the chains burn in and fixed from then on.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Range of the numbers.
+    """
+
+    def __init__(self, bounds: tuple[float, float]) -> None:
+        self._range = bounds[1] - bounds[0]
+        self._seen: list[FloatArray] = []
+        self.width: FloatArray | float = self._range
+
+    def learn(self, log_strength: FloatArray) -> None:
+        """Take note of the state (chains, numbers) after a sweep."""
+        if len(self._seen) >= BURN_IN:
+            return
+        self._seen.append(log_strength)
+        if len(self._seen) in LEARNED_AT:
+            late = np.concatenate(self._seen[len(self._seen) // 2 :])
+            self.width = np.maximum(SPREADS * late.std(axis=0), NARROWEST)
 
 
 class LawSampler:
@@ -202,7 +244,12 @@ class SharedSampler:
         self.family, self.rng, self.bounds = family, rng, bounds
         self._tally = tally
         self._collapsed = 0 < tally.kind.size <= MOST_CELLS
+        self._widths = Widths(bounds)
         self._kind, self._seat, self._times, self._certain = _seats(family, tally)
+        # most seats belong to one entry only, and a comparison is cheaper than a binomial draw
+        self._single = np.flatnonzero(self._times == 1)
+        self._several = np.flatnonzero(self._times != 1)
+        self._terms = _Terms(family, tally, self._kind, self._seat, self._times, self._certain)
         self._grid = np.linspace(*bounds, NODES)
         self._busy = np.unique(tally.strength)
         self._on_grid = np.zeros((NODES, self._busy.size))
@@ -225,12 +272,15 @@ class SharedSampler:
         share = family.shares(law)
         if self._collapsed:
             log_strength = slice_step(
-                log_strength, lambda x: self._marginal(x, share), self.bounds, rng
+                log_strength,
+                lambda x: self._marginal(x, share),
+                self.bounds,
+                rng,
+                self._widths.width,
             )
+            self._widths.learn(log_strength)
         weight = np.exp(log_strength)[:, family.strength_of_kind] * share
-        at_seat = weight[:, self._kind]
-        drawn = rng.binomial(self._times, at_seat / (at_seat + self._seat))
-        tables = added(self._kind, drawn, family.n_kinds) + self._certain
+        tables = self._tables(weight)
         if family.fixed is None:
             law = self._laws.draw(tables, law)
         result = rng.uniform(*self.bounds, log_strength.shape)  # right where there are no data
@@ -247,6 +297,16 @@ class SharedSampler:
             )
         return result, law
 
+    def _tables(self, weight: FloatArray) -> FloatArray:
+        """Tables of every kind, (chains, kinds), given the weights κ m of the kinds."""
+        at_seat = weight[:, self._kind]
+        chance = at_seat / (at_seat + self._seat)
+        drawn = np.empty(chance.shape)
+        one, more = self._single, self._several
+        drawn[:, one] = self.rng.random((weight.shape[0], one.size)) < chance[:, one]
+        drawn[:, more] = self.rng.binomial(self._times[more], chance[:, more])
+        return added(self._kind, drawn, self.family.n_kinds) + self._certain
+
     def _row_terms(
         self, log_strength: FloatArray, position: IntArray | int | None = None
     ) -> FloatArray:
@@ -262,12 +322,54 @@ class SharedSampler:
 
     def _marginal(self, log_strength: FloatArray, share: FloatArray) -> FloatArray:
         """Log likelihood by strength, (chains, strengths), with tables and rows integrated out."""
-        family, tally = self.family, self._tally
-        weight = np.exp(log_strength)[:, family.strength_of_kind[tally.kind]]
-        weight *= share[:, tally.kind]
-        terms = tally.times * (gammaln(weight + tally.count) - gammaln(weight))
-        result = added(family.strength_of_kind[tally.kind], terms, family.n_strengths)
+        weight = np.exp(log_strength)[:, self.family.strength_of_kind] * share
+        result = self._terms.by_strength(weight)
         result[:, self._busy] += self._row_terms(log_strength[:, self._busy])
+        return result
+
+
+class _Terms:
+    """Σ [lnΓ(θ + n) − lnΓ(θ)] over the observed entries, by strength.
+
+    By the recursion of Γ each term is Σ_j ln(θ + j), which is cheaper if counts are small; entries
+    of one kind share these logarithms.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        tally: Tally,
+        kind: IntArray,
+        seat: FloatArray,
+        times: IntArray,
+        certain: FloatArray,
+    ) -> None:
+        self._by_seat = seat.size <= 2 * COST_OF_GAMMA * tally.kind.size
+        if self._by_seat:
+            seen = np.flatnonzero(certain)
+            kind = np.concatenate((seen, kind))
+            number = np.concatenate((np.zeros(seen.size), seat))
+            factor = np.concatenate((certain[seen], times))
+        else:
+            kind, number, factor = tally.kind, tally.count, tally.times
+        strength = family.strength_of_kind[kind]
+        order = np.argsort(strength, kind="stable")
+        self._kind, self._number, self._factor = kind[order], number[order], factor[order]
+        self._strength, self._begin = np.unique(strength[order], return_index=True)
+        self._n = family.n_strengths
+
+    def by_strength(self, weight: FloatArray) -> FloatArray:
+        """The sums (chains, strengths), given the weights θ of the kinds (chains, kinds)."""
+        theta = np.maximum(weight, SMALLEST)[:, self._kind]
+        if self._by_seat:
+            theta += self._number
+            terms = np.log(theta, out=theta)
+        else:
+            terms = gammaln(theta + self._number) - gammaln(theta)
+        terms *= self._factor
+        result = np.zeros((weight.shape[0], self._n))
+        if self._strength.size:
+            result[:, self._strength] = np.add.reduceat(terms, self._begin, axis=1)
         return result
 
 
@@ -349,9 +451,9 @@ class Mixing:
 
     def __str__(self) -> str:
         text = (
-            f"{self.draws} joint draws from {self.chains} chains (burn-in {self.burn_in}, every "
-            f"{self.thinning}. sweep kept), worth at least {self.effective:.0f} independent ones; "
-            f"largest R-hat {self.r_hat:.3f}"
+            f"{self.draws} joint draws from {self.chains} chains (burn-in {self.burn_in}, thinned "
+            f"by {self.thinning}), worth about {self.effective:.0f} independent ones; largest "
+            f"R-hat {self.r_hat:.3f}"
         )
         return text + ("." if self.mixed else ": THE CHAINS DISAGREE, do not rely on the draws.")
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma
 
 from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
@@ -69,7 +70,10 @@ RANGE = (1e-2, 1e6)
 """Default range of κ."""
 
 NEAR_EDGE, EDGE_SHARE = 1.0, 0.02
-"""κ sits at an edge if this share of its draws is within this distance of it, in ln κ."""
+"""κ reaches an edge if this share of its draws is within this distance of it, in ln κ."""
+
+UPPER_END = "the rows may all have one law"
+LOWER_END = "the rows may share nothing"
 
 LARGEST_STORE = 50_000_000
 """Largest number of numbers in the stored draws (400 MB)."""
@@ -95,8 +99,9 @@ class Strength:
     mode : float
         κ at the joint mode of all hyperparameters, which overrates it if rows are few.
     edge : str
-        "lower" or "upper" if κ sits at an end of the range searched, else "". At the upper end the
-        rows cannot be told from one shared law, at the lower end they share nothing that shows.
+        "lower" or "upper" if the posterior of κ reaches that end of its range, else "". At the
+        upper end, the rows may all have one law; at the lower end, they may share nothing. Beyond
+        the end, κ makes next to no difference, and nothing was searched.
     observations : int
         Number of transitions behind it; without any, κ is only what was assumed.
 
@@ -123,9 +128,9 @@ class Strength:
             return f"{self.name}: no data that bear on κ"
         text = f"{self.name}: κ = {self.value:.3g} (90 % interval {self.low:.3g} to {self.high:.3g}"
         if self.edge == "upper":
-            text += "; at the upper end of its range: as good as one shared law"
+            text += f"; it reaches the upper end of its range: {UPPER_END}"
         elif self.edge == "lower":
-            text += "; at the lower end of its range: the rows share next to nothing"
+            text += f"; it reaches the lower end of its range: {LOWER_END}"
         return text + ")"
 
 
@@ -139,6 +144,7 @@ class _Fitted:
     hyper: HyperDraws
     mixing: Mixing
     law: FloatArray
+    borrowed: FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,6 +196,7 @@ class LearnedPrior:
     range: tuple[float, float]
     family: Family
     _fitted: Mapping[Any, _Fitted] = field(repr=False)
+    _seed: int = field(repr=False)
 
     def posterior(
         self, group: Any = None, *, point: Literal["mean", "mode"] = "mean"
@@ -221,7 +228,9 @@ class LearnedPrior:
             "prior": np.maximum(prior, SMALLEST),
             "counts": found.counts.copy(),
         }
-        return DirichletBelief.from_arrays(arrays, "the learned prior")
+        belief = DirichletBelief.from_arrays(arrays, "the learned prior")
+        belief.prior_shares_learned = found.borrowed
+        return belief
 
     def belief(self, group: Any = None) -> HierarchicalBelief:
         """The belief with everything that is uncertain, as joint draws.
@@ -232,7 +241,9 @@ class LearnedPrior:
             Needed unless groups are pooled, or there are none.
         """
         found = self._of(group)
-        return HierarchicalBelief(self.family.pattern, found.counts, found.hyper, found.mixing)
+        return HierarchicalBelief(
+            self.family.pattern, found.counts, found.hyper, found.mixing, found.borrowed, self._seed
+        )
 
     def law(self, number: int = 0, group: Any = None) -> tuple[IntArray, FloatArray]:
         """Categories of a law (increments or destinations; −1 is "stay"), and its posterior mean.
@@ -280,7 +291,7 @@ class LearnedPrior:
             edges = sum(bool(found.edge) for found in self.strength)
             parts.append(
                 f"… and {len(self.strength) - len(shown)} more; {edges} of {len(self.strength)} "
-                "sit at an end of their range."
+                "reach an end of their range."
             )
         parts.append(f"Doubt about κ and the laws: {self.mixing}")
         lines = [*map(wrapped, parts)]
@@ -649,6 +660,7 @@ def _learned(
         range=(math.exp(low), math.exp(high)),
         family=family,
         _fitted=fitted,
+        _seed=int(problem.rng.integers(2**63 - 1)),
     )
 
 
@@ -692,6 +704,9 @@ def _shared(
         hyper=hyper,
         mixing=mixing,
         law=mean_law,
+        borrowed=_borrowed(
+            family, _tables(family, counts, prior_entries(family, middle, mean_law))
+        ),
     )
     data = np.bincount(tally.strength, tally.total * tally.rows, family.n_strengths)
     strengths = [
@@ -759,8 +774,26 @@ def _partially_pooled(
         )
         for k, name in enumerate(family.strength_names)
     ]
+    above = prior_entries(family, np.median(upper, axis=0), mean_law)
+    mean_rows = rows.mean(axis=0)
+    middle_of = np.exp(np.median(lower, axis=0))
+    tables = np.array(
+        [
+            _tables(family, own, np.maximum(strength * mean_rows, SMALLEST))
+            for own, strength in zip(counts, middle_of, strict=True)
+        ]
+    )
+    # what the law itself contributes, if the rows over groups were the data
+    by_law = _borrowed(family, _tables(family, tables.sum(axis=0), above))
+    of_pair = np.bincount(family.pattern.pair_of_transition, above, family.pattern.n_pairs)
     for g, label in enumerate(cells.groups):
         middle = float(np.median(lower[:, g]))
+        others = np.bincount(
+            family.pattern.pair_of_transition,
+            tables.sum(axis=0) - tables[g],
+            family.pattern.n_pairs,
+        )
+        from_groups = others / np.maximum(others + of_pair, SMALLEST)
         fitted[label] = _Fitted(
             counts=counts[g],
             prior_mode=np.exp(point.log_strength[g]) * point.rows,
@@ -768,12 +801,40 @@ def _partially_pooled(
             hyper=GroupDraws(family.pattern, lower[:, g], rows),
             mixing=mixing,
             law=mean_law,
+            borrowed=from_groups + (1.0 - from_groups) * by_law,
         )
         own = float((counts[g] * family.uncertain).sum())
         strengths.append(
             _strength(f"group {label!r}", lower[:, g], point.log_strength[g], own, problem.bounds)
         )
     return fitted, strengths
+
+
+def _tables(family: Family, counts: IntArray | FloatArray, prior: FloatArray) -> FloatArray:
+    """Expected number of tables of every entry: how often its prior was drawn from."""
+    result = np.zeros(counts.size)
+    seen = np.flatnonzero(family.uncertain & (counts > 0))
+    theta = prior[seen]
+    result[seen] = theta * (digamma(theta + counts[seen]) - digamma(theta))
+    return result
+
+
+def _borrowed(family: Family, tables: FloatArray) -> FloatArray:
+    """Share of every row's prior that the other rows of its family supplied, (pairs,).
+
+    With the row's own data set aside, its law is Dir(a₀m₀ + T) with T tables of the other rows, so
+    the share is T/(a₀ + T). The rest was assumed. A shape without a law borrows nothing but κ.
+    """
+    pattern = family.pattern
+    if family.fixed is not None:
+        return np.zeros(pattern.n_pairs)
+    own = np.bincount(pattern.pair_of_transition, tables, pattern.n_pairs)
+    states, actions = np.divmod(np.arange(pattern.n_pairs), pattern.n_actions)
+    law = states if family.name == "actions" else actions
+    n = family.law_sizes.size
+    others = np.maximum(np.bincount(law, own, n)[law] - own, 0.0)
+    assumed = np.bincount(family.law_of_category, family.base, n)[law]
+    return np.where(pattern.widths > 0, others / np.maximum(others + assumed, SMALLEST), 0.0)
 
 
 def _weighted(

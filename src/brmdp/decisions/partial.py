@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln, polygamma
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
 from brmdp.decisions.families import Family
-from brmdp.decisions.gibbs import LawSampler, added, slice_step
+from brmdp.decisions.gibbs import LawSampler, Widths, added, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "group_point"]
@@ -86,6 +86,7 @@ class GroupSampler:
         rng: np.random.Generator,
     ) -> None:
         self.family, self.bounds, self.rng = family, bounds, rng
+        self._lower_widths, self._upper_widths = Widths(bounds), Widths(bounds)
         self.cells = GroupCells(family, counts)
         all_groups = np.where(family.uncertain, counts.sum(axis=0), 0)
         self._laws = LawSampler(family, tally_of(family, all_groups), rng)
@@ -124,7 +125,14 @@ class GroupSampler:
         family, cells, rng = self.family, self.cells, self.rng
         chains = upper.shape[0]
         # κ of the groups with their tables integrated out, then the tables
-        lower = slice_step(lower, lambda x: cells.log_evidence(x, rows), self.bounds, rng)
+        lower = slice_step(
+            lower,
+            lambda x: cells.log_evidence(x, rows),
+            self.bounds,
+            rng,
+            self._lower_widths.width,
+        )
+        self._lower_widths.learn(lower)
         weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
         tables = self._tables(weight, cells.seat_cell, cells.seat, np.inf) + 1.0
         customers = added(self._place[cells.entry], tables, self._entry.size)
@@ -132,8 +140,13 @@ class GroupSampler:
         share = family.shares(law)
         totals = added(self._row, customers, self._rows.size)
         moved = slice_step(
-            upper, lambda x: self._upper_evidence(x, share, customers, totals), self.bounds, rng
+            upper,
+            lambda x: self._upper_evidence(x, share, customers, totals),
+            self.bounds,
+            rng,
+            self._upper_widths.width,
         )
+        self._upper_widths.learn(moved)
         upper = rng.uniform(*self.bounds, upper.shape)  # right where there are no data
         upper[:, self._busy] = moved[:, self._busy]
         weight = (np.exp(upper)[:, family.strength_of_kind] * share)[:, self._kind]

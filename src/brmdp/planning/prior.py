@@ -16,6 +16,11 @@ data* (:attr:`PriorReliance.outweighs`) if
 
 A policy that draws its actions spends the share d(s)π(a|s) of its time in the pair (s, a).
 
+A prior that was learned from the log (:func:`brmdp.decisions.learn_prior`) is not all assumption:
+other rows supplied part of its weight. That part counts as *borrowed* data here, b: the prior's
+share is then (m − b)/(m + n), and it outweighs the data where m − b > n + b. Borrowing rests on the
+assumption that rows resemble each other, so its share is stated too.
+
 The rule only looks at the pairs that the policy uses. A policy that avoids an action about which
 there are no data is often just as cautious as it should be, and no reason for a warning.
 
@@ -111,6 +116,9 @@ class PriorReliance:
         The states and actions behind ``never_observed``.
     n_pairs : int
         Number of pairs that the policy uses: one per state, or all with π(a|s) > 0.
+    borrowed : float
+        Share of the weight that other rows of the same log supplied, averaged over time; 0 unless
+        the prior was learned from the log. The share of the prior is without it.
 
     Examples
     --------
@@ -138,6 +146,7 @@ class PriorReliance:
     n_states: int
     pairs_never_observed: IntArray
     n_pairs: int
+    borrowed: float = 0.0
 
     @property
     def outweighs(self) -> bool:
@@ -149,15 +158,24 @@ class PriorReliance:
         return self.outweighed + doubt > MAX_OUTWEIGHED_TIME or self.share + doubt > MAX_PRIOR_SHARE
 
     def __str__(self) -> str:
-        first = (
-            f"The policy spends {percent(self.outweighed)} of its discounted time in state-action "
-            "pairs where the prior outweighs the data; the prior's mean share is "
-            f"{percent(self.share)}."
-        )
+        if self.borrowed:
+            first = (
+                "The prior was learned from the log. In the state-action pairs that the policy "
+                f"uses, {percent(self.borrowed)} of the weight (averaged over its discounted time) "
+                "is borrowed from other rows of the log, assuming that rows resemble each other, "
+                f"and {percent(self.share)} was assumed outright; for {percent(self.outweighed)} "
+                "of the time, what was assumed outweighs the data."
+            )
+        else:
+            first = (
+                f"The policy spends {percent(self.outweighed)} of its discounted time in "
+                "state-action pairs where the prior outweighs the data; the prior's mean share is "
+                f"{percent(self.share)}."
+            )
         second = f"{self.unseen()} (start: {self.start})."
         if self.accuracy > _ACCURACY:
             second += f" These shares are known only to within {percent(self.accuracy)}."
-        if self.observations == 0 and self.share > 0.0:
+        if self.observations == 0 and self.share > 0.0 and not self.borrowed:
             second += (
                 " None of its pairs was observed. Data already included in a concentration count "
                 "as prior: pass them to observe instead."
@@ -175,6 +193,7 @@ class PriorReliance:
                 f"observations={self.observations}",
                 f"start={self.start!r}",
                 f"accuracy={self.accuracy:.2g}",
+                *([f"borrowed={self.borrowed:.3g}"] if self.borrowed else []),
             ),
         )
 
@@ -232,10 +251,13 @@ def check_start(belief: Belief, start: ArrayLike | None) -> None:
 def warn_about_prior(found: PriorReliance | None, what: str, depth: int) -> None:
     """Warn the caller ``depth`` frames up if the prior outweighs the data."""
     if found is not None and found.outweighs:
+        remedy = (
+            "learn_prior: possible=…, reach=…" if found.borrowed else "DirichletBelief: possible=…"
+        )
         warnings.warn(
             f"this {what} rests heavily on the prior. {found}\nCollect more data, or use a prior "
-            "that rules out what is impossible (DirichletBelief: possible=…). The prior field of "
-            "the result holds these figures",
+            f"that rules out what is impossible ({remedy}). The prior field of the result holds "
+            "these figures",
             PriorWarning,
             stacklevel=depth + 1,
         )
@@ -260,8 +282,10 @@ def reliance(
         evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief, pairs)
     )
     doubtful = ~_known(belief, pairs)
-    weight = np.where(doubtful, prior, 0.0)
-    shares = weight / np.where(doubtful, prior + data, 1.0)
+    borrowed = _borrowed(belief, pairs, prior)
+    assumed = prior - borrowed
+    whole = np.where(doubtful, prior + data, 1.0)
+    shares = np.where(doubtful, assumed, 0.0) / whole
     origin = "given"
     if begin is None:
         observed: Any = getattr(belief, "observed_states", None)
@@ -281,7 +305,7 @@ def reliance(
     unseen = doubtful & (data == 0)
     return PriorReliance(
         share=float(time @ shares),
-        outweighed=float(time[doubtful & (prior > data)].sum()),
+        outweighed=float(time[doubtful & (assumed > data + borrowed)].sum()),
         never_observed=np.unique(states[unseen]),
         never_observed_visits=float(time[unseen].sum()),
         observations=max(round(float(data.sum())), int(data.any())),
@@ -290,7 +314,20 @@ def reliance(
         n_states=n,
         pairs_never_observed=np.stack(np.divmod(pairs[unseen], pattern.n_actions), axis=1),
         n_pairs=pairs.size,
+        borrowed=float(time @ (np.where(doubtful, borrowed, 0.0) / whole)),
     )
+
+
+def _borrowed(belief: Any, pairs: IntArray, prior: FloatArray) -> FloatArray:
+    """The part of the prior's weight that other rows of the same log supplied."""
+    method = getattr(belief, "borrowed", None)
+    if not callable(method):
+        return np.zeros(pairs.size)
+    if is_builtin(belief):
+        found: FloatArray = method(pairs)
+        return found
+    given = _checked(method(pairs), pairs.size, belief, "borrowed")
+    return np.minimum(given, prior)
 
 
 def _known(belief: Belief, pairs: IntArray) -> Any:
