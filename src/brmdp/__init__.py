@@ -35,6 +35,7 @@ from brmdp.mdp import TabularMDP
 from brmdp.planning import (
     Backup,
     Certificate,
+    HorizonSolution,
     PosteriorQuantileValue,
     PriorReliance,
     Solution,
@@ -77,6 +78,7 @@ __all__ = [
     "DisturbanceRewards",
     "ExperimentError",
     "History",
+    "HorizonSolution",
     "ImpossibleTransitionError",
     "InvalidInputError",
     "Mean",

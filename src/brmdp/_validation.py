@@ -28,6 +28,7 @@ __all__ = [
     "as_number",
     "as_policies",
     "as_policy",
+    "as_policy_weights",
     "as_positive_int",
     "as_positive_number",
     "as_rng",
@@ -160,11 +161,12 @@ def as_positive_int(value: Any, name: str) -> int:
     return number
 
 
-def as_discount(value: Any, name: str = "discount") -> float:
-    """A discount factor in [0, 1)."""
-    number = as_number(value, name, "a number in [0, 1)")
-    if not 0.0 <= number < 1.0:
-        raise InvalidInputError(f"{name} must lie in [0, 1); got {value!r}")
+def as_discount(value: Any, name: str = "discount", *, one_allowed: bool = False) -> float:
+    """A discount factor in [0, 1), or in [0, 1] where values are finite without discounting."""
+    allowed = "[0, 1]" if one_allowed else "[0, 1)"
+    number = as_number(value, name, f"a number in {allowed}")
+    if not (0.0 <= number < 1.0 or (one_allowed and number == 1.0)):
+        raise InvalidInputError(f"{name} must lie in {allowed}; got {value!r}")
     return number
 
 
@@ -297,6 +299,45 @@ def _admissible_actions(array: NDArray[Any], admissible: NDArray[np.bool_], name
             "there"
         )
     return actions
+
+
+def as_policy_weights(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
+    """A policy, given as (S,) actions or (S, A) probabilities, as (S, A) probabilities."""
+    n_states, n_actions = admissible.shape
+    given = as_array(value, name, "actions (S,) or probabilities (S, A)")
+    if given.ndim == 1:
+        actions = as_policy(given, admissible, name)
+        weights = np.zeros(admissible.shape)
+        weights[np.arange(n_states), actions] = 1.0
+        return weights
+    if given.shape != (n_states, n_actions):
+        raise InvalidInputError(
+            f"{name} must hold one action per state, ({n_states},), or probabilities of actions, "
+            f"({n_states}, {n_actions}); got shape {given.shape}"
+        )
+    weights = as_float_array(given, name)
+    if (weights < 0.0).any():
+        s, a = first_bad(weights < 0.0)
+        raise InvalidInputError(
+            f"{name} must not have negative probabilities; got {weights[s, a]} at (s={s}, a={a})"
+        )
+    refused = (weights > 0.0) & ~admissible
+    if refused.any():
+        s, a = first_bad(refused)
+        raise InvalidInputError(
+            f"{name} takes action {a} in state {s} with probability {weights[s, a]:.4g}, but it is "
+            "not admissible there"
+        )
+    sums = weights.sum(axis=1)
+    off = np.abs(sums - 1.0) > sum_tolerance(rounding_of(given), n_actions)
+    if off.any():
+        s = int(np.argmax(off))
+        raise InvalidInputError(
+            f"{name} must have probabilities that sum to one in every state; got {sums[s]:.12g} in "
+            f"state {s}"
+        )
+    exact: FloatArray = weights / sums[:, None]
+    return exact
 
 
 def as_rng(value: Any, name: str = "rng") -> np.random.Generator:

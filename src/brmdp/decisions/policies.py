@@ -15,12 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from brmdp._validation import (
     BoolArray,
     FloatArray,
-    as_array,
     as_float_array,
-    as_policy,
-    first_bad,
-    rounding_of,
-    sum_tolerance,
+    as_policy_weights,
 )
 from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
@@ -62,45 +58,6 @@ class RandomPolicy(Protocol):
 
 Policies: TypeAlias = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 """Several policies, by name or in order, or a single one."""
-
-
-def as_policy_weights(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
-    """A policy, given as (S,) actions or (S, A) probabilities, as (S, A) probabilities."""
-    n_states, n_actions = admissible.shape
-    given = as_array(value, name, "actions (S,) or probabilities (S, A)")
-    if given.ndim == 1:
-        actions = as_policy(given, admissible, name)
-        weights = np.zeros(admissible.shape)
-        weights[np.arange(n_states), actions] = 1.0
-        return weights
-    if given.shape != (n_states, n_actions):
-        raise InvalidInputError(
-            f"{name} must hold one action per state, ({n_states},), or probabilities of actions, "
-            f"({n_states}, {n_actions}); got shape {given.shape}"
-        )
-    weights = as_float_array(given, name)
-    if (weights < 0.0).any():
-        s, a = first_bad(weights < 0.0)
-        raise InvalidInputError(
-            f"{name} must not have negative probabilities; got {weights[s, a]} at (s={s}, a={a})"
-        )
-    refused = (weights > 0.0) & ~admissible
-    if refused.any():
-        s, a = first_bad(refused)
-        raise InvalidInputError(
-            f"{name} takes action {a} in state {s} with probability {weights[s, a]:.4g}, but it is "
-            "not admissible there"
-        )
-    sums = weights.sum(axis=1)
-    off = np.abs(sums - 1.0) > sum_tolerance(rounding_of(given), n_actions)
-    if off.any():
-        s = int(np.argmax(off))
-        raise InvalidInputError(
-            f"{name} must have probabilities that sum to one in every state; got {sums[s]:.12g} in "
-            f"state {s}"
-        )
-    exact: FloatArray = weights / sums[:, None]
-    return exact
 
 
 def mean_policy(value: Any, admissible: BoolArray, name: str = "policy") -> FloatArray:
