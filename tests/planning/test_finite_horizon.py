@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from oracles import finite_horizon as oracle
-from oracles.planning import mean_risk
-from problems import Frozen, Problem, measure, problem, solved
 
 import brmdp
 from brmdp.planning import HorizonSolution, finite_horizon
+from oracles import finite_horizon as oracle
+from oracles.planning import mean_risk
+from problems import Frozen, Problem, measure, problem, solved
 
 pytestmark = pytest.mark.filterwarnings("ignore::brmdp.PriorWarning")
 
@@ -210,7 +210,10 @@ def test_numerical_errors_add_up():
             )
             for s in range(case.n_states)
         ]
-    off = max(abs(float(exact - Fraction(float(v)))) for exact, v in zip(values, long.values[0]))
+    off = max(
+        abs(float(exact - Fraction(float(v))))
+        for exact, v in zip(values, long.values[0], strict=True)
+    )
     assert 0.0 < off <= long.error_bound[0] < 1e-11
 
 

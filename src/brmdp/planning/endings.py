@@ -31,7 +31,7 @@ successors, because w·P has a positive density between its smallest and its lar
    union of these sets is closed, a contradiction. Likewise for max(V* − TⁿW), with the action that
    is best at V*.
 
-**How far V is from V\\*.** V comes from Newton's method, in which the problem is linearised at V in
+**How far V is from the solution.** V comes from Newton's method, in which the problem is linearised at V in
 all actions and solved by policy iteration. Let ξ ≥ 1 be about the longest expected time to the end
 under the linearised rows. If, as computed, with the numerical error η of the backups on the safe
 side,
@@ -53,7 +53,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -397,15 +396,14 @@ class _Undiscounted:
                 break
             precise = now.residual <= PRECISE * now.size
             following = self.newton(now, precise=precise)
-            accepted = False
-            if np.isfinite(following).all():
-                tried = self.sweep(following)
-                accepted = tried.residual <= 0.5 * now.residual
-                if accepted:
-                    now = tried
-            if not accepted:
-                if now.residual <= 16.0 * least:
-                    break  # mere rounding
+            if not np.isfinite(following).all():
+                break  # the end is too far away for arithmetic
+            tried = self.sweep(following)
+            if tried.residual <= 0.5 * now.residual:
+                now = tried
+            elif now.residual <= 16.0 * least:
+                break  # mere rounding
+            else:
                 now = self.sweep(now.best)
         return now
 
@@ -494,7 +492,8 @@ def solve_with_ends(
     found = None
     if math.isfinite(last.residual) and math.isfinite(error):
         found = operator.enclose(last, last.residual, max_iterations, upper=True, lower=True)
-    longest, bound = math.inf, math.inf
+    longest: float = math.inf
+    bound: float = math.inf
     if found is not None:
         low, high, longest = found
         apart = np.maximum(high - last.values, last.values - low)
@@ -506,7 +505,8 @@ def solve_with_ends(
     converged = bound <= required
     noise = min(FLOOR * largest, error) * (longest if math.isfinite(longest) else 0.0)
     width = 2.0 * (error + noise)
-    q, gap = last.q, 0.0
+    q = last.q
+    gap: float = 0.0
     chosen, pairs, tied = last.policy, bellman.pairs, np.zeros(pattern.n_states, dtype=bool)
     if policy is None:
         chosen, pairs, tied, given_away = linear.lowest_tied(q, last.best, width)
@@ -557,6 +557,7 @@ def _required(
     wanted = max(relative * largest, TINY)
     if not math.isfinite(longest):
         return wanted
+    wanted = max(wanted, 64.0 * TINY * longest)
     resolved = 8.0 * (sweep.numerical_error + FLOOR * sweep.size) * longest
     if resolved <= wanted:
         return wanted

@@ -303,7 +303,7 @@ def backward_induction(
     if approximate:
         error = np.append(np.full(horizon, np.inf), 0.0)
         gap = np.array(error)
-    followed = policy if stages is None else np.array(stages)
+    followed: Any = policy if stages is None else np.array(stages)
     for array in (values, followed, tied, error, gap, width):
         array.flags.writeable = False
     if q_values is not None:
