@@ -193,7 +193,7 @@ def test_tied_actions_that_take_different_times():
     rewards = np.array([[1.0, 0.001], [0.0, 0.0]])
     plan = brmdp.solve(brmdp.TabularMDP(kernel, rewards, 1.0))
     assert abs(plan.values[0] - 1.0) <= plan.error_bound < 1e-8
-    belief = brmdp.DirichletBelief(kernel * 50)
+    belief = brmdp.DirichletBelief(kernel * 5_000)
     for risk in RISKS.values():
         plan = brmdp.plan(belief, np.zeros((2, 2)), 1.0, risk=risk)
         assert np.abs(plan.values).max() <= plan.error_bound < 1e-8

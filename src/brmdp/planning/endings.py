@@ -31,10 +31,10 @@ successors, because w·P has a positive density between its smallest and its lar
    union of these sets is closed, a contradiction. Likewise for max(V* − TⁿW), with the action that
    is best at V*.
 
-**How far V is from the solution.** V comes from Newton's method, in which the problem is linearised at V in
-all actions and solved by policy iteration. Let ξ ≥ 1 be about the longest expected time to the end
-under the linearised rows. If, as computed, with the numerical error η of the backups on the safe
-side,
+**How far V is from the solution.** V comes from Newton's method, in which the problem is linearised
+at V in all actions and solved by policy iteration. Let ξ ≥ 1 be about the longest expected time to
+the end under the linearised rows. If, as computed, with the numerical error η of the backups on the
+safe side,
 
     T(V + εξ) + η ≤ V + εξ    and    T(V − εξ) − η ≥ V − εξ,
 
