@@ -419,8 +419,7 @@ class _Undiscounted:
         rows = self.rows(now, greedy)
         owners = self.number[greedy // self.pattern.n_actions]
         chosen = np.arange(self.going.size)
-        scale = 2.0 * (residual + now.numerical_error) + FLOOR * now.size
-        scale = max(scale, TINY)
+        scale: float = max(2.0 * (residual + now.numerical_error) + FLOOR * now.size, TINY)
         for attempt in range(ENCLOSING_ROUNDS):
             times, chosen = _best_rows(rows, owners, np.ones(rows.shape[0]), chosen)
             if not (np.isfinite(times).all() and (times > 0.0).all()):
@@ -441,7 +440,7 @@ class _Undiscounted:
                 room[self.ends] = 0.0
                 if (room < 0.0).any():
                     fits = False
-                    scale = max(scale, 4.0 * error)
+                    scale = float(max(scale, 4.0 * error))
                     pairs = there.pairs[self.going]
                     rows = sparse.csr_array(sparse.vstack([rows, self.rows(there, pairs)]))
                     extra.append(self.number[pairs // self.pattern.n_actions])

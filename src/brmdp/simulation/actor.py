@@ -20,6 +20,7 @@ from brmdp._validation import (
     sum_tolerance,
 )
 from brmdp.errors import InvalidInputError
+from brmdp.planning.finite_horizon import as_stages
 from brmdp.simulation.loop import Details
 
 __all__ = ["Actor", "ActorAdapter", "require_actor", "tells_policy"]
@@ -42,6 +43,8 @@ class Actor(Protocol):
       regret is not measured.
     - ``episode`` is a number that grows whenever ``policy`` may have changed. Without it,
       ``policy`` is read after every action.
+    - ``new_episode()`` is called whenever the world has been reset. In a world with a horizon H,
+      ``policy`` may depend on the step of the episode: (H, S) actions or (H, S, A) probabilities.
     - ``belief``, ``rewards`` and ``discount``, besides ``policy`` and ``episode``, are needed by
       diagnostics that depend on the belief.
 
@@ -98,21 +101,34 @@ class ActorAdapter:
         The actions that the world admits in each state.
     follow : bool
         Whether to look at the agent's policy.
+    horizon : int, optional
+        The horizon of the world.
 
     Attributes
     ----------
-    policy : (S, A) array or None
+    policy : (S, A) or (H, S, A) array, or None
         The policy that the last action followed, as probabilities; None unless ``follow`` is set.
     """
 
-    def __init__(self, agent: Actor, admissible: BoolArray, *, follow: bool) -> None:
+    def __init__(
+        self, agent: Actor, admissible: BoolArray, *, follow: bool, horizon: int | None = None
+    ) -> None:
         self.agent: Any = agent
+        self.horizon = horizon
+        self._step = 0
         self.episode = 0
         self.follow = follow
         self.policy: FloatArray | None = None
         self._admissible = admissible
         self._numbered = hasattr(agent, "episode")
         self.observe = agent.observe
+
+    def new_episode(self) -> None:
+        """Tell the agent, if it wants to know, that the world has been reset."""
+        self._step = 0
+        begin = getattr(self.agent, "new_episode", None)
+        if callable(begin):
+            begin()
 
     def act(self, state: int) -> int:
         """The agent's action, after checking that the world and the agent's policy have it."""
@@ -121,13 +137,17 @@ class ActorAdapter:
         if self._numbered:
             self.episode = as_index(self.agent.episode, 2**31, "agent.episode")
         if self.follow and (not self._numbered or self.episode != before or self.policy is None):
-            policy = as_probabilities(self.agent.policy, self._admissible)
+            policy = as_probabilities(self.agent.policy, self._admissible, self.horizon)
             if not self._numbered:
                 self.episode += self.policy is None or not np.array_equal(policy, self.policy)
             self.policy = policy
         elif not self._numbered:
             self.episode = 1
-        if self.policy is not None and self.policy[state, action] <= 0.0:
+        step, self._step = self._step, self._step + 1
+        now = (
+            self.policy[step] if self.policy is not None and self.policy.ndim == 3 else self.policy
+        )
+        if now is not None and now[state, action] <= 0.0:
             raise InvalidInputError(
                 f"the agent took action {action} in state {state}, which its policy never takes "
                 "there: regret would be that of another policy. Give a policy that explores as "
@@ -156,13 +176,18 @@ def tells_policy(agent: Any) -> bool:
     return getattr(agent, "policy", None) is not None
 
 
-def as_probabilities(policy: Any, admissible: BoolArray) -> FloatArray:
+def as_probabilities(policy: Any, admissible: BoolArray, horizon: int | None = None) -> FloatArray:
     """(S, A) probabilities of actions, from such an array or from one admissible action per state.
 
-    They may be off by the rounding of the precision in which they are given.
+    They may be off by the rounding of the precision in which they are given. With a horizon they
+    may also be given by step, and are then (H, S, A).
     """
     shape = admissible.shape
     array = as_array(policy, "policy", "actions or probabilities")
+    if horizon is not None and array.ndim > 1:
+        stages = as_stages(array, admissible, horizon)
+        by_step: FloatArray = np.eye(shape[1])[stages] if stages.ndim == 2 else np.array(stages)
+        return by_step
     if array.ndim == 1:
         certain: FloatArray = np.eye(shape[1])[as_policy(array, admissible)]
         return certain
