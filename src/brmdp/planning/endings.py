@@ -76,6 +76,7 @@ __all__ = [
     "ends_of",
     "expected_times",
     "require_endings",
+    "solve_linear",
     "solve_with_ends",
 ]
 
