@@ -299,8 +299,11 @@ def cases():
     # --- discount outside [0, 1)
     for bad in (1.0, 1, -0.1, 1.5, np.nan, np.inf, -np.inf, "0.9", "x", None, 0.5j, [0.9], True):
         pattern = r"discount must (lie|be a number) in \[0, 1\); got"
-        yield f"mdp discount {bad!r}", lambda bad=bad: mdp(discount=bad), INVALID, pattern
-        yield f"plan discount {bad!r}", lambda bad=bad: plan(discount=bad), INVALID, pattern
+        closed = r"discount must (lie|be a number) in \[0, 1\]; got"
+        if bad is True or bad != 1:
+            yield f"mdp discount {bad!r}", lambda bad=bad: mdp(discount=bad), INVALID, closed
+        endless = closed if bad is True or bad != 1 else "discount must be below 1 here"
+        yield f"plan discount {bad!r}", lambda bad=bad: plan(discount=bad), INVALID, endless
         call = partial(brmdp.certify, dirichlet(), REWARDS, bad)
         yield f"certify discount {bad!r}", call, INVALID, pattern
         call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, bad, [0, 0])

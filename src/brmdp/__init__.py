@@ -37,6 +37,7 @@ from brmdp.mdp import TabularMDP
 from brmdp.planning import (
     Backup,
     Certificate,
+    HorizonSolution,
     PosteriorQuantileValue,
     PriorReliance,
     Solution,
@@ -80,6 +81,7 @@ __all__ = [
     "DisturbanceRewards",
     "ExperimentError",
     "History",
+    "HorizonSolution",
     "ImpossibleTransitionError",
     "InvalidInputError",
     "Mean",

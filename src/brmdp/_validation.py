@@ -164,11 +164,12 @@ def as_positive_int(value: Any, name: str) -> int:
     return number
 
 
-def as_discount(value: Any, name: str = "discount") -> float:
-    """A discount factor in [0, 1)."""
-    number = as_number(value, name, "a number in [0, 1)")
-    if not 0.0 <= number < 1.0:
-        raise InvalidInputError(f"{name} must lie in [0, 1); got {value!r}")
+def as_discount(value: Any, name: str = "discount", *, one_allowed: bool = False) -> float:
+    """A discount factor in [0, 1), or in [0, 1] where values are finite without discounting."""
+    allowed = "[0, 1]" if one_allowed else "[0, 1)"
+    number = as_number(value, name, f"a number in {allowed}")
+    if not (0.0 <= number < 1.0 or (one_allowed and number == 1.0)):
+        raise InvalidInputError(f"{name} must lie in {allowed}; got {value!r}")
     return number
 
 

@@ -62,8 +62,8 @@ class TabularMDP(KernelBelief):
     rewards : (S, A) or (S, A, S) array, or sparse (S·A, S)
         r(s,a) or r(s,a,s'). Kept as given in :attr:`rewards`, including those of impossible
         transitions, which a belief with wider support needs.
-    discount : float in [0, 1)
-        Discount factor γ.
+    discount : float in [0, 1]
+        Discount factor γ. With 1, only what has a horizon, or surely ends, can be computed.
     start : int or (S,) probabilities
         Initial state, or its distribution.
     admissible : (S, A) booleans, optional
@@ -113,7 +113,7 @@ class TabularMDP(KernelBelief):
         self.probabilities: FloatArray = probabilities
         self.transition_rewards: FloatArray = pattern.gather(rewards)
         self.rewards: FloatArray | sparse.csr_array = _own_copy(rewards)
-        self.discount: float = as_discount(discount)
+        self.discount: float = as_discount(discount, one_allowed=True)
         self.start: int | FloatArray = as_start(start, pattern.n_states)
         self.state_names: tuple[str, ...] | None = _as_names(
             state_names, pattern.n_states, "state_names"
@@ -169,7 +169,7 @@ class TabularMDP(KernelBelief):
             are merged: their probabilities add up, and their rewards are averaged, weighted by
             probability. A terminated transition leads to one extra state, the last, which is
             absorbing and pays nothing, so its value is zero.
-        discount : float in [0, 1)
+        discount : float in [0, 1]
         start : int or (S,) probabilities, optional
             By default the environment's initial distribution, or state 0.
 

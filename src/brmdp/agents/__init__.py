@@ -6,6 +6,7 @@ from brmdp.agents.agent import ActionReport, Agent, EpisodeReport
 from brmdp.agents.presets import aq_brmdp, continuing_psrl, fixed_quantile, posterior_mean
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import (
+    EachEpisode,
     EveryStep,
     FixedLength,
     GeometricLength,
@@ -18,6 +19,7 @@ __all__ = [
     "ActionReport",
     "AdaptiveLevel",
     "Agent",
+    "EachEpisode",
     "EpisodeReport",
     "EveryStep",
     "FixedLength",

@@ -4,6 +4,15 @@ At the start of each pseudo-episode the agent takes a snapshot of its belief, as
 levels and plans (the paper's algorithm AQ-BRMDP). It follows that plan while it collects data,
 until the restart rule ends the pseudo-episode. Every method of the paper is a choice of these four
 parts; see :mod:`brmdp.agents.presets`.
+
+**Episodes of the world.** An agent with an ``episode_length`` H plans for H steps
+(:mod:`brmdp.planning.finite_horizon`) and follows the policy of the step h = 0, …, H − 1 that the
+episode has reached. It is told that a new episode begins by ``new_episode()``; every observed
+transition is a step. An episode may end early. After H steps the plan has nothing to say, so
+``act`` raises an error until ``new_episode()`` is called; ``observe`` goes on learning. By default
+the agent plans once per episode, at its first action. If another restart rule ends a pseudo-episode
+within an episode, the new plan is for H steps too, and is followed from the step that has been
+reached.
 """
 
 from __future__ import annotations
@@ -30,6 +39,7 @@ from brmdp._validation import (
     as_level,
     as_levels,
     as_number,
+    as_policies,
     as_policy,
     as_positive_int,
 )
@@ -51,7 +61,7 @@ from brmdp.agents.parts import (
     require_foreign_parts,
 )
 from brmdp.agents.progress import Progress
-from brmdp.agents.restarts import RestartRule
+from brmdp.agents.restarts import EachEpisode, RestartRule
 from brmdp.agents.schedules import Schedule
 from brmdp.beliefs import (
     Belief,
@@ -65,7 +75,8 @@ from brmdp.beliefs.checked import caveat_of, learns_rewards
 from brmdp.beliefs.disturbance import DrivenBelief, Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
-from brmdp.planning import Problem, Solution, backup
+from brmdp.planning import HorizonSolution, Problem, Solution, backup
+from brmdp.planning.finite_horizon import KEPT_Q_VALUES, as_horizon
 from brmdp.planning.planner import LARGEST_VALUE
 from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
@@ -75,6 +86,9 @@ __all__ = ["ActionReport", "Agent", "EpisodeReport", "Ties"]
 
 Ties: TypeAlias = Literal["uniform", "lowest"]
 TIES: tuple[Ties, ...] = get_args(Ties)
+
+NEW_EPISODE: tuple[Any, ...] = ()
+"""The entry of the journal for the beginning of an episode of the world."""
 
 BELIEFS: dict[str, Any] = {
     cls.__name__: cls
@@ -162,8 +176,9 @@ class EpisodeReport:
     levels : (S, A) array or None
         Levels α_k; None for measures without levels.
     iterations, residual, error_bound, policy_gap, status
-        As in :class:`brmdp.Solution`.
-    solution : Solution or None
+        As in :class:`brmdp.Solution`. For an episode of H steps, as in
+        :class:`brmdp.HorizonSolution` at the first step, with H iterations and no residual.
+    solution : Solution, HorizonSolution or None
         The plan itself; None for a plan made before the agent was saved and loaded.
 
     Examples
@@ -184,13 +199,29 @@ class EpisodeReport:
     error_bound: float
     policy_gap: float
     status: str
-    solution: Solution | None
+    solution: Solution | HorizonSolution | None
 
     @classmethod
     def of(
-        cls, episode: int, first_step: int, levels: FloatArray | None, solution: Solution
+        cls,
+        episode: int,
+        first_step: int,
+        levels: FloatArray | None,
+        solution: Solution | HorizonSolution,
     ) -> EpisodeReport:
         """The report of a plan just made."""
+        if isinstance(solution, HorizonSolution):
+            return cls(
+                episode,
+                first_step,
+                levels,
+                solution.horizon,
+                0.0,
+                float(solution.error_bound[0]),
+                float(solution.policy_gap[0]),
+                solution.status,
+                solution,
+            )
         return cls(
             episode,
             first_step,
@@ -206,20 +237,29 @@ class EpisodeReport:
 
 @dataclass(eq=False, slots=True)  # not frozen, which would cost a microsecond per plan
 class _Plan:
-    """The plan that a pseudo-episode follows; never changed."""
+    """The plan that a pseudo-episode follows; never changed.
+
+    For episodes of H steps, values are (H + 1, S), q-values (H, S, A), the policy has one list per
+    step, and there is one tie width per step.
+    """
 
     values: FloatArray
     q_values: FloatArray
-    policy: list[int]
+    policy: list[Any]
     levels: FloatArray | None
-    tie_width: float
+    tie_width: float | FloatArray
     report: EpisodeReport
 
     @classmethod
     def of(
-        cls, solution: Solution, policy: IntArray, levels: FloatArray | None, report: EpisodeReport
+        cls,
+        solution: Solution | HorizonSolution,
+        policy: IntArray | FloatArray,
+        levels: FloatArray | None,
+        report: EpisodeReport,
     ) -> _Plan:
         """The plan for a solution, with ``policy`` chosen among the tied actions."""
+        assert solution.q_values is not None
         return cls(
             solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report
         )
@@ -234,12 +274,13 @@ class Agent(EpisodicAgent):
         The belief before the first step. The agent keeps a copy.
     rewards
         As in :func:`brmdp.plan`; None if the belief learns the rewards.
-    discount : float in [0, 1)
+    discount : float in [0, 1), or in [0, 1] with an ``episode_length``
         γ.
     risk : RiskMeasure
         How uncertainty about the kernel is turned into a value.
     restart : RestartRule
-        When to update the belief and plan again.
+        When to update the belief and plan again. With an ``episode_length`` by default once per
+        episode, :class:`brmdp.agents.EachEpisode`.
     schedule : Schedule, optional
         Levels for ``risk`` at each plan; by default the measure's own level.
     tolerance : float, optional
@@ -250,6 +291,10 @@ class Agent(EpisodicAgent):
         actions matter.
     horizon : int, optional
         Total number of transitions the agent expects, for schedules that use it.
+    episode_length : int, optional
+        Number of steps H of an episode of the world. The agent then plans for H steps, with a
+        policy for each of them and nothing paid afterwards, and must be told when an episode begins
+        (:meth:`new_episode`). It has nothing to do with ``horizon``.
     rng : numpy.random.Generator or seed, optional
         Source of the agent's two streams, one for ties and one for the restart rule; or a list of
         these two streams. Risk measures that draw have their own stream.
@@ -282,11 +327,12 @@ class Agent(EpisodicAgent):
         discount: float,
         *,
         risk: RiskMeasure,
-        restart: RestartRule,
+        restart: RestartRule | None = None,
         schedule: Schedule | None = None,
         tolerance: float | None = None,
         ties: Ties = "uniform",
         horizon: int | None = None,
+        episode_length: int | None = None,
         rng: Seed | list[np.random.Generator] = None,
     ) -> None:
         if isinstance(belief, type) or not (
@@ -297,10 +343,19 @@ class Agent(EpisodicAgent):
                 f"{type(belief).__name__}"
             )
         _require_members(belief, ("copy", "observe", "mean_entries", "gather_rewards"))
+        if restart is None and episode_length is not None:
+            restart = EachEpisode()
         _check_parts(risk, schedule, restart)
+        assert restart is not None
+        if isinstance(restart, EachEpisode) and episode_length is None:
+            raise InvalidInputError(
+                "restart=EachEpisode() needs an episode_length: without one, no episodes begin"
+            )
         if not isinstance(ties, str) or ties not in TIES:
             raise InvalidInputError(f"ties must be one of {TIES}; got {ties!r}")
-        self._problem = Problem.of(belief, rewards, discount, tolerance)
+        self._problem = Problem.of(
+            belief, rewards, discount, tolerance, undiscounted=episode_length is not None
+        )
         # a belief that learns rewards may lay its own out anew, so the known ones are kept apart
         self._learns_rewards = learns_rewards(belief)
         self._known_rewards = (
@@ -308,6 +363,8 @@ class Agent(EpisodicAgent):
             if self._learns_rewards
             else self._problem.rewards
         )
+        if episode_length is not None:
+            episode_length = _as_length(episode_length, belief.pattern)
         ties_stream, restart_stream = independent_streams(rng, 2)
         super().__init__(
             belief,
@@ -318,6 +375,7 @@ class Agent(EpisodicAgent):
             streams={"ties": ties_stream, "restart": restart_stream},
             discount=self._problem.discount,
             horizon=None if horizon is None else as_positive_int(horizon, "horizon"),
+            episode_length=episode_length,
         )
         self.ties: Ties = ties
 
@@ -327,10 +385,29 @@ class Agent(EpisodicAgent):
         """The action for ``state``; plans first if a new pseudo-episode begins.
 
         If planning fails or is interrupted, the agent is unchanged, including its random streams.
+
+        Raises
+        ------
+        InvalidInputError
+            If the state is out of range, or the episode has had all its steps.
         """
-        policy = self._planned().plan.policy
+        if self._record.progress.episode_length is None:
+            policy = self._planned().plan.policy
+        else:
+            record, step = self._planned_step()
+            policy = record.plan.policy[step]
         action: int = policy[as_index(state, len(policy), "state")]
         return action
+
+    def new_episode(self) -> None:
+        """Say that an episode of the world begins: the next transition is its first step.
+
+        The one before may have ended early. :func:`brmdp.simulate` calls this after every reset of
+        the world; in a loop of your own, call it yourself. Before the first transition of an
+        episode it changes nothing, nor for an agent without an ``episode_length``.
+        """
+        if self._record.progress.episode_length is not None:
+            self._learn(NEW_EPISODE)
 
     def observe(
         self,
@@ -342,6 +419,8 @@ class Agent(EpisodicAgent):
         reward: float | None = None,
     ) -> None:
         """Learn from a transition, whoever chose the action.
+
+        For an agent with an ``episode_length``, it is the next step of the episode.
 
         Parameters
         ----------
@@ -407,9 +486,26 @@ class Agent(EpisodicAgent):
         self._learn((state, action, next_state, paid))
 
     def _take_in(self, working: Working, transition: tuple[Any, ...]) -> None:
+        if transition == NEW_EPISODE:
+            if working.progress.clock > 0:
+                working.progress.clock = 0
+                working.stale |= bool(getattr(self.restart, "at_new_episode", False))
+            return
         working.latest.observe(*transition)
         working.progress.add(transition[0], transition[1])
         self._ask_restart(working)
+
+    def _planned_step(self) -> tuple[Record, int]:
+        """The record of the current plan, and the step that the episode has reached."""
+        with self._lock:
+            progress = self._settled()[1].progress
+            if progress.clock >= (progress.episode_length or 0):
+                raise InvalidInputError(
+                    f"the episode has had its {progress.episode_length} steps, and the plan says "
+                    "nothing about more; call new_episode() when the next one begins"
+                )
+            record = self._planned()
+            return record, self._settled()[1].progress.clock
 
     def _make_plan(
         self, belief: Any, record: Record, working: Working
@@ -420,7 +516,11 @@ class Agent(EpisodicAgent):
         if self.schedule is not None:
             risk = _at_levels_of(self.schedule, risk, progress, belief)
         problem = self._problem_of(belief)
-        solution = problem.solve(belief, risk, None if before is None else before.values)
+        solution: Solution | HorizonSolution
+        if progress.episode_length is not None:
+            solution = problem.solve_over(belief, risk, progress.episode_length)
+        else:
+            solution = problem.solve(belief, risk, None if before is None else before.values)
         levels = None
         if hasattr(risk, "alpha"):
             levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
@@ -434,7 +534,13 @@ class Agent(EpisodicAgent):
         """The problem for a belief; made again if that has laid out new outcomes."""
         problem = self._problem
         if self._learns_rewards and problem.pattern is not belief.pattern:
-            problem = Problem.of(belief, self._known_rewards, problem.discount, problem.tolerance)
+            problem = Problem.of(
+                belief,
+                self._known_rewards,
+                problem.discount,
+                problem.tolerance,
+                undiscounted=problem.discount == 1.0,
+            )
             self._problem = problem  # only a cache: nothing else depends on which one is kept
         return problem
 
@@ -454,6 +560,11 @@ class Agent(EpisodicAgent):
         return self._record.progress.horizon
 
     @property
+    def episode_length(self) -> int | None:
+        """Number of steps of an episode of the world; None for an agent without episodes."""
+        return self._record.progress.episode_length
+
+    @property
     def tolerance(self) -> float | None:
         """Tolerance of the plans; None for the default, which is relative to their values."""
         return self._problem.tolerance
@@ -462,7 +573,10 @@ class Agent(EpisodicAgent):
 
     @property
     def policy(self) -> IntArray:
-        """(S,) action of the current plan in every state; plans first if there is none."""
+        """(S,) action of the current plan in every state; plans first if there is none.
+
+        (H, S), one row per step, for an agent with an ``episode_length``.
+        """
         return np.array(self._planned().plan.policy, dtype=np.int64)
 
     @property
@@ -488,7 +602,8 @@ class Agent(EpisodicAgent):
     def explain(self, state: int, *, quantile_level: float | None = None) -> list[ActionReport]:
         """How the current plan evaluates each admissible action in ``state``.
 
-        Plans first if there is no current plan.
+        Plans first if there is no current plan. With an ``episode_length``, the values are those
+        at the step that the episode has reached.
 
         Parameters
         ----------
@@ -504,22 +619,33 @@ class Agent(EpisodicAgent):
         """
         s = as_index(state, self._problem.pattern.n_states, "state")
         level = 0.1 if quantile_level is None else as_level(quantile_level, "quantile_level")
-        record = self._planned()
-        belief, plan, visits = record.belief, record.plan, record.progress.visits_at_start
+        if self.episode_length is None:
+            record = self._planned()
+            plan: Any = record.plan
+            values, q_values, policy, width = (
+                *(plan.values, plan.q_values, plan.policy),
+                plan.tie_width,
+            )
+        else:
+            record, step = self._planned_step()
+            plan = record.plan
+            values, q_values = plan.values[step + 1], plan.q_values[step]
+            policy, width = plan.policy[step], plan.tie_width[step]
+        belief, visits = record.belief, record.progress.visits_at_start
         shown = np.full(visits.shape, level)
         if quantile_level is None and plan.levels is not None:
             shown = np.minimum(plan.levels, np.nextafter(1.0, 0.0))
-        mean = backup(belief, self.rewards, self.discount, plan.values, risk=Mean()).q_values[s]
+        mean = backup(belief, self.rewards, self.discount, values, risk=Mean()).q_values[s]
         quantile = backup(
-            belief, self.rewards, self.discount, plan.values, risk=Quantile(shown)
+            belief, self.rewards, self.discount, values, risk=Quantile(shown)
         ).q_values[s]
-        best = plan.q_values[s] >= plan.q_values[s].max() - plan.tie_width
+        best = q_values[s] >= q_values[s].max() - width
         observations = _observations(belief, s)
         return [
             ActionReport(
                 action=a,
-                value=float(plan.q_values[s, a]),
-                chosen=bool(a == plan.policy[s]),
+                value=float(q_values[s, a]),
+                chosen=bool(a == policy[s]),
                 tied=bool(best[a] and best.sum() > 1),
                 level=None if plan.levels is None else float(plan.levels[s, a]),
                 visits=int(visits[s, a]),
@@ -553,6 +679,8 @@ class Agent(EpisodicAgent):
                 "ties": self.ties,
                 "horizon": self.horizon,
             }
+            if self.episode_length is not None:
+                parts["episode_length"] = self.episode_length
             content: dict[str, NDArray[Any]] = {
                 "parts": np.array(json.dumps(parts)),
                 **({} if self.rewards is None else {"rewards": self.rewards}),
@@ -562,6 +690,8 @@ class Agent(EpisodicAgent):
                 "tie_stream": stream_state(working.streams["ties"]),
             }
             content |= self._common_arrays(record, working)
+            if self.episode_length is not None:
+                content["clock"] = np.array(working.progress.clock)
         if plan is not None:
             content |= {
                 "values": plan.values,
@@ -570,8 +700,12 @@ class Agent(EpisodicAgent):
             }
             report = plan.report
             content["plan"] = np.array([report.first_step, report.iterations])
+            width = plan.tie_width
+            if isinstance(width, np.ndarray):
+                content["tie_widths"] = width
+                width = float(width[0])
             content["accuracy"] = np.array(
-                [report.residual, report.error_bound, report.policy_gap, plan.tie_width]
+                [report.residual, report.error_bound, report.policy_gap, width]
             )
             content["status"] = np.array(report.status)
             if plan.levels is not None:
@@ -654,6 +788,7 @@ class Agent(EpisodicAgent):
                     "tolerance": None if np.isnan(tolerance) else tolerance,
                     "ties": parts["ties"],
                     "horizon": parts.get("horizon"),
+                    "episode_length": parts.get("episode_length"),
                     "rng": 0,
                 }
                 agent = cls(latest, arrays.get("rewards"), discount, **settings, **chosen)
@@ -673,6 +808,9 @@ class Agent(EpisodicAgent):
             _, observed = working.latest.evidence(np.arange(working.latest.pattern.n_pairs))
             if (observed < working.progress.visits.ravel()).any():
                 raise InvalidInputError("latest.counts must not be less than visits")
+        if self.episode_length is not None:
+            clock = as_index_array(arrays["clock"], working.progress.steps + 1, "clock")
+            working.progress.clock = as_index(clock, working.progress.steps + 1, "clock")
         plan = (
             self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
         )
@@ -680,21 +818,29 @@ class Agent(EpisodicAgent):
 
     def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
         admissible = progress.admissible
-        values = self._problem.start(arrays["values"], "values")
-        assert values is not None
+        length = progress.episode_length
+        leading = () if length is None else (length,)
+        values = self._resumed_values(arrays["values"], length)
         q_values = as_array(arrays["q_values"], "q_values", "numbers")
-        if q_values.shape != admissible.shape or q_values.dtype != np.float64:
+        shape = (*leading, *admissible.shape)
+        if q_values.shape != shape or q_values.dtype != np.float64:
             raise InvalidInputError(
-                f"q_values must be numbers of shape {admissible.shape}; got {q_values.shape}"
+                f"q_values must be numbers of shape {shape}; got {q_values.shape}"
             )
         if (
-            not (np.abs(q_values[admissible]) <= LARGEST_VALUE).all()
-            or (q_values[~admissible] != -np.inf).any()
+            not (np.abs(q_values[..., admissible]) <= LARGEST_VALUE).all()
+            or (q_values[..., ~admissible] != -np.inf).any()
         ):
             raise InvalidInputError(
                 f"q_values must lie within ±{LARGEST_VALUE:g}, and be -inf for inadmissible actions"
             )
-        policy = as_policy(arrays["policy"], admissible).tolist()
+        if length is None:
+            policy = as_policy(arrays["policy"], admissible).tolist()
+        else:
+            stages = as_policies(arrays["policy"], admissible, "policy")
+            if len(stages) != length:
+                raise InvalidInputError(f"policy must have {length} steps; got {len(stages)}")
+            policy = stages.tolist()
         levels = None
         if self.schedule is not None or hasattr(self.risk, "alpha") or "levels" in arrays:
             levels = as_levels(arrays["levels"], "levels", one_allowed=True)
@@ -735,13 +881,37 @@ class Agent(EpisodicAgent):
             status,
             None,
         )
-        return _Plan(values, q_values, policy, levels, tie_width, report)
+        widths: Any = tie_width
+        if length is not None:
+            widths = as_float_array(arrays["tie_widths"], "tie_widths")
+            if widths.shape != (length,) or (widths < 0.0).any():
+                raise InvalidInputError(
+                    f"tie_widths must be {length} numbers that are not negative; got shape "
+                    f"{widths.shape}"
+                )
+        return _Plan(values, q_values, policy, levels, widths, report)
+
+    def _resumed_values(self, stored: Any, length: int | None) -> FloatArray:
+        if length is None:
+            values = self._problem.start(stored, "values")
+            assert values is not None
+            return values
+        by_step = as_float_array(stored, "values")
+        shape = (length + 1, self._problem.pattern.n_states)
+        if by_step.shape != shape or float(np.abs(by_step).max()) > LARGEST_VALUE:
+            raise InvalidInputError(
+                f"values must have shape {shape} and lie within ±{LARGEST_VALUE:g}; got "
+                f"{by_step.shape}"
+            )
+        return by_step
 
     def __repr__(self) -> str:
+        length = self.episode_length
+        episodes = "" if length is None else f"episodes of {length} steps, "
         return (
             f"Agent({type(self.belief).__name__}, risk={self.risk!r}, schedule={self.schedule!r}, "
-            f"restart={self.restart!r}, pseudo-episode {self.episode}, {self.progress.steps} steps "
-            "observed)"
+            f"restart={self.restart!r}, {episodes}pseudo-episode {self.episode}, "
+            f"{self.progress.steps} steps observed)"
         )
 
 
@@ -764,11 +934,29 @@ def _at_levels_of(schedule: Schedule, risk: Any, progress: Progress, belief: Any
         ) from error
 
 
-def _break_ties(solution: Solution, rng: np.random.Generator) -> IntArray:
-    """(S,) policy that takes one of the tied actions at random in every tied state."""
+def _break_ties(solution: Solution | HorizonSolution, rng: np.random.Generator) -> IntArray:
+    """Policy that takes one of the tied actions at random in every tied state: (S,) or (H, S)."""
+    assert solution.q_values is not None
     tickets = rng.random(solution.q_values.shape)
-    chosen: IntArray = np.where(solution.tied_actions(), tickets, -1.0).argmax(axis=1)
+    if isinstance(solution, HorizonSolution):
+        tied = np.stack([solution.tied_actions(h) for h in range(solution.horizon)])
+    else:
+        tied = solution.tied_actions()
+    chosen: IntArray = np.where(tied, tickets, -1.0).argmax(axis=-1)
     return chosen
+
+
+def _as_length(value: Any, pattern: Any) -> int:
+    """A number of steps of an episode, such that the q-values of a plan can be kept."""
+    length = as_positive_int(value, "episode_length")
+    most = KEPT_Q_VALUES // pattern.n_pairs
+    if length > most:
+        raise InvalidInputError(
+            f"episode_length must be at most {most:,} for {pattern.n_states:,} states and "
+            f"{pattern.n_actions} actions, since an agent keeps the values of all of them; got "
+            f"{length:,}"
+        )
+    return as_horizon(length, pattern.n_states)
 
 
 def _observations(belief: Any, state: int) -> IntArray | None:

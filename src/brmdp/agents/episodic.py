@@ -134,7 +134,7 @@ class EpisodicAgent(Saveable):
         Random streams by name; the restart rule uses "restart".
     plan : any
         Placeholder for the plan before the first one.
-    discount, horizon
+    discount, horizon, episode_length
         As in :class:`Progress`.
     """
 
@@ -150,13 +150,16 @@ class EpisodicAgent(Saveable):
         plan: Any = None,
         discount: float | None = None,
         horizon: int | None = None,
+        episode_length: int | None = None,
     ) -> None:
         self.risk = risk
         self.schedule = schedule
         self.restart = restart
         self._lock = threading.RLock()
         before = belief.copy()
-        progress = Progress.initial(admissible, discount=discount, horizon=horizon)
+        progress = Progress.initial(
+            admissible, discount=discount, horizon=horizon, episode_length=episode_length
+        )
         working = Working(belief.copy(), progress, streams, True)
         self._record = make_record(before, plan, working, before)
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from brmdp.agents.restarts import EveryStep, FixedLength, GeometricLength, VisitDoubling
+from brmdp.agents.restarts import (
+    EachEpisode,
+    EveryStep,
+    FixedLength,
+    GeometricLength,
+    VisitDoubling,
+)
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel
 from brmdp.errors import InvalidInputError
 from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
@@ -19,7 +25,7 @@ KNOWN: dict[str, Any] = {
     for part in (
         *(Mean, PosteriorSample, Quantile, CVaR, MonteCarlo),
         *(FixedLevel, AdaptiveLevel),
-        *(GeometricLength, EveryStep, FixedLength, VisitDoubling),
+        *(GeometricLength, EveryStep, FixedLength, VisitDoubling, EachEpisode),
     )
 }
 

@@ -37,13 +37,14 @@ def aq_brmdp(
     restart: RestartRule | None = None,
     tolerance: float | None = None,
     ties: Ties = "uniform",
+    episode_length: int | None = None,
     rng: Seed = None,
 ) -> Agent:
     """AQ-BRMDP: quantile planning with the adaptive schedule (the paper's algorithm AQ-BRMDP).
 
     Parameters
     ----------
-    belief, rewards, discount, tolerance, ties
+    belief, rewards, discount, tolerance, ties, episode_length
         As in :class:`Agent`.
     delta : float
         Sensitivity δ > 0 of the schedule (5 to 15 in the paper).
@@ -54,7 +55,7 @@ def aq_brmdp(
         comes from ``rng``.
     restart : RestartRule, optional
         When to plan again. By default pseudo-episodes continue with probability ``discount`` after
-        every step.
+        every step, or, with an ``episode_length``, last for one episode of the world.
     rng : numpy.random.Generator or seed, optional
         Source of the agent's streams.
 
@@ -73,7 +74,8 @@ def aq_brmdp(
     """
     schedule = AdaptiveLevel(delta, floor)
     risk = _quantile(floor, method)
-    return _assembled(belief, rewards, discount, risk, schedule, restart, tolerance, ties, rng)
+    settings = (restart, tolerance, ties, episode_length)
+    return _assembled(belief, rewards, discount, risk, schedule, *settings, rng)
 
 
 def fixed_quantile(
@@ -86,13 +88,14 @@ def fixed_quantile(
     restart: RestartRule | None = None,
     tolerance: float | None = None,
     ties: Ties = "uniform",
+    episode_length: int | None = None,
     rng: Seed = None,
 ) -> Agent:
     """BRMDP-α: quantile planning at one fixed level.
 
     Parameters
     ----------
-    belief, rewards, discount, method, restart, tolerance, ties, rng
+    belief, rewards, discount, method, restart, tolerance, ties, episode_length, rng
         As in :func:`aq_brmdp`.
     alpha : float in (0, 1)
         Level.
@@ -112,7 +115,8 @@ def fixed_quantile(
     """
     schedule = FixedLevel(alpha)
     risk = _quantile(alpha, method)
-    return _assembled(belief, rewards, discount, risk, schedule, restart, tolerance, ties, rng)
+    settings = (restart, tolerance, ties, episode_length)
+    return _assembled(belief, rewards, discount, risk, schedule, *settings, rng)
 
 
 def continuing_psrl(
@@ -123,13 +127,14 @@ def continuing_psrl(
     restart: RestartRule | None = None,
     tolerance: float | None = None,
     ties: Ties = "uniform",
+    episode_length: int | None = None,
     rng: Seed = None,
 ) -> Agent:
     """Continuing PSRL: act optimally for one posterior draw per pseudo-episode.
 
     Parameters
     ----------
-    belief, rewards, discount, restart, tolerance, ties, rng
+    belief, rewards, discount, restart, tolerance, ties, episode_length, rng
         As in :func:`aq_brmdp`.
 
     Returns
@@ -149,7 +154,8 @@ def continuing_psrl(
     def risk(draws: np.random.Generator) -> RiskMeasure:
         return PosteriorSample(rng=draws)
 
-    return _assembled(belief, rewards, discount, risk, None, restart, tolerance, ties, rng)
+    settings = (restart, tolerance, ties, episode_length)
+    return _assembled(belief, rewards, discount, risk, None, *settings, rng)
 
 
 def posterior_mean(
@@ -160,13 +166,14 @@ def posterior_mean(
     restart: RestartRule | None = None,
     tolerance: float | None = None,
     ties: Ties = "uniform",
+    episode_length: int | None = None,
     rng: Seed = None,
 ) -> Agent:
     """Act optimally for the posterior mean, as a risk-neutral control for the other methods.
 
     Parameters
     ----------
-    belief, rewards, discount, restart, tolerance, ties, rng
+    belief, rewards, discount, restart, tolerance, ties, episode_length, rng
         As in :func:`aq_brmdp`.
 
     Returns
@@ -182,9 +189,8 @@ def posterior_mean(
     >>> agent.risk
     Mean()
     """
-    return _assembled(
-        belief, rewards, discount, lambda _: Mean(), None, restart, tolerance, ties, rng
-    )
+    settings = (restart, tolerance, ties, episode_length)
+    return _assembled(belief, rewards, discount, lambda _: Mean(), None, *settings, rng)
 
 
 def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Generator], RiskMeasure]:
@@ -214,9 +220,12 @@ def _assembled(
     restart: RestartRule | None,
     tolerance: float | None,
     ties: Ties,
+    episode_length: int | None,
     rng: Seed,
 ) -> Agent:
-    discount = as_discount(discount)
+    discount = as_discount(discount, one_allowed=episode_length is not None)
+    if restart is None and episode_length is None:
+        restart = GeometricLength(discount)
     *own, draws = independent_streams(rng, 3)
     return Agent(
         belief,
@@ -224,8 +233,9 @@ def _assembled(
         discount,
         risk=risk(draws),
         schedule=schedule,
-        restart=GeometricLength(discount) if restart is None else restart,
+        restart=restart,
         tolerance=tolerance,
         ties=ties,
+        episode_length=episode_length,
         rng=own,
     )

@@ -48,6 +48,11 @@ class Progress:
     belief : Belief or None
         The belief that the next plan will be based on. Level schedules see it; restart rules, which
         are asked after every transition, get None.
+    episode_length : int or None
+        Number of steps of an episode of the world, for agents that plan for one; else None.
+    clock : int
+        Number of transitions observed since the current episode of the world began; always 0 for
+        agents without episodes.
 
     Examples
     --------
@@ -70,6 +75,8 @@ class Progress:
     discount: float | None = None
     horizon: int | None = None
     belief: Belief | None = None
+    episode_length: int | None = None
+    clock: int = 0
 
     @classmethod
     def initial(
@@ -78,10 +85,13 @@ class Progress:
         *,
         discount: float | None = None,
         horizon: int | None = None,
+        episode_length: int | None = None,
     ) -> Progress:
         """The progress of an agent that has observed nothing yet."""
         nothing = np.zeros(admissible.shape, dtype=np.int64)
-        return cls(0, 0, 0, nothing, nothing.copy(), admissible, (-1, -1), discount, horizon)
+        begun = cls(0, 0, 0, nothing, nothing.copy(), admissible, (-1, -1), discount, horizon)
+        begun.episode_length = episode_length
+        return begun
 
     @property
     def prior_strength(self) -> FloatArray:
@@ -127,6 +137,8 @@ class Progress:
             self.discount,
             self.horizon,
             self.belief,
+            self.episode_length,
+            self.clock,
         )
 
     def upcoming(self, belief: Belief | None = None) -> Progress:
@@ -155,6 +167,8 @@ class Progress:
             self.discount,
             self.horizon,
             self.belief,
+            self.episode_length,
+            self.clock,
         )
 
     def begin_episode(self) -> None:
@@ -169,6 +183,8 @@ class Progress:
         self.steps_in_episode += 1
         self.visits[state, action] += 1
         self.last_pair = (state, action)
+        if self.episode_length is not None:
+            self.clock += 1
 
 
 def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:

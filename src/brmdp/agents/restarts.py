@@ -2,20 +2,29 @@
 
 A rule is any object with a method ``ends(progress, *, rng)``, called after every observed
 transition. Its answer must depend on nothing but its arguments; then an agent that was saved and
-loaded continues exactly as before. ``rng`` is a stream that the agent uses only for this purpose.
+loaded continues exactly as before. ``rng`` is a stream that the agent uses only for this purpose. A
+rule with ``at_new_episode = True`` also ends the pseudo-episode when an episode of the world begins
+(:meth:`brmdp.Agent.new_episode`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from brmdp._validation import as_discount, as_positive_int
 from brmdp.agents.progress import Progress
 
-__all__ = ["EveryStep", "FixedLength", "GeometricLength", "RestartRule", "VisitDoubling"]
+__all__ = [
+    "EachEpisode",
+    "EveryStep",
+    "FixedLength",
+    "GeometricLength",
+    "RestartRule",
+    "VisitDoubling",
+]
 
 
 class RestartRule(Protocol):
@@ -61,6 +70,26 @@ class GeometricLength:
     def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
         """Whether a uniform random number is at least ``continuation``."""
         return rng.random() >= self.continuation
+
+
+@dataclass(frozen=True)
+class EachEpisode:
+    """Plan when an episode of the world begins, and only then.
+
+    This needs an agent with an ``episode_length``, for which it is the default.
+
+    Examples
+    --------
+    >>> from brmdp.agents import EachEpisode
+    >>> EachEpisode()
+    EachEpisode()
+    """
+
+    at_new_episode: ClassVar[bool] = True
+
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
+        """Never within an episode."""
+        return False
 
 
 @dataclass(frozen=True)

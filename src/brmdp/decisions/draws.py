@@ -7,6 +7,17 @@ for. Only the rows that some policy uses are drawn; optimal values need all of t
 Every value comes with a bound on the error of the linear algebra: (residual + η)/(1 − γ), where η
 bounds the rounding of the residual itself. What is proved with these values subtracts it.
 
+**A finite horizon.** Each draw is one kernel that is held over all H steps: the values are those of
+H steps in an unknown, but fixed world. They come from backward induction, and their rounding errors
+add up over the steps. Policies may depend on the step; a policy that is itself drawn is held over
+all steps, too.
+
+**Without discounting** and horizon, every policy must surely end (:mod:`brmdp.planning.endings`).
+The bound is then (residual + η)·max(ξ)/c, where ξ are expected times to the end in the drawn kernel
+and c ≤ min(ξ − Pξ) is computed for them. Means of such values over draws may be infinite, however
+many draws there are: an exit with probability p ~ Beta(1, b) takes 1/p steps, and E[1/p] = ∞. What
+takes means must look at :func:`brmdp.decisions.exit_moments` first; quantiles need no such care.
+
 How a policy is evaluated depends on the number of states. Up to :data:`DIRECT_STATES`: elimination,
 draw by draw. Up to :data:`DENSE_STATES`: the values under the mean kernel are corrected with the
 inverse of the mean system, for a block of draws at once; draws too far from the mean are left to
@@ -38,6 +49,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 from brmdp._kernels import linear
 from brmdp._validation import (
     SUM_TOLERANCE,
+    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -65,10 +77,13 @@ from brmdp.decisions.policies import (
     mean_policy,
     named_policies,
 )
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ConvergenceError, InvalidInputError
+from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import FLOOR, Bellman, solve_in_band
+from brmdp.planning.endings import expected_times, require_endings, solve_linear
+from brmdp.planning.finite_horizon import as_horizon, as_stages, as_terminal
 from brmdp.planning.fixed_point import Accuracy, iterate
-from brmdp.planning.planner import LARGEST_VALUE
+from brmdp.planning.planner import LARGEST_VALUE, Problem
 from brmdp.planning.text import call_like
 from brmdp.risk.base import FixedKernel
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE
@@ -179,6 +194,8 @@ class ValueDraws:
     optimal_errors : (n,) array or None
     caveat : str
         What to know about the belief, if it is only an approximation of a posterior; else empty.
+    undiscounted : bool
+        Whether the values are undiscounted ones without a horizon, whose means may be infinite.
 
     Examples
     --------
@@ -195,16 +212,19 @@ class ValueDraws:
     optimal: FloatArray | None
     optimal_errors: FloatArray | None
     caveat: str = ""
+    undiscounted: bool = False
 
     def __repr__(self) -> str:
         n, k = self.errors.shape
         parts = [f"{n} draws", f"{k} {'policy' if k == 1 else 'policies'}"]
+        # a mean that may not exist must not be shown
+        what, middle = ("median", np.median) if self.undiscounted else ("mean", np.mean)
         for name, values in zip(self.names[:6], np.moveaxis(self.values, 1, 0), strict=False):
-            parts.append(f"{name}: mean {values.mean():.4g}")
+            parts.append(f"{name}: {what} {middle(values):.4g}")
         if k > 6:
             parts.append("…")
         if self.optimal is not None:
-            parts.append(f"optimal: mean {self.optimal.mean():.4g}")
+            parts.append(f"optimal: {what} {middle(self.optimal):.4g}")
         parts.append(f"error_bound={self.errors.max():.0g}")
         if self.caveat:
             parts.append("of an approximate belief (see caveat)")
@@ -220,6 +240,8 @@ def values_in_draws(
     start: ArrayLike | None = None,
     draws: int = 1_000,
     optimal: bool = False,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> ValueDraws:
     """Values of one or several policies in posterior draws, the same draws for all of them.
@@ -227,16 +249,21 @@ def values_in_draws(
     Parameters
     ----------
     belief, rewards, discount
-        As in :func:`brmdp.plan`.
+        As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if every policy surely
+        ends.
     policies : mapping or list of policies, or one (S,) policy
         Each has (S,) actions or (S, A) probabilities, or is drawn itself, such as a
-        :class:`Practice`.
+        :class:`Practice`. With a horizon also (H, S) actions or (H, S, A) probabilities by step.
     start : int or (S,) probabilities, optional
         Where the policies begin. Without it, values of all states are returned.
     draws : int
         Number of draws n.
     optimal : bool
         Also compute the optimal values of each drawn kernel.
+    horizon : int, optional
+        Values of this number of steps, all in the same drawn kernel.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the draws.
 
@@ -257,7 +284,16 @@ def values_in_draws(
     array([0.9, 0.5])
     """
     n = as_positive_int(draws, "draws")
-    sampler = Sampler(belief, rewards, discount, policies, optimal=optimal, rng=rng)
+    sampler = Sampler(
+        belief,
+        rewards,
+        discount,
+        policies,
+        optimal=optimal,
+        horizon=horizon,
+        terminal=terminal,
+        rng=rng,
+    )
     n_states, k = belief.pattern.n_states, len(sampler.names)
     begin = None if start is None else as_start_weights(start, n_states)
     numbers = n * (k + optimal) * (n_states if begin is None else 1)
@@ -281,7 +317,8 @@ def values_in_draws(
             best[here] = block.optimal if begin is None else block.optimal @ begin
             best_errors[here] = block.optimal_errors
         done = here.stop
-    return ValueDraws(sampler.names, values, errors, best, best_errors, caveat_of(belief))
+    endless = sampler.discount == 1.0 and horizon is None
+    return ValueDraws(sampler.names, values, errors, best, best_errors, caveat_of(belief), endless)
 
 
 class Sampler:
@@ -289,7 +326,7 @@ class Sampler:
 
     Parameters
     ----------
-    belief, rewards, discount, policies, optimal, rng
+    belief, rewards, discount, policies, optimal, horizon, terminal, rng
         As in :func:`values_in_draws`.
     kernels : bool
         Keep the drawn kernels in the blocks.
@@ -313,6 +350,8 @@ class Sampler:
         *,
         optimal: bool = False,
         kernels: bool = False,
+        horizon: int | None = None,
+        terminal: ArrayLike | None = None,
         rng: Seed = None,
     ) -> None:
         require_belief(belief)
@@ -320,24 +359,32 @@ class Sampler:
         self.belief: Belief = (
             method_of(belief, "copy", "to be drawn from")() if learns_rewards(belief) else belief
         )
-        self.discount = as_discount(discount)
+        self.discount = as_discount(discount, one_allowed=True)
         self.rewards: FloatArray = np.array(rewards_of(belief, rewards))
-        largest = float(np.abs(self.rewards).max()) / (1.0 - self.discount)
-        if not largest <= LARGEST_VALUE:
-            raise InvalidInputError(
-                f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}"
-            )
+        pattern = belief.pattern
+        self.horizon = None if horizon is None else as_horizon(horizon, pattern.n_states)
+        if horizon is None and terminal is not None:
+            raise InvalidInputError("terminal must be given only together with a horizon")
+        self.terminal = as_terminal(terminal, pattern.n_states)
+        self._check_size()
         given = named_policies(policies)
         self.names = tuple(given)
         self.optimal = bool(optimal)
         self.keeps_kernels = bool(kernels)
-        pattern = belief.pattern
-        self.rows = _Rows.of(pattern, given, self.rewards, all_rows=self.optimal or kernels)
+        # with a horizon, a policy is a list of stages, most of which may be the same
+        stages, self._stages = _stages_of(given, pattern.admissible, self.horizon)
+        self.rows = _Rows.of(pattern, stages, self.rewards, all_rows=self.optimal or kernels)
         entropy = as_rng(rng).integers(0, 2**32, size=4, dtype=np.uint64)
         self._entropy = [int(word) for word in entropy]
         self._next_block = 0
         n, k = pattern.n_states, len(given)
-        if n <= DIRECT_STATES:
+        self._ends: BoolArray | None = None
+        if self.horizon is not None:
+            self._solve = self._induct
+        elif self.discount == 1.0:
+            self._ends = self._checked_ends(stages)
+            self._solve = self._absorb
+        elif n <= DIRECT_STATES:
             self._solve = self._eliminate
         elif n <= DENSE_STATES and k * n * n <= INVERSE_NUMBERS:
             self._solve = self._correct
@@ -345,6 +392,29 @@ class Sampler:
             self._solve = self._iterate
         numbers = self.rows.size + 2 * k * n + self.rows.widest_policy
         self.block_size = max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // numbers))
+
+    def _check_size(self) -> None:
+        """Refuse values that might overflow."""
+        paid, gamma = float(np.abs(self.rewards).max()), self.discount
+        if self.horizon is not None:
+            largest = paid * self.horizon + float(np.abs(self.terminal).max())
+            name = "rewards × horizon + terminal"
+        elif gamma < 1.0:
+            largest, name = paid / (1.0 - gamma), "rewards/(1 − discount)"
+        else:
+            largest, name = paid, "rewards"
+        if not largest <= LARGEST_VALUE:
+            raise InvalidInputError(f"{name} must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
+
+    def _checked_ends(self, policies: dict[str, Any]) -> BoolArray:
+        """The ends, if all policies surely reach them; with optimal values, all there are."""
+        pattern = self.belief.pattern
+        if self.optimal:
+            return require_endings(pattern, self.rewards)
+        for name, given in policies.items():
+            used = np.flatnonzero(mean_policy(given, pattern.admissible, name) > 0.0)
+            ends = require_endings(pattern, self.rewards, None, used)
+        return ends
 
     # --- blocks -----------------------------------------------------------------------------------
 
@@ -386,8 +456,24 @@ class Sampler:
         return Block(values, errors, None, None, None)
 
     def visits(self, start: FloatArray) -> FloatArray:
-        """(K, S) shares of discounted time, (1 − γ) Σ_t γ^t Pr(s_t = s), under the mean kernel."""
+        """(K, S) shares of discounted time, (1 − γ) Σ_t γ^t Pr(s_t = s), under the mean kernel.
+
+        With a horizon they are those of H steps, and without discounting those until the end.
+        """
         entries, gamma = self._mean_entries[0], self.discount
+        if self.horizon is not None:
+            by_step = self._visits_by_step(start)
+            total: FloatArray = by_step.sum(axis=1)
+            total /= total.sum(axis=1, keepdims=True)
+            return total
+        if self._ends is not None:
+            going = np.flatnonzero(~self._ends)
+            shares = np.zeros((len(self.names), start.size))
+            for k in range(len(self.names)):
+                kernel = self.rows.kernel(k, entries)[going][:, going]
+                shares[k, going] = solve_linear(sparse.csr_array(kernel.T), start[going])
+            shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+            return shares
         found = np.empty((len(self.names), start.size))
         arriving = (1.0 - gamma) * start
         for k in range(len(self.names)):
@@ -401,11 +487,43 @@ class Sampler:
     def switch_gains(self, k: int, other: int) -> FloatArray:
         """(S,) gain of policy ``other`` over policy ``k`` for one step, under the mean kernel."""
         entries = self._mean_entries
-        values = self._mean_values[k]
+        values = self._absorb(entries)[0][0, k] if self._ends is not None else self._mean_values[k]
         paid = self.rows.expected(other, entries)[0]
         step = self.rows.kernel(other, entries[0]) @ values
         gains: FloatArray = paid + self.discount * step - values
         return gains
+
+    def rough_worths(self, start: FloatArray) -> FloatArray:
+        """(S,) about what it is worth to follow policy 1 instead of 0 in single states."""
+        if self.horizon is None:
+            rough: FloatArray = np.abs(self.visits(start)[0] * self.switch_gains(0, 1))
+            return rough
+        entries = self._mean_entries
+        visits = self._visits_by_step(start)[0]
+        values = np.array(self.terminal)
+        worth = np.zeros(start.size)
+        for h in range(self.horizon - 1, -1, -1):
+            backups = []
+            for k in (0, 1):
+                stage = self._stages[k][h]
+                paid = self.rows.expected(stage, entries)[0]
+                step = self.rows.kernel(stage, entries[0]) @ values
+                backups.append(paid + self.discount * step)
+            values = backups[0]
+            worth += visits[h] * (backups[1] - backups[0])
+        return np.abs(worth)
+
+    def _visits_by_step(self, start: FloatArray) -> FloatArray:
+        """(K, H, S) γ^h Pr(s_h = s) under the mean kernel."""
+        assert self.horizon is not None
+        entries = self._mean_entries[0]
+        found = np.empty((len(self.names), self.horizon, start.size))
+        for k in range(len(self.names)):
+            now = start
+            for h in range(self.horizon):
+                found[k, h] = now
+                now = self.discount * (self.rows.kernel(self._stages[k][h], entries).T @ now)
+        return found
 
     def _worth_threads(self, n: int) -> bool:
         # the methods of a belief from outside may not be safe in threads
@@ -425,6 +543,8 @@ class Sampler:
 
     def _prepare(self) -> None:
         """Compute what all blocks share before threads need it."""
+        if self.horizon is not None or self._ends is not None:
+            return
         if self._solve != self._eliminate:
             _ = self._mean_values
         if self._solve == self._correct:
@@ -534,6 +654,55 @@ class Sampler:
             errors[:, k] = self._bound(k, sizes, values[:, k])
         return values, errors
 
+    def _induct(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values of the first of H steps, by backward induction in all draws of the block."""
+        assert self.horizon is not None
+        rows, n, gamma = self.rows, len(entries), self.discount
+        values = np.empty((n, len(self.names), self.terminal.size))
+        errors = np.empty(values.shape[:2])
+        epsilon = float(np.finfo(np.float64).eps)
+        for k, stages in enumerate(self._stages):
+            value, error = np.tile(self.terminal, (n, 1)), np.zeros(n)
+            stage, here = -1, entries
+            for h in range(self.horizon - 1, -1, -1):
+                if stages[h] != stage:
+                    stage = int(stages[h])
+                    here = rows.taken(stage, entries)
+                taken = rows.policies[stage]
+                size = taken.largest + gamma * np.abs(value).max(axis=1)
+                error = (taken.widest + 8) * epsilon * size + gamma * error
+                targets = value[:, taken.next_states]
+                targets *= gamma
+                targets += taken.rewards
+                targets *= here
+                value = np.add.reduceat(targets, taken.begins, axis=1)
+            values[:, k], errors[:, k] = value, error
+        return values, errors
+
+    def _absorb(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Undiscounted values until the end, and bounds by the expected times to it."""
+        assert self._ends is not None
+        rows, n = self.rows, len(entries)
+        values = np.zeros((n, len(self.names), self._ends.size))
+        errors = np.empty(values.shape[:2])
+        going = np.flatnonzero(~self._ends)
+        size = going.size
+        block = max(1, BLOCK_NUMBERS // (size * size + 1)) if size <= DIRECT_STATES else 0
+        for k in range(len(self.names)):
+            paid = rows.expected(k, entries)[:, going]
+            taken = rows.policies[k]
+            for first in range(0, n, block or 1):
+                here = slice(first, min(first + (block or 1), n))
+                found: tuple[FloatArray, Any]
+                if block:
+                    kernels = rows.dense(k, entries[here], going)
+                    found = _until_end(kernels, paid[here], taken)
+                else:
+                    kernel = rows.kernel(k, entries[first])[going][:, going]
+                    found = _until_far_end(sparse.csr_array(kernel), paid[first], taken)
+                values[here, k, going], errors[here, k] = found
+        return values, errors
+
     def _residuals(self, kernels: Any, paid: FloatArray, values: FloatArray) -> FloatArray:
         moved = (kernels @ values.reshape(-1)).reshape(values.shape)
         residuals: FloatArray = paid + self.discount * moved - values
@@ -580,6 +749,10 @@ class Sampler:
     def _optima(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Optimal values in drawn kernels, (n, S), and bounds on their errors."""
         pattern, gamma = self.belief.pattern, self.discount
+        if self.horizon is not None:
+            return self._optima_over(draws)
+        if self._ends is not None:
+            return self._optima_until_end(draws)
         begins = pattern.indptr[pattern.pairs]
         states = pattern.pairs // pattern.n_actions
         firsts = np.searchsorted(states, np.arange(pattern.n_states))
@@ -593,6 +766,33 @@ class Sampler:
             size = float(np.abs(targets).max())
             rounding = (pattern.widest + 8) * float(np.finfo(np.float64).eps) * size
             errors[m] = (residual + rounding) / (1.0 - gamma)
+        return values, errors
+
+    def _optima_over(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same over H steps."""
+        assert self.horizon is not None
+        pattern, gamma = self.belief.pattern, self.discount
+        begins = pattern.indptr[pattern.pairs]
+        firsts = np.searchsorted(pattern.pairs // pattern.n_actions, np.arange(pattern.n_states))
+        values = np.tile(self.terminal, (len(draws), 1))
+        errors = np.zeros(len(draws))
+        rounding = (pattern.widest + 8) * float(np.finfo(np.float64).eps)
+        for _ in range(self.horizon):
+            targets = self.rewards + gamma * values[:, pattern.next_states]
+            errors = rounding * np.abs(targets).max(axis=1) + gamma * errors
+            q = np.add.reduceat(draws * targets, begins, axis=1)
+            values = np.maximum.reduceat(q, firsts, axis=1)
+        return values, errors
+
+    def _optima_until_end(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same without discounting."""
+        pattern = self.belief.pattern
+        problem = Problem(pattern, self.rewards, 1.0, undiscounted=True)
+        values = np.empty((len(draws), pattern.n_states))
+        errors = np.empty(len(draws))
+        for m, draw in enumerate(draws):
+            found = problem.solve(self.belief, _Drawn(pattern, draw))
+            values[m], errors[m] = found.values, found.error_bound
         return values, errors
 
     def _optimum(self, draw: FloatArray, start: FloatArray) -> FloatArray:
@@ -613,6 +813,95 @@ class Sampler:
             return found[0]
         bellman = Bellman(pattern, FixedKernel(pattern, draw), self.rewards, self.discount)
         return iterate(bellman, start.copy(), Accuracy(None, ACCURACY), "newton", 10_000).sweep.best
+
+
+class _Drawn:
+    """The expectation under one drawn kernel, as a measure."""
+
+    def __init__(self, pattern: TransitionPattern, draw: FloatArray) -> None:
+        self.kernel = FixedKernel(pattern, draw)
+
+    def bind(self, belief: Belief) -> FixedKernel:
+        """The kernel itself."""
+        return self.kernel
+
+
+TOO_FAR = (
+    "in some draws the expected time to the end is so long that arithmetic cannot resolve it, or "
+    "the end is not reached at all; give a horizon, or a discount below 1"
+)
+
+
+def _until_end(
+    kernels: FloatArray, paid: FloatArray, taken: _Taken
+) -> tuple[FloatArray, FloatArray]:
+    """Undiscounted values of one policy in several kernels over the states that are no ends.
+
+    Kernels are (n, m, m) and expected rewards (n, m); the second result bounds the errors, (n,).
+    """
+    n, m = paid.shape
+    if m == 0:
+        return paid, np.zeros(n)
+    right = np.stack([paid, np.ones((n, m))], axis=2)
+    try:
+        solved = np.linalg.solve(np.eye(m) - kernels, right)
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(TOO_FAR) from None
+    values: FloatArray = solved[..., 0]
+    times: FloatArray = solved[..., 1]
+    residuals = np.abs(paid + np.einsum("nij,nj->ni", kernels, values) - values).max(axis=1)
+    steps = times - np.einsum("nij,nj->ni", kernels, times)
+    rounding = (m + 8) * float(np.finfo(np.float64).eps)
+    least = steps.min(axis=1) - rounding * np.abs(times).max(axis=1)
+    if not ((times > 0.0).all() and (least >= 0.5).all()):
+        raise ConvergenceError(TOO_FAR)
+    sizes = taken.largest + np.abs(values).max(axis=1)
+    errors: FloatArray = (residuals + rounding * sizes) * times.max(axis=1) / least
+    return values, errors
+
+
+def _until_far_end(
+    kernel: sparse.csr_array, paid: FloatArray, taken: _Taken
+) -> tuple[FloatArray, float]:
+    """The same in one large kernel."""
+    times, least = expected_times(kernel)
+    if not least >= 0.5:
+        raise ConvergenceError(TOO_FAR)
+    values = solve_linear(kernel, paid)
+    residual = float(np.abs(paid + kernel @ values - values).max())
+    size = taken.largest + float(np.abs(values).max())
+    rounding = (taken.widest + 8) * float(np.finfo(np.float64).eps) * size
+    return values, (residual + rounding) * float(times.max()) / least
+
+
+def _stages_of(
+    policies: dict[str, Any], admissible: BoolArray, horizon: int | None
+) -> tuple[dict[str, Any], list[IntArray]]:
+    """Policies that do not depend on the step, and which of them each policy follows when.
+
+    Without a horizon these are the policies themselves. With one, the second result holds (H,)
+    numbers for each policy.
+    """
+    if horizon is None:
+        return policies, []
+    stages: dict[str, Any] = {}
+    followed = []
+    for name, given in policies.items():
+        if is_random(given):
+            followed.append(np.full(horizon, len(stages)))
+            stages[name] = given
+            continue
+        by_step = as_stages(given, admissible, horizon, name)
+        if by_step.strides[0] == 0:
+            followed.append(np.full(horizon, len(stages)))
+            stages[name] = by_step[0]
+            continue
+        flat = by_step.reshape(horizon, -1)
+        _, first, which = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        followed.append(len(stages) + which.reshape(-1))
+        for h in first.tolist():
+            stages[f"{name}[{h}]"] = by_step[h]
+    return stages, followed
 
 
 def _in_order(run: Any, jobs: list[tuple[int, int]], threads: int) -> Iterator[Block]:
@@ -851,6 +1140,23 @@ class _Rows:
         data = entries if taken.where is None else entries[taken.where]
         pointers = np.append(taken.begins, taken.next_states.size)
         return sparse.csr_array((data, taken.next_states, pointers), shape=(n, n))
+
+    def dense(self, k: int, entries: FloatArray, states: IntArray) -> FloatArray:
+        """The kernels of policy ``k`` in all draws among ``states`` alone, (n, m, m)."""
+        taken, m = self.policies[k], states.size
+        number = np.full(self.chosen.shape[1], -1)
+        number[states] = np.arange(m)
+        widths = np.diff(np.append(taken.begins, taken.next_states.size))
+        owners = np.repeat(number, widths)
+        inside = (owners >= 0) & (number[taken.next_states] >= 0)
+        where = owners[inside] * m + number[taken.next_states[inside]]
+        here = self.taken(k, entries)[:, inside]
+        order = np.argsort(where, kind="stable")
+        places, firsts = np.unique(where[order], return_index=True)
+        out = np.zeros((len(entries), m * m))
+        if places.size:
+            out[:, places] = np.add.reduceat(here[:, order], firsts, axis=1)
+        return out.reshape(-1, m, m)
 
     def block_kernel(self, k: int, entries: FloatArray) -> sparse.csr_array:
         """The kernels of policy ``k`` in all draws of a block, one below another: (n·S, n·S)."""

@@ -176,7 +176,8 @@ class SharedDraws:
         share = np.add.reduceat(
             self.law[:, self.place[members.indices]], members.indptr[:-1], axis=1
         )
-        return np.maximum(strength * share, SMALLEST)
+        concentrations: FloatArray = np.maximum(strength * share, SMALLEST)
+        return concentrations
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The draws as named arrays."""

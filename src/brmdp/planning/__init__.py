@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from brmdp.planning.finite_horizon import HorizonSolution
 from brmdp.planning.guarantees import (
     Certificate,
     PosteriorQuantileValue,
@@ -9,6 +10,7 @@ from brmdp.planning.guarantees import (
     certify,
     posterior_quantile_value,
 )
+from brmdp.planning.horizon_prior import HorizonReliance
 from brmdp.planning.planner import (
     Backup,
     Problem,
@@ -25,6 +27,8 @@ from brmdp.planning.solution import Solution
 __all__ = [
     "Backup",
     "Certificate",
+    "HorizonReliance",
+    "HorizonSolution",
     "PosteriorQuantileValue",
     "PriorReliance",
     "Problem",

@@ -1,4 +1,9 @@
-"""Plans and evaluations, for a belief or a known MDP."""
+"""Plans and evaluations, for a belief or a known MDP.
+
+Discounted problems are solved here; those with a finite horizon by
+:mod:`brmdp.planning.finite_horizon`, and undiscounted ones, in which every policy surely ends, by
+:mod:`brmdp.planning.endings`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import math
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +35,14 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
+from brmdp.planning.endings import failure_with_ends, solve_with_ends
+from brmdp.planning.finite_horizon import (
+    HorizonSolution,
+    as_horizon,
+    as_stages,
+    as_terminal,
+    backward_induction,
+)
 from brmdp.planning.fixed_point import (
     METHODS,
     RELATIVE,
@@ -39,8 +52,9 @@ from brmdp.planning.fixed_point import (
     settle_ties,
     tie_width,
 )
+from brmdp.planning.horizon_prior import reliance_over, reliance_until_end
 from brmdp.planning.mixture import MixedRisk, PolicyRows
-from brmdp.planning.prior import check_start, reliance, warn_about_prior
+from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_about_prior
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.risk.base import APPROXIMATE, EXACT, RiskMeasure, RiskOperator
 from brmdp.risk.boundary import CheckedRisk, bind_risk
@@ -92,6 +106,7 @@ class Backup(NamedTuple):
     """(S, A, S) risk-adjusted rows; zero for inadmissible actions."""
 
 
+@overload
 def plan(
     belief: Belief,
     rewards: Rewards,
@@ -104,7 +119,44 @@ def plan(
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
     start: ArrayLike | None = None,
-) -> Solution:
+    horizon: None = None,
+    terminal: None = None,
+) -> Solution: ...
+
+
+@overload
+def plan(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    *,
+    risk: RiskMeasure,
+    tolerance: float | None = None,
+    initial: None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    start: ArrayLike | None = None,
+    horizon: int,
+    terminal: ArrayLike | None = None,
+) -> HorizonSolution: ...
+
+
+def plan(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    *,
+    risk: RiskMeasure,
+    tolerance: float | None = None,
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    start: ArrayLike | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
+) -> Solution | HorizonSolution:
     """Solve the Bayesian-risk Bellman optimality equation V(s) = max_a ρ[ r(s,a,s') + γV(s') ].
 
     Parameters
@@ -115,8 +167,10 @@ def plan(
         Known rewards, such as the ``rewards`` of a TabularMDP. Rewards r(s,a,s') are inside the
         risk measure. None only for a belief about rewards (:class:`brmdp.OutcomeBelief`), to whose
         own rewards any given ones are added.
-    discount : float in [0, 1)
-        Discount factor γ.
+    discount : float in [0, 1]
+        Discount factor γ. With a horizon it may be 1. Without one, it may be 1 if every policy
+        surely reaches an end, a state that is never left and pays nothing: the values are then
+        those of a growing horizon (see :mod:`brmdp.planning.endings`).
     risk : Quantile, CVaR, Mean, PosteriorSample or a custom measure
         The risk measure ρ.
     tolerance : float, optional
@@ -137,15 +191,24 @@ def plan(
     start : int or (S,) probabilities, optional
         Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.
+    horizon : int, optional
+        Plan for this number of steps, with a policy for each of them. The measure is applied at
+        every step, as if the kernel were drawn anew each time; draws are made once and serve all
+        steps (see :mod:`brmdp.planning.finite_horizon`). ``initial``, ``method`` and
+        ``max_iterations`` then have no meaning and must be left out.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
 
     Returns
     -------
-    Solution
+    Solution, or HorizonSolution if a horizon is given
 
     Raises
     ------
     ConvergenceError
         If the tolerance cannot be met.
+    InvalidInputError
+        If an argument is invalid; with discount 1 and no horizon, if a policy need not end.
 
     Warns
     -----
@@ -167,6 +230,12 @@ def plan(
     >>> plan = brmdp.plan(belief, world.rewards, 0.9, risk=brmdp.Quantile(0.1))
     >>> plan.policy
     array([1, 1, 1, 1, 1, 1])
+
+    The same for ten steps, without discounting:
+
+    >>> plan = brmdp.plan(belief, world.rewards, 1.0, risk=brmdp.Quantile(0.1), horizon=10)
+    >>> plan.policy[0], plan.policy[9]
+    (array([1, 1, 1, 1, 1, 1]), array([0, 0, 0, 0, 0, 1]))
     """
     check_start(belief, start)
     settings: dict[str, Any] = {
@@ -174,6 +243,13 @@ def plan(
         "method": method,
         "max_iterations": max_iterations,
     }
+    if horizon is not None:
+        problem = _over_steps(belief, rewards, discount, settings, initial)
+        found = problem.solve_over(
+            belief, risk, horizon, terminal, raise_on_failure=raise_on_failure
+        )
+        return _with_prior_over(found, belief, start, "plan")
+    _require_no_terminal(terminal)
     solution = solution_of(
         belief,
         rewards,
@@ -181,9 +257,50 @@ def plan(
         risk,
         initial=initial,
         raise_on_failure=raise_on_failure,
+        undiscounted=True,
         **settings,
     )
-    return _with_prior(solution, belief, discount, start, "plan")
+    return _with_prior(solution, belief, rewards, discount, start, "plan")
+
+
+@overload
+def evaluate_under_belief(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policy: ArrayLike,
+    *,
+    risk: RiskMeasure,
+    tolerance: float | None = None,
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    all_actions: bool = True,
+    start: ArrayLike | None = None,
+    horizon: None = None,
+    terminal: None = None,
+) -> Solution: ...
+
+
+@overload
+def evaluate_under_belief(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    policy: ArrayLike,
+    *,
+    risk: RiskMeasure,
+    tolerance: float | None = None,
+    initial: None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    all_actions: bool = True,
+    start: ArrayLike | None = None,
+    horizon: int,
+    terminal: ArrayLike | None = None,
+) -> HorizonSolution: ...
 
 
 def evaluate_under_belief(
@@ -200,7 +317,9 @@ def evaluate_under_belief(
     raise_on_failure: bool = True,
     all_actions: bool = True,
     start: ArrayLike | None = None,
-) -> Solution:
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
+) -> Solution | HorizonSolution:
     """The Bayesian-risk value of a fixed policy, V(s) = Σ_a π(a|s) ρ[ r(s,a,s') + γV(s') ].
 
     Parameters
@@ -209,8 +328,9 @@ def evaluate_under_belief(
         As in :func:`plan`.
     policy : (S,) integers or (S, A) probabilities
         Action of each state, or π(a|s) for a policy that draws its actions. The risk measure is
-        applied to each action, and its values are averaged over the draw.
-    risk, tolerance, initial, method, max_iterations, raise_on_failure, start
+        applied to each action, and its values are averaged over the draw. With a horizon also by
+        step, (H, S) or (H, S, A).
+    risk, tolerance, initial, method, max_iterations, raise_on_failure, start, horizon, terminal
         As in :func:`plan`.
     all_actions : bool
         Also back up the actions that the policy does not take. Those whose ``q_values`` exceed V(s)
@@ -218,7 +338,7 @@ def evaluate_under_belief(
 
     Returns
     -------
-    Solution
+    Solution, or HorizonSolution if a horizon is given
 
     Examples
     --------
@@ -243,11 +363,31 @@ def evaluate_under_belief(
         "method": method,
         "max_iterations": max_iterations,
     }
+    if horizon is not None:
+        problem = _over_steps(belief, rewards, discount, settings, initial)
+        found = problem.solve_over(
+            belief,
+            risk,
+            horizon,
+            terminal,
+            policy=policy,
+            raise_on_failure=raise_on_failure,
+            all_actions=all_actions,
+        )
+        return _with_prior_over(found, belief, start, "value")
+    _require_no_terminal(terminal)
     settings |= {"raise_on_failure": raise_on_failure, "all_actions": all_actions}
     solution = solution_of(
-        belief, rewards, discount, risk, policy=policy, initial=initial, **settings
+        belief,
+        rewards,
+        discount,
+        risk,
+        policy=policy,
+        initial=initial,
+        undiscounted=True,
+        **settings,
     )
-    return _with_prior(solution, belief, discount, start, "value")
+    return _with_prior(solution, belief, rewards, discount, start, "value")
 
 
 def solution_of(
@@ -277,6 +417,7 @@ def solution_of(
     )
 
 
+@overload
 def solve(
     mdp: TabularMDP,
     *,
@@ -285,47 +426,104 @@ def solve(
     method: Method = "newton",
     max_iterations: int = 10_000,
     raise_on_failure: bool = True,
-) -> Solution:
+    horizon: None = None,
+    terminal: None = None,
+) -> Solution: ...
+
+
+@overload
+def solve(
+    mdp: TabularMDP,
+    *,
+    tolerance: float | None = None,
+    initial: None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    horizon: int,
+    terminal: ArrayLike | None = None,
+) -> HorizonSolution: ...
+
+
+def solve(
+    mdp: TabularMDP,
+    *,
+    tolerance: float | None = None,
+    initial: Solution | ArrayLike | None = None,
+    method: Method = "newton",
+    max_iterations: int = 10_000,
+    raise_on_failure: bool = True,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
+) -> Solution | HorizonSolution:
     """The risk-neutral optimum of a known MDP, by the solver of :func:`plan`.
 
     Parameters
     ----------
     mdp : TabularMDP
-    tolerance, initial, method, max_iterations, raise_on_failure
+    tolerance, initial, method, max_iterations, raise_on_failure, horizon, terminal
         As in :func:`plan`.
 
     Returns
     -------
-    Solution
+    Solution, or HorizonSolution if a horizon is given
 
     Examples
     --------
     >>> import brmdp
     >>> brmdp.solve(brmdp.envs.riverswim(6)).policy
     array([1, 1, 1, 1, 1, 1])
+
+    A coin is tossed until it shows heads, and every toss costs 1; state 1 is the end.
+
+    >>> coin = brmdp.TabularMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[-1.0], [0.0]], discount=1.0)
+    >>> brmdp.solve(coin).values
+    array([-2.,  0.])
     """
     _require_mdp(mdp)
+    settings: dict[str, Any] = {
+        "tolerance": tolerance,
+        "method": method,
+        "max_iterations": max_iterations,
+    }
+    if horizon is not None:
+        problem = _over_steps(mdp, mdp.transition_rewards, mdp.discount, settings, initial)
+        return problem.solve_over(mdp, Mean(), horizon, terminal, raise_on_failure=raise_on_failure)
+    _require_no_terminal(terminal)
     problem = Problem(
-        mdp.pattern, mdp.transition_rewards, mdp.discount, tolerance, method, max_iterations
+        mdp.pattern, mdp.transition_rewards, mdp.discount, undiscounted=True, **settings
     )
     return problem.solve(mdp, Mean(), problem.start(initial), raise_on_failure=raise_on_failure)
 
 
-def evaluate_in_mdp(mdp: TabularMDP, policy: ArrayLike, *, tolerance: float = 1e-10) -> FloatArray:
+def evaluate_in_mdp(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    *,
+    tolerance: float = 1e-10,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
+) -> FloatArray:
     """Exact value of a policy in a known MDP: the solution of one linear system.
+
+    With a horizon it is computed by backward induction.
 
     Parameters
     ----------
     mdp : TabularMDP
     policy : (S,) integers or (S, A) probabilities
-        Action of each state, or π(a|s).
+        Action of each state, or π(a|s). With a horizon also by step, (H, S) or (H, S, A).
     tolerance : float
         Large systems are solved iteratively, to an error of ``tolerance`` × max|V|, or to what
-        arithmetic resolves if that is more.
+        arithmetic resolves if that is more. It has no meaning with a horizon.
+    horizon : int, optional
+        Number of steps H.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
 
     Returns
     -------
-    (S,) array
+    (S,) array, or (H + 1, S) values from every step on if a horizon is given
 
     Examples
     --------
@@ -333,8 +531,18 @@ def evaluate_in_mdp(mdp: TabularMDP, policy: ArrayLike, *, tolerance: float = 1e
     >>> world = brmdp.TabularMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[1.0], [0.0]], 0.5)
     >>> brmdp.evaluate_in_mdp(world, [0, 0]).round(6)
     array([1.333333, 0.      ])
+    >>> brmdp.evaluate_in_mdp(world, [0, 0], horizon=2)
+    array([[1.25, 0.  ],
+           [1.  , 0.  ],
+           [0.  , 0.  ]])
     """
     _require_mdp(mdp)
+    if horizon is not None:
+        problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, undiscounted=True)
+        return problem.solve_over(
+            mdp, Mean(), horizon, terminal, policy=policy, all_actions=False
+        ).values
+    _require_no_terminal(terminal)
     chosen = as_actions_or_weights(policy, mdp.admissible)
     values: FloatArray = _values_in_mdp(mdp, chosen[None], tolerance)[0]
     return values
@@ -371,8 +579,10 @@ def evaluate_all_in_mdp(
 def _values_in_mdp(mdp: TabularMDP, policies: PolicyArray, tolerance: float) -> FloatArray:
     """Values (n, S) of policies, (n, S) actions or (n, S, A) probabilities, that were checked."""
     accuracy = as_positive_number(tolerance, "tolerance")
-    if mdp.n_states > DENSE_STATES:
-        problem = Problem(mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy)
+    if mdp.n_states > DENSE_STATES or mdp.discount == 1.0:
+        problem = Problem(
+            mdp.pattern, mdp.transition_rewards, mdp.discount, relative=accuracy, undiscounted=True
+        )
         return np.array(
             [
                 problem.solve(mdp, Mean(), policy=policy, all_actions=False).values
@@ -409,6 +619,12 @@ def _solved(
     return values
 
 
+def _with_caveat(solution: Solution, belief: Belief) -> Solution:
+    """The solution, with what is to be known about an approximate belief."""
+    caveat = caveat_of(belief)
+    return replace(solution, caveat=caveat) if caveat else solution
+
+
 def backup(
     belief: Belief,
     rewards: Rewards,
@@ -440,7 +656,7 @@ def backup(
     >>> found.q_values.ravel().round(6), found.kernel[0, 0].round(6)
     (array([0.05, 0.05]), array([0.9, 0.1]))
     """
-    problem = Problem.of(belief, rewards, discount)
+    problem = Problem.of(belief, rewards, discount, undiscounted=True)
     pattern = belief.pattern
     bellman = problem.bellman(bind_risk(risk, belief), None)
     next_values = problem.start(values, "values")
@@ -453,12 +669,53 @@ def backup(
 
 
 def _with_prior(
-    solution: Solution, belief: Belief, discount: float, start: ArrayLike | None, what: str
+    solution: Solution,
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    start: ArrayLike | None,
+    what: str,
 ) -> Solution:
     """Add the field ``prior`` to a solution, and warn if the prior outweighs the data."""
-    found = reliance(belief, solution.policy, discount, start)
+    found: PriorReliance | None
+    if discount == 1.0:
+        found = reliance_until_end(belief, rewards_of(belief, rewards), solution.policy, start)
+    else:
+        found = reliance(belief, solution.policy, discount, start)
     warn_about_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
+
+
+def _with_prior_over(
+    solution: HorizonSolution, belief: Belief, start: ArrayLike | None, what: str
+) -> HorizonSolution:
+    """The same over a horizon."""
+    found = reliance_over(belief, solution.policy, solution.discount, start)
+    warn_about_prior(found, what, 3)
+    return solution if found is None else replace(solution, prior=found)
+
+
+def _over_steps(
+    belief: Belief, rewards: Rewards, discount: float, settings: dict[str, Any], initial: Any
+) -> Problem:
+    """The problem of a plan with a horizon; refuses what only an iteration needs."""
+    if initial is not None:
+        raise InvalidInputError(
+            "initial must not be given with a horizon: values are computed backwards from the end, "
+            "not iterated from a start. Values after the last step are passed as terminal"
+        )
+    for name, default in (("method", "newton"), ("max_iterations", 10_000)):
+        if settings[name] != default:
+            raise InvalidInputError(
+                f"{name} must be left out with a horizon, which takes one backup per step; got "
+                f"{settings[name]!r}"
+            )
+    return Problem.of(belief, rewards, discount, settings["tolerance"], undiscounted=True)
+
+
+def _require_no_terminal(terminal: Any) -> None:
+    if terminal is not None:
+        raise InvalidInputError("terminal must be given only together with a horizon")
 
 
 def _require_mdp(mdp: Any) -> None:
@@ -480,6 +737,8 @@ class Problem:
         As in :func:`plan`.
     relative : float
         The default tolerance, relative to max|V|.
+    undiscounted : bool
+        Whether the discount may be 1.
 
     Examples
     --------
@@ -501,11 +760,15 @@ class Problem:
         method: Method = "newton",
         max_iterations: int = 10_000,
         relative: float = RELATIVE,
+        *,
+        undiscounted: bool = False,
     ) -> None:
         self.pattern = pattern
         self.rewards = rewards
-        self.discount = as_discount(discount)
-        largest = max(abs(float(rewards.max())), abs(float(rewards.min()))) / (1.0 - self.discount)
+        self.discount = as_discount(discount, one_allowed=undiscounted)
+        largest = max(abs(float(rewards.max())), abs(float(rewards.min())))
+        # without discounting, how much adds up is known only after the fact
+        largest /= 1.0 - self.discount if self.discount < 1.0 else 1.0
         if not largest <= LARGEST_VALUE:
             raise InvalidInputError(
                 f"rewards/(1 − discount) must lie within ±{LARGEST_VALUE:g}; got {largest:g}"
@@ -563,15 +826,18 @@ class Problem:
                 "Problem.of(belief, …)"
             )
         bound = bind_risk(risk, belief)
+        if self.discount == 1.0:
+            ended = self._solve_with_ends(bound, initial, policy, raise_on_failure, all_actions)
+            return _with_caveat(ended, belief)
         if policy is None or policy.ndim == 1:
             found = self.fixed_point(bound, initial, policy)
         else:
             found = self.mixed_fixed_point(bound, initial, policy)
         if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
             bound.require_contraction(found.sweep.targets)
-        solution = self.describe(self.bellman(bound, policy), found, policy, all_actions)
-        if caveat := caveat_of(belief):
-            solution = replace(solution, caveat=caveat)
+        solution = _with_caveat(
+            self.describe(self.bellman(bound, policy), found, policy, all_actions), belief
+        )
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
         return solution
@@ -603,7 +869,17 @@ class Problem:
     ) -> FixedPoint:
         """The fixed point for (S, A) probabilities of actions, in terms of this problem's pairs."""
         rows = PolicyRows.of(self.pattern, policy)
-        own = Problem(
+        mixed = MixedRisk(bound, rows)
+        found = self._of_policy(rows).fixed_point(mixed, initial, None)
+        last = found.sweep
+        q, _ = mixed.values_of_pairs(last.targets)
+        targets = self.bellman(bound, policy).targets(last.values)
+        found.sweep = replace(last, targets=targets, q=q.reshape(policy.shape), pairs=rows.pairs)
+        return found
+
+    def _of_policy(self, rows: PolicyRows) -> Problem:
+        """The problem of a policy: the same one with a single, mixed row per state."""
+        return Problem(
             rows.pattern,
             rows.take(self.rewards),
             self.discount,
@@ -611,14 +887,99 @@ class Problem:
             self.method,
             self.max_iterations,
             self.accuracy.relative,
+            undiscounted=self.discount == 1.0,
         )
-        mixed = MixedRisk(bound, rows)
-        found = own.fixed_point(mixed, initial, None)
-        last = found.sweep
-        q, _ = mixed.values_of_pairs(last.targets)
-        targets = self.bellman(bound, policy).targets(last.values)
-        found.sweep = replace(last, targets=targets, q=q.reshape(policy.shape), pairs=rows.pairs)
-        return found
+
+    def solve_over(
+        self,
+        belief: Belief,
+        risk: RiskMeasure,
+        horizon: int,
+        terminal: ArrayLike | None = None,
+        *,
+        policy: Any = None,
+        raise_on_failure: bool = True,
+        all_actions: bool = True,
+    ) -> HorizonSolution:
+        """Backward induction over ``horizon`` steps; ``policy`` as in evaluate_under_belief."""
+        n = self.pattern.n_states
+        steps = as_horizon(horizon, n)
+        last = as_terminal(terminal, n)
+        paid = max(abs(float(self.rewards.max())), abs(float(self.rewards.min())))
+        if not paid * steps + float(np.abs(last).max()) <= LARGEST_VALUE:
+            raise InvalidInputError(
+                f"rewards × horizon + terminal must lie within ±{LARGEST_VALUE:g}"
+            )
+        stages = None if policy is None else as_stages(policy, self.pattern.admissible, steps)
+        bellman = self.bellman(bind_risk(risk, belief), None)
+        solution = backward_induction(
+            bellman, last, steps, stages, tolerance=self.tolerance, all_actions=all_actions
+        )
+        if solution.status == NOT_CONVERGED and raise_on_failure:
+            raise ConvergenceError(
+                f"error bound {solution.error_bound.max():.3g} over {steps} steps, tolerance "
+                f"{solution.tolerance:.3g}: the numerical errors of the backups add up to this, "
+                "and arithmetic cannot resolve more; loosen tolerance, or shorten the horizon",
+                solution,
+            )
+        return solution
+
+    def _solve_with_ends(
+        self,
+        bound: RiskOperator,
+        initial: FloatArray | None,
+        policy: PolicyArray | None,
+        raise_on_failure: bool,
+        all_actions: bool,
+    ) -> Solution:
+        """Solve without discounting."""
+        if policy is not None and policy.ndim == 2:
+            return self._mixed_with_ends(bound, initial, policy, raise_on_failure, all_actions)
+        if self.method != "newton":
+            raise InvalidInputError(
+                f"method must be 'newton' with discount 1 and no horizon; got {self.method!r}"
+            )
+        solution, longest = solve_with_ends(
+            self.bellman(bound, policy),
+            initial,
+            policy,
+            tolerance=self.tolerance,
+            relative=self.accuracy.relative,
+            max_iterations=self.max_iterations,
+            all_actions=all_actions,
+        )
+        if solution.status == NOT_CONVERGED and raise_on_failure:
+            raise ConvergenceError(
+                failure_with_ends(solution, longest, self.max_iterations), solution
+            )
+        return solution
+
+    def _mixed_with_ends(
+        self,
+        bound: RiskOperator,
+        initial: FloatArray | None,
+        policy: FloatArray,
+        raise_on_failure: bool,
+        all_actions: bool,
+    ) -> Solution:
+        """The values of (S, A) probabilities of actions, without discounting."""
+        rows = PolicyRows.of(self.pattern, policy)
+        only = np.zeros(self.pattern.n_states, dtype=np.int64)
+        found = self._of_policy(rows)._solve_with_ends(
+            MixedRisk(bound, rows), initial, only, raise_on_failure, False
+        )
+        bellman = self.bellman(bound, policy)
+        targets = bellman.targets(found.values)
+        q, _ = bellman.backup(targets, self.pattern.pairs if all_actions else bellman.pairs)
+        for array in (q, policy):
+            array.flags.writeable = False
+        return replace(
+            found,
+            q_values=q,
+            policy=policy,
+            _pattern=self.pattern,
+            _rows=partial(bound.rows, targets, q.reshape(-1), bellman.pairs),
+        )
 
     def approximations(self, bound: RiskOperator, cold: bool) -> list[RiskOperator]:
         """Ever cheaper measures to start from, linear ones only if there are no values yet."""

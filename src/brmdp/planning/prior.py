@@ -326,7 +326,7 @@ def _borrowed(belief: Any, pairs: IntArray, prior: FloatArray) -> FloatArray:
     if is_builtin(belief):
         found: FloatArray = method(pairs)
         return found
-    given = _checked(method(pairs), pairs.size, belief, "borrowed")
+    given = _checked(method(pairs), pairs.size, belief, "borrowed", "state-action pair")
     return np.minimum(given, prior)
 
 

@@ -151,6 +151,11 @@ def _foreign_world(name: str, parameters: dict[str, Any], discount: float) -> Wo
                 f"the world of {name!r} must have the case's discount {discount:g}; got "
                 f"{made.discount:g}"
             )
+        if made.horizon is not None:
+            raise InvalidInputError(
+                f"the world of {name!r} has a horizon, so its regret is one number per episode, "
+                "which stored runs do not know; simulate it with brmdp.simulate"
+            )
         return made
     return World(TabularEnv(made) if isinstance(made, TabularMDP) else made, discount)
 

@@ -7,8 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from brmdp._validation import BoolArray, FloatArray, as_index, as_policy_weights
+from brmdp._validation import BoolArray, FloatArray, as_array, as_index, as_policy_weights
 from brmdp.errors import InvalidInputError
+from brmdp.planning.finite_horizon import as_stages
 from brmdp.simulation.loop import Details
 
 __all__ = ["Actor", "ActorAdapter", "require_actor", "tells_policy"]
@@ -31,6 +32,8 @@ class Actor(Protocol):
       regret is not measured.
     - ``episode`` is a number that grows whenever ``policy`` may have changed. Without it,
       ``policy`` is read after every action.
+    - ``new_episode()`` is called whenever the world has been reset. In a world with a horizon H,
+      ``policy`` may depend on the step of the episode: (H, S) actions or (H, S, A) probabilities.
     - ``belief``, ``rewards`` and ``discount``, besides ``policy`` and ``episode``, are needed by
       diagnostics that depend on the belief.
 
@@ -87,21 +90,34 @@ class ActorAdapter:
         The actions that the world admits in each state.
     follow : bool
         Whether to look at the agent's policy.
+    horizon : int, optional
+        The horizon of the world.
 
     Attributes
     ----------
-    policy : (S, A) array or None
+    policy : (S, A) or (H, S, A) array, or None
         The policy that the last action followed, as probabilities; None unless ``follow`` is set.
     """
 
-    def __init__(self, agent: Actor, admissible: BoolArray, *, follow: bool) -> None:
+    def __init__(
+        self, agent: Actor, admissible: BoolArray, *, follow: bool, horizon: int | None = None
+    ) -> None:
         self.agent: Any = agent
+        self.horizon = horizon
+        self._step = 0
         self.episode = 0
         self.follow = follow
         self.policy: FloatArray | None = None
         self._admissible = admissible
         self._numbered = hasattr(agent, "episode")
         self.observe = agent.observe
+
+    def new_episode(self) -> None:
+        """Tell the agent, if it wants to know, that the world has been reset."""
+        self._step = 0
+        begin = getattr(self.agent, "new_episode", None)
+        if callable(begin):
+            begin()
 
     def act(self, state: int) -> int:
         """The agent's action, after checking that the world and the agent's policy have it."""
@@ -110,13 +126,17 @@ class ActorAdapter:
         if self._numbered:
             self.episode = as_index(self.agent.episode, 2**31, "agent.episode")
         if self.follow and (not self._numbered or self.episode != before or self.policy is None):
-            policy = as_policy_weights(self.agent.policy, self._admissible)
+            policy = as_probabilities(self.agent.policy, self._admissible, self.horizon)
             if not self._numbered:
                 self.episode += self.policy is None or not np.array_equal(policy, self.policy)
             self.policy = policy
         elif not self._numbered:
             self.episode = 1
-        if self.policy is not None and self.policy[state, action] <= 0.0:
+        step, self._step = self._step, self._step + 1
+        now = (
+            self.policy[step] if self.policy is not None and self.policy.ndim == 3 else self.policy
+        )
+        if now is not None and now[state, action] <= 0.0:
             raise InvalidInputError(
                 f"the agent took action {action} in state {state}, which its policy never takes "
                 "there: regret would be that of another policy. Give a policy that explores as "
@@ -143,6 +163,18 @@ def tells_policy(agent: Any) -> bool:
     if hasattr(type(agent), "policy"):
         return type(agent).policy is not None
     return getattr(agent, "policy", None) is not None
+
+
+def as_probabilities(policy: Any, admissible: BoolArray, horizon: int | None = None) -> FloatArray:
+    """(S, A) probabilities of actions; with a horizon also by step, (H, S, A)."""
+    array = as_array(policy, "policy", "actions or probabilities")
+    if horizon is None or array.ndim == 1:
+        return as_policy_weights(array, admissible)
+    stages = as_stages(array, admissible, horizon)
+    by_step: FloatArray = (
+        np.eye(admissible.shape[1])[stages] if stages.ndim == 2 else np.array(stages)
+    )
+    return by_step
 
 
 def _keywords(observe: Any) -> tuple[str, ...]:

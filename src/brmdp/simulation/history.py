@@ -85,7 +85,12 @@ class Episodes:
 class History(Steps):
     """A recorded interaction of T steps.
 
-    It has the columns of :class:`Steps`, with regrets per step (not accumulated), and:
+    It has the columns of :class:`Steps`, with regrets per step (not accumulated). In a world with a
+    horizon, true regret is per episode: at the first step of an episode it is V*_0(s) − V^π_0(s),
+    what the plan in force at that step loses over the H steps of the episode, and zero at all
+    other steps. So its sum is that of the episodes begun; the last one counts in full, even if the
+    interaction ended within it. If the agent plans again within an episode, what that changes is
+    not counted. It also has:
 
     Attributes
     ----------
@@ -95,6 +100,10 @@ class History(Steps):
         Posterior quantile of the policy's value at the first state; empty if not requested.
     episodes : Episodes
         How each pseudo-episode was planned.
+    starts : (E,) integers or None
+        Steps at which an episode of the world began; None if that is not known.
+    horizon : int or None
+        The horizon of the world.
 
     Examples
     --------
@@ -111,6 +120,8 @@ class History(Steps):
         "posterior quantile of the policy's value at the first state, at the diagnostic steps"
     )
     episodes: Episodes
+    starts: IntArray | None = None
+    horizon: int | None = None
 
     def __len__(self) -> int:
         return int(self.state.size)
@@ -121,6 +132,8 @@ class History(Steps):
             f"{steps} step{'' if steps == 1 else 's'}",
             f"{episodes} pseudo-episode{'' if episodes == 1 else 's'}",
         ]
+        if self.horizon is not None and self.starts is not None:
+            parts.append(f"{self.starts.size} episodes of at most {self.horizon} steps")
         if len(self):
             parts.append(f"mean reward {self.reward.mean():.4g}")
         if self.true_regret is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
@@ -51,13 +52,14 @@ class Diagnostics:
     true_regret : bool, optional
         Whether to record V*(s_t) − V^{π_k}(s_t) at every step, by exact evaluation. This needs a
         world with a known truth and an agent with a ``policy``; by default it is recorded if both
-        are available.
+        are available. In a world with a horizon, V*_0 − V^π_0 at the first step of every episode is
+        recorded, and zero at the others (see :class:`brmdp.History`).
     robust_level : float in (0, 1), optional
         α̲. If given, V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t) is recorded at every step, with exact
-        quantiles whatever method the agent uses.
+        quantiles whatever method the agent uses. Not in a world with a horizon.
     quantile_level : float in (0, 1), optional
         If given, the posterior quantile of the current policy's value at the first state is
-        recorded, by the paper's estimator.
+        recorded, by the paper's estimator. Not in a world with a horizon.
     quantile_every : int
         The quantile is estimated at steps 0, ``quantile_every``, 2 ``quantile_every``, …
     quantile_samples : int
@@ -104,6 +106,8 @@ def simulate(
     on_episode: Callable[[int], None] | None = None,
 ) -> History:
     """Let ``agent`` act in ``world`` for ``steps`` steps.
+
+    The world is reset first, and the agent is told that an episode begins.
 
     Parameters
     ----------
@@ -163,14 +167,24 @@ def simulate(
         details = _paid
     if not _is_ours(agent):
         follow = measured.true_regret or measured.robust_level is not None
-        actor = ActorAdapter(agent, _admissible(world), follow=bool(follow))
+        actor = ActorAdapter(agent, _admissible(world), follow=bool(follow), horizon=world.horizon)
         if getattr(type(agent), "observe", None) is not Agent.observe:
             details = actor.details()
     disturbances: list[int] = []
     if world.reveals_disturbance:
         details = _noting(disturbances, details)
     meter = _Meter(actor, agent, world, measured, state, as_rng(diagnostics_rng), on_episode)
-    path = interact(actor, world, n, meter, state=state, details=details, on_step=on_step)
+    actor.new_episode()
+    path = interact(
+        actor,
+        world,
+        n,
+        meter,
+        state=state,
+        details=details,
+        on_step=on_step,
+        new_episode=actor.new_episode,
+    )
     return History(
         state=path.state,
         action=path.action,
@@ -178,11 +192,13 @@ def simulate(
         next_state=path.next_state,
         disturbance=np.array(disturbances) if min(disturbances, default=-1) >= 0 else None,
         episode=path.episode,
-        true_regret=meter.true_regret(path.state, n),
+        true_regret=meter.true_regret(path.state, n, path.starts),
         robust_regret=meter.robust_regret(path.state, n),
         quantile_step=np.array(meter.quantile_step, dtype=np.int64),
         quantile_value=np.array(meter.quantile_value),
         episodes=meter.episodes,
+        starts=path.starts,
+        horizon=world.horizon,
     )
 
 
@@ -208,6 +224,7 @@ def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnost
         world.require_same_knowledge(agent)
         if getattr(agent, "rewards", None) is not None:
             world.require_same_rewards(belief, rewards_of(belief, agent.rewards))
+    _check_episodes(agent, world, wanted)
     true_regret = wanted.true_regret
     if true_regret is None:
         true_regret = world.truth is not None and tells_policy(agent)
@@ -239,6 +256,23 @@ def check_diagnostics(agent: Any, world: World, wanted: Diagnostics) -> Diagnost
                 f"{type(agent).__name__} lacks {', '.join(missing)}"
             )
     return replace(wanted, true_regret=bool(true_regret))
+
+
+def _check_episodes(agent: Any, world: World, wanted: Diagnostics) -> None:
+    """Refuse episodes of different lengths, and diagnostics that know of none."""
+    length = getattr(agent, "episode_length", None) if isinstance(agent, Agent) else None
+    if length is not None and length != world.horizon:
+        has = "none" if world.horizon is None else f"episodes of {world.horizon} steps"
+        raise InvalidInputError(
+            f"agent and world must have episodes of the same length: the agent plans for {length} "
+            f"steps, the world has {has}; pass World(…, horizon={length})"
+        )
+    for name in ("robust_level", "quantile_level"):
+        if getattr(wanted, name) is not None and world.horizon is not None:
+            raise InvalidInputError(
+                f"{name} cannot be measured in a world with a horizon: it is defined for "
+                "discounted values of a policy that does not depend on the step"
+            )
 
 
 def _is_ours(agent: Any) -> bool:
@@ -381,12 +415,17 @@ class _Meter:
         )
         return best.values - followed.values
 
-    def true_regret(self, states: IntArray, n: int) -> FloatArray | None:
-        """(T,) V*(s_t) − V^{π_k}(s_t), or None if it was not measured."""
+    def true_regret(self, states: IntArray, n: int, starts: IntArray) -> FloatArray | None:
+        """(T,) V*(s_t) − V^{π_k}(s_t), or None if it was not measured.
+
+        In a world with a horizon, V*_0 − V^π_0 at the first steps of episodes, ``starts``.
+        """
         if not self.wanted.true_regret:
             return None
         truth = self.world.truth
         assert truth is not None
+        if self.world.horizon is not None:
+            return self._regret_by_episode(truth, self.world.horizon, states, n, starts)
         if isinstance(self.actor, ActorAdapter):
             shape = (self.world.n_states, self.world.n_actions)
             values = np.array(
@@ -400,6 +439,26 @@ class _Meter:
             values = evaluate_all_in_mdp(truth, np.array(policies))
         gaps = solve(truth).values - values
         return self._along(gaps[self.episodes.policy], states, n)
+
+    def _regret_by_episode(
+        self, truth: TabularMDP, horizon: int, states: IntArray, n: int, starts: IntArray
+    ) -> FloatArray:
+        n_states, n_actions = self.world.n_states, self.world.n_actions
+        foreign = isinstance(self.actor, ActorAdapter)
+        shape = (-1, n_states, n_actions) if foreign else (-1, n_states)
+        policies: list[NDArray[Any]] = []
+        for policy in self._policies:
+            stages = np.frombuffer(policy, np.float64 if foreign else np.int64).reshape(shape)
+            # a policy that does not depend on the step is the same at each of them
+            policies.append(stages if len(stages) == horizon else stages[0])
+        values = np.array([evaluate_in_mdp(truth, one, horizon=horizon)[0] for one in policies])
+        gaps = solve(truth, horizon=horizon).values[0] - values
+        plans = np.searchsorted(self.episodes.first_step, starts, side="right") - 1
+        begun = states[starts]
+        regret = np.zeros(n)
+        # nothing beats the optimum: negative gaps are rounding
+        regret[starts] = np.maximum(gaps[np.array(self.episodes.policy)[plans], begun], 0.0)
+        return regret
 
     def robust_regret(self, states: IntArray, n: int) -> FloatArray | None:
         """(T,) V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t), or None if it was not measured."""

@@ -41,7 +41,11 @@ class PlanningActor(Protocol):
 
 
 class SteppedWorld(Protocol):
-    """What the loop needs from a world."""
+    """What the loop needs from a world.
+
+    It may have an attribute ``restarted``: whether the last step was followed by a reset. If so,
+    the loop notes it and tells the agent.
+    """
 
     def reset(self, seed: int | None = None) -> Any:
         """Start anew and return the first state."""
@@ -82,6 +86,8 @@ class Trajectory(NamedTuple):
         State that the transition led to; after a reset the next step begins elsewhere.
     episode : (T,) integers
         Number of the pseudo-episode, from 1.
+    starts : (E,) integers
+        Steps at which an episode of the world began, from 0.
     """
 
     state: NDArray[Any]
@@ -89,6 +95,7 @@ class Trajectory(NamedTuple):
     reward: FloatArray
     next_state: NDArray[Any]
     episode: IntArray
+    starts: IntArray
 
 
 def interact(
@@ -100,6 +107,7 @@ def interact(
     state: Any,
     details: Details | None = None,
     on_step: Callable[[int], None] | None = None,
+    new_episode: Callable[[], None] | None = None,
 ) -> Trajectory:
     """Let ``agent`` act in ``world``, which has been reset to ``state``, for ``steps`` steps.
 
@@ -119,6 +127,8 @@ def interact(
         Selects what the agent observes besides the transition.
     on_step : function, optional
         Called every 100 steps with the number of steps done.
+    new_episode : function, optional
+        Called when the world has been reset within the interaction.
     """
     first = np.asarray(state)
     states, next_states = (np.empty((steps, *first.shape), dtype=first.dtype) for _ in range(2))
@@ -128,6 +138,8 @@ def interact(
     act, observe, step = agent.act, agent.observe, world.step
     episode = -1
     due: int | None = 0
+    starts = [0]
+    watched: Any = world if hasattr(world, "restarted") else None
     for t in range(steps):
         action = act(state)
         if agent.episode != episode:
@@ -146,6 +158,11 @@ def interact(
         next_states[t] = next_state
         episodes[t] = episode
         state = resumed
+        if watched is not None and watched.restarted:
+            starts.append(t + 1)
+            if new_episode is not None:
+                new_episode()
         if on_step is not None and t % PROGRESS_EVERY == PROGRESS_EVERY - 1:
             on_step(t + 1)
-    return Trajectory(states, actions, rewards, next_states, episodes)
+    begun = np.array([t for t in starts if t < steps], dtype=np.int64)
+    return Trajectory(states, actions, rewards, next_states, episodes, begun)

@@ -5,6 +5,9 @@ pays nothing, and a reset follows. Resets and truncations are not transitions, s
 from them. The transition into the end may pay, and endings that pay differently are different
 absorbing states.
 
+With a ``horizon`` H, every episode has at most H steps: the environment is reset after H of them,
+and values are those of H steps, so that no discounting is needed.
+
 Agents plan with known rewards. So a world raises an error if the environment pays a reward that
 differs from the model's reward for the outcome that happened. If agents have to learn the rewards
 (``rewards="unknown"``), they are told what each transition paid, and nothing is compared.
@@ -28,6 +31,7 @@ from brmdp._validation import (
     as_float_array,
     as_index,
     as_number,
+    as_positive_int,
     as_positive_number,
 )
 from brmdp.beliefs import (
@@ -69,7 +73,7 @@ class World:
     ----------
     env : gymnasium.Env or str
         An environment, or the id of a registered one.
-    discount : float in [0, 1)
+    discount : float in [0, 1), or in [0, 1] with a horizon
         Discount factor of the truth, where that is known.
     rewards : (S, A) or (S, A, S + E) array, or "unknown", optional
         Known rewards, for environments without ``env.unwrapped.P``. The last E successors are the
@@ -89,6 +93,10 @@ class World:
         Whether the environment's rewards are random around the model's rewards, or differ from them
         on purpose. If so, rewards are not compared, and the model's rewards are taken to be the
         means.
+    horizon : int, optional
+        Number of steps after which an episode is over and the environment is reset. It may
+        terminate earlier, but must not truncate earlier: the values of H steps would be wrong.
+        :func:`brmdp.simulate` then measures regret by episode.
 
     Attributes
     ----------
@@ -98,6 +106,10 @@ class World:
         Rewards in a form that :func:`brmdp.plan` accepts; None if they are unknown.
     truth : TabularMDP or None
         The true kernel, for regret; None if it is unknown.
+    horizon : int or None
+        As given.
+    restarted : bool
+        Whether the last step was followed by a reset, so that a new episode has begun.
 
     Notes
     -----
@@ -132,6 +144,7 @@ class World:
         ends: Ends | None = None,
         truth: TabularMDP | None = None,
         random_rewards: bool = False,
+        horizon: int | None = None,
     ) -> None:
         self.rewards_unknown: bool = isinstance(rewards, str) and rewards == UNKNOWN
         if self.rewards_unknown and random_rewards is not False:
@@ -146,7 +159,10 @@ class World:
                 )
             rewards = None
         self.env: Any = _made(env) if isinstance(env, str) else env
-        self.discount: float = as_discount(discount)
+        self.horizon: int | None = None if horizon is None else as_positive_int(horizon, "horizon")
+        self.discount: float = as_discount(discount, one_allowed=horizon is not None)
+        self.restarted: bool = False
+        self._steps = 0
         self._observed = _size(self.env, "observation_space")
         self.n_actions: int = _size(self.env, "action_space")
         unwrapped: Any = self.env.unwrapped
@@ -401,6 +417,8 @@ class World:
         extra = f" (including {ends} end{'s' if ends > 1 else ''})" if ends else ""
         parts = [f"{self.n_states} states{extra}"]
         parts += [f"{self.n_actions} actions", f"discount {self.discount:g}"]
+        if self.horizon is not None:
+            parts.append(f"episodes of {self.horizon} steps")
         parts.append("truth unknown" if self.truth is None else "truth known")
         parts += ["rewards unknown"] if self.rewards_unknown else []
         return f"World({name}: {', '.join(parts)})"
@@ -416,6 +434,7 @@ class World:
                 f"{returned!r:.80}"
             ) from None
         self._state = as_index(observation, self._observed, "the environment's observation")
+        self._steps = 0
         return self._state
 
     def step(self, action: int) -> tuple[int, float, int, dict[str, Any]]:
@@ -458,9 +477,24 @@ class World:
             self._require_possible(action, next_state)
             if not math.isfinite(reward):
                 raise InvalidInputError(f"the environment's reward must be finite; got {reward}")
-        resumed = self.reset() if terminated or truncated else next_state
+        over = self._is_over(bool(terminated), bool(truncated))
+        resumed = self.reset() if over else next_state
         self._state = resumed
+        self.restarted = over
         return next_state, reward, resumed, info
+
+    def _is_over(self, terminated: bool, truncated: bool) -> bool:
+        """Whether the episode is over with the step just taken."""
+        if self.horizon is None:
+            return terminated or truncated
+        self._steps += 1
+        if truncated and not terminated and self._steps < self.horizon:
+            raise InvalidInputError(
+                f"the environment truncated an episode after {self._steps} steps, before the "
+                f"world's horizon of {self.horizon}: values of {self.horizon} steps, and regret, "
+                "would be wrong. Give a shorter horizon, or an environment without a time limit"
+            )
+        return terminated or self._steps >= self.horizon
 
     @property
     def ends_by_observation(self) -> dict[int, int]:

@@ -15,9 +15,11 @@ __all__ = ["as_state_values", "require_belief_about", "require_mdp"]
 
 
 def require_mdp(mdp: Any, name: str) -> None:
-    """Raise unless ``mdp``, the argument called ``name``, is a known MDP."""
+    """Raise unless ``mdp``, the argument called ``name``, is a known MDP with discounting."""
     if not isinstance(mdp, TabularMDP):
         raise InvalidInputError(f"{name} must be a brmdp.TabularMDP; got {type(mdp).__name__}")
+    if mdp.discount == 1.0:
+        raise InvalidInputError(f"{name} must have a discount below 1; got {mdp.discount}")
 
 
 def require_belief_about(belief: Any, mdp: Any, name: str) -> None:

@@ -50,7 +50,7 @@ from brmdp.planning import backup, evaluate_in_mdp
 from brmdp.planning.planner import solution_of
 from brmdp.risk import Mean, Quantile
 from brmdp.theory.chains import policy_matrix, policy_pairs, transition_counts, visit_frequencies
-from brmdp.theory.checks import as_state_values, require_belief_about
+from brmdp.theory.checks import as_state_values, require_belief_about, require_mdp
 
 __all__ = [
     "ErgodicProblem",
@@ -262,8 +262,10 @@ def asymptotic_normality(mdp: TabularMDP, policy: ArrayLike, alpha: ArrayLike) -
     [5.0, 4.86, 4.49]
     """
     values = evaluate_in_mdp(mdp, policy)
-    if mdp.discount == 0.0:
-        raise InvalidInputError("discount must lie strictly between 0 and 1 for Theorem 1; got 0.0")
+    if mdp.discount in (0.0, 1.0):
+        raise InvalidInputError(
+            f"discount must lie strictly between 0 and 1 for Theorem 1; got {mdp.discount}"
+        )
     levels = _some_levels(alpha, "alpha")
     frequencies = visit_frequencies(mdp, policy)
     system = np.eye(mdp.n_states) - mdp.discount * policy_matrix(mdp, policy)
@@ -440,6 +442,7 @@ def replicate_normality(
     >>> replicate_normality(mdp, policy, 100, [0.1, 0.5], rng=2).shape
     (2, 3)
     """
+    require_mdp(mdp, "mdp")
     values = evaluate_in_mdp(mdp, policy)
     chosen = as_policy(policy, mdp.admissible)
     levels = _some_levels(alphas, "alphas")

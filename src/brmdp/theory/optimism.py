@@ -300,7 +300,7 @@ class OptimismMeter:
     def begin_episode(self, t: int) -> None:
         """Check the plan that the agent follows from step ``t``."""
         report = self.agent.report
-        if report.solution is None:
+        if not isinstance(report.solution, Solution):
             return
         assert report.levels is not None  # the measure is a quantile
         self.reports.append(
@@ -398,6 +398,11 @@ def _require_fixed_point(
 def _require_truth_of(agent: Agent, truth: Any) -> None:
     """Raise unless the truth has the sizes, rewards and discount that the agent plans for."""
     require_mdp(truth, "truth")
+    if agent.episode_length is not None:
+        raise InvalidInputError(
+            "agent must plan without episodes, as in the lemma; its episode_length is "
+            f"{agent.episode_length}"
+        )
     admissible = agent.belief.pattern.admissible
     if truth.admissible.shape != admissible.shape:
         raise InvalidInputError(

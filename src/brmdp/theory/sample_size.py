@@ -77,6 +77,7 @@ from brmdp.theory.chains import (
     policy_pairs,
     reachable_from,
 )
+from brmdp.theory.checks import require_mdp
 from brmdp.theory.normality import row_deviations, target_deviations
 
 __all__ = [
@@ -264,6 +265,7 @@ def caution_cost(
     >>> round(few / many, 6)
     2.0
     """
+    require_mdp(mdp, "mdp")
     values = evaluate_in_mdp(mdp, policy)
     level = as_level(alpha)
     start = as_index(state, mdp.n_states, "state")
