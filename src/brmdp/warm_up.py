@@ -28,6 +28,7 @@ def warm_up() -> None:
     rewards = world.rewards
     optimal = brmdp.solve(world).policy
     brmdp.evaluate_in_mdp(world, optimal)
+    brmdp.evaluate_in_mdp(world, np.full(rewards.shape[:2], 0.5))
     brmdp.evaluate_in_mdp(large, brmdp.solve(large).policy)
 
     belief = brmdp.DirichletBelief.uniform(4, 2)
