@@ -844,11 +844,10 @@ def _until_end(
         return paid, np.zeros(n)
     right = np.stack([paid, np.ones((n, m))], axis=2)
     try:
-        solved = np.linalg.solve(np.eye(m) - kernels, right)
+        solved: FloatArray = np.linalg.solve(np.eye(m) - kernels, right).astype(np.float64)
     except np.linalg.LinAlgError:
         raise ConvergenceError(TOO_FAR) from None
-    values: FloatArray = solved[..., 0]
-    times: FloatArray = solved[..., 1]
+    values, times = solved[..., 0], solved[..., 1]
     residuals = np.abs(paid + np.einsum("nij,nj->ni", kernels, values) - values).max(axis=1)
     steps = times - np.einsum("nij,nj->ni", kernels, times)
     rounding = (m + 8) * float(np.finfo(np.float64).eps)
