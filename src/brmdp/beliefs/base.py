@@ -35,8 +35,9 @@ class Belief(Protocol):
     - ``independent_draws`` is a number, for a belief whose draws are not all fresh: what they are
       worth in independent draws, however many are taken. Sampled certificates count no more.
     - ``learns_rewards = True`` says that rewards are part of the belief, as for
-      :class:`brmdp.OutcomeBelief`. ``gather_rewards`` then accepts None, and ``observe`` takes the
-      reward as its fourth argument.
+      :class:`brmdp.OutcomeBelief`. ``gather_rewards`` then accepts None, ``observe`` takes the
+      reward as its fourth argument, and ``pattern`` is the same object, in copies too, until the
+      outcomes change.
     - ``caveat`` is a sentence that results from this belief repeat, if it is only an approximation
       of a posterior. Such a belief gets no certificate.
     - ``arrays()`` and ``from_arrays(arrays, source)`` allow agents with this belief to be saved.

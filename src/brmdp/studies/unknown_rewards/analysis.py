@@ -1,7 +1,7 @@
 """From the runs of ``unknown-rewards`` to regrets and judged claims.
 
-The paper assumes known rewards, so nothing here is its claim: the statements are ours, fixed before
-the runs. All comparisons are paired on common seeds.
+The paper assumes known rewards, so nothing here is its claim: the statements are ours, made after a
+look at a few runs. All comparisons are paired on common seeds.
 
 How regret grows is read off the *late share*: the part of the mean regret that falls in the second
 half of the steps. For regret that grows as T^p it is 1 − 2^(−p): 0.5 if it is linear, 0.29 for √T,

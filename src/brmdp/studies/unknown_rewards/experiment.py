@@ -29,11 +29,10 @@ ADAPTIVE, SAMPLING, HIGH, LOW, MEAN = (
     "posterior-mean",
 )
 FLOOR = 0.2
-THOMPSON = "Thompson sampling"
 
 LABELS = {
     ADAPTIVE: "AQ-BRMDP",
-    SAMPLING: "Continuing PSRL",
+    SAMPLING: "Posterior sampling",
     HIGH: "BRMDP-0.9",
     LOW: "BRMDP-0.2",
     MEAN: "Posterior mean",
@@ -65,7 +64,7 @@ def _cases(
             agent_parameters=settings,
             discount=discount,
             steps=steps,
-            label=THOMPSON if (world, name) == (BANDIT, SAMPLING) else LABELS[name],
+            label=LABELS[name],
         )
         for name, (agent, settings) in agents.items()
     )
