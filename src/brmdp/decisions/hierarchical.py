@@ -280,7 +280,7 @@ class HierarchicalBelief(KernelBelief, Saveable):
     >>> counts = np.random.default_rng(0).poisson(3.0, (4, 1, 4))
     >>> belief = learn_prior(counts, shape="destinations", rng=0).belief()
     >>> belief
-    HierarchicalBelief(4 states, 1 action, 16 possible transitions, 47 observed, 1000 stored draws)
+    HierarchicalBelief(4 states, 1 action, 16 possible transitions, 47 observed, 2000 stored draws)
     >>> belief.sample(5, rng=0).shape
     (5, 4, 1, 4)
     >>> belief.observe(state=[0, 0, 1], action=0, next_state=[2, 2, 2])
