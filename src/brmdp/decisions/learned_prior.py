@@ -402,11 +402,6 @@ def learn_prior(
         With ``shape``, ``strength`` (κ with its interval), ``evidence`` (the held-out comparison),
         ``posterior()`` to plan with and ``belief()`` to prove with.
 
-    Notes
-    -----
-    What is assumed beyond the shape, and where it matters, is in
-    :mod:`brmdp.decisions.learned_prior`.
-
     Raises
     ------
     InvalidInputError
@@ -414,6 +409,11 @@ def learn_prior(
         the support.
     ImpossibleTransitionError
         If the log contains a transition that is not possible.
+
+    Notes
+    -----
+    What is assumed beyond the shape, and where it matters, is in
+    :mod:`brmdp.decisions.learned_prior`.
 
     Examples
     --------
