@@ -114,7 +114,7 @@ def too_often(k, n):
 
 @pytest.mark.long
 def test_certificates_hold_where_the_law_was_learned_and_the_plug_in_is_caught():
-    n = 40
+    n = 30
     found = outcomes("one law, few data", n, np.random.default_rng(2), draws=300)
     assert too_often(found["joint"], n) > 1e-3
     assert too_often(found["joint, quantile"], n) > 1e-3
