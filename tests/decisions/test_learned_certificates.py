@@ -71,7 +71,7 @@ def true_value(pattern, rows, rewards, policy):
     return np.linalg.solve(np.eye(policy.size) - DISCOUNT * kernel, paid)
 
 
-def outcomes(kind, n_worlds, rng, draws=200):
+def outcomes(kind, n_worlds, rng, draws=400):
     """Shares of worlds in which bound and quantile exceed the true value at the start.
 
     "joint" is the belief with everything uncertain, "plug-in" the one at point hyperparameters.
@@ -114,8 +114,8 @@ def too_often(k, n):
 
 @pytest.mark.long
 def test_certificates_hold_where_the_law_was_learned_and_the_plug_in_is_caught():
-    n = 40
-    found = outcomes("one law, few data", n, np.random.default_rng(2), draws=120)
+    n = 30
+    found = outcomes("one law, few data", n, np.random.default_rng(2), draws=300)
     assert too_often(found["joint"], n) > 1e-3
     assert too_often(found["joint, quantile"], n) > 1e-3
     # the test can see a prior that is taken for known
@@ -123,13 +123,21 @@ def test_certificates_hold_where_the_law_was_learned_and_the_plug_in_is_caught()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WORLDS)
-def test_certificates_of_learned_priors_hold_in_the_whole_hierarchy(kind):
-    n = 150
-    found = outcomes(kind, n, np.random.default_rng([3, len(kind), sum(map(ord, kind))]))
-    print(f"\n{kind}: {found} of {n}")
-    assert too_often(found["joint"], n) > 1e-3
-    # the quantile itself is wrong just as often as it should be; by chance one in 1,000 is not
-    assert stats.binomtest(found["joint, quantile"], n, ALPHA).pvalue > 1e-3
-    if kind == "one law, few data":
-        assert too_often(found["plug-in"], n) < 1e-6
+def test_certificates_of_learned_priors_hold_in_the_whole_hierarchy():
+    n = 60
+    found = {
+        kind: outcomes(kind, n, np.random.default_rng([3, number]))
+        for number, kind in enumerate(WORLDS)
+    }
+    print("", *(f"{kind}: {wrong} of {n}" for kind, wrong in found.items()), sep="\n")
+    for kind, wrong in found.items():
+        assert too_often(wrong["joint"], n) > 1e-4, kind
+        # the quantile gives nothing away, so it is wrong just as often as it may be
+        assert stats.binomtest(wrong["joint, quantile"], n, ALPHA).pvalue > 1e-4, kind
+    total = {name: sum(wrong[name] for wrong in found.values()) for name in wrong}
+    worlds = n * len(found)
+    assert too_often(total["joint"], worlds) > 1e-2
+    assert stats.binomtest(total["joint, quantile"], worlds, ALPHA).pvalue > 1e-2
+    # what is taken for known is not: the test can tell
+    assert too_often(found["one law, few data"]["plug-in"], n) < 1e-6
+    assert too_often(total["plug-in"], worlds) < 1e-6

@@ -162,3 +162,48 @@ def two_group_posterior(counts, bounds, n=121, fine=801):
             ((groups[0] * square).sum(axis=0) * above).sum(),
         ),
     }
+
+
+def group_moments(family, counts, bounds, numbers, n, rng):
+    """Posterior means in partially pooled groups, by importance sampling from the prior.
+
+    ``numbers(upper, lower, law, rows)`` turns draws of ln κ (n, strengths), ln κ_g (n, groups), the
+    laws (n, categories) and the rows over groups (n, transitions) into (n, k) numbers.
+
+    Returns
+    -------
+    mean, error : (k,) arrays
+    """
+    n_groups = counts.shape[0]
+    owners, pairs = family.pattern.pair_of_transition, family.pattern.n_pairs
+    upper = rng.uniform(*bounds, (n, family.n_strengths))
+    lower = rng.uniform(*bounds, (n, n_groups))
+    law = np.concatenate(
+        [np.zeros((n, 0))]
+        + [
+            rng.dirichlet(family.base[family.law_of_category == k], n)
+            for k in range(family.law_sizes.size)
+        ],
+        axis=1,
+    )
+    weight = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
+    gammas = rng.standard_gamma(weight[:, family.kind_of_entry])
+    rows = np.concatenate(
+        [
+            gammas[:, owners == p] / gammas[:, owners == p].sum(axis=1)[:, None]
+            for p in range(pairs)
+        ],
+        axis=1,
+    )
+    logs = np.zeros(n)
+    for g in range(n_groups):
+        kappa = np.exp(lower[:, [g]])
+        theta = np.maximum(kappa * rows, 1e-30)
+        logs += (gammaln(theta + counts[g]) - gammaln(theta)).sum(axis=1)
+        totals = np.bincount(owners, counts[g], pairs)
+        logs += (gammaln(kappa) - gammaln(kappa + totals)).sum(axis=1)
+    share = np.exp(logs - logs.max())
+    share /= share.sum()
+    found = numbers(upper, lower, law, rows)
+    mean = share @ found
+    return mean, np.sqrt(share**2 @ (found - mean) ** 2)

@@ -327,7 +327,9 @@ class SampledCertificate:
         parts.append(
             "It assumes that the belief is right: its prior, that the next state depends on state "
             "and action alone, and that nothing changes over time. Chance in the simulation breaks "
-            f"it with probability at most {self.failure:.2g}."
+            f"it with probability at most {self.failure:.2g}"
+            + (", if the stored draws are worth that much" * math.isfinite(self.independent_draws))
+            + "."
         )
         if self.nested is not None:
             other = (

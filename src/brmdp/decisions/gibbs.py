@@ -17,7 +17,7 @@ the place where it lives.
 
 Entries of one kind have equal weights. So for every kind and j, the number of tables at seat j of
 *all* its entries is one binomial draw, and a sweep costs as much as the largest counts of the kinds
-add up to, not as much as there are rows or transitions.
+add up to (or less, see :data:`EXACT_SEATS`), not as much as there are rows or transitions.
 
 Several chains run at once from dispersed starts. Split R̂ and effective sample sizes (Geyer's
 initial monotone sequence, averaged over chains) are computed for every ln κ and for the
@@ -66,6 +66,11 @@ MOST_CELLS = 100_000
 LEARNED_AT = (20, 60, BURN_IN)
 SPREADS, NARROWEST = 6.0, 1e-3
 """Slice intervals are this many standard deviations wide, as seen after so many sweeps."""
+
+EXACT_SEATS = 512
+"""Seats that are looked at one by one; from there on, they are taken in blocks. Within a block the
+chances of a table differ by less than 0.2 %, which changes the mean and variance of the number of
+tables by less than a millionth."""
 
 COST_OF_GAMMA = 12
 """A logarithm of Γ takes as long as about this many ordinary ones."""
@@ -344,7 +349,8 @@ class _Terms:
         times: IntArray,
         certain: FloatArray,
     ) -> None:
-        self._by_seat = seat.size <= 2 * COST_OF_GAMMA * tally.kind.size
+        few = tally.count.max(initial=0.0) <= EXACT_SEATS
+        self._by_seat = few and seat.size <= 2 * COST_OF_GAMMA * tally.kind.size
         if self._by_seat:
             seen = np.flatnonzero(certain)
             kind = np.concatenate((seen, kind))
@@ -396,17 +402,38 @@ def _seats(family: Family, tally: Tally) -> tuple[IntArray, FloatArray, IntArray
     remaining = above[:-1] - above[ends + 1][of_cell]
     before = np.zeros(tally.kind.size)
     before[1:] = np.where(last[:-1], 0.0, tally.count[:-1])
-    begin = np.maximum(before, 1.0).astype(np.int64)
-    lengths = np.maximum(tally.count.astype(np.int64) - begin, 0)
-    kind = np.repeat(tally.kind, lengths)
-    ends_of = np.cumsum(lengths)
-    seat = np.arange(int(lengths.sum())) + np.repeat(begin - ends_of + lengths, lengths)
-    return (
-        kind,
-        seat.astype(np.float64),
-        np.repeat(remaining, lengths).astype(np.int64),
-        certain,
-    )
+    cell, first, size = seat_blocks(np.maximum(before, 1.0), tally.count)
+    times = remaining[cell].astype(np.int64) * size
+    return tally.kind[cell], first + 0.5 * (size - 1), times, certain
+
+
+def seat_blocks(begin: FloatArray, end: FloatArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Seats begin … end − 1 of every cell, in blocks: their cell, first seat and length.
+
+    Up to :data:`EXACT_SEATS` a block is one seat. Beyond, its length is at most 1/EXACT_SEATS of
+    its number, so that the seats in it open a table with all but the same probability.
+    """
+    edges = _edges(float(end.max(initial=1.0)))
+    inner = np.searchsorted(edges, begin, side="right")
+    pieces = np.searchsorted(edges, end, side="left") - inner + 1
+    pieces = np.where(end > begin, pieces, 0)
+    cell = np.repeat(np.arange(begin.size), pieces)
+    ends = np.cumsum(pieces)
+    place = np.arange(cell.size) - (ends - pieces)[cell]
+    low = np.where(place == 0, begin[cell], edges[inner[cell] + place - 1])
+    top = np.minimum(inner[cell] + place, edges.size - 1)
+    high = np.where(place == pieces[cell] - 1, end[cell], edges[top])
+    return cell, low, (high - low).astype(np.int64)
+
+
+def _edges(most: float) -> FloatArray:
+    """Where blocks of seats begin: every seat at first, then in steps of 1/EXACT_SEATS."""
+    every = np.arange(1.0, EXACT_SEATS + 1)
+    if most <= EXACT_SEATS:
+        return every
+    ratio = 1.0 + 1.0 / EXACT_SEATS
+    steps = np.arange(1, int(np.log(most / EXACT_SEATS) / np.log(ratio)) + 2)
+    return np.concatenate((every, np.floor(EXACT_SEATS * ratio**steps)))
 
 
 # --- chains ---------------------------------------------------------------------------------------
@@ -434,7 +461,7 @@ class Mixing:
     >>> counts = np.random.default_rng(0).poisson(3.0, (4, 1, 4))
     >>> mixing = learn_prior(counts, shape="destinations", rng=0).mixing
     >>> mixing.draws, mixing.mixed
-    (1000, True)
+    (2000, True)
     """
 
     chains: int

@@ -36,7 +36,7 @@ LARGEST_SAMPLE = 250_000_000
 
 CHUNK = 5_000_000
 
-FEWEST_INDEPENDENT = 20
+FEWEST_INDEPENDENT = 10
 """Observations are refused if they leave draws worth fewer independent ones."""
 
 LARGEST_COUNT = 2**53
@@ -281,7 +281,7 @@ class HierarchicalBelief(KernelBelief, Saveable):
     >>> counts = np.random.default_rng(0).poisson(3.0, (4, 1, 4))
     >>> belief = learn_prior(counts, shape="destinations", rng=0).belief()
     >>> belief
-    HierarchicalBelief(4 states, 1 action, 16 possible transitions, 47 observed, 1000 stored draws)
+    HierarchicalBelief(4 states, 1 action, 16 possible transitions, 47 observed, 2000 stored draws)
     >>> belief.sample(5, rng=0).shape
     (5, 4, 1, 4)
     >>> belief.observe(state=[0, 0, 1], action=0, next_state=[2, 2, 2])
@@ -377,10 +377,10 @@ class HierarchicalBelief(KernelBelief, Saveable):
             left = self.mixing.effective * _kish(log_weights)
             if left < FEWEST_INDEPENDENT:
                 raise InvalidInputError(
-                    f"the {counted(int(states.size), 'observation')} move κ and the laws too far "
-                    f"for the {len(hyper)} stored draws, which would be worth only {left:.1f} "
-                    "independent ones; learn the prior again from the whole log (learn_prior), or "
-                    "observe with posterior(), which keeps them fixed"
+                    f"after {counted(int(states.size), 'more observation')} the {len(hyper)} "
+                    f"stored draws of κ and the laws would be worth only {left:.1f} independent "
+                    "ones: learn the prior again from the whole log (learn_prior), or observe with "
+                    "posterior(), where κ and the laws stay fixed"
                 )
         counts = self._counts.copy()
         counts[entries] += times

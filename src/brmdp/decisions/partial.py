@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln, polygamma
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
 from brmdp.decisions.families import Family
-from brmdp.decisions.gibbs import LawSampler, Widths, added, slice_step
+from brmdp.decisions.gibbs import LawSampler, Widths, added, seat_blocks, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "group_point"]
@@ -44,7 +44,7 @@ class GroupCells:
         totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
         rows = np.flatnonzero(totals)
         self.row_group, self.row_total = rows // pattern.n_pairs, totals[rows]
-        self.seat_cell, self.seat = seats(self.count)
+        self.seats = Seats(self.count)
 
     def log_evidence(self, log_strength: FloatArray, rows: FloatArray) -> FloatArray:
         """Log likelihood (chains, groups), given the rows over groups (chains, transitions)."""
@@ -58,12 +58,36 @@ class GroupCells:
         )
 
 
-def seats(count: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Cell and number j of every seat but the first, for cells with ``count`` customers."""
-    more = np.maximum(count - 1, 0).astype(np.int64)
-    ends = np.cumsum(more)
-    place = np.arange(int(more.sum())) - np.repeat(ends - more, more) + 1
-    return np.repeat(np.arange(more.size), more), place.astype(np.float64)
+class Seats:
+    """All seats but the first of cells with up to ``most`` customers each."""
+
+    def __init__(self, most: FloatArray) -> None:
+        self._n = most.size
+        self._cell, self._first, self._size = seat_blocks(np.ones(most.size), most)
+        self._number = self._first + 0.5 * (self._size - 1)
+        self._blocks = np.flatnonzero(self._size > 1)
+
+    def tables(
+        self, weight: FloatArray, rng: np.random.Generator, customers: FloatArray | None = None
+    ) -> FloatArray:
+        """Tables opened by all customers but the first of each cell, (chains, cells).
+
+        By default there are as many customers as there can be; otherwise (chains, cells) of them.
+        """
+        at_seat = weight[:, self._cell]
+        chance = at_seat / (at_seat + self._number)
+        opened = rng.random(chance.shape) < chance
+        if customers is not None:
+            taken = customers[:, self._cell] - self._first
+            opened &= taken > 0
+        drawn = opened.astype(np.float64)
+        some = self._blocks
+        if some.size:
+            times = np.broadcast_to(self._size[some], (weight.shape[0], some.size))
+            if customers is not None:
+                times = np.clip(taken[:, some], 0, times).astype(np.int64)
+            drawn[:, some] = rng.binomial(times, chance[:, some])
+        return added(self._cell, drawn, self._n)
 
 
 class GroupSampler:
@@ -95,7 +119,7 @@ class GroupSampler:
         self._place = np.zeros(all_groups.size, dtype=np.int64)
         self._place[self._entry] = np.arange(self._entry.size)
         self._kind = family.kind_of_entry[self._entry]
-        self._seat_entry, self._seat = seats(all_groups[self._entry].astype(np.float64))
+        self._seats = Seats(all_groups[self._entry].astype(np.float64))
         pattern = family.pattern
         owners = pattern.pair_of_transition[self._entry]
         self._rows, self._row = np.unique(owners, return_inverse=True)
@@ -134,7 +158,7 @@ class GroupSampler:
         )
         self._lower_widths.learn(lower)
         weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
-        tables = self._tables(weight, cells.seat_cell, cells.seat, np.inf) + 1.0
+        tables = cells.seats.tables(weight, rng) + 1.0
         customers = added(self._place[cells.entry], tables, self._entry.size)
         # the same one level up, with the rows over groups integrated out
         share = family.shares(law)
@@ -150,7 +174,7 @@ class GroupSampler:
         upper = rng.uniform(*self.bounds, upper.shape)  # right where there are no data
         upper[:, self._busy] = moved[:, self._busy]
         weight = (np.exp(upper)[:, family.strength_of_kind] * share)[:, self._kind]
-        opened = self._tables(weight, self._seat_entry, self._seat, customers)
+        opened = self._seats.tables(weight, rng, customers)
         by_kind = added(self._kind, opened + (customers > 0), family.n_kinds)
         if family.fixed is None:
             law = self._laws.draw(by_kind, law)
@@ -161,16 +185,6 @@ class GroupSampler:
         widths = np.tile(family.pattern.row_widths, chains)
         rows = dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
         return upper, lower, law, rows
-
-    def _tables(
-        self, weight: FloatArray, cell: IntArray, seat: FloatArray, customers: FloatArray | float
-    ) -> FloatArray:
-        """Tables opened by all customers but the first of each cell, (chains, cells)."""
-        at_seat = weight[:, cell]
-        opened = self.rng.random(at_seat.shape) * (at_seat + seat) < at_seat
-        if isinstance(customers, np.ndarray):
-            opened &= seat < customers[:, cell]
-        return added(cell, opened.astype(np.float64), weight.shape[1])
 
     def _upper_evidence(
         self, log_strength: FloatArray, share: FloatArray, customers: FloatArray, totals: FloatArray

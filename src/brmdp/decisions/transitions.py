@@ -192,6 +192,12 @@ def cells_of(
     parts = [table.tocoo() for table in tables]
     which = [np.full(part.data.size, k) for k, part in enumerate(parts)]
     group = np.concatenate(which).astype(np.int64)
+    total = sum(float(part.data.sum()) for part in parts)
+    if total > LARGEST_COUNT:
+        raise InvalidInputError(
+            f"counts must add up to at most 2⁵³ transitions, beyond which sums are not exact; got "
+            f"{total:.4g}"
+        )
     return Cells(
         n_states,
         n_pairs // n_states,
