@@ -410,14 +410,16 @@ class Sampler:
         if self.horizon is not None:
             by_step = self._visits_by_step(start)
             total: FloatArray = by_step.sum(axis=1)
-            return total / total.sum(axis=1, keepdims=True)
+            total /= total.sum(axis=1, keepdims=True)
+            return total
         if self._ends is not None:
             going = np.flatnonzero(~self._ends)
             shares = np.zeros((len(self.names), start.size))
             for k in range(len(self.names)):
                 kernel = self.rows.kernel(k, entries)[going][:, going]
                 shares[k, going] = solve_linear(sparse.csr_array(kernel.T), start[going])
-            return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+            shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+            return shares
         found = np.empty((len(self.names), start.size))
         arriving = (1.0 - gamma) * start
         for k in range(len(self.names)):
@@ -440,7 +442,7 @@ class Sampler:
     def rough_worths(self, start: FloatArray) -> FloatArray:
         """(S,) about what it is worth to follow policy 1 instead of 0 in single states."""
         if self.horizon is None:
-            return np.abs(self.visits(start)[0] * self.switch_gains(0, 1))
+            return np.asarray(np.abs(self.visits(start)[0] * self.switch_gains(0, 1)))
         entries = self._mean_entries
         visits = self._visits_by_step(start)[0]
         values = np.array(self.terminal)
@@ -630,6 +632,7 @@ class Sampler:
         errors = np.empty(values.shape[:2])
         going = np.flatnonzero(~self._ends)
         size = going.size
+        found: tuple[FloatArray, Any]
         block = max(1, BLOCK_NUMBERS // (size * size + 1)) if size <= DIRECT_STATES else 0
         for k in range(len(self.names)):
             paid = rows.expected(k, entries)[:, going]
@@ -789,10 +792,11 @@ def _until_end(
         solved = np.linalg.solve(np.eye(m) - kernels, right)
     except np.linalg.LinAlgError:
         raise ConvergenceError(TOO_FAR) from None
-    values, times = solved[..., 0], solved[..., 1]
+    values: FloatArray = np.asarray(solved[..., 0], dtype=np.float64)
+    times = solved[..., 1]
     residuals = np.abs(paid + np.einsum("nij,nj->ni", kernels, values) - values).max(axis=1)
     steps = times - np.einsum("nij,nj->ni", kernels, times)
-    rounding = (m + 8) * float(np.finfo(np.float64).eps)
+    rounding = (max(m, taken.widest) + 8) * float(np.finfo(np.float64).eps)
     least = steps.min(axis=1) - rounding * np.abs(times).max(axis=1)
     if not ((times > 0.0).all() and (least >= 0.5).all()):
         raise ConvergenceError(TOO_FAR)

@@ -90,7 +90,7 @@ class Certificate:
         "independent rows (Proposition 1)" or "union bound (dependent rows)".
     values : (S,) array
         Certified lower bounds on the policy's true value; the solver's error is subtracted.
-    policy : (S,) integers
+    policy : (S,) integers, or (H, S) with a horizon
         The policy that maximises the bounds, up to ``policy_gap``.
     policy_gap : float
         No policy's bound at this level exceeds ``values`` by more than this in any state.
@@ -250,11 +250,14 @@ def certify(
     tolerance: float | None = None,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> Certificate:
     """The policy with the best certified lower bounds on its value, and these bounds.
 
-    The guarantee is that of Proposition 1 of the paper.
+    The guarantee is that of Proposition 1 of the paper; with a horizon, see
+    :mod:`brmdp.planning.horizon_guarantees`.
 
     Parameters
     ----------
@@ -270,6 +273,11 @@ def certify(
     start : int or (S,) probabilities, optional
         Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.
+    horizon : int, optional
+        Certify the value of this number of steps; the discount may then be 1, and the policy is
+        (H, S), one row per step.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the check.
 
@@ -315,6 +323,8 @@ def certify(
         tolerance=tolerance,
         coverage_samples=coverage_samples,
         start=start,
+        horizon=horizon,
+        terminal=terminal,
         rng=rng,
     )
     warn_about_prior(found.prior, "certificate", 2)
@@ -329,27 +339,27 @@ def certificate_of(
     *,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
     **settings: Any,
 ) -> Certificate:
     """:func:`certify` without the warning, for computations that make many certificates."""
-    check_start(belief, start)
-    if not has_exact_quantiles(belief):
-        raise InvalidInputError(
-            f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
-            "offers only draws, and what is computed from draws is an estimate, not a bound. Give "
-            "it concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
-            "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
+    if horizon is not None:
+        from brmdp.planning.horizon_guarantees import certificate_over
+
+        named: dict[str, Any] = {"coverage_samples": coverage_samples, "start": start, "rng": rng}
+        return certificate_over(
+            belief, rewards, discount, confidence, horizon, terminal, **named, **settings
         )
+    if terminal is not None:
+        raise InvalidInputError("terminal must be given only together with a horizon")
+    check_start(belief, start)
+    require_exact_quantiles(belief)
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
     n_states = belief.pattern.n_states
-    independent = getattr(belief, "rows_independent", None)
-    if not isinstance(independent, bool | np.bool_):
-        raise InvalidInputError(
-            f"belief must have rows_independent = True or False; {type(belief).__name__} has "
-            f"{independent!r}"
-        )
+    independent = require_independence(belief)
     level = certified_level(1.0 - level_wanted, n_states, independent=bool(independent))
     risk = Quantile(level)
     problem = Problem.of(belief, rewards, discount, **settings)
@@ -398,6 +408,28 @@ def certificate_of(
         coverage_samples=int(samples),
         prior=reliance(belief, best.policy, discount, start),
     )
+
+
+def require_exact_quantiles(belief: Belief) -> None:
+    """Raise unless quantiles are computed, not estimated from draws."""
+    if not has_exact_quantiles(belief):
+        raise InvalidInputError(
+            f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
+            "offers only draws, and what is computed from draws is an estimate, not a bound. Give "
+            "it concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
+            "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
+        )
+
+
+def require_independence(belief: Belief) -> bool:
+    """Whether the rows are independent, as the belief must say."""
+    independent = getattr(belief, "rows_independent", None)
+    if not isinstance(independent, bool | np.bool_):
+        raise InvalidInputError(
+            f"belief must have rows_independent = True or False; {type(belief).__name__} has "
+            f"{independent!r}"
+        )
+    return bool(independent)
 
 
 def posterior_quantile_value(
