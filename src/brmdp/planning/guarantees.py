@@ -103,6 +103,8 @@ class Certificate:
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data; the confidence includes the prior.
         None for beliefs that do not separate the two.
+    horizon : int or None
+        Number of steps that the values are for.
 
     Examples
     --------
@@ -128,11 +130,13 @@ class Certificate:
     coverage_interval: tuple[float, float] | None
     coverage_samples: int
     prior: PriorReliance | None = None
+    horizon: int | None = None
 
     def __str__(self) -> str:
+        over = "" if self.horizon is None else f"over {self.horizon} steps "
         parts = [
-            f"With posterior probability at least {self.confidence:.3g}, the true value of this "
-            "policy is at least the certified value in every state at once.",
+            f"With posterior probability at least {self.confidence:.3g}, the true value {over}of "
+            "this policy is at least the certified value in every state at once.",
             f"Certified values of the {self.values.size} states: {extent(self.values)}.",
             f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
         ]

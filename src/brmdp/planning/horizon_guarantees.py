@@ -139,6 +139,7 @@ def certificate_over(
         coverage_interval=interval,
         coverage_samples=int(samples),
         prior=reliance_over(belief, policy, gamma, start),
+        horizon=steps,
     )
 
 
