@@ -242,14 +242,14 @@ def test_the_prior_is_judged_over_the_steps():
     begin = np.array([0.0, 0.0, 1.0])
     time = (begin + begin @ mean + begin @ mean @ mean) / 3
     assert plan.prior.never_observed_visits == pytest.approx(time[2])
-    assert plan.prior.never_observed_pairs.tolist() == [[2, 0]]
+    assert plan.prior.pairs_never_observed.tolist() == [[2, 0]]
     assert plan.prior.n_pairs == 3
     assert "3 steps" in str(plan.prior)
     assert "rests heavily on the prior" in str(plan)
     own = brmdp.evaluate_under_belief(
         belief, rewards, 1.0, [[0, 1, 0], [0, 0, 0]], risk=brmdp.Mean(), horizon=2, start=0
     )
-    assert own.prior.never_observed_pairs.tolist() == [[1, 1], [2, 0]]
+    assert own.prior.pairs_never_observed.tolist() == [[1, 1], [2, 0]]
     assert (
         brmdp.plan(
             problem("scenarios-5").belief,

@@ -21,6 +21,7 @@ from brmdp.decisions.comparison import (
     value_of_information,
 )
 from brmdp.decisions.draws import Sampler, ValueDraws, values_in_draws
+from brmdp.decisions.exit_times import ExitMoments, exit_moments
 from brmdp.decisions.gibbs import Mixing
 from brmdp.decisions.held_out import Candidate, Evidence
 from brmdp.decisions.hierarchical import HierarchicalBelief
@@ -35,6 +36,7 @@ __all__ = [
     "Difference",
     "Estimate",
     "Evidence",
+    "ExitMoments",
     "HierarchicalBelief",
     "InformationValue",
     "LearnedPrior",
@@ -52,6 +54,7 @@ __all__ = [
     "certify_sampled",
     "compare",
     "draws_needed",
+    "exit_moments",
     "learn_prior",
     "order_statistic",
     "practice",

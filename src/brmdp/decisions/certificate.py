@@ -31,6 +31,11 @@ no longer 0 or 1 but a share in [0, 1], and a sum of n such shares has a tail of
 binomial one (Bentkus 2004). So l is the largest integer with Pr(Binomial(n, α) ≤ l − 1) ≤ β/e, and
 the bound is the value of rank ⌊(l − 1)M/n⌋ + 1. E itself is an estimate.
 
+**A horizon, or no discounting.** With a horizon, each draw is one kernel held over all steps, so
+steps that share a row need no union bound, as they do in :func:`brmdp.certify`. Without discounting
+and horizon, where every policy surely ends, the value may have no posterior mean; order statistics
+need none.
+
 Nothing is assumed about the dependence of rows. What is assumed: the belief (its prior, the Markov
 property, that tomorrow's kernel is yesterday's) and draws from it as described.
 """
@@ -50,6 +55,7 @@ from scipy.special import bdtr, bdtrik
 from brmdp._validation import (
     FloatArray,
     IntArray,
+    PolicyArray,
     Seed,
     as_discount,
     as_level,
@@ -65,13 +71,15 @@ from brmdp.decisions.policies import (
     Policies,
     as_start_weights,
     is_deterministic,
-    mean_policy,
+    mean_stages,
     named_policies,
     same_policy,
 )
 from brmdp.errors import ConvergenceError, InvalidInputError
+from brmdp.planning.finite_horizon import as_horizon
 from brmdp.planning.guarantees import Certificate, certificate_of, certified_level
-from brmdp.planning.planner import solution_of
+from brmdp.planning.horizon_prior import reliance_over, reliance_until_end
+from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
 from brmdp.planning.text import call_like, extent, percent, wrapped
 from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile, has_exact_quantiles
@@ -200,7 +208,7 @@ class SampledCertificate:
     values : (S,) array or None
         Bounds that hold in all states at once; None if it is for one start.
     policy : (S,) integers or (S, A) probabilities
-        The policy that was certified.
+        The policy that was certified; with a horizon by step, (H, S) or (H, S, A).
     name : str
         Where it comes from: "given", or the name of a candidate.
     candidates : dict
@@ -233,6 +241,8 @@ class SampledCertificate:
     independent_draws : float
         What the belief's own draws are worth at most, in independent ones; infinite if all are
         fresh.
+    horizon : int or None
+        Number of steps that the value is for.
 
     Examples
     --------
@@ -271,6 +281,7 @@ class SampledCertificate:
     nested_value: float | None = None
     prior: PriorReliance | None = None
     independent_draws: float = math.inf
+    horizon: int | None = None
 
     @property
     def gap_reached(self) -> bool:
@@ -284,6 +295,8 @@ class SampledCertificate:
         sure = (
             f"With posterior probability at least {self.confidence:.10g}, the true value of this "
         )
+        if self.horizon is not None:
+            sure = sure.replace("true value", f"true value over {self.horizon} steps")
         level = f"{100 * (1 - self.confidence):.3g} %"
         counted = (
             f"This is number {self.rank} of {self.draws} values in posterior draws, in increasing "
@@ -382,6 +395,8 @@ def candidate_policies(
     discount: float,
     confidence: float = 0.9,
     *,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> dict[str, IntArray]:
     """Policies worth certifying: plans of the mean, and at several quantile and CVaR levels.
@@ -395,13 +410,15 @@ def candidate_policies(
     ----------
     belief, rewards, discount, confidence
         As in :func:`certify_sampled`. The confidence adds the level of Proposition 1.
+    horizon, terminal
+        As in :func:`brmdp.plan`.
     rng : numpy.random.Generator or seed, optional
         Random stream of the draws.
 
     Returns
     -------
     dict
-        Distinct policies, (S,) integers, by name.
+        Distinct policies, (S,) integers, or (H, S) with a horizon, by name.
 
     Examples
     --------
@@ -415,6 +432,12 @@ def candidate_policies(
     alpha = 1.0 - as_level(confidence, "confidence")
     pattern = belief.pattern
     stream = as_rng(rng)
+    problem = Problem.of(belief, rewards, discount, undiscounted=True)
+    if horizon is None and terminal is not None:
+        raise InvalidInputError("terminal must be given only together with a horizon")
+    # without discounting, measures that look at single kernels may meet one that does not end
+    endless = problem.discount == 1.0 and horizon is None
+    failures = (ConvergenceError, InvalidInputError) if endless else ConvergenceError
     risks: list[tuple[str, Any]] = [("mean", Mean())]
     if has_exact_quantiles(belief):
         if not has_known_kernel(belief):
@@ -434,14 +457,18 @@ def candidate_policies(
     found: dict[str, IntArray] = {}
     initial: Any = None
     for name, risk in risks:
+        plan: Any
         try:
-            plan = solution_of(belief, rewards, discount, risk, initial=initial)
-        except ConvergenceError:
+            if horizon is not None:
+                plan = problem.solve_over(belief, risk, horizon, terminal)
+            else:
+                plan = problem.solve(belief, risk, initial)
+        except failures:
             if name == "mean":
                 raise
             logger.info("candidate %r left out: its plan did not converge", name)
             continue
-        initial = plan
+        initial = plan.values
         if not any(np.array_equal(plan.policy, other) for other in found.values()):
             found[name] = np.array(plan.policy)
     return found
@@ -460,6 +487,8 @@ def certify_sampled(
     gap: float = GAP,
     failure: float = 1e-6,
     nested: bool | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> SampledCertificate:
     """A lower bound on the value of a policy that holds with a stated posterior probability.
@@ -471,11 +500,13 @@ def certify_sampled(
     Parameters
     ----------
     belief, rewards, discount
-        As in :func:`brmdp.plan`.
+        As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if every policy surely
+        ends.
     confidence : float in (0, 1)
         1 − α: posterior probability with which the bound holds.
     policy : (S,) actions or (S, A) probabilities, optional
-        The policy to certify. It must not have been chosen by looking at the same random stream.
+        The policy to certify; with a horizon also by step, (H, S) or (H, S, A). It must not have
+        been chosen by looking at the same random stream.
     candidates : mapping or list of policies, optional
         If no policy is given, the best of these is certified; by default those of
         :func:`candidate_policies`.
@@ -491,7 +522,11 @@ def certify_sampled(
         β: probability that chance in the simulation breaks the bound.
     nested : bool, optional
         Also compute Proposition 1's bound. By default if quantiles are exact and transitions at
-        most 2 million.
+        most 2 million. There is none without discounting, unless there is a horizon.
+    horizon : int, optional
+        Certify the value of this number of steps, in a kernel that stays the same.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the draws.
 
@@ -527,8 +562,15 @@ def certify_sampled(
     beta = as_level(failure, "failure")
     budget = None if draws is None else as_positive_int(draws, "draws")
     wanted = as_positive_number(gap, "gap")
-    gamma = as_discount(discount)
+    gamma = as_discount(discount, one_allowed=True)
     pattern = belief.pattern
+    over: dict[str, Any] = {"horizon": horizon, "terminal": terminal}
+    endless = gamma == 1.0 and horizon is None
+    if endless and nested:
+        raise InvalidInputError(
+            "nested must not be True with discount 1 and no horizon: Proposition 1 needs "
+            "discounting or a horizon"
+        )
     begin = None if start is None else as_start_weights(start, pattern.n_states)
     if policy is not None and candidates is not None:
         raise InvalidInputError("policy and candidates must not both be given")
@@ -544,7 +586,7 @@ def certify_sampled(
         _most_worth(budget or MOST_DRAWS, independent, alpha, beta, type(belief).__name__)
     stream = as_rng(rng)
     chosen, name, scores, pilot = _choose(
-        belief, rewards, gamma, alpha, policy, candidates, begin, budget, stream
+        belief, rewards, gamma, alpha, policy, candidates, begin, budget, over, stream
     )
     scale: tuple[FloatArray, FloatArray] | None = None
     if begin is None:
@@ -554,7 +596,7 @@ def certify_sampled(
     else:
         reduce = _value_at(begin)
         reduced = pilot.values[:, 0] - pilot.errors
-    sampler = Sampler(belief, rewards, gamma, [chosen], rng=stream)
+    sampler = Sampler(belief, rewards, gamma, [chosen], **over, rng=stream)
     if budget is None:
         affordable = min(BUDGET_NUMBERS // sampler.rows.size, MOST_DRAWS)
         budget = max(affordable, FEWEST_DRAWS, 3 * fewest)
@@ -577,8 +619,8 @@ def certify_sampled(
             break
     if nested is None:
         nested = has_exact_quantiles(belief) and pattern.n_transitions <= NESTED_TRANSITIONS
-    other = _nested(belief, rewards, gamma, level) if nested else None
-    certified = chosen.argmax(axis=1) if is_deterministic(chosen) else chosen
+    other = _nested(belief, rewards, gamma, level, over) if nested and not endless else None
+    certified = chosen.argmax(axis=-1) if is_deterministic(chosen) else chosen
     certificate = SampledCertificate(
         confidence=level,
         failure=beta,
@@ -597,8 +639,9 @@ def certify_sampled(
         solver_error=solver_error,
         nested=other,
         nested_value=None if other is None or begin is None else float(other.values @ begin),
-        prior=reliance(belief, certified, gamma, start),
+        prior=_reliance(belief, sampler.rewards, certified, gamma, horizon, start),
         independent_draws=independent,
+        horizon=horizon,
     )
     warn_about_prior(certificate.prior, "certificate", 2)
     return certificate
@@ -741,24 +784,27 @@ def _choose(
     candidates: Policies | None,
     begin: FloatArray | None,
     budget: int | None,
+    over: dict[str, Any],
     rng: np.random.Generator,
 ) -> tuple[FloatArray, str, dict[str, float], _Pilot]:
     """The policy to certify, its name, the scores of all candidates, and its selection draws."""
-    admissible = belief.pattern.admissible
+    admissible, horizon = belief.pattern.admissible, over["horizon"]
+    if horizon is not None:
+        horizon = as_horizon(horizon, belief.pattern.n_states)
     if policy is not None:
-        weights = {"given": mean_policy(policy, admissible)}
+        weights = {"given": mean_stages(policy, admissible, horizon)}
     else:
         given: dict[str, Any] = (
-            dict(candidate_policies(belief, rewards, discount, 1.0 - alpha, rng=rng))
+            dict(candidate_policies(belief, rewards, discount, 1.0 - alpha, **over, rng=rng))
             if candidates is None
             else named_policies(candidates, "candidates")
         )
         weights = {}
         for name, item in given.items():
-            found = mean_policy(item, admissible, f"candidates[{name!r}]")
+            found = mean_stages(item, admissible, horizon, f"candidates[{name!r}]")
             if not any(same_policy(found, other) for other in weights.values()):
                 weights[name] = found
-    sampler = Sampler(belief, rewards, discount, weights, rng=rng)
+    sampler = Sampler(belief, rewards, discount, weights, **over, rng=rng)
     n = _selection_size(sampler, len(weights), begin, alpha, budget)
     values, errors = [], []
     for block in sampler.blocks(n):
@@ -796,11 +842,27 @@ def _score(pilot: _Pilot, alpha: float, begin: FloatArray | None) -> float:
     return float((centre + low * spread).mean())
 
 
+def _reliance(
+    belief: Belief,
+    rewards: FloatArray,
+    policy: PolicyArray,
+    discount: float,
+    horizon: int | None,
+    start: ArrayLike | None,
+) -> PriorReliance | None:
+    """How far a policy rests on the prior, in the time that its value is for."""
+    if horizon is not None:
+        return reliance_over(belief, policy, discount, start)
+    if discount == 1.0:
+        return reliance_until_end(belief, rewards, policy, start)
+    return reliance(belief, policy, discount, start)
+
+
 def _nested(
-    belief: Belief, rewards: Rewards, discount: float, confidence: float
+    belief: Belief, rewards: Rewards, discount: float, confidence: float, over: dict[str, Any]
 ) -> Certificate | None:
     try:
-        return certificate_of(belief, rewards, discount, confidence, coverage_samples=0)
+        return certificate_of(belief, rewards, discount, confidence, coverage_samples=0, **over)
     except ConvergenceError:
         logger.info("Proposition 1's bound left out: its plan did not converge")
         return None

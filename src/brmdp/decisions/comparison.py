@@ -12,6 +12,13 @@ policy, in common draws. Such worths need not add up to the gain, since changes 
 best candidate π today. Sample information: draw P, simulate n transitions of given pairs in it,
 update a copy of the belief, plan its mean, and measure in P what changed. An estimate may be
 negative, by chance or because planning the mean is not the best use of data: look at its interval.
+
+With a horizon, all of this is for H steps in one drawn kernel, and policies may depend on the step.
+A difference is then a state in which the policies differ at some step.
+
+Without discounting and horizon, means over draws may be infinite. A comparison then needs a proof
+that they are not, and that their Monte Carlo error is not (:mod:`brmdp.decisions.exit_times`); it
+is refused otherwise. The value of information is not computed.
 """
 
 from __future__ import annotations
@@ -47,16 +54,19 @@ from brmdp.beliefs.observations import as_observed
 from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.decisions.certificate import candidate_policies
 from brmdp.decisions.draws import Sampler, independent_draws, worth_of
+from brmdp.decisions.exit_times import exit_moments
 from brmdp.decisions.policies import (
     Policies,
     default_start,
+    is_deterministic,
     is_random,
-    mean_policy,
+    mean_stages,
     named_policies,
 )
 from brmdp.errors import InvalidInputError
+from brmdp.planning.finite_horizon import as_horizon
 from brmdp.planning.guarantees import clopper_pearson
-from brmdp.planning.planner import solution_of
+from brmdp.planning.planner import Problem
 from brmdp.planning.text import call_like, percent, wrapped
 from brmdp.risk.measures import Mean
 
@@ -422,6 +432,8 @@ def compare(
     regret_draws: int | None = None,
     differences: int = SHOWN_DIFFERENCES,
     units: UnitLog | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """How much better a policy is than a baseline, and how surely.
@@ -429,10 +441,12 @@ def compare(
     Parameters
     ----------
     belief, rewards, discount
-        As in :func:`brmdp.plan`.
+        As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if both policies surely
+        end and their expected times to the end have finite posterior variances.
     policy, baseline : (S,) actions, (S, A) probabilities, or a Practice
         A :class:`Practice` is drawn anew with every kernel, so the interval includes the doubt
-        about it; the worth of single states is that over its mean.
+        about it; the worth of single states is that over its mean. With a horizon also by step,
+        (H, S) actions or (H, S, A) probabilities.
     start : int or (S,) probabilities, optional
         Where both begin; by default the states that the data come from, in proportion, or all
         states equally if the belief does not record them.
@@ -446,6 +460,10 @@ def compare(
         mean kernel. 0 switches it off.
     units : UnitLog, optional
         The log by units, to repeat the comparison with resampled units.
+    horizon : int, optional
+        Compare the values of this number of steps, in a kernel that stays the same.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the draws.
 
@@ -471,11 +489,13 @@ def compare(
     """
     require_belief(belief)
     independent = independent_draws(belief)
-    gamma = as_discount(discount)
+    gamma = as_discount(discount, one_allowed=True)
     n = _as_draws(draws, "draws", FEWEST_DRAWS)
     admissible = belief.pattern.admissible
-    weights = mean_policy(policy, admissible, "policy")
-    base = mean_policy(baseline, admissible, "baseline")
+    over: dict[str, Any] = {"horizon": horizon, "terminal": terminal}
+    steps = None if horizon is None else as_horizon(horizon, belief.pattern.n_states)
+    weights = mean_stages(policy, admissible, steps, "policy")
+    base = mean_stages(baseline, admissible, steps, "baseline")
     most = _as_count(differences, "differences")
     begin, origin = default_start(belief, start)
     if units is not None:
@@ -488,7 +508,11 @@ def compare(
         "policy": policy if is_random(policy) else weights,
         "baseline": baseline if is_random(baseline) else base,
     }
-    sampler = Sampler(belief, rewards, gamma, both, rng=stream)
+    if gamma == 1.0 and horizon is None:
+        regret_draws = _require_finite_means(
+            belief, rewards, {"policy": policy, "baseline": baseline}, begin, most, regret_draws
+        )
+    sampler = Sampler(belief, rewards, gamma, both, **over, rng=stream)
     gains, doubts = np.empty(n), np.empty(n)
     done = 0
     for block in sampler.blocks(n):
@@ -500,8 +524,8 @@ def compare(
     better = int(((gains > 0.0) & ~tied).sum())
     worth = worth_of(n, independent)
     low, high = np.quantile(gains, (0.025, 0.975))
-    different = np.flatnonzero((weights != base).any(axis=1))
-    regrets = _regrets(belief, rewards, gamma, both, begin, n, regret_draws, stream)
+    different = _different_states(weights, base)
+    regrets = _regrets(belief, rewards, gamma, both, begin, n, regret_draws, over, stream)
     return Comparison(
         gain=Estimate.of(gains, independent),
         interval=(float(low), float(high)),
@@ -511,7 +535,7 @@ def compare(
         regret=regrets[0],
         baseline_regret=regrets[1],
         differences=_differences(
-            belief, rewards, gamma, weights, base, different, begin, n, most, stream
+            belief, rewards, gamma, weights, base, different, begin, n, most, over, stream
         ),
         different_states=different,
         start=origin,
@@ -519,6 +543,45 @@ def compare(
         solver_error=float(doubts.max()),
         caveat=caveat_of(belief),
     )
+
+
+def _different_states(one: FloatArray, other: FloatArray) -> IntArray:
+    """States in which two policies differ, at some step if there are steps."""
+    differ = (one != other).any(axis=-1)
+    return np.flatnonzero(differ if differ.ndim == 1 else differ.any(axis=0))
+
+
+def _require_finite_means(
+    belief: Belief,
+    rewards: Rewards,
+    policies: dict[str, Any],
+    begin: FloatArray,
+    differences: int,
+    regret_draws: int | None,
+) -> int:
+    """Refuse a comparison without discounting unless its means and their errors are finite.
+
+    Returns the number of draws for the regret, which is zero.
+    """
+    remedy = "Use a horizon, a discount below 1, or quantiles (certify_sampled)"
+    if differences or regret_draws:
+        raise InvalidInputError(
+            "differences and regret_draws must be 0 with discount 1 and no horizon: whether the "
+            "means behind them are finite is not known"
+        )
+    for name, policy in policies.items():
+        if is_random(policy) or np.ndim(policy) != 1:
+            raise InvalidInputError(
+                f"{name} must hold one action per state with discount 1 and no horizon: whether "
+                f"the mean value of a policy with probabilities is finite is not known. {remedy}"
+            )
+        found = exit_moments(belief, rewards, policy, start=begin)
+        if not found.finite(2.0):
+            raise InvalidInputError(
+                f"the mean value of {name} over posterior draws cannot be estimated without "
+                f"discounting. {found} {remedy}".replace("\n", " ")
+            )
+    return 0
 
 
 def _as_draws(value: Any, name: str, fewest: int) -> int:
@@ -540,6 +603,7 @@ def _regrets(
     begin: FloatArray,
     draws: int,
     wanted: int | None,
+    over: dict[str, Any],
     rng: np.random.Generator,
 ) -> tuple[Estimate, Estimate] | tuple[None, None]:
     """Expected regret of both policies, from draws of their own."""
@@ -551,7 +615,7 @@ def _regrets(
     )
     if n == 0:
         return None, None
-    sampler = Sampler(belief, rewards, discount, policies, optimal=True, rng=rng)
+    sampler = Sampler(belief, rewards, discount, policies, optimal=True, **over, rng=rng)
     lost = []
     for block in sampler.blocks(n):
         assert block.optimal is not None
@@ -571,21 +635,22 @@ def _differences(
     begin: FloatArray,
     draws: int,
     most: int,
+    over: dict[str, Any],
     rng: np.random.Generator,
 ) -> tuple[Difference, ...]:
     """The worth of single states, those first that matter most under the mean kernel."""
     if different.size == 0 or most == 0:
         return ()
-    two = Sampler(belief, rewards, discount, [baseline, policy], rng=rng)
+    two = Sampler(belief, rewards, discount, [baseline, policy], **over, rng=rng)
     visits = two.visits(begin)
-    rough = np.abs(visits[0] * two.switch_gains(0, 1))[different]
+    rough = two.rough_worths(begin)[different]
     chosen = different[np.argsort(-rough, kind="stable")[:most]]
     policies = [baseline]
     for s in chosen:
         changed = baseline.copy()
-        changed[s] = policy[s]
+        changed[..., s, :] = policy[..., s, :]
         policies.append(changed)
-    sampler = Sampler(belief, rewards, discount, policies, rng=rng)
+    sampler = Sampler(belief, rewards, discount, policies, **over, rng=rng)
     work = sampler.rows.size + 3 * len(policies) * sampler.rows.widest_policy
     n = min(draws, max(FEWEST_DRAWS, WORTH_NUMBERS // work))
     worth = np.concatenate(
@@ -729,6 +794,8 @@ def value_of_information(
     candidates: Policies | None = None,
     start: ArrayLike | None = None,
     draws: int = 1_000,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> InformationValue:
     """What perfect information, or more transitions of given pairs, would be worth.
@@ -748,6 +815,10 @@ def value_of_information(
     draws : int
         Number of posterior draws, at least 100; each needs the optimum of the drawn kernel and, for
         sample information, a plan.
+    horizon : int, optional
+        Values of this number of steps, in a kernel that stays the same.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the draws.
 
@@ -772,7 +843,9 @@ def value_of_information(
     """
     require_belief(belief)
     independent = independent_draws(belief)
-    gamma = as_discount(discount)
+    gamma = as_discount(discount, one_allowed=horizon is not None)
+    over: dict[str, Any] = {"horizon": horizon, "terminal": terminal}
+    steps = None if horizon is None else as_horizon(horizon, belief.pattern.n_states)
     n = _as_draws(draws, "draws", FEWEST_DRAWS)
     if (pairs is None) != (transitions is None):
         raise InvalidInputError("pairs and transitions must be given together")
@@ -784,24 +857,24 @@ def value_of_information(
     begin, origin = default_start(belief, start)
     stream = as_rng(rng)
     given: dict[str, Any] = (
-        dict(candidate_policies(belief, rewards, gamma, rng=stream))
+        dict(candidate_policies(belief, rewards, gamma, **over, rng=stream))
         if candidates is None
         else named_policies(candidates, "candidates")
     )
     weights = {
-        name: mean_policy(item, belief.pattern.admissible, f"candidates[{name!r}]")
+        name: mean_stages(item, belief.pattern.admissible, steps, f"candidates[{name!r}]")
         for name, item in given.items()
     }
     name = next(iter(weights))
     if len(weights) > 1:
-        selection = Sampler(belief, rewards, gamma, weights, rng=stream)
+        selection = Sampler(belief, rewards, gamma, weights, **over, rng=stream)
         totals = sum((block.values @ begin).sum(axis=0) for block in selection.blocks(n))
         name = list(weights)[int(np.argmax(totals))]
     today = weights[name]
     sampler = Sampler(
-        belief, rewards, gamma, [today], optimal=True, kernels=bool(where), rng=stream
+        belief, rewards, gamma, [today], optimal=True, kernels=bool(where), **over, rng=stream
     )
-    update = _Update(belief, rewards, gamma, where, count) if where else None
+    update = _Update(belief, rewards, gamma, where, count, over) if where else None
     values, lost, gained, changes = [], [], [], 0
     for block in sampler.blocks(n):
         assert block.optimal is not None
@@ -816,16 +889,16 @@ def value_of_information(
                 gained.append(0.0)
                 continue
             changes += 1
-            after = Sampler(belief, rewards, gamma, [policy], rng=0).evaluate(kernel[None])
+            after = Sampler(belief, rewards, gamma, [policy], **over, rng=0).evaluate(kernel[None])
             gained.append(float(after.values[0, 0] @ begin) - value)
-    sure = bool((today.max(axis=1) == 1.0).all())
+    sure = is_deterministic(today)
     return InformationValue(
         perfect=Estimate.of(np.concatenate(lost), independent),
         sample=Estimate.of(np.array(gained), independent) if where else None,
         changed=changes / n if where else None,
         transitions=count,
         pairs=where,
-        policy=today.argmax(axis=1) if sure else today,
+        policy=today.argmax(axis=-1) if sure else today,
         name=name,
         value=Estimate.of(np.concatenate(values), independent),
         start=origin,
@@ -864,12 +937,22 @@ class _Update:
         discount: float,
         pairs: tuple[tuple[int, int], ...],
         count: int,
+        over: dict[str, Any],
     ) -> None:
         self.belief: Any = belief
-        self.problem = (rewards, discount)
         self.pairs = pairs
         self.count = count
-        self.today = solution_of(belief, rewards, discount, Mean())
+        self.over = over
+        self.problem = Problem.of(belief, rewards, discount, undiscounted=True)
+        self.today: Any = None
+        self.today = self._plan(belief)
+
+    def _plan(self, belief: Any) -> Any:
+        """The mean plan, from the values of today's if there are any."""
+        if self.over["horizon"] is not None:
+            return self.problem.solve_over(belief, Mean(), **self.over)
+        initial = None if self.today is None else self.today.values
+        return self.problem.solve(belief, Mean(), initial)
 
     def plan_after(self, kernel: FloatArray, rng: np.random.Generator) -> IntArray | None:
         """The mean plan after data from ``kernel``; None if it is today's."""
@@ -888,5 +971,5 @@ class _Update:
             else:
                 for t in pattern.next_states[begin + seen].tolist():
                     updated.observe(s, a, t)
-        plan = solution_of(updated, *self.problem, Mean(), initial=self.today)
+        plan = self._plan(updated)
         return None if np.array_equal(plan.policy, self.today.policy) else np.array(plan.policy)

@@ -687,13 +687,13 @@ class Sampler:
         errors = np.empty(values.shape[:2])
         going = np.flatnonzero(~self._ends)
         size = going.size
+        found: tuple[FloatArray, Any]
         block = max(1, BLOCK_NUMBERS // (size * size + 1)) if size <= DIRECT_STATES else 0
         for k in range(len(self.names)):
             paid = rows.expected(k, entries)[:, going]
             taken = rows.policies[k]
             for first in range(0, n, block or 1):
                 here = slice(first, min(first + (block or 1), n))
-                found: tuple[FloatArray, Any]
                 if block:
                     kernels = rows.dense(k, entries[here], going)
                     found = _until_end(kernels, paid[here], taken)
@@ -850,7 +850,7 @@ def _until_end(
     values, times = solved[..., 0], solved[..., 1]
     residuals = np.abs(paid + np.einsum("nij,nj->ni", kernels, values) - values).max(axis=1)
     steps = times - np.einsum("nij,nj->ni", kernels, times)
-    rounding = (m + 8) * float(np.finfo(np.float64).eps)
+    rounding = (max(m, taken.widest) + 8) * float(np.finfo(np.float64).eps)
     least = steps.min(axis=1) - rounding * np.abs(times).max(axis=1)
     if not ((times > 0.0).all() and (least >= 0.5).all()):
         raise ConvergenceError(TOO_FAR)

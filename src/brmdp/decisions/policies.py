@@ -21,6 +21,7 @@ from brmdp._validation import (
 from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import as_start
+from brmdp.planning.finite_horizon import as_stages
 
 __all__ = [
     "Policies",
@@ -29,6 +30,7 @@ __all__ = [
     "default_start",
     "is_deterministic",
     "mean_policy",
+    "mean_stages",
     "named_policies",
     "same_policy",
 ]
@@ -66,6 +68,23 @@ def mean_policy(value: Any, admissible: BoolArray, name: str = "policy") -> Floa
     return as_policy_weights(value, admissible, name)
 
 
+def mean_stages(
+    value: Any, admissible: BoolArray, horizon: int | None, name: str = "policy"
+) -> FloatArray:
+    """The same as :func:`mean_policy`, or (H, S, A) probabilities if there is a horizon."""
+    if horizon is None:
+        return mean_policy(value, admissible, name)
+    if is_random(value):
+        stationary = mean_policy(value, admissible, name)
+        return np.broadcast_to(stationary, (horizon, *stationary.shape))
+    stages = as_stages(value, admissible, horizon, name)
+    if stages.ndim == 3:
+        return np.asarray(stages, dtype=np.float64)
+    same = stages.strides[0] == 0
+    certain: FloatArray = np.eye(admissible.shape[1])[stages[0] if same else stages]
+    return np.broadcast_to(certain, (horizon, *certain.shape)) if same else certain
+
+
 def is_random(value: Any) -> bool:
     """Whether the policy is drawn anew in every draw; arrays have a method ``mean``, too."""
     return not isinstance(value, np.ndarray) and isinstance(value, RandomPolicy)
@@ -73,7 +92,7 @@ def is_random(value: Any) -> bool:
 
 def is_deterministic(weights: FloatArray) -> bool:
     """Whether one action is taken in every state."""
-    return bool((weights.max(axis=1) == 1.0).all())
+    return bool((weights.max(axis=-1) == 1.0).all())
 
 
 def same_policy(one: FloatArray, other: FloatArray) -> bool:

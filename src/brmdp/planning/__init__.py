@@ -10,7 +10,6 @@ from brmdp.planning.guarantees import (
     certify,
     posterior_quantile_value,
 )
-from brmdp.planning.horizon_prior import HorizonReliance
 from brmdp.planning.planner import (
     Backup,
     Problem,
@@ -27,7 +26,6 @@ from brmdp.planning.solution import Solution
 __all__ = [
     "Backup",
     "Certificate",
-    "HorizonReliance",
     "HorizonSolution",
     "PosteriorQuantileValue",
     "PriorReliance",

@@ -50,7 +50,6 @@ from brmdp.beliefs.checked import (
     caveat_of,
     draws_of,
     require_belief,
-    require_posterior,
     rewards_of,
 )
 from brmdp.beliefs.disturbance import Rewards
@@ -105,7 +104,7 @@ class Certificate:
         "independent rows (Proposition 1)" or "union bound (dependent rows)".
     values : (S,) array
         Certified lower bounds on the policy's true value; the solver's error is subtracted.
-    policy : (S,) integers, or (S, A) probabilities
+    policy : (S,) integers or (S, A) probabilities, or (H, S) with a horizon
         The policy that maximises the bounds, up to ``policy_gap``, or the one that was given.
     policy_gap : float or None
         No policy's bound at this level exceeds ``values`` by more than this in any state. None for
@@ -119,6 +118,8 @@ class Certificate:
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data; the confidence includes the prior.
         None for beliefs that do not separate the two.
+    horizon : int or None
+        Number of steps that the values are for.
 
     Examples
     --------
@@ -144,11 +145,13 @@ class Certificate:
     coverage_interval: tuple[float, float] | None
     coverage_samples: int
     prior: PriorReliance | None = None
+    horizon: int | None = None
 
     def __str__(self) -> str:
+        over = "" if self.horizon is None else f"over {self.horizon} steps "
         parts = [
-            f"With posterior probability at least {self.confidence:.10g}, the true value of this "
-            "policy is at least the certified value in every state at once.",
+            f"With posterior probability at least {self.confidence:.10g}, the true value {over}of "
+            "this policy is at least the certified value in every state at once.",
             f"Certified values of the {self.values.size} states: {extent(self.values)}.",
             f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
         ]
@@ -273,11 +276,14 @@ def certify(
     tolerance: float | None = None,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> Certificate:
     """The policy with the best certified lower bounds on its value, and these bounds.
 
-    The guarantee is that of Proposition 1 of the paper.
+    The guarantee is that of Proposition 1 of the paper; with a horizon, see
+    :mod:`brmdp.planning.horizon_guarantees`.
 
     Parameters
     ----------
@@ -293,6 +299,11 @@ def certify(
     start : int or (S,) probabilities, optional
         Where the policy will begin. This only serves to judge how far it rests on the prior; see
         :func:`brmdp.prior_reliance`.
+    horizon : int, optional
+        Certify the value of this number of steps; the discount may then be 1, and the policy is
+        (H, S), one row per step.
+    terminal : (S,) array, optional
+        Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
         Random stream of the check.
 
@@ -338,6 +349,8 @@ def certify(
         tolerance=tolerance,
         coverage_samples=coverage_samples,
         start=start,
+        horizon=horizon,
+        terminal=terminal,
         rng=rng,
     )
     warn_about_prior(found.prior, "certificate", 2)
@@ -353,6 +366,8 @@ def certificate_of(
     policy: ArrayLike | None = None,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
     rng: Seed = None,
     **settings: Any,
 ) -> Certificate:
@@ -360,24 +375,23 @@ def certificate_of(
 
     If ``policy`` is given, as (S,) actions or (S, A) probabilities, that one is certified.
     """
-    check_start(belief, start)
-    require_posterior(belief)
-    if not has_exact_quantiles(belief):
-        raise InvalidInputError(
-            f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
-            "offers only draws, and what is computed from draws is an estimate, not a bound. Give "
-            "it concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
-            "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
+    if horizon is not None:
+        from brmdp.planning.horizon_guarantees import certificate_over
+
+        if policy is not None:
+            raise InvalidInputError("policy cannot be given together with a horizon")
+        named: dict[str, Any] = {"coverage_samples": coverage_samples, "start": start, "rng": rng}
+        return certificate_over(
+            belief, rewards, discount, confidence, horizon, terminal, **named, **settings
         )
+    if terminal is not None:
+        raise InvalidInputError("terminal must be given only together with a horizon")
+    check_start(belief, start)
+    require_exact_quantiles(belief)
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
     n_states = belief.pattern.n_states
-    independent = getattr(belief, "rows_independent", None)
-    if not isinstance(independent, bool | np.bool_):
-        raise InvalidInputError(
-            f"belief must have rows_independent = True or False; {type(belief).__name__} has "
-            f"{independent!r}"
-        )
+    independent = require_independence(belief)
     given = None if policy is None else as_actions_or_weights(policy, belief.pattern.admissible)
     n_pairs = n_states if given is None else pairs_used(given, belief.pattern.n_actions).size
     level = certified_level(1.0 - level_wanted, n_pairs, independent=bool(independent))
@@ -433,6 +447,29 @@ def certificate_of(
         coverage_samples=int(samples),
         prior=reliance(belief, own.policy, discount, start),
     )
+
+
+def require_exact_quantiles(belief: Belief) -> None:
+    """Raise unless quantiles are those of a posterior, and computed, not estimated from draws."""
+    require_posterior(belief)
+    if not has_exact_quantiles(belief):
+        raise InvalidInputError(
+            f"belief must have exact quantiles for a certificate; a {type(belief).__name__} "
+            "offers only draws, and what is computed from draws is an estimate, not a bound. Give "
+            "it concentration_entries and concentration_offsets if its rows are Dirichlet, use a "
+            "ScenarioBelief, or use posterior_quantile_value for the sampled value of a policy"
+        )
+
+
+def require_independence(belief: Belief) -> bool:
+    """Whether the rows are independent, as the belief must say."""
+    independent = getattr(belief, "rows_independent", None)
+    if not isinstance(independent, bool | np.bool_):
+        raise InvalidInputError(
+            f"belief must have rows_independent = True or False; {type(belief).__name__} has "
+            f"{independent!r}"
+        )
+    return bool(independent)
 
 
 def posterior_quantile_value(

@@ -2,165 +2,67 @@
 
 The rule is that of :mod:`brmdp.planning.prior`, and time is that of the H steps: d(s,a) is
 proportional to Σ_h γ^h Pr(s_h = s, a_h = a), under the mean kernel from the start. A policy that
-depends on the step may use several actions in a state, so pairs are counted in place of states.
+depends on the step may use several actions in a state.
 
 Without discounting and horizon, time is the expected number of visits until the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from brmdp._validation import FloatArray, IntArray, as_float_array
+from brmdp._validation import FloatArray, IntArray, PolicyArray
 from brmdp.beliefs.base import Belief
-from brmdp.beliefs.checked import is_builtin, mean_of
-from brmdp.errors import InvalidInputError
-from brmdp.mdp import as_start
+from brmdp.beliefs.checked import mean_of
 from brmdp.planning.endings import absorbing_kernel, ends_of, solve_linear
-from brmdp.planning.prior import PriorReliance
-from brmdp.planning.text import percent
+from brmdp.planning.mixture import PolicyRows
+from brmdp.planning.prior import PriorReliance, beginning, reliance_in, separates_prior
 
-__all__ = ["HorizonReliance", "reliance_over", "reliance_until_end"]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HorizonReliance(PriorReliance):
-    """How far a policy for H steps rests on the prior; see :class:`brmdp.PriorReliance`.
-
-    Attributes
-    ----------
-    steps : int
-        Number of steps H.
-    n_pairs : int
-        Number of different pairs (state, action) that the policy uses at any step.
-    never_observed_pairs : (k, 2) integers
-        Those (state, action) that were never observed, unless only one outcome is possible;
-        ``never_observed`` holds their states.
-
-    Examples
-    --------
-    >>> import brmdp
-    >>> world = brmdp.envs.riverswim(6)
-    >>> belief = brmdp.DirichletBelief.uniform(6, 2, possible=world)
-    >>> belief.observe([0, 1, 2, 3, 4] * 20, 1, [1, 2, 3, 4, 5] * 20)
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", brmdp.PriorWarning)
-    ...     plan = brmdp.plan(belief, world.rewards, 1.0, risk=brmdp.Mean(), horizon=20, start=0)
-    >>> plan.prior.n_pairs, plan.prior.never_observed_pairs.tolist()
-    (11, [[5, 1]])
-    """
-
-    steps: int = 0
-    n_pairs: int = 0
-    never_observed_pairs: IntArray | None = None
-
-    def unseen(self) -> str:
-        """The pairs that were never observed, in words."""
-        count = 0 if self.never_observed_pairs is None else len(self.never_observed_pairs)
-        return (
-            f"Never observed: {count} of the {self.n_pairs} pairs that it uses in {self.steps} "
-            f"steps, in which it spends {percent(self.never_observed_visits)} of its time"
-        )
+__all__ = ["reliance_over", "reliance_until_end"]
 
 
 def reliance_over(
     belief: Belief, stages: NDArray[Any], discount: float, start: ArrayLike | None = None
-) -> HorizonReliance | None:
+) -> PriorReliance | None:
     """How far a policy, (H, S) actions or (H, S, A) probabilities, rests on the prior.
 
     None if the belief does not separate prior and data.
     """
-    begin, origin = _begin(belief, start)
-    if not callable(getattr(belief, "evidence", None)):
+    begin, origin = beginning(belief, start)
+    if not separates_prior(belief):
         return None
     used = _used(stages, belief.pattern.n_actions)
     visits = _visits(belief, stages, discount, begin)
-    unseen, figures = _figures(belief, used, visits[used])
-    n_actions = belief.pattern.n_actions
-    return HorizonReliance(
-        never_observed=np.unique(used[unseen] // n_actions),
-        start=origin,
-        accuracy=1e-9,
-        n_states=belief.pattern.n_states,
-        steps=len(stages),
-        n_pairs=int(used.size),
-        never_observed_pairs=np.stack(np.divmod(used[unseen], n_actions), axis=1),
-        **figures,
-    )
+    return reliance_in(belief, used, visits[used], origin, 1e-9, len(stages))
 
 
 def reliance_until_end(
-    belief: Belief, rewards: FloatArray, policy: IntArray, start: ArrayLike | None = None
+    belief: Belief, rewards: FloatArray, policy: PolicyArray, start: ArrayLike | None = None
 ) -> PriorReliance | None:
-    """The same for one action per state until the end, without discounting.
+    """The same for (S,) actions or (S, A) probabilities until the end, without discounting.
 
     Time is the expected number of visits to the states that are no ends, as a share of all.
     """
-    begin, origin = _begin(belief, start)
-    if not callable(getattr(belief, "evidence", None)):
+    begin, origin = beginning(belief, start)
+    if not separates_prior(belief):
         return None
     pattern = belief.pattern
-    n = pattern.n_states
-    used = np.arange(n) * pattern.n_actions + policy
+    rows = PolicyRows.of(pattern, policy)
     going = ~ends_of(pattern, rewards)
-    rows = pattern.take(mean_of(belief), used)
-    kernel = absorbing_kernel(pattern, rows, used, ~going)[np.flatnonzero(going)]
-    visits = np.zeros(n)
+    mean = rows.shares * rows.take(mean_of(belief))
+    states = np.arange(pattern.n_states)
+    kernel = absorbing_kernel(rows.pattern, mean, states, ~going)[np.flatnonzero(going)]
+    visits = np.zeros(pattern.n_states)
     visits[going] = solve_linear(sparse.csr_array(kernel.T), begin[going])
     total = float(visits.sum())
-    unseen, figures = _figures(belief, used, visits / total if total > 0.0 else visits)
-    return PriorReliance(
-        never_observed=np.flatnonzero(unseen),
-        start=origin,
-        accuracy=1e-9 if np.isfinite(visits).all() else np.inf,
-        n_states=n,
-        **figures,
-    )
-
-
-def _figures(
-    belief: Belief, used: IntArray, time: FloatArray
-) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-    """Which of the pairs were never observed, and the figures of a PriorReliance."""
-    evidence: Any = getattr(belief, "evidence", None)
-    prior, data = (
-        _checked(weights, used.size, belief, "evidence") for weights in _two(evidence(used), belief)
-    )
-    pattern = belief.pattern
-    doubtful = np.array([_several(pattern, pair) for pair in used.tolist()], dtype=bool)
-    if (doubtful & (prior + data <= 0.0)).any():
-        where = int(used[np.argmax(doubtful & (prior + data <= 0.0))])
-        raise InvalidInputError(
-            f"{type(belief).__name__}.evidence must not be zero in both arrays, but is for the "
-            f"pair of state {where // pattern.n_actions}"
-        )
-    share = np.where(doubtful, prior, 0.0) / np.where(doubtful, prior + data, 1.0)
-    unseen = doubtful & (data == 0)
-    return unseen, {
-        "share": float(time @ share),
-        "outweighed": float(time[doubtful & (prior > data)].sum()),
-        "never_observed_visits": float(time[unseen].sum()),
-        "observations": round(float(data.sum())),
-    }
-
-
-def _begin(belief: Belief, start: ArrayLike | None) -> tuple[FloatArray, str]:
-    n = belief.pattern.n_states
-    if start is not None:
-        given = as_start(start, n)
-        return (np.eye(1, n, given)[0] if isinstance(given, int) else given), "given"
-    observed: Any = getattr(belief, "observed_states", None)
-    if callable(observed):
-        seen = _checked(observed(), n, belief, "observed_states")
-        if seen.sum() > 0.0:
-            return seen / seen.sum(), "observed states"
-    return np.full(n, 1.0 / n), "uniform"
+    shares = visits / total if total > 0.0 else visits
+    accuracy = 1e-9 if np.isfinite(visits).all() else np.inf
+    time = rows.weights * shares[rows.pairs // pattern.n_actions]
+    return reliance_in(belief, rows.pairs, time, origin, accuracy)
 
 
 def _used(stages: NDArray[Any], n_actions: int) -> IntArray:
@@ -191,30 +93,3 @@ def _visits(belief: Belief, stages: NDArray[Any], discount: float, begin: FloatA
         now = step @ pairs
     visits: FloatArray = total / weights
     return visits
-
-
-def _several(pattern: Any, pair: int) -> bool:
-    """Whether the pair has more than one possible next state."""
-    row = pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]
-    return bool((row != row[0]).any())
-
-
-def _two(found: Any, belief: Belief) -> tuple[Any, Any]:
-    if not isinstance(found, tuple | list) or len(found) != 2:
-        raise InvalidInputError(
-            f"{type(belief).__name__}.evidence must return two arrays, for prior and data; got "
-            f"{type(found).__name__}"
-        )
-    return found[0], found[1]
-
-
-def _checked(numbers: Any, n: int, belief: Belief, method: str) -> FloatArray:
-    if is_builtin(belief):
-        return np.asarray(numbers, dtype=np.float64)
-    source = f"{type(belief).__name__}.{method}"
-    array = as_float_array(numbers, source)
-    if array.shape != (n,) or (array < 0.0).any():
-        raise InvalidInputError(
-            f"{source} must return {n} numbers that are not negative; got shape {array.shape}"
-        )
-    return array

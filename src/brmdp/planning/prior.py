@@ -65,9 +65,12 @@ __all__ = [
     "MAX_OUTWEIGHED_TIME",
     "MAX_PRIOR_SHARE",
     "PriorReliance",
+    "beginning",
     "check_start",
     "prior_reliance",
     "reliance",
+    "reliance_in",
+    "separates_prior",
     "warn_about_prior",
 ]
 
@@ -119,6 +122,8 @@ class PriorReliance:
     borrowed : float
         Share of the weight that other rows of the same log supplied, averaged over time; 0 unless
         the prior was learned from the log. The share of the prior is without it.
+    steps : int or None
+        Number of steps that time runs over; None if there is no horizon.
 
     Examples
     --------
@@ -147,6 +152,7 @@ class PriorReliance:
     pairs_never_observed: IntArray
     n_pairs: int
     borrowed: float = 0.0
+    steps: int | None = None
 
     @property
     def outweighs(self) -> bool:
@@ -199,9 +205,10 @@ class PriorReliance:
 
     def unseen(self) -> str:
         """The pairs that were never observed, in words."""
+        over = "" if self.steps is None else f" in {self.steps} steps"
         return (
-            f"Never observed: {len(self.pairs_never_observed)} of its {self.n_pairs} pairs, in "
-            f"which it spends {percent(self.never_observed_visits)} of its time"
+            f"Never observed: {len(self.pairs_never_observed)} of its {self.n_pairs} pairs{over}, "
+            f"in which it spends {percent(self.never_observed_visits)} of its time"
         )
 
 
@@ -267,17 +274,50 @@ def reliance(
     belief: Belief, policy: PolicyArray, discount: float, start: ArrayLike | None = None
 ) -> PriorReliance | None:
     """:func:`prior_reliance` for arguments that have been checked."""
+    begin, origin = beginning(belief, start)
+    if not separates_prior(belief):
+        return None
     pattern = belief.pattern
-    n = pattern.n_states
-    begin: FloatArray | None = None
+    rows = PolicyRows.of(pattern, policy)
+    with nullcontext() if pattern.n_states <= _SMALL else one_blas_thread:
+        in_states, accuracy = _discounted_time(belief, rows, discount, begin)
+    time = rows.weights * in_states[rows.pairs // pattern.n_actions]
+    return reliance_in(belief, rows.pairs, time, origin, accuracy)
+
+
+def separates_prior(belief: Belief) -> bool:
+    """Whether the belief tells its prior from data."""
+    return callable(getattr(belief, "evidence", None))
+
+
+def beginning(belief: Belief, start: ArrayLike | None) -> tuple[FloatArray, str]:
+    """(S,) probabilities of the first state, and where they come from."""
+    n = belief.pattern.n_states
     if start is not None:
         given = as_start(start, n)
-        begin = np.eye(1, n, given)[0] if isinstance(given, int) else given
+        return np.eye(1, n, given)[0] if isinstance(given, int) else given, "given"
+    observed: Any = getattr(belief, "observed_states", None)
+    if callable(observed) and separates_prior(belief):
+        seen = observed()
+        if not is_builtin(belief):
+            seen = _checked(seen, n, belief, "observed_states", "state")
+        total = float(seen.sum())
+        if total > 0.0:
+            return seen / total, "observed states"
+    return np.full(n, 1.0 / n), "uniform"
+
+
+def reliance_in(
+    belief: Belief,
+    pairs: IntArray,
+    time: FloatArray,
+    origin: str,
+    accuracy: float,
+    steps: int | None = None,
+) -> PriorReliance:
+    """How far a policy that spends ``time`` in ``pairs`` rests on the prior."""
+    pattern = belief.pattern
     evidence: Any = getattr(belief, "evidence", None)
-    if not callable(evidence):
-        return None
-    rows = PolicyRows.of(pattern, policy)
-    pairs, states = rows.pairs, rows.pairs // pattern.n_actions
     prior, data = (
         evidence(pairs) if is_builtin(belief) else _checked_evidence(evidence(pairs), belief, pairs)
     )
@@ -286,35 +326,20 @@ def reliance(
     assumed = prior - borrowed
     whole = np.where(doubtful, prior + data, 1.0)
     shares = np.where(doubtful, assumed, 0.0) / whole
-    origin = "given"
-    if begin is None:
-        observed: Any = getattr(belief, "observed_states", None)
-        seen = np.zeros(n)
-        if callable(observed):
-            seen = (
-                observed()
-                if is_builtin(belief)
-                else _checked(observed(), n, belief, "observed_states", "state")
-            )
-        total = float(seen.sum())
-        origin = "observed states" if total > 0.0 else "uniform"
-        begin = seen / total if total > 0.0 else np.full(n, 1.0 / n)
-    with nullcontext() if n <= _SMALL else one_blas_thread:
-        in_states, accuracy = _discounted_time(belief, rows, discount, begin)
-    time = rows.weights * in_states[states]
     unseen = doubtful & (data == 0)
     return PriorReliance(
         share=float(time @ shares),
         outweighed=float(time[doubtful & (assumed > data + borrowed)].sum()),
-        never_observed=np.unique(states[unseen]),
+        never_observed=np.unique(pairs[unseen] // pattern.n_actions),
         never_observed_visits=float(time[unseen].sum()),
         observations=max(round(float(data.sum())), int(data.any())),
         start=origin,
         accuracy=accuracy,
-        n_states=n,
+        n_states=pattern.n_states,
         pairs_never_observed=np.stack(np.divmod(pairs[unseen], pattern.n_actions), axis=1),
         n_pairs=pairs.size,
         borrowed=float(time @ (np.where(doubtful, borrowed, 0.0) / whole)),
+        steps=steps,
     )
 
 
