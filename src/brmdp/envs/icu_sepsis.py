@@ -40,6 +40,12 @@ class ICUSepsis:
         state are admissible there.
     clinicians : (S, A) probabilities
         The estimated practice of clinicians.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> hospital = brmdp.envs.icu_sepsis()  # doctest: +SKIP
+    >>> values = brmdp.evaluate_in_mdp(hospital.mdp, hospital.clinicians)  # doctest: +SKIP
     """
 
     mdp: TabularMDP
@@ -64,6 +70,12 @@ def icu_sepsis(*, discount: float = 0.99) -> ICUSepsis:
         If the package is not installed.
     CorruptFileError
         If its tables are not as expected.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> brmdp.envs.icu_sepsis().mdp.n_states  # doctest: +SKIP
+    716
     """
     require_extra("icu")
     spec = importlib.util.find_spec("icu_sepsis")

@@ -50,6 +50,7 @@ from brmdp.beliefs.checked import (
     caveat_of,
     draws_of,
     require_belief,
+    require_posterior,
     rewards_of,
 )
 from brmdp.beliefs.disturbance import Rewards
