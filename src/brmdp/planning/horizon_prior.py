@@ -21,7 +21,7 @@ from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import is_builtin, mean_of
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import as_start
-from brmdp.planning.endings import absorbing_kernel, ends_of, solve_linear
+from brmdp.planning.endings import absorbing_kernel, ends_of, expected_times, solve_linear
 from brmdp.planning.prior import PriorReliance
 from brmdp.planning.text import percent
 
@@ -110,15 +110,21 @@ def reliance_until_end(
     used = np.arange(n) * pattern.n_actions + policy
     going = ~ends_of(pattern, rewards)
     rows = pattern.take(mean_of(belief), used)
-    kernel = absorbing_kernel(pattern, rows, used, ~going)[np.flatnonzero(going)]
+    kernel = sparse.csr_array(absorbing_kernel(pattern, rows, used, ~going)[np.flatnonzero(going)])
+    back = sparse.csr_array(kernel.T)
     visits = np.zeros(n)
-    visits[going] = solve_linear(sparse.csr_array(kernel.T), begin[going])
+    visits[going] = solve_linear(back, begin[going])
     total = float(visits.sum())
+    # what is left over, times the expected time to the end, bounds the error of the visits
+    left = float(np.abs(begin[going] + back @ visits[going] - visits[going]).sum())
+    times, least = expected_times(kernel)
+    known = least > 0.0 and total > 0.0
+    off = 2.0 * left * float(times.max()) / (least * total) if known else float(total > 0.0)
     unseen, figures = _figures(belief, used, visits / total if total > 0.0 else visits)
     return PriorReliance(
         never_observed=np.flatnonzero(unseen),
         start=origin,
-        accuracy=1e-9 if np.isfinite(visits).all() else np.inf,
+        accuracy=max(off, 1e-9) if np.isfinite(visits).all() else np.inf,
         n_states=n,
         **figures,
     )
