@@ -113,7 +113,7 @@ class ConvergenceError(BrmdpError, RuntimeError):
 
     Attributes
     ----------
-    solution : brmdp.Solution, brmdp.continuous.LakeValues or None
+    solution : brmdp.Solution, brmdp.HorizonSolution, brmdp.continuous.LakeValues or None
         What was reached. For a plan it is the last accepted iterate, with its residual and error
         bound; its status is ``"not converged"``. None if there is nothing to return, as in
         :func:`brmdp.dirichlet.cdf`.

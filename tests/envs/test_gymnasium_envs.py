@@ -521,7 +521,7 @@ def test_inventory_tables_are_read_only():
         ({"order_cost": "2"}, "order_cost"),
         ({"holding_cost": np.nan}, "holding_cost"),
         ({"shortage_cost": None}, "shortage_cost"),
-        ({"discount": 1.0}, "discount"),
+        ({"discount": 1.5}, "discount"),
     ],
 )
 def test_bad_inventories_are_named(settings, culprit):

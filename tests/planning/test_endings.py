@@ -117,7 +117,7 @@ def test_geometric_times_with_an_unknown_exit(a, b, alpha):
 
 @pytest.mark.parametrize("risk_name", RISKS)
 @pytest.mark.parametrize("kind", ["dirichlet", "scenarios", "disturbance"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_values_are_the_limits_of_horizons_and_of_discounts(seed, kind, risk_name):
     belief, rewards = with_ends(seed, kind)
     risk = RISKS[risk_name]
@@ -144,6 +144,10 @@ def test_values_are_the_limits_of_horizons_and_of_discounts(seed, kind, risk_nam
     warm = brmdp.plan(belief, rewards, 1.0, risk=risk, initial=plan)
     assert np.abs(warm.values - plan.values).max() <= 2.0 * plan.error_bound
     assert np.array_equal(warm.policy, plan.policy)
+    # the risk-adjusted rows are probabilities, and ends stay ends
+    kernel = plan.kernel()
+    np.testing.assert_allclose(kernel.sum(axis=1), 1.0, atol=1e-7)
+    assert (kernel[-2:] == np.eye(len(rewards))[-2:]).all()
     far = brmdp.plan(belief, rewards, 1.0, risk=risk, initial=np.full(len(rewards), 1e3))
     assert np.abs(far.values - plan.values).max() <= far.error_bound + plan.error_bound
 
@@ -236,6 +240,29 @@ def test_long_chains_and_many_states():
     low = brmdp.plan(belief, rewards, 1.0, risk=brmdp.Quantile(0.3))
     assert low.status == "converged"
     assert (low.values[:-1] < plan.values[:-1]).all()
+
+
+@pytest.mark.long
+def test_large_problems_are_solved_iteratively(monkeypatch):
+    rng = np.random.default_rng(5)
+    n = endings.DENSE_STATES + 200
+    phi = np.zeros((n + 1, 2, n + 1))
+    for s in range(n):
+        for a in range(2):
+            phi[s, a, rng.integers(n, size=3)] = rng.uniform(0.5, 3.0, 3)
+            phi[s, a, n] = 0.2
+    phi[n, :, n] = 1.0
+    belief = brmdp.DirichletBelief(phi)
+    rewards = rng.normal(size=(n + 1, 2))
+    rewards[n] = 0.0
+    for risk in (brmdp.Mean(), brmdp.Quantile(0.2)):
+        large = brmdp.plan(belief, rewards, 1.0, risk=risk)
+        with monkeypatch.context() as patch:
+            patch.setattr(endings, "DENSE_STATES", 10 * n)
+            small = brmdp.plan(belief, rewards, 1.0, risk=risk)
+        off = np.abs(large.values - small.values).max()
+        assert off <= large.error_bound + small.error_bound
+        assert large.error_bound <= 1e-8 * np.abs(large.values).max()
 
 
 # --- what is refused ------------------------------------------------------------------------------

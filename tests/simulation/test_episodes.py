@@ -239,6 +239,29 @@ def test_an_actor_that_knows_no_episodes():
     assert history.true_regret[::H] == pytest.approx([lost] * 3, abs=1e-12)
 
 
+def test_a_subclass_of_an_agent_is_followed_step_by_step():
+    class Mine(brmdp.Agent):
+        def act(self, state):
+            return super().act(state)
+
+    def live(kind):
+        world = river()
+        agent = kind(
+            world.prior(),
+            world.rewards,
+            1.0,
+            risk=brmdp.PosteriorSample(rng=3),
+            episode_length=H,
+            rng=1,
+        )
+        return brmdp.simulate(agent, world, 5 * H, seed=2)
+
+    ours, mine = live(brmdp.Agent), live(Mine)
+    np.testing.assert_array_equal(ours.action, mine.action)
+    np.testing.assert_allclose(ours.true_regret, mine.true_regret, atol=1e-12)
+    assert ours.true_regret.any()
+
+
 def test_lengths_must_agree():
     world = river()
     agent = agents.posterior_mean(world.prior(), world.rewards, 1.0, episode_length=H + 1, rng=0)

@@ -47,7 +47,7 @@ def frozenlake(shortcut_risk: float | None = None, *, discount: float = 0.8) -> 
     shortcut_risk : float in [0, 1], optional
         θ. Taking Down in cell 2 leads to the hole 5 with probability θ and to cell 10 otherwise
         (0.7 and 0.9 in the paper). None makes it an ordinary slippery move.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         γ (0.8 in the paper).
 
     Returns

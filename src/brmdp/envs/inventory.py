@@ -123,7 +123,7 @@ def inventory(
         Cost of keeping one unit overnight.
     shortage_cost : float
         Cost of one unit of unserved demand, in addition to the lost sale.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         γ.
 
     Returns

@@ -30,7 +30,7 @@ def riverswim(n: int = 6, *, discount: float = 0.9) -> TabularMDP:
     ----------
     n : int
         Number of states, at least 2.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         γ (0.9 in the paper).
 
     Returns

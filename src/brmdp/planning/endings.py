@@ -56,7 +56,7 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from brmdp._kernels import linear
 from brmdp._validation import BoolArray, FloatArray, IntArray
@@ -85,6 +85,9 @@ ROUNDS = 200
 
 ENCLOSING_ROUNDS = 24
 """Largest number of attempts to enclose the solution."""
+
+KRYLOV_STEPS, REFINEMENTS, KRYLOV_ACCURACY = 500, 4, 1e-14
+"""Iterations for large systems, how often they are repeated for what is left, and their aim."""
 
 PRECISE = 1e-6
 """Residual, relative to max|V|, from which on rows are computed precisely."""
@@ -286,7 +289,10 @@ def absorbing_kernel(
 
 
 def solve_linear(kernel: sparse.csr_array, right: FloatArray) -> FloatArray:
-    """(I − kernel)⁻¹ right; not finite if the system is singular."""
+    """(I − kernel)⁻¹ right; not finite if the system is singular.
+
+    Large systems are solved iteratively, or in a band; whoever uses the result checks it.
+    """
     n = kernel.shape[0]
     if n <= DENSE_STATES:
         system = np.eye(n) - kernel.toarray()
@@ -294,14 +300,24 @@ def solve_linear(kernel: sparse.csr_array, right: FloatArray) -> FloatArray:
             return np.asarray(np.linalg.solve(system, right))
         except np.linalg.LinAlgError:
             return np.full(right.shape, np.nan)
-    if right.ndim == 1:
-        banded = solve_in_band(kernel, 1.0, right)
-        if banded is not None:
-            return banded
-    try:
-        return np.asarray(splu((sparse.eye_array(n) - kernel).tocsc()).solve(right))
-    except RuntimeError:
-        return np.full(right.shape, np.nan)
+    operator = LinearOperator((n, n), matvec=lambda x: x - kernel @ x, dtype=np.float64)
+    found = np.zeros(n)
+    scale = float(np.abs(right).max())
+    for _ in range(REFINEMENTS):
+        gap = right - operator @ found
+        size = float(np.abs(gap).max())
+        if not size > KRYLOV_ACCURACY * scale:
+            return found
+        # on long chains the method carries information one state per iteration, or breaks down
+        with np.errstate(all="ignore"):
+            step, _ = bicgstab(operator, gap / size, rtol=1e-8, atol=0.0, maxiter=KRYLOV_STEPS)
+            following = found + np.asarray(step) * size
+            remaining = float(np.abs(right - operator @ following).max())
+        if not remaining <= 1e-2 * size:
+            direct = solve_in_band(kernel, 1.0, right)
+            return found if direct is None else direct
+        found = following
+    return found
 
 
 def expected_times(kernel: sparse.csr_array) -> tuple[FloatArray, float]:

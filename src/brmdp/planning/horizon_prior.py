@@ -18,7 +18,7 @@ from scipy import sparse
 from brmdp._validation import FloatArray, IntArray, PolicyArray
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import mean_of
-from brmdp.planning.endings import absorbing_kernel, ends_of, solve_linear
+from brmdp.planning.endings import absorbing_kernel, ends_of, expected_times, solve_linear
 from brmdp.planning.mixture import PolicyRows
 from brmdp.planning.prior import PriorReliance, beginning, reliance_in, separates_prior
 
@@ -55,12 +55,19 @@ def reliance_until_end(
     going = ~ends_of(pattern, rewards)
     mean = rows.shares * rows.take(mean_of(belief))
     states = np.arange(pattern.n_states)
-    kernel = absorbing_kernel(rows.pattern, mean, states, ~going)[np.flatnonzero(going)]
+    absorbed = absorbing_kernel(rows.pattern, mean, states, ~going)
+    kernel = sparse.csr_array(absorbed[np.flatnonzero(going)])
+    back = sparse.csr_array(kernel.T)
     visits = np.zeros(pattern.n_states)
-    visits[going] = solve_linear(sparse.csr_array(kernel.T), begin[going])
+    visits[going] = solve_linear(back, begin[going])
     total = float(visits.sum())
+    # what is left over, times the expected time to the end, bounds the error of the visits
+    left = float(np.abs(begin[going] + back @ visits[going] - visits[going]).sum())
+    times, least = expected_times(kernel)
+    known = least > 0.0 and total > 0.0
+    off = 2.0 * left * float(times.max()) / (least * total) if known else float(total > 0.0)
+    accuracy = max(off, 1e-9) if np.isfinite(visits).all() else np.inf
     shares = visits / total if total > 0.0 else visits
-    accuracy = 1e-9 if np.isfinite(visits).all() else np.inf
     time = rows.weights * shares[rows.pairs // pattern.n_actions]
     return reliance_in(belief, rows.pairs, time, origin, accuracy)
 

@@ -51,7 +51,9 @@ class Solution:
         Bound on max|values − V*|: (γ·residual + η)/(1 − γ). V* is the fixed point of the measure
         that was solved. If ``basis`` is "exact", that is the requested one. If it is "sampled", V*
         belongs to the draws, and the bound does *not* say how far these are from the belief. If it
-        is "approximate", the bound is infinite.
+        is "approximate", the bound is infinite. With discount 1, this and ``policy_gap`` come from
+        vectors that enclose V* (:mod:`brmdp.planning.endings`), and the longest expected time to
+        the end takes the place of 1/(1 − γ) in ``tie_width``.
     policy_gap : float
         Bound on max(V* − V^policy), the loss of following ``policy``: (2γ·residual + 2η + ξ)/(1 −
         γ), where ξ is what a tied action gives away. It refers to the same problem as
