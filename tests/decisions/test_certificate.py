@@ -269,7 +269,7 @@ def test_draws_that_are_not_fresh_count_for_what_they_are_worth():
     [
         (0.0, {}, "its chains disagree"),
         (100.0, {}, "worth at least 149 independent ones for confidence 0.9"),
-        (200.0, {"draws": 140}, "draws must be at least 492 for confidence 0.9"),
+        (200.0, {"draws": 140}, "draws must be at least 490 for confidence 0.9"),
         ("many", {}, "independent_draws must be a number"),
         (np.nan, {}, "independent_draws must be a number"),
     ],
