@@ -1,18 +1,22 @@
-"""Values of policies in posterior draws, against a plain NumPy loop over the draws."""
+"""Values of policies in posterior draws, against a plain NumPy loop over the draws; learned priors.
+
+A learned prior has no counterpart to compare with, so its times are seconds of this process.
+"""
 
 from __future__ import annotations
 
 import statistics
 import warnings
 from dataclasses import asdict
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import brmdp
 from benchmarks.timing import Case, Ratio, interleave, milliseconds, print_table
-from brmdp.decisions import certify_sampled, values_in_draws
+from brmdp.decisions import certify_sampled, learn_prior, values_in_draws
 
 LIBRARY, LOOP = "values_in_draws", "NumPy loop"
 
@@ -35,7 +39,61 @@ def run(quick: bool) -> dict:
         )
         seconds = perf_counter() - begin
     print(f"\n{found.draws} draws of a 16-state policy certified in {seconds:.3g} s (target 0.5 s)")
-    return report | {"certificate": {"draws": found.draws, "seconds": seconds}}
+    return report | {
+        "certificate": {"draws": found.draws, "seconds": seconds},
+        "learned prior": _learned(quick),
+    }
+
+
+def _learned(quick: bool) -> dict:
+    """Many rows that drift alike, and many actions per state."""
+    n_rows = 10_000 if quick else 100_000
+    states, actions = (100, 5) if quick else (716, 25)
+    tasks = {
+        f"{n_rows:,} rows, increments within 5, ten transitions each": lambda: learn_prior(
+            _drifting(n_rows), shape="increments", reach=5, rng=0
+        ),
+        f"{n_rows:,} rows, the shape chosen": lambda: learn_prior(
+            _drifting(n_rows), reach=5, rng=0
+        ),
+        f"{states} × {actions}, actions alike, 200,000 transitions": lambda: learn_prior(
+            _alike(states, actions), shape="actions", rng=0
+        ),
+    }
+    report = {}
+    for name, task in tasks.items():
+        begin = process_time()
+        learned = task()
+        seconds = process_time() - begin
+        print(f"learn_prior: {name}: {seconds:.3g} s, worth {learned.mixing.effective:.0f} draws")
+        report[name] = {"seconds": seconds, "effective": learned.mixing.effective}
+    return report
+
+
+def _drifting(n_states: int) -> sparse.csr_array:
+    rng = np.random.default_rng(3)
+    begin = np.repeat(np.arange(n_states), 10)
+    steps = rng.choice([-1, 0, 1, 2, 3], size=begin.size, p=[0.1, 0.3, 0.3, 0.2, 0.1])
+    end = np.clip(begin + steps, 0, n_states - 1)
+    return sparse.csr_array((np.ones(begin.size), (begin, end)), shape=(n_states, n_states))
+
+
+def _alike(n_states: int, n_actions: int) -> sparse.csr_array:
+    """Rows that vary about twelve successors of their state, κ = 20, visited unevenly."""
+    rng = np.random.default_rng(4)
+    share = np.outer(rng.dirichlet(np.full(n_states, 0.5)), rng.dirichlet(np.ones(n_actions)))
+    visits = rng.multinomial(200_000, share.ravel() / share.sum())
+    rows, columns = [], []
+    for state in range(n_states):
+        successors = rng.choice(n_states, 12, replace=False)
+        law = rng.dirichlet(np.full(12, 2.0))
+        for pair in range(state * n_actions, (state + 1) * n_actions):
+            seen = rng.choice(successors, visits[pair], p=rng.dirichlet(20.0 * law))
+            rows.append(np.full(seen.size, pair))
+            columns.append(seen)
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    shape = (n_states * n_actions, n_states)
+    return sparse.csr_array((np.ones(row.size), (row, column)), shape=shape)
 
 
 def _measure(

@@ -18,8 +18,11 @@ from brmdp.decisions import (
     practice,
     values_in_draws,
 )
+from brmdp.decisions.certificate import _rank
 from oracles import decisions as oracle
 from problems import problem
+
+ALPHA = 0.1
 
 # --- the rule -------------------------------------------------------------------------------------
 
@@ -230,6 +233,75 @@ def test_truths_lie_above_their_certificates_often(confidence, joint, chosen):
     n = len(KINDS) * len(seeds)
     print(f"{failed} of {n} violations at 1 − {confidence}, joint={joint}, chosen={chosen}")
     assert stats.binomtest(failed, n, 1 - confidence, alternative="greater").pvalue > 1e-3
+
+
+# --- draws that are not all fresh -----------------------------------------------------------------
+
+
+class Stored(brmdp.DirichletBelief):
+    """Says that its draws are worth only so many independent ones."""
+
+    independent_draws = 500.0
+
+
+def test_draws_that_are_not_fresh_count_for_what_they_are_worth():
+    case = KINDS["dense"](6)
+    belief = Stored(case.belief.concentration())
+    policy = random_policy(case, 0)
+    arguments = (case.rewards, case.discount, 0.9)
+    fresh = certify_sampled(case.belief, *arguments, policy=policy, start=0, rng=0)
+    got = certify_sampled(belief, *arguments, policy=policy, start=0, rng=0)
+    assert got.draws == 10_000
+    # 1/n = 1/10,000 + 1/500, and e for a sum of shares
+    rank = order_statistic(476, 0.1, 1e-6 / np.e)
+    assert got.rank == (rank - 1) * 10_000 // 476 + 1
+    assert got.value < fresh.value
+    assert fresh.independent_draws == np.inf
+    text = " ".join(str(got).split())
+    assert "worth about 500 independent ones" in text
+    assert "learn_prior: draws=" in text
+    joint = certify_sampled(belief, *arguments, policy=policy, rng=0)
+    assert joint.rank == got.rank
+
+
+@pytest.mark.parametrize(
+    ("worth", "settings", "message"),
+    [
+        (0.0, {}, "its chains disagree"),
+        (100.0, {}, "worth at least 149 independent ones for confidence 0.9"),
+        (200.0, {"draws": 140}, "draws must be at least 490 for confidence 0.9"),
+        ("many", {}, "independent_draws must be a number"),
+        (np.nan, {}, "independent_draws must be a number"),
+    ],
+)
+def test_draws_worth_too_little_are_refused(worth, settings, message):
+    case = KINDS["dense"](6)
+    belief = Stored(case.belief.concentration())
+    belief.independent_draws = worth
+    with pytest.raises(brmdp.InvalidInputError, match=message):
+        certify_sampled(
+            belief, case.rewards, case.discount, policy=random_policy(case, 0), start=0, **settings
+        )
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_bounds_from_reused_draws_fail_as_rarely_as_they_say(share):
+    """Values that depend on the stored draw wholly or in part; the quantile is known."""
+    rng = np.random.default_rng(7)
+    stored, reuse, failure = 300, 20, 0.05
+    rank = _rank(stored * reuse, ALPHA, failure, float(stored))
+    naive = order_statistic(stored * reuse, ALPHA, failure)
+    quantile = stats.norm.ppf(ALPHA)
+    wrong = {"counted": 0, "naive": 0}
+    for _ in range(1000):
+        common = np.repeat(rng.standard_normal(stored), reuse)
+        own = rng.standard_normal(stored * reuse)
+        values = np.sort(np.sqrt(share) * common + np.sqrt(1 - share) * own)
+        wrong["counted"] += values[rank - 1] > quantile
+        wrong["naive"] += values[naive - 1] > quantile
+    assert stats.binomtest(wrong["counted"], 1000, failure, alternative="greater").pvalue > 1e-3
+    if share == 1.0:
+        assert wrong["naive"] > 0.2 * 1000
 
 
 # --- the choice -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import brmdp
 from brmdp.beliefs.gammas import dirichlet_rows
 from brmdp.decisions import learn_prior
 from brmdp.decisions.families import family_of
-from brmdp.decisions.gibbs import EXACT_SEATS, mixing_of, row_term, seat_blocks, slice_step
+from brmdp.decisions.gibbs import BLOCK, EXACT_SEATS, mixing_of, row_term, seat_blocks, slice_step
 from brmdp.decisions.partial import GroupSampler, Seats, group_point
 from brmdp.pattern import full_pattern
 from oracles.learned_prior import group_moments, two_category_posterior, two_group_posterior
@@ -131,7 +131,7 @@ def test_blocks_of_seats_cover_every_seat_once():
             assert edges[0] == begin[k]
             np.testing.assert_array_equal(np.diff(edges), size[mine])
     assert (size[first < EXACT_SEATS] == 1).all()
-    assert (size <= first / EXACT_SEATS + 1).all()
+    assert (size <= first * BLOCK + 1).all()
 
 
 @pytest.mark.long

@@ -59,6 +59,7 @@ def test_the_same_seed_gives_the_same_result():
 BAD_COUNTS = [
     ([[[-1, 2]], [[1, 1]]], "whole numbers of transitions from 0 to 2⁵³; got -1 at"),
     ([[[2**60, 2]], [[1, 1]]], "whole numbers of transitions from 0 to 2⁵³; got 1.15"),
+    ([[[2**53, 2**53]], [[1, 1]]], "must add up to at most 2⁵³ transitions"),
     ([[[0.5, 2]], [[1, 1]]], r"got 0.5 at \(s=0, a=0, s'=0\)"),
     ([[[np.nan, 2]], [[1, 1]]], "counts must be finite; got nan"),
     ([[[np.inf, 2]], [[1, 1]]], "counts must be finite; got inf"),
@@ -174,6 +175,32 @@ def test_a_single_state_is_no_trouble(shape):
     np.testing.assert_allclose(learned.belief().mean(), [[[1.0], [1.0]]], rtol=1e-14)
     np.testing.assert_array_equal(learned.posterior().mean(), [[[1.0], [1.0]]])
     assert all(found.observations == 0 for found in learned.strength)
+
+
+@pytest.mark.long
+def test_huge_counts_are_no_trouble_and_settle_everything():
+    shares = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
+    counts = np.rint(1e12 * shares).astype(np.int64)[:, None]
+    learned = learn_prior(counts, shape="destinations", rng=0, draws=40)
+    drawn = learned.belief().sample(5, rng=0)[:, :, 0]
+    np.testing.assert_allclose(drawn, shares[None].repeat(5, 0), rtol=1e-4)
+    assert learned.strength[0].high < 1e3
+    # the prior is worth less than 1,000 of 10¹² observations
+    np.testing.assert_allclose(learned.posterior().mean()[:, 0], shares, rtol=1e-8)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "destinations", "increments"])
+def test_a_single_row_or_a_single_category(shape):
+    one = np.zeros((3, 1, 3), dtype=int)
+    one[1, 0] = 5, 2, 0
+    learned = learn_prior(one, shape=shape, rng=0, **QUICK)
+    np.testing.assert_allclose(learned.belief().mean().sum(axis=-1), 1.0)
+    same = np.zeros((3, 1, 3), dtype=int)
+    same[:, 0, 1] = 9
+    learned = learn_prior(same, shape=shape, rng=0, **QUICK)
+    mean = learned.belief().mean()
+    np.testing.assert_allclose(mean.sum(axis=-1), 1.0)
+    assert (mean[:, 0, 1] > 0.5).all()
 
 
 @pytest.mark.long
@@ -381,6 +408,23 @@ def test_partial_pooling_of_one_group_with_much_data_is_close_to_its_own_rows():
     own = counts["g0"] / counts["g0"].sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(learned.belief("g0").mean(), own, atol=0.02)
     np.testing.assert_allclose(learned.posterior("g0").mean(), own, atol=0.02)
+
+
+@pytest.mark.long
+def test_the_shape_is_chosen_first_and_on_all_groups_together():
+    """Groups of one vehicle each would not show the shape; all of them do."""
+    rng = np.random.default_rng(14)
+    counts = {g: drifting(12, 3, rng) for g in range(4)}
+    learned = learn_prior(counts, reach=3, rng=0, **QUICK)
+    together = learn_prior(sum(counts.values()), reach=3, rng=0, **QUICK)
+    assert learned.shape == together.shape == "increments"
+    assert learned.evidence.transitions == 4 * 12 * 3
+    assert learned.pooling == "pooled"
+    assert [found.name for found in learned.pooling_evidence.candidates] == [
+        "pooled",
+        "partial",
+        "separate",
+    ]
 
 
 # --- what comes out -------------------------------------------------------------------------------

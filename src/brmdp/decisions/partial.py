@@ -4,6 +4,17 @@ The rows of group g have priors Dir(κ_g Q_i), where Q_i is the row over all gro
 the learned prior Dir(κ m_i) of their family. The tables of the groups' rows are the customers of
 the rows Q_i: given the numbers of tables, the upper two levels are those of one family with the
 tables as counts.
+
+Tables tie the rows over groups to their last values, and the more data there are, the closer: a
+group with n observations has some κ_g ln(n/κ_g) tables, although it tells no more about Q_i than
+κ_g n/(κ_g + n) observations of it would. And wherever κ_g is large, Q is tied to the group's own
+rows, which keeps κ_g large. So two steps have all tables of the groups integrated out (Metropolis–
+Hastings, with Q drawn independently of its last value from what is nearly its distribution,
+
+    Dir(κ m_i + Σ_g κ_g/(κ_g + n_gi) · n_gi·)):
+
+one moves ln κ_g of a group, or exchanges those of two, and all rows Q at once; the other moves
+every row Q_i on its own.
 """
 
 from __future__ import annotations
@@ -13,13 +24,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from brmdp._validation import FloatArray, IntArray
+from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
 from brmdp.decisions.families import Family
 from brmdp.decisions.gibbs import LawSampler, Widths, added, seat_blocks, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "group_point"]
+
+JUMPS = (0.3, 1.5, 6.0)
+"""Sizes of the steps of ln κ when it moves together with the rows."""
 
 MOST_STEPS = 100
 TOLERANCE = 1e-4
@@ -44,18 +58,20 @@ class GroupCells:
         totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
         rows = np.flatnonzero(totals)
         self.row_group, self.row_total = rows // pattern.n_pairs, totals[rows]
+        self.cell_total = totals[key]
         self.seats = Seats(self.count)
 
     def log_evidence(self, log_strength: FloatArray, rows: FloatArray) -> FloatArray:
         """Log likelihood (chains, groups), given the rows over groups (chains, transitions)."""
-        strength = np.exp(log_strength)
-        weight = np.maximum(strength[:, self.group] * rows[:, self.entry], SMALLEST)
-        total = strength[:, self.row_group]
+        weight = np.maximum(np.exp(log_strength)[:, self.group] * rows[:, self.entry], SMALLEST)
         terms = gammaln(weight + self.count) - gammaln(weight)
-        losses = gammaln(total) - gammaln(total + self.row_total)
-        return added(self.group, terms, self.n_groups) + added(
-            self.row_group, losses, self.n_groups
-        )
+        return added(self.group, terms, self.n_groups) + self.losses(log_strength)
+
+    def losses(self, log_strength: FloatArray) -> FloatArray:
+        """The part of the log likelihood that depends on κ_g alone, (chains, groups)."""
+        total = np.exp(log_strength)[:, self.row_group]
+        terms = gammaln(total) - gammaln(total + self.row_total)
+        return added(self.row_group, terms, self.n_groups)
 
 
 class Seats:
@@ -125,6 +141,7 @@ class GroupSampler:
         self._rows, self._row = np.unique(owners, return_inverse=True)
         self._strength_of_row = family.strength_of_pair[self._rows]
         self._busy = np.unique(self._strength_of_row)
+        self._row_of_cell = self._row[self._place[self.cells.entry]]
 
     def start(self, point: GroupPoint, chains: int) -> tuple[FloatArray, ...]:
         """Dispersed states around the point."""
@@ -157,6 +174,7 @@ class GroupSampler:
             self._lower_widths.width,
         )
         self._lower_widths.learn(lower)
+        lower, rows = self._moved(upper, lower, law, rows)
         weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
         tables = cells.seats.tables(weight, rng) + 1.0
         customers = added(self._place[cells.entry], tables, self._entry.size)
@@ -185,6 +203,76 @@ class GroupSampler:
         widths = np.tile(family.pattern.row_widths, chains)
         rows = dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
         return upper, lower, law, rows
+
+    def _moved(
+        self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Move κ of one group and all rows over groups at once, then every row on its own."""
+        family, rng = self.family, self.rng
+        if not self._entry.size:
+            return lower, rows
+        chains = lower.shape[0]
+        prior = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
+        prior = np.maximum(prior[:, family.kind_of_entry], SMALLEST)
+        strength = np.exp(upper)[:, self._strength_of_row]
+        widths = np.tile(family.pattern.row_widths, chains)
+
+        def drawn(own: FloatArray) -> FloatArray:
+            weight = prior.copy()
+            weight[:, self._entry] += own
+            return dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
+
+        def log_ratio(x: FloatArray, q: FloatArray, own: FloatArray) -> FloatArray:
+            """Log density of each row given κ_g, less that of drawing it, (chains, rows)."""
+            seen = prior[:, self._entry]
+            terms = gammaln(seen + own) - gammaln(seen)
+            terms -= own * np.log(np.maximum(q[:, self._entry], SMALLEST))
+            whole = added(self._row, own, self._rows.size)
+            theta = np.exp(x)[:, self.cells.group] * q[:, self.cells.entry]
+            theta = np.maximum(theta, SMALLEST)
+            gained = gammaln(theta + self.cells.count) - gammaln(theta)
+            return (
+                added(self._row, terms, self._rows.size)
+                + added(self._row_of_cell, gained, self._rows.size)
+                + gammaln(strength)
+                - gammaln(strength + whole)
+            )
+
+        tried, inside = self._tried(lower)
+        own, own_tried = self._worth(lower), self._worth(tried)
+        proposal = drawn(own_tried)
+        gain = log_ratio(tried, proposal, own_tried) - log_ratio(lower, rows, own)
+        losses = self.cells.losses(tried) - self.cells.losses(lower)
+        taken = inside & (np.log(rng.random(chains)) < gain.sum(axis=1) + losses.sum(axis=1))
+        lower = np.where(taken[:, None], tried, lower)
+        rows = np.where(taken[:, None], proposal, rows)
+        own = np.where(taken[:, None], own_tried, own)
+
+        proposal = drawn(own)
+        gain = log_ratio(lower, proposal, own) - log_ratio(lower, rows, own)
+        accepted = np.ones((chains, family.pattern.n_pairs), dtype=bool)  # right without data
+        accepted[:, self._rows] = np.log(rng.random(gain.shape)) < gain
+        return lower, np.where(accepted[:, family.pattern.pair_of_transition], proposal, rows)
+
+    def _tried(self, lower: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Another ln κ_g for one group, or two groups' exchanged; and whether it is in range."""
+        rng, n = self.rng, self.cells.n_groups
+        tried = lower.copy()
+        if n > 1 and rng.random() < 0.5:
+            one, other = rng.choice(n, 2, replace=False)
+            tried[:, [one, other]] = lower[:, [other, one]]
+        else:
+            group = rng.integers(n)
+            tried[:, group] += rng.choice(JUMPS) * rng.standard_normal(lower.shape[0])
+        inside: BoolArray = ((tried > self.bounds[0]) & (tried < self.bounds[1])).all(axis=1)
+        return np.where(inside[:, None], tried, lower), inside
+
+    def _worth(self, lower: FloatArray) -> FloatArray:
+        """What the groups' data are worth as observations of Q, (chains, observed entries)."""
+        cells = self.cells
+        strength = np.exp(lower)[:, cells.group]
+        own = cells.count * (strength / (strength + cells.cell_total))
+        return added(self._place[cells.entry], own, self._entry.size)
 
     def _upper_evidence(
         self, log_strength: FloatArray, share: FloatArray, customers: FloatArray, totals: FloatArray
