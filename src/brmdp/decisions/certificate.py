@@ -71,6 +71,7 @@ from brmdp.decisions.policies import (
     Policies,
     as_start_weights,
     is_deterministic,
+    is_random,
     mean_stages,
     named_policies,
     same_policy,
@@ -81,7 +82,7 @@ from brmdp.planning.guarantees import Certificate, certificate_of, certified_lev
 from brmdp.planning.horizon_prior import reliance_over, reliance_until_end
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
-from brmdp.planning.text import call_like, extent, percent, wrapped
+from brmdp.planning.text import at_least, call_like, extent, percent, wrapped
 from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 
@@ -110,11 +111,14 @@ SELECTION_NUMBERS = 200_000_000
 SELECTION_VALUES = 20_000_000
 """Values kept in the selection, if all states count."""
 
-MOST_DRAWS, FEWEST_DRAWS, BUDGET_NUMBERS = 100_000, 2_000, 500_000_000
+MOST_DRAWS, FEWEST_DRAWS, BUDGET_NUMBERS = 1_000_000, 2_000, 500_000_000
 """Default budget: the number of draws, and of drawn probabilities."""
 
 REUSE = 20
 """Largest number of kernels per independent draw of the hyperparameters; more would add little."""
+
+MOST_NEEDED = 10_000_000
+"""Largest number of draws that a bound may need at the least."""
 
 SMALLEST_SPREAD = 1e-7
 """Spread of a state in which all draws agree, relative to the largest |value|."""
@@ -184,6 +188,8 @@ def draws_needed(alpha: float, failure: float = 1e-6) -> int:
     """
     level, beta = as_level(alpha), as_level(failure, "failure")
     n = max(1, math.ceil(math.log(beta) / math.log1p(-level)))
+    if n > 1 << 50:
+        return n
     while n > 1 and (n - 1) * math.log1p(-level) <= math.log(beta):
         n -= 1
     while n * math.log1p(-level) > math.log(beta):
@@ -243,6 +249,9 @@ class SampledCertificate:
         fresh.
     horizon : int or None
         Number of steps that the value is for.
+    policy_drawn : bool
+        Whether the policy is itself uncertain, such as the practice estimated from a log. The bound
+        then covers that doubt, too, and ``policy`` holds the mean probabilities.
 
     Examples
     --------
@@ -282,6 +291,7 @@ class SampledCertificate:
     prior: PriorReliance | None = None
     independent_draws: float = math.inf
     horizon: int | None = None
+    policy_drawn: bool = False
 
     @property
     def gap_reached(self) -> bool:
@@ -303,8 +313,9 @@ class SampledCertificate:
             f"order (a share of {self.share:.3g})"
         )
         if self.values is None:
+            bound = -math.inf if self.value is None else self.value
             parts = [
-                f"{sure}policy ({self.name}) from the start is at least {self.value:.4g}.",
+                f"{sure}policy ({self.name}) from the start is at least {at_least(bound)}.",
                 f"{counted}; the {level} quantile itself is about {self.quantile:.4g}, so the "
                 f"bound gives away {percent(self.gap)}.",
             ]
@@ -313,11 +324,12 @@ class SampledCertificate:
             parts = [
                 f"{sure}policy ({self.name}) is at least the certified value in every state at "
                 "once.",
-                f"Certified values of the {self.values.size} states: {extent(self.values)}.",
-                f"Not all of them hold in {self.rank - 1} of {self.draws} posterior draws (a share "
-                f"of {(self.rank - 1) / self.draws:.3g}); with {level} they would be about "
-                f"{extent(quantile)}, so the bounds give away at most {percent(self.gap)} of the "
-                "largest.",
+                f"Certified values of the {self.values.size} states: "
+                f"{extent(self.values, bounds=True)}.",
+                f"Not all of them hold in at most {self.rank - 1} of {self.draws} posterior draws "
+                f"(a share of {(self.rank - 1) / self.draws:.3g}); with {level} they would be "
+                f"about {extent(quantile)}, so the bounds give away at most {percent(self.gap)} of "
+                "the largest.",
             ]
         if math.isfinite(self.independent_draws):
             parts.append(
@@ -344,6 +356,8 @@ class SampledCertificate:
             + (", if the stored draws are worth that much" * math.isfinite(self.independent_draws))
             + "."
         )
+        if self.policy_drawn:
+            parts.append("The policy is known only by an estimate; the bound allows for that, too.")
         if self.nested is not None:
             other = (
                 f"{self.nested_value:.4g}"
@@ -514,7 +528,7 @@ def certify_sampled(
         Certify the value from there. By default the bounds hold in all states at once.
     draws : int, optional
         Largest number of draws behind the bound; the choice of the policy takes others. By default
-        100,000, or fewer if the policy's rows have many entries: 500 million drawn probabilities,
+        a million, or fewer if the policy's rows have many entries: 500 million drawn probabilities,
         but at least 2,000 draws, and three times as many as any bound needs.
     gap : float
         Stop drawing once the bound is this close to the quantile, relative to it.
@@ -576,6 +590,11 @@ def certify_sampled(
         raise InvalidInputError("policy and candidates must not both be given")
     independent = independent_draws(belief)
     fewest = draws_needed(alpha, beta)
+    if fewest > MOST_NEEDED:
+        raise InvalidInputError(
+            f"confidence {level:.12g} with failure {beta:.3g} needs at least {fewest:.3g} draws, "
+            f"and at most {MOST_NEEDED:,} are taken; use a lower confidence"
+        )
     if budget is not None and budget < fewest:
         raise InvalidInputError(
             f"draws must be at least {fewest:,} for confidence {level:.6g} with failure "
@@ -585,7 +604,7 @@ def certify_sampled(
     if math.isfinite(independent):
         _most_worth(budget or MOST_DRAWS, independent, alpha, beta, type(belief).__name__)
     stream = as_rng(rng)
-    chosen, name, scores, pilot = _choose(
+    followed, chosen, name, scores, pilot = _choose(
         belief, rewards, gamma, alpha, policy, candidates, begin, budget, over, stream
     )
     scale: tuple[FloatArray, FloatArray] | None = None
@@ -596,7 +615,7 @@ def certify_sampled(
     else:
         reduce = _value_at(begin)
         reduced = pilot.values[:, 0] - pilot.errors
-    sampler = Sampler(belief, rewards, gamma, [chosen], **over, rng=stream)
+    sampler = Sampler(belief, rewards, gamma, [followed], **over, rng=stream)
     if budget is None:
         affordable = min(BUDGET_NUMBERS // sampler.rows.size, MOST_DRAWS)
         budget = max(affordable, FEWEST_DRAWS, 3 * fewest)
@@ -642,6 +661,7 @@ def certify_sampled(
         prior=_reliance(belief, sampler.rewards, certified, gamma, horizon, start),
         independent_draws=independent,
         horizon=horizon,
+        policy_drawn=is_random(followed),
     )
     warn_about_prior(certificate.prior, "certificate", 2)
     return certificate
@@ -768,11 +788,23 @@ def _schedule(
             break
         m = math.ceil(1.25 * m)
     looks = [min(m, budget)]
-    while looks[-1] < budget and len(looks) < 4:
+    while looks[-1] < budget and len(looks) < 3:
         looks.append(min(2 * looks[-1], budget))
+    if looks[-1] < budget:
+        looks.append(budget)
     # splitting β must leave a bound at every look
     fewest = draws_needed(alpha, beta / len(looks))
     return sorted({max(look, fewest) for look in looks}) if budget >= fewest else [budget]
+
+
+class _Choice(NamedTuple):
+    """The policy to certify, its (mean) probabilities and name, all scores, its selection draws."""
+
+    policy: Any
+    weights: FloatArray
+    name: str
+    scores: dict[str, float]
+    pilot: _Pilot
 
 
 def _choose(
@@ -786,13 +818,15 @@ def _choose(
     budget: int | None,
     over: dict[str, Any],
     rng: np.random.Generator,
-) -> tuple[FloatArray, str, dict[str, float], _Pilot]:
-    """The policy to certify, its name, the scores of all candidates, and its selection draws."""
+) -> _Choice:
+    """The policy to certify."""
     admissible, horizon = belief.pattern.admissible, over["horizon"]
     if horizon is not None:
         horizon = as_horizon(horizon, belief.pattern.n_states)
+    items: dict[str, Any] = {}
     if policy is not None:
         weights = {"given": mean_stages(policy, admissible, horizon)}
+        items["given"] = policy if is_random(policy) else weights["given"]
     else:
         given: dict[str, Any] = (
             dict(candidate_policies(belief, rewards, discount, 1.0 - alpha, **over, rng=rng))
@@ -802,9 +836,11 @@ def _choose(
         weights = {}
         for name, item in given.items():
             found = mean_stages(item, admissible, horizon, f"candidates[{name!r}]")
-            if not any(same_policy(found, other) for other in weights.values()):
+            random = is_random(item)
+            if random or not any(same_policy(found, other) for other in weights.values()):
                 weights[name] = found
-    sampler = Sampler(belief, rewards, discount, weights, **over, rng=rng)
+                items[name] = item if random else found
+    sampler = Sampler(belief, rewards, discount, items, **over, rng=rng)
     n = _selection_size(sampler, len(weights), begin, alpha, budget)
     values, errors = [], []
     for block in sampler.blocks(n):
@@ -814,10 +850,10 @@ def _choose(
     pilots = {name: _Pilot(drawn[:, k], doubt[:, k]) for k, name in enumerate(weights)}
     if len(weights) == 1:
         name = next(iter(weights))
-        return weights[name], name, {}, pilots[name]
+        return _Choice(items[name], weights[name], name, {}, pilots[name])
     scores = {name: _score(pilot, alpha, begin) for name, pilot in pilots.items()}
     best = max(scores, key=scores.__getitem__)
-    return weights[best], best, scores, pilots[best]
+    return _Choice(items[best], weights[best], best, scores, pilots[best])
 
 
 def _selection_size(

@@ -62,6 +62,7 @@ from brmdp.decisions.policies import (
     is_random,
     mean_stages,
     named_policies,
+    same_policy,
 )
 from brmdp.errors import InvalidInputError
 from brmdp.planning.finite_horizon import as_horizon
@@ -368,8 +369,8 @@ class Comparison:
         parts = [
             f"The policy gains {self.gain} over the baseline (start: {self.start}). By the belief, "
             f"the gain lies between {low:.4g} and {high:.4g} with probability 0.95.",
-            f"It is better in {percent(self.better)} of {self.gain.draws} posterior draws (95 % "
-            f"interval {100 * least:.1f} to {100 * most:.1f} %)"
+            f"It is better in {round(self.better * self.gain.draws)} of {self.gain.draws} "
+            f"posterior draws (95 % interval {100 * least:.1f} to {100 * most:.1f} %)"
             + (f", and as good in another {percent(self.ties)}." if self.ties else "."),
         ]
         if self.regret is not None and self.baseline_regret is not None:
@@ -378,7 +379,7 @@ class Comparison:
                 f"{self.baseline_regret} ({self.regret.draws} draws)."
             )
         if self.n_different == 0:
-            parts.append("They take the same actions everywhere.")
+            parts.append("They take the same actions everywhere, with the same probabilities.")
         elif self.differences:
             shown = self.differences[:5]
             parts.append(
@@ -408,7 +409,7 @@ class Comparison:
         parts = [
             f"gain={self.gain.mean:.4g} ± {1.96 * self.gain.error:.1g}",
             f"95 % interval {low:.4g} to {high:.4g}",
-            f"better={self.better:.3g} of {self.gain.draws} draws",
+            f"better in {round(self.better * self.gain.draws)} of {self.gain.draws} draws",
         ]
         if self.regret is not None and self.baseline_regret is not None:
             parts.append(
@@ -757,8 +758,10 @@ class InformationValue:
             verdict = (
                 ""
                 if low > 0.0
+                else " In no simulated case would it gain or lose anything."
+                if low == high == 0.0
                 else " This is not clearly above zero: use more draws to be sure."
-                if high > 0.0
+                if high >= 0.0
                 else " This is below zero: planning the mean after these data would lose something."
             )
             parts.append(
@@ -809,7 +812,8 @@ def value_of_information(
     transitions : int, optional
         Number of additional transitions of each pair.
     candidates : mapping or list of policies, optional
-        What could be done today; by default :func:`candidate_policies`.
+        What could be done today; by default :func:`candidate_policies`. For sample information,
+        today's mean plan is always among them.
     start : int or (S,) probabilities, optional
         As in :func:`compare`.
     draws : int
@@ -861,20 +865,35 @@ def value_of_information(
         if candidates is None
         else named_policies(candidates, "candidates")
     )
+    update = _Update(belief, rewards, gamma, where, count, over) if where else None
+    admissible = belief.pattern.admissible
     weights = {
-        name: mean_stages(item, belief.pattern.admissible, steps, f"candidates[{name!r}]")
+        name: mean_stages(item, admissible, steps, f"candidates[{name!r}]")
         for name, item in given.items()
     }
+    items = {name: item if is_random(item) else weights[name] for name, item in given.items()}
+    if update is not None:
+        # what can be done after the data can be done today, or the data would be paid for it
+        plan = mean_stages(update.today.policy, admissible, steps)
+        if not any(same_policy(plan, other) for other in weights.values()):
+            name = "mean plan" if "mean plan" not in weights else f"mean plan {len(weights)}"
+            weights[name] = items[name] = plan
     name = next(iter(weights))
     if len(weights) > 1:
-        selection = Sampler(belief, rewards, gamma, weights, **over, rng=stream)
+        selection = Sampler(belief, rewards, gamma, items, **over, rng=stream)
         totals = sum((block.values @ begin).sum(axis=0) for block in selection.blocks(n))
         name = list(weights)[int(np.argmax(totals))]
     today = weights[name]
     sampler = Sampler(
-        belief, rewards, gamma, [today], optimal=True, kernels=bool(where), **over, rng=stream
+        belief,
+        rewards,
+        gamma,
+        [items[name]],
+        optimal=True,
+        kernels=bool(where),
+        **over,
+        rng=stream,
     )
-    update = _Update(belief, rewards, gamma, where, count, over) if where else None
     values, lost, gained, changes = [], [], [], 0
     for block in sampler.blocks(n):
         assert block.optimal is not None

@@ -1026,7 +1026,7 @@ class _Rows:
         random: list[tuple[Any, slice, IntArray]] = []
         for k, (weights, given) in enumerate(zip(means, policies.values(), strict=True)):
             drawn = is_random(given)
-            sure = (weights == 1.0).any(axis=1) & (not drawn)
+            sure = ((weights > 0.0).sum(axis=1) == 1) & (not drawn)
             actions = weights.argmax(axis=1)
             chosen[k] = row_of[states * pattern.n_actions + actions]
             unsure = states[~sure]
@@ -1091,8 +1091,12 @@ class _Rows:
         weights: FloatArray = self.weights
         if rng is not None and self.random:
             weights = np.tile(weights, (n, 1))
+            known: dict[int, FloatArray] = {}
             for policy, parts, pairs in self.random:
-                weights[:, parts] = self._drawn(policy, pairs, n, rng)
+                # one practice is one unknown, however often it is named
+                if id(policy) not in known:
+                    known[id(policy)] = self._drawn(policy, pairs, n, rng)
+                weights[:, parts] = known[id(policy)]
         out = np.empty((n, drawn + self.mixed.size))
         out[:, :drawn] = draws
         np.take(draws, self.mixed, axis=1, out=out[:, drawn:])
@@ -1111,13 +1115,15 @@ class _Rows:
         flat: FloatArray = found.reshape(n, -1)
         used = flat[:, pairs]
         states = pairs // self.admissible.shape[1]
-        sums = np.add.reduceat(used, np.searchsorted(states, np.unique(states)), axis=1)
+        begins = np.searchsorted(states, np.unique(states))
+        sums = np.add.reduceat(used, begins, axis=1)
         if (used < 0.0).any() or (np.abs(sums - 1.0) > SUM_TOLERANCE).any():
             raise InvalidInputError(
                 f"{name} must return probabilities that sum to one in every state, over the "
                 "actions that have a positive mean"
             )
-        return used
+        exact: FloatArray = used / np.repeat(sums, np.diff(np.append(begins, pairs.size)), axis=1)
+        return exact
 
     def taken(self, k: int, entries: FloatArray) -> FloatArray:
         """The entries of policy ``k``, (n, its entries)."""

@@ -92,7 +92,7 @@ def is_random(value: Any) -> bool:
 
 def is_deterministic(weights: FloatArray) -> bool:
     """Whether one action is taken in every state."""
-    return bool((weights.max(axis=-1) == 1.0).all())
+    return bool(((weights > 0.0).sum(axis=-1) == 1).all())
 
 
 def same_policy(one: FloatArray, other: FloatArray) -> bool:
@@ -109,6 +109,10 @@ def named_policies(policies: Policies, name: str = "policies") -> dict[str, Any]
         return {"policy": policies}
     if isinstance(policies, Mapping):
         found = {str(key): value for key, value in policies.items()}
+        if len(found) < len(policies):
+            raise InvalidInputError(
+                f"{name} must have names that differ as text; got {list(policies)}"
+            )
     elif isinstance(policies, np.ndarray):
         if policies.ndim == 2:
             raise InvalidInputError(

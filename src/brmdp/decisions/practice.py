@@ -25,7 +25,7 @@ from brmdp._validation import (
     as_rng,
     first_bad,
 )
-from brmdp.beliefs.gammas import check_concentrations, dirichlet_rows
+from brmdp.beliefs.gammas import LARGEST, check_concentrations, dirichlet_rows
 from brmdp.beliefs.observations import as_observed
 from brmdp.errors import InvalidInputError
 from brmdp.planning.text import call_like, wrapped
@@ -220,6 +220,11 @@ def _counts_given(log: Any, n_states: int | None, n_actions: int | None) -> IntA
         raise InvalidInputError(
             "log must hold counts, whole numbers that are not negative; got "
             f"{numbers[s, a]} at (s={s}, a={a})"
+        )
+    if (numbers > LARGEST).any():
+        s, a = first_bad(numbers > LARGEST)
+        raise InvalidInputError(
+            f"log must hold counts of at most {LARGEST:g}; got {numbers[s, a]} at (s={s}, a={a})"
         )
     return numbers.astype(np.int64)
 

@@ -153,7 +153,8 @@ class Certificate:
         parts = [
             f"With posterior probability at least {self.confidence:.10g}, the true value {over}of "
             "this policy is at least the certified value in every state at once.",
-            f"Certified values of the {self.values.size} states: {extent(self.values)}.",
+            f"Certified values of the {self.values.size} states: "
+            f"{extent(self.values, bounds=True)}.",
             f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
         ]
         if self.coverage is not None and self.coverage_interval is not None:

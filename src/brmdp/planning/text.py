@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable
 
 from brmdp._validation import FloatArray
 
-__all__ = ["call_like", "extent", "percent", "wrapped"]
+__all__ = ["at_least", "at_most", "call_like", "extent", "percent", "wrapped"]
 
 WIDTH = 100
 FEW = 8
@@ -32,12 +33,36 @@ def call_like(name: str, parts: Iterable[str]) -> str:
     return "\n".join(lines) + ")"
 
 
-def extent(values: FloatArray) -> str:
-    """All numbers if they are few, else the smallest and the largest, each with its state."""
+def at_least(value: float, digits: int = 4) -> str:
+    """A number with so many digits, rounded down: a lower bound stays one."""
+    text = f"{value:.{digits}g}"
+    if not float(text) > value:
+        return text
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    lower = f"{float(text) - unit:.{digits}g}"
+    # next to a power of ten one digit less may be a tenth of it
+    return lower if float(lower) <= value else f"{value:.17g}"
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """A number with so many digits, rounded up: an upper bound stays one."""
+    text = at_least(-value, digits)
+    return text[1:] if text.startswith("-") else text if float(text) == 0.0 else f"-{text}"
+
+
+def extent(values: FloatArray, *, bounds: bool = False) -> str:
+    """All numbers if they are few, else the smallest and the largest, each with its state.
+
+    Lower ``bounds`` are rounded down.
+    """
+
+    def shown(value: float) -> str:
+        return at_least(value) if bounds else f"{value:.4g}"
+
     if values.size <= FEW:
-        return ", ".join(f"{value:.4g}" for value in values)
+        return ", ".join(shown(float(value)) for value in values)
     low, high = int(values.argmin()), int(values.argmax())
-    return f"from {values[low]:.4g} (state {low}) to {values[high]:.4g} (state {high})"
+    return f"from {shown(values[low])} (state {low}) to {shown(values[high])} (state {high})"
 
 
 def percent(share: float) -> str:
