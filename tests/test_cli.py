@@ -94,6 +94,8 @@ def test_list(capsys):
             "lemmas",
             "bayesian-regret",
             "continuous",
+            "certificates",
+            "certificates-icu",
             "unknown-rewards",
         ),
         "all",

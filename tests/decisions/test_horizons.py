@@ -140,7 +140,8 @@ def test_a_certificate_for_a_horizon():
         **options,
     )
     assert mixed.policy.shape == (5, 4, 3)
-    assert "not computed" in str(mixed)
+    assert mixed.prior.steps == 5
+    assert mixed.prior.n_pairs == case.belief.pattern.pairs.size
 
 
 def test_candidates_for_a_horizon():
