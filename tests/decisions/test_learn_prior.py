@@ -362,6 +362,8 @@ def test_groups_that_differ_a_little_are_partially_pooled():
         learned.belief()
     with pytest.raises(brmdp.InvalidInputError, match="group must be one of"):
         learned.posterior("nobody")
+    with pytest.raises(brmdp.InvalidInputError, match="group must be one of"):
+        learned.posterior(["g0"])
     belief = learned.belief("g2")
     np.testing.assert_array_equal(belief.counts(), counts["g2"])
     kernels = belief.sample(100, rng=0)
