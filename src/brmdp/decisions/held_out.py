@@ -24,6 +24,7 @@ from scipy.special import ndtr, stdtrit
 
 from brmdp._validation import FloatArray, IntArray
 from brmdp.decisions.transitions import Cells, assigned
+from brmdp.mdp import counted
 from brmdp.planning.text import WIDTH, call_like, wrapped
 
 __all__ = ["Candidate", "Evidence", "compare_held_out", "without_data"]
@@ -122,13 +123,13 @@ class Evidence:
     def __str__(self) -> str:
         if not self.folds:
             return wrapped(
-                f"Nothing to compare by: the log has {self.transitions} transitions. Chosen by "
-                f"default: {self.chosen}, the simplest."
+                f"Nothing to compare by: the log has {counted(self.transitions, 'transition')}. "
+                f"Chosen by default: {self.chosen}, the simplest."
             )
         over = f"{self.blocks} units" if self.basis == "units" else f"{self.folds} folds"
         lines = [
             wrapped(
-                f"Held-out log predictive score of {self.transitions} transitions ({self.folds} "
+                f"Held-out log predictive score of {self.transitions:,} transitions ({self.folds} "
                 f"folds of {self.basis}; standard errors over {over}):"
             ),
             f"{'':14}{'parameters':>10}{'score':>12}{'below best':>12}{'± s.e.':>9}",

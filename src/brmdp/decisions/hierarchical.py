@@ -170,14 +170,15 @@ class SharedDraws:
         family = self.family
         kinds = family.kind_of_entry[entries]
         strength = np.exp(self.log_strength)[:, family.strength_of_kind[kinds]]
+        share: FloatArray
         if family.fixed is not None:
-            return strength * family.fixed[kinds]
-        members = family.kinds[kinds]
-        share = np.add.reduceat(
-            self.law[:, self.place[members.indices]], members.indptr[:-1], axis=1
-        )
-        concentrations: FloatArray = np.maximum(strength * share, SMALLEST)
-        return concentrations
+            share = family.fixed[kinds]
+        else:
+            members = family.kinds[kinds]
+            share = np.add.reduceat(
+                self.law[:, self.place[members.indices]], members.indptr[:-1], axis=1
+            )
+        return np.maximum(strength * share, SMALLEST)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The draws as named arrays."""

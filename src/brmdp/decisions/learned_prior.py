@@ -76,7 +76,7 @@ from brmdp.decisions.marginal import Mode, mode_of, tally_of
 from brmdp.decisions.partial import GroupSampler, group_point, prior_entries
 from brmdp.decisions.transitions import Cells, Transitions, cells_of
 from brmdp.errors import InvalidInputError
-from brmdp.mdp import TabularMDP
+from brmdp.mdp import TabularMDP, counted
 from brmdp.pattern import TransitionPattern, full_pattern, pattern_and_entries
 from brmdp.planning.text import call_like, wrapped
 
@@ -85,6 +85,12 @@ __all__ = ["LearnedPrior", "Pooling", "Strength", "learn_prior"]
 Pooling: TypeAlias = Literal["pooled", "partial", "separate"]
 POOLINGS: tuple[Pooling, ...] = ("pooled", "partial", "separate")
 """From the simplest to the richest."""
+
+POOLED = {
+    "pooled": "pooled, as if they were one",
+    "partial": "partially pooled, each with rows that vary about common ones",
+    "separate": "separate, each on its own",
+}
 
 RANGE = (1e-2, 1e6)
 """Default range of κ."""
@@ -120,8 +126,8 @@ class Strength:
         κ at the joint mode of all hyperparameters, which overrates it if rows are few.
     edge : str
         "lower" or "upper" if the posterior of κ reaches that end of its range, else "". At the
-        upper end, the rows may all have one law; at the lower end, they may share nothing. Beyond
-        the end, κ makes next to no difference, and nothing was searched.
+        upper end, the rows may all have one law; at the lower end, they may share nothing. What
+        lies beyond was not searched.
     observations : int
         Number of transitions behind it; without any, κ is only what was assumed.
 
@@ -188,7 +194,7 @@ class LearnedPrior:
     mixing : Mixing
         What the joint draws are worth; the worst of all groups.
     range : (float, float)
-        Range of κ that was searched; ln κ is flat on it a priori.
+        Range of κ that was searched; ln κ is uniform on it a priori.
     family : Family
         The map from the categories of the laws to the possible transitions.
 
@@ -224,7 +230,9 @@ class LearnedPrior:
         """The belief at point hyperparameters: prior Dir(κ m_i), and the counts observed.
 
         Rows are independent, quantiles exact. All of this is *given* the hyperparameters: for a
-        guarantee use :meth:`belief`, which does not take them for known.
+        guarantee use :meth:`belief`, which does not take them for known. New observations change
+        the rows alone. A file of this belief keeps its prior, but not that it was learned, so a
+        loaded one may warn that the prior outweighs the data.
 
         Parameters
         ----------
@@ -291,7 +299,11 @@ class LearnedPrior:
     def _of(self, group: Any) -> _Fitted:
         if group is None and self.pooling == "pooled":
             group = self.groups[0]
-        if group not in self._fitted:
+        try:
+            known = group in self._fitted
+        except TypeError:  # not hashable
+            known = False
+        if not known:
             shown = ", ".join(repr(label) for label in self.groups[:8])
             raise InvalidInputError(
                 f"group must be one of {shown}{', …' * (len(self.groups) > 8)}; got {group!r}"
@@ -304,7 +316,7 @@ class LearnedPrior:
             how = "by held-out prediction" if self.evidence.folds else "by default, without data"
         parts = [f"Prior learned from the log; shape of its rows: {self.shape} ({how})."]
         if self.groups != (None,):
-            parts.append(f"{len(self.groups)} groups: {self.pooling}.")
+            parts.append(f"{counted(len(self.groups), 'group')}: {POOLED[self.pooling]}.")
         shown = self.strength if len(self.strength) <= FEW else self.strength[: FEW - 1]
         parts += [f"Strength, {found}." for found in shown]
         if len(shown) < len(self.strength):
@@ -313,7 +325,7 @@ class LearnedPrior:
                 f"… and {len(self.strength) - len(shown)} more; {edges} of {len(self.strength)} "
                 "reach an end of their range."
             )
-        parts.append(f"Doubt about κ and the laws: {self.mixing}")
+        parts.append(f"What is uncertain about κ and the laws is kept as {self.mixing}")
         lines = [*map(wrapped, parts)]
         lines += [str(found) for found in (self.evidence, self.pooling_evidence) if found]
         lines.append(

@@ -231,13 +231,10 @@ class GroupSampler:
             theta = np.exp(x)[:, self.cells.group] * q[:, self.cells.entry]
             theta = np.maximum(theta, SMALLEST)
             gained = gammaln(theta + self.cells.count) - gammaln(theta)
-            ratio: FloatArray = (
-                added(self._row, terms, self._rows.size)
-                + added(self._row_of_cell, gained, self._rows.size)
-                + gammaln(strength)
-                - gammaln(strength + whole)
-            )
-            return ratio
+            result = added(self._row, terms, self._rows.size)
+            result += added(self._row_of_cell, gained, self._rows.size)
+            result += gammaln(strength) - gammaln(strength + whole)
+            return result
 
         tried, inside = self._tried(lower)
         own, own_tried = self._worth(lower), self._worth(tried)
@@ -265,7 +262,8 @@ class GroupSampler:
         else:
             group = rng.integers(n)
             tried[:, group] += rng.choice(JUMPS) * rng.standard_normal(lower.shape[0])
-        inside: BoolArray = np.all((tried > self.bounds[0]) & (tried < self.bounds[1]), axis=1)
+        low, high = self.bounds
+        inside: BoolArray = np.all((tried > low) & (tried < high), axis=1)
         return np.where(inside[:, None], tried, lower), inside
 
     def _worth(self, lower: FloatArray) -> FloatArray:
