@@ -261,7 +261,7 @@ class SampledCertificate:
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
     >>> print(certify_sampled(belief, [[1.0], [0.0]], 0.5, policy=[0, 0], start=0, rng=0))
     With posterior probability at least 0.9, the true value of this policy (given) from the
-    start is at least 1.765.
+    start is at least 1.764.
     This is number 56 of 1000 values in posterior draws, in increasing order (a share of 0.056);
     the 10 % quantile itself is about 1.782, so the bound gives away 0.95 %.
     It assumes that the belief is right: its prior, that the next state depends on state and

@@ -138,6 +138,9 @@ class Estimate:
         return cls(float(values.mean()), error, int(values.size))
 
     def __str__(self) -> str:
+        if self.mean == self.error == 0.0:
+            # an interval from 0 to 0 would rule out rare exceptions, which draws cannot
+            return f"0 in all {self.draws} draws"
         low, high = self.interval
         return f"{self.mean:.4g} (95 % Monte Carlo interval {low:.4g} to {high:.4g})"
 
@@ -340,7 +343,7 @@ class Comparison:
     >>> from brmdp.decisions import compare
     >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
     >>> compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 1], [0, 0], start=0, rng=0)
-    Comparison(gain=0.8 ± 0.005, 95 % interval 0.5588 to 0.9518, better=1 of 2000 draws,
+    Comparison(gain=0.8 ± 0.005, 95 % interval 0.5588 to 0.9518, better in 2000 of 2000 draws,
                regret=0 (baseline 0.801), 2 states differ)
     """
 
@@ -481,9 +484,9 @@ def compare(
     >>> print(compare(belief, rewards, 0.5, [1, 1], [[0.5, 0.5], [0.5, 0.5]], start=0, rng=0))
     The policy gains 0.3992 (95 % Monte Carlo interval 0.3971 to 0.4013) over the baseline
     (start: given). By the belief, the gain lies between 0.2889 and 0.4699 with probability 0.95.
-    It is better in 100 % of 2000 posterior draws (95 % interval 99.8 to 100.0 %).
-    Against knowing the kernel, the policy loses 0 (95 % Monte Carlo interval 0 to 0) and the
-    baseline 0.3996 (95 % Monte Carlo interval 0.3966 to 0.4026) (1000 draws).
+    It is better in 2000 of 2000 posterior draws (95 % interval 99.8 to 100.0 %).
+    Against knowing the kernel, the policy loses 0 in all 1000 draws and the baseline
+    0.3996 (95 % Monte Carlo interval 0.3966 to 0.4026) (1000 draws).
     They differ in 2 states. Changed one at a time, these are worth most (2000 draws; such worths
     need not add up): state 0: 0.25 [0.159, 0.296], 75 % of the baseline's time; state 1: 0.126
     [0.0703, 0.165], 25 % of the baseline's time.
