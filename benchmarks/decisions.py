@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import brmdp
 from benchmarks.timing import Case, Ratio, interleave, milliseconds, print_table
-from brmdp.decisions import certify_sampled, learn_prior, values_in_draws
+from brmdp.decisions import certify, learn_prior, values_in_draws
 
 LIBRARY, LOOP = "values_in_draws", "NumPy loop"
 
@@ -34,7 +34,7 @@ def run(quick: bool) -> dict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", brmdp.PriorWarning)
         begin = perf_counter()
-        found = certify_sampled(
+        found = certify(
             belief, rewards, 0.95, policy=policy, start=0, draws=10_000, gap=1e-9, rng=0
         )
         seconds = perf_counter() - begin

@@ -27,7 +27,6 @@ import numpy as np
 from scipy import stats
 
 import brmdp
-from brmdp.decisions import certify_sampled
 from brmdp.envs import InventoryProblem, inventory
 
 DISCOUNT = 0.95
@@ -122,8 +121,9 @@ def decided(problem: InventoryProblem, belief: brmdp.Belief, seed: int) -> Resul
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", brmdp.PriorWarning)  # counted instead
         plan = brmdp.plan(belief, rewards, DISCOUNT, risk=brmdp.Mean())
-        certificate = certify_sampled(
+        certificate = brmdp.certify(
             *(belief, rewards, DISCOUNT, 0.9),
+            method="sampled",
             policy=plan.policy,
             start=0,
             draws=2000,

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import brmdp
 from brmdp._validation import as_json
+from brmdp.planning import certify_nested
 
 KERNEL = np.array([[[0.3, 0.7], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]])
 REWARDS = np.arange(8.0).reshape(2, 2, 2)
@@ -78,7 +79,7 @@ def cases():
         yield f"certified level {text}", call, INVALID, pattern
         call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, 0.9, [0, 0], level)
         yield f"posterior quantile level {text}", call, INVALID, pattern
-        call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, level)
+        call = partial(certify_nested, dirichlet(), REWARDS, 0.9, level)
         yield (
             f"confidence {text}",
             call,
@@ -122,7 +123,7 @@ def cases():
     call = partial(brmdp.dirichlet.quantile, [1, 1], [0, 1], [0.5, 1.0])
     yield "function levels", call, INVALID, r"alpha must lie strictly.*1\.0 at index \(1,\)"
     for name, call in (
-        ("certify", lambda: brmdp.certify(dirichlet(), REWARDS, 0.9, [0.9, 0.9])),
+        ("certify", lambda: certify_nested(dirichlet(), REWARDS, 0.9, [0.9, 0.9])),
         ("certified_level", lambda: brmdp.certified_level([0.1, 0.2], 3)),
         (
             "posterior_quantile_value",
@@ -304,7 +305,7 @@ def cases():
             yield f"mdp discount {bad!r}", lambda bad=bad: mdp(discount=bad), INVALID, closed
         endless = closed if bad is True or bad != 1 else "discount must be below 1 here"
         yield f"plan discount {bad!r}", lambda bad=bad: plan(discount=bad), INVALID, endless
-        call = partial(brmdp.certify, dirichlet(), REWARDS, bad)
+        call = partial(certify_nested, dirichlet(), REWARDS, bad)
         yield f"certify discount {bad!r}", call, INVALID, pattern
         call = partial(brmdp.posterior_quantile_value, dirichlet(), REWARDS, bad, [0, 0])
         yield f"quantile value discount {bad!r}", call, INVALID, pattern
@@ -458,7 +459,7 @@ def cases():
         )
         call = partial(plan, rewards=sparse.csr_array(spoilt.reshape(4, 2)))
         yield f"sparse reward {bad}", call, INVALID, pattern
-        call = partial(brmdp.certify, dirichlet(), spoilt, 0.9)
+        call = partial(certify_nested, dirichlet(), spoilt, 0.9)
         yield f"certify reward {bad}", call, INVALID, pattern
         call = partial(mdp, changed(KERNEL, (0, 0, 0), bad))
         yield f"transition {bad}", call, INVALID, rf"transitions must be finite; got {bad}"
@@ -547,7 +548,7 @@ def cases():
             rf"samples must be a positive integer; got {bad!r}",
         )
         if bad != 0:  # zero switches the check off
-            call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, coverage_samples=bad)
+            call = partial(certify_nested, dirichlet(), REWARDS, 0.9, coverage_samples=bad)
             yield (
                 f"coverage samples {bad!r}",
                 call,
@@ -599,7 +600,7 @@ def cases():
             INVALID,
             pattern,
         )
-        call = partial(brmdp.certify, dirichlet(), REWARDS, 0.9, tolerance=bad)
+        call = partial(certify_nested, dirichlet(), REWARDS, 0.9, tolerance=bad)
         yield f"certify tolerance {bad!r}", call, INVALID, pattern
     for bad in ("Newton", "", None, 3, ["newton"]):
         yield (
@@ -704,7 +705,12 @@ def cases():
         yield f"plan from {name}", call, INVALID, pattern
         call = partial(brmdp.evaluate_under_belief, bad, REWARDS, 0.9, [0, 0], **options)
         yield f"evaluate_under_belief from {name}", call, INVALID, pattern
-        yield f"certify {name}", lambda bad=bad: brmdp.certify(bad, REWARDS, 0.9), INVALID, pattern
+        yield (
+            f"certify {name}",
+            lambda bad=bad: certify_nested(bad, REWARDS, 0.9),
+            INVALID,
+            pattern,
+        )
         call = partial(brmdp.posterior_quantile_value, bad, REWARDS, 0.9, [0, 0])
         yield f"posterior_quantile_value of {name}", call, INVALID, pattern
         call = partial(brmdp.backup, bad, REWARDS, 0.9, [0.0, 0.0], **options)
@@ -876,7 +882,7 @@ def test_a_tolerance_beyond_arithmetic_raises_with_the_remedy(call):
 def test_certify_passes_non_convergence_on():
     belief, world = problem()
     with pytest.raises(brmdp.ConvergenceError, match="loosen tolerance"):
-        brmdp.certify(belief, world.rewards, 0.9, tolerance=1e-30)
+        certify_nested(belief, world.rewards, 0.9, tolerance=1e-30)
 
 
 # --- damaged files (test_storage.py has many more) ------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 import brmdp
 from brmdp.decisions import learn_prior
+from brmdp.planning import certify_nested
 from foreign import Jittered, Storable, Sure
 from problems import (
     Frozen,
@@ -216,9 +217,9 @@ def test_a_certificate_holds_or_is_refused_by_name(belief):
     arguments = (problem.belief, problem.rewards, problem.discount)
     if belief in ("learned", "own, draws", "own, storable", "censored", "outcomes, bootstrap"):
         with pytest.raises(brmdp.InvalidInputError, match=type(problem.belief).__name__):
-            brmdp.certify(*arguments, confidence=0.8, rng=1)
+            certify_nested(*arguments, confidence=0.8, rng=1)
         return
-    found = brmdp.certify(*arguments, confidence=0.8, coverage_samples=400, rng=1)
+    found = certify_nested(*arguments, confidence=0.8, coverage_samples=400, rng=1)
     nested = problem.evaluate(found.policy, brmdp.Quantile(found.level)).values
     assert found.values == pytest.approx(nested, abs=1e-6)
     # an independent count: the policy's value in kernels drawn from the belief

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as npst
 from scipy import special
 
 import brmdp
+from brmdp.planning import certify_nested
 
 LARGEST = 1e150  # documented limit of the values
 MOST = 1e12  # and of the concentrations
@@ -463,8 +464,8 @@ def test_junk_arguments_of_the_classes(one, two, three):
         lambda: brmdp.plan(belief, zeros, 0.5, risk=brmdp.Mean(), method=two),
         lambda: brmdp.evaluate_under_belief(belief, zeros, 0.5, three, risk=brmdp.Mean()),
         lambda: brmdp.evaluate_in_mdp(brmdp.TabularMDP(kernel, zeros, 0.5), one),
-        lambda: brmdp.certify(two, zeros, 0.5),
-        lambda: brmdp.certify(belief, zeros, 0.5, three, coverage_samples=0),
+        lambda: certify_nested(two, zeros, 0.5),
+        lambda: certify_nested(belief, zeros, 0.5, three, coverage_samples=0),
         lambda: brmdp.posterior_quantile_value(belief, zeros, 0.5, [0, 0], one, samples=3),
         lambda: brmdp.certified_level(two, 3),
     ):  # fmt: skip
@@ -634,7 +635,7 @@ def test_certificates(data, size):
 
     def call():
         belief = brmdp.DirichletBelief(concentration)
-        return belief, brmdp.certify(
+        return belief, certify_nested(
             belief, rewards, discount, confidence, tolerance=1e-5, coverage_samples=20, rng=0
         )
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 import pytest
 
 import brmdp
+from brmdp.planning import certify_nested
 from tiny_experiments import with_tests_on_the_path
 
 HEAVY = (
@@ -149,7 +150,7 @@ def test_everything_exported_exists_and_is_documented():
         (brmdp.CVaR, ["alpha"]),
         (brmdp.plan, ["belief", "rewards", "discount"]),
         (brmdp.evaluate_under_belief, ["belief", "rewards", "discount", "policy"]),
-        (brmdp.certify, ["belief", "rewards", "discount", "confidence"]),
+        (certify_nested, ["belief", "rewards", "discount", "confidence"]),
         (brmdp.dirichlet.quantile, ["concentration", "values", "alpha", "method"]),
         (brmdp.dirichlet.cdf, ["concentration", "values", "z"]),
     ],
@@ -164,7 +165,7 @@ def test_leading_parameters(function, parameters):
         (brmdp.TabularMDP, "start", 0),
         (brmdp.DirichletBelief.uniform, "concentration", 1.0),
         (brmdp.plan, "tolerance", None),
-        (brmdp.certify, "confidence", 0.9),
+        (certify_nested, "confidence", 0.9),
         (brmdp.Quantile, "method", "exact"),
         (brmdp.dirichlet.quantile, "method", "exact"),
         (brmdp.MonteCarlo, "cap", 2048),

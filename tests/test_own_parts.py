@@ -8,6 +8,7 @@ from scipy import stats
 
 import brmdp
 from brmdp import agents
+from brmdp.planning import certify_nested
 from brmdp.risk.measures import DRAW_SEED, DRAWS
 from foreign import Altered, Boastful, Jittered, MeanPlus, Storable, Sure
 from problems import dense, disturbance, problem, scenarios
@@ -101,20 +102,20 @@ def test_certify_refuses_draws_and_errs_when_it_is_contradicted():
     with pytest.raises(
         INVALID, match="exact quantiles for a certificate; a Jittered offers only draws"
     ):
-        brmdp.certify(Jittered(PHI), *problem)
+        certify_nested(Jittered(PHI), *problem)
     for kind in (Boastful, Sure):
         with pytest.raises(
             brmdp.ContradictionError,
             match=rf"held only in \d+ of 1000: the draws of the {kind.__name__} do not follow",
         ):
-            brmdp.certify(kind(PHI), *problem, rng=1)
-        assert brmdp.certify(kind(PHI), *problem, coverage_samples=0).coverage is None
+            certify_nested(kind(PHI), *problem, rng=1)
+        assert certify_nested(kind(PHI), *problem, coverage_samples=0).coverage is None
 
     class Undecided(Boastful):
         rows_independent = None
 
     with pytest.raises(INVALID, match="rows_independent"):
-        brmdp.certify(Undecided(PHI), *problem)
+        certify_nested(Undecided(PHI), *problem)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
@@ -134,11 +135,11 @@ def test_contradiction_is_a_binomial_tail_below_one_in_a_million(confidence):
     belief = Prescribed([[[1.0, 1.0]], [[0.0, 1.0]]])
     rewards = np.array([[1.0], [0.0]])
     belief.held = least
-    got = brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
+    got = certify_nested(belief, rewards, 0.9, confidence, coverage_samples=200)
     assert got.coverage == least / 200
     belief.held = least - 1
     with pytest.raises(brmdp.ContradictionError, match=f"held only in {least - 1} of 200"):
-        brmdp.certify(belief, rewards, 0.9, confidence, coverage_samples=200)
+        certify_nested(belief, rewards, 0.9, confidence, coverage_samples=200)
 
 
 @pytest.mark.parametrize(
@@ -538,7 +539,7 @@ def test_a_contradiction_is_found_at_any_scale_of_rewards(scale):
 
     belief = Overconfident(1000.0 * PHI)
     with pytest.raises(brmdp.ContradictionError):
-        brmdp.certify(belief, scale * np.asarray(CASE.rewards), CASE.discount, rng=0)
+        certify_nested(belief, scale * np.asarray(CASE.rewards), CASE.discount, rng=0)
 
 
 def test_concentrations_in_a_list_are_taken():
@@ -648,11 +649,11 @@ def test_a_state_of_huge_value_hides_no_contradiction(penalty):
     concentration[1, 0, 1] = concentration[2, 0, 2] = 1.0
     rewards = np.array([[0.0], [1.0], [penalty]])
     assert (
-        brmdp.certify(brmdp.DirichletBelief(concentration), rewards, 0.9, 0.9, rng=0).coverage
+        certify_nested(brmdp.DirichletBelief(concentration), rewards, 0.9, 0.9, rng=0).coverage
         > 0.87
     )
     with pytest.raises(brmdp.ContradictionError):
-        brmdp.certify(Liar(concentration), rewards, 0.9, 0.9, rng=0)
+        certify_nested(Liar(concentration), rewards, 0.9, 0.9, rng=0)
 
 
 @pytest.mark.parametrize("discount", [0.9, 1 - 1e-5, 1 - 1e-9])
@@ -662,7 +663,7 @@ def test_a_bound_met_exactly_is_no_contradiction(n, offset, discount):
     """All draws of a known kernel are that kernel, and each meets the bound up to rounding."""
     ring = np.roll(np.eye(n), 1, axis=1)[:, None]
     rewards = offset + np.random.default_rng(0).normal(size=(n, 1))
-    certificate = brmdp.certify(
+    certificate = certify_nested(
         brmdp.DirichletBelief(ring), rewards, discount, 0.9, rng=0, coverage_samples=100
     )
     assert certificate.coverage == 1.0

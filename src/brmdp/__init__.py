@@ -43,7 +43,6 @@ from brmdp.planning import (
     Solution,
     backup,
     certified_level,
-    certify,
     evaluate_all_in_mdp,
     evaluate_in_mdp,
     evaluate_under_belief,
@@ -72,6 +71,7 @@ __all__ = [
     "CVaR",
     "CensoredDisturbanceBelief",
     "Certificate",
+    "Comparison",
     "ContradictionError",
     "ConvergenceError",
     "CorruptFileError",
@@ -80,16 +80,20 @@ __all__ = [
     "DisturbanceBelief",
     "DisturbanceRewards",
     "ExperimentError",
+    "HierarchicalBelief",
     "History",
     "HorizonSolution",
     "ImpossibleTransitionError",
+    "InformationValue",
     "InvalidInputError",
+    "LearnedPrior",
     "Mean",
     "MissingExtraError",
     "MonteCarlo",
     "OutcomeBelief",
     "PosteriorQuantileValue",
     "PosteriorSample",
+    "Practice",
     "PriorReliance",
     "PriorWarning",
     "Quantile",
@@ -97,37 +101,113 @@ __all__ = [
     "RiskMeasure",
     "RiskMeasureError",
     "RiskOperator",
+    "SampledCertificate",
     "ScenarioBelief",
     "Solution",
     "TabularMDP",
+    "Transitions",
+    "UnitLog",
     "World",
     "agents",
     "backup",
+    "candidate_policies",
     "certified_level",
     "certify",
+    "compare",
     "dirichlet",
     "envs",
     "evaluate_all_in_mdp",
     "evaluate_in_mdp",
     "evaluate_under_belief",
+    "learn_prior",
     "plan",
     "posterior_quantile_value",
+    "practice",
     "prior_reliance",
     "simulate",
     "solve",
+    "value_of_information",
+    "values_in_draws",
 ]
 
-_LATER = ("continuous", "report", "runs", "studies", "theory")
+_LATER = ("continuous", "decisions", "report", "runs", "studies", "theory")
 """Parts that are loaded when first asked for."""
+
+_DECISIONS = frozenset(
+    (
+        "Comparison",
+        "HierarchicalBelief",
+        "InformationValue",
+        "LearnedPrior",
+        "Practice",
+        "SampledCertificate",
+        "Transitions",
+        "UnitLog",
+        "candidate_policies",
+        "certify",
+        "compare",
+        "learn_prior",
+        "practice",
+        "value_of_information",
+        "values_in_draws",
+    )
+)
+"""Names of :mod:`brmdp.decisions`, which no run needs: loaded when first asked for."""
 
 _FORMER = ("analysis", "experiments", "posterior")
 
 if TYPE_CHECKING:
     from brmdp import continuous as continuous
+    from brmdp import decisions as decisions
     from brmdp import report as report
     from brmdp import runs as runs
     from brmdp import studies as studies
     from brmdp import theory as theory
+    from brmdp.decisions import (
+        Comparison as Comparison,
+    )
+    from brmdp.decisions import (
+        HierarchicalBelief as HierarchicalBelief,
+    )
+    from brmdp.decisions import (
+        InformationValue as InformationValue,
+    )
+    from brmdp.decisions import (
+        LearnedPrior as LearnedPrior,
+    )
+    from brmdp.decisions import (
+        Practice as Practice,
+    )
+    from brmdp.decisions import (
+        SampledCertificate as SampledCertificate,
+    )
+    from brmdp.decisions import (
+        Transitions as Transitions,
+    )
+    from brmdp.decisions import (
+        UnitLog as UnitLog,
+    )
+    from brmdp.decisions import (
+        candidate_policies as candidate_policies,
+    )
+    from brmdp.decisions import (
+        certify as certify,
+    )
+    from brmdp.decisions import (
+        compare as compare,
+    )
+    from brmdp.decisions import (
+        learn_prior as learn_prior,
+    )
+    from brmdp.decisions import (
+        practice as practice,
+    )
+    from brmdp.decisions import (
+        value_of_information as value_of_information,
+    )
+    from brmdp.decisions import (
+        values_in_draws as values_in_draws,
+    )
 
     __version__: str
 
@@ -135,6 +215,9 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LATER or name in _FORMER:
         return importlib.import_module(f"brmdp.{name}")
+    if name in _DECISIONS:
+        found = getattr(importlib.import_module("brmdp.decisions"), name)
+        return globals().setdefault(name, found)
     if name == "__version__":
         from brmdp._version import installed_version
 
@@ -145,4 +228,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, "__version__"})
+    return sorted({*globals(), *_LATER, *_DECISIONS, "__version__"})

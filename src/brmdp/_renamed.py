@@ -39,6 +39,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "evaluate": "brmdp:evaluate_in_mdp",
         "evaluate_policies": "brmdp:evaluate_all_in_mdp",
         "evaluate_policy": "brmdp:evaluate_under_belief",
+        "certify": "brmdp.planning:certify_nested",
     },
     "brmdp.agents": {"brmdp": "brmdp.agents:fixed_quantile"},
     "brmdp.continuous": {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import operator
+import zlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -35,6 +36,7 @@ __all__ = [
     "as_rng",
     "check_transition_count",
     "first_bad",
+    "rng_for",
     "rounding_of",
     "sum_tolerance",
 ]
@@ -377,3 +379,17 @@ def as_rng(value: Any, name: str = "rng") -> np.random.Generator:
         raise InvalidInputError(
             f"{name} must be a numpy.random.Generator or a seed; got {value!r}"
         ) from None
+
+
+def rng_for(purpose: str, value: Any) -> np.random.Generator:
+    """A Generator as it is; a seed becomes one that no other purpose shares.
+
+    Whoever selects a policy with ``rng=0`` and certifies it with ``rng=0`` must not meet the same
+    draws twice.
+    """
+    stream = as_rng(value)
+    if value is None or isinstance(value, np.random.Generator | np.random.BitGenerator):
+        return stream
+    seed = value if isinstance(value, np.random.SeedSequence) else np.random.SeedSequence(value)
+    key = (*seed.spawn_key, zlib.crc32(purpose.encode()))
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))

@@ -51,7 +51,8 @@ def warm_up() -> None:
     for other in (scenarios, shared):
         for risk in (brmdp.Mean(), brmdp.Quantile(0.1), brmdp.CVaR(0.1)):
             brmdp.plan(other, rewards, world.discount, risk=risk)
-    brmdp.certify(belief, rewards, world.discount)
+    for method in ("sampled", "nested"):
+        brmdp.certify(belief, rewards, world.discount, method=method)
 
     for quantile in (
         brmdp.dirichlet.quantile,

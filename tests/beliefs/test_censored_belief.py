@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import brmdp
+from brmdp.planning import certify_nested
 from oracles import censored as oracle
 
 CAPACITY, DEMANDS = 5, 6
@@ -146,7 +147,7 @@ def test_without_hidden_values_it_is_the_disturbance_belief_to_the_bit():
         assert one.status == two.status == "converged"
         assert one.error_bound == two.error_bound
     one, two = (
-        brmdp.certify(b, rewards, 0.8, confidence=0.9, coverage_samples=200, rng=0)
+        certify_nested(b, rewards, 0.8, confidence=0.9, coverage_samples=200, rng=0)
         for b in (belief, twin)
     )
     np.testing.assert_array_equal(one.values, two.values)
@@ -188,7 +189,7 @@ def test_with_hidden_values_nothing_takes_it_for_a_dirichlet_law():
         np.testing.assert_array_equal(plan.values, again.values)
     assert brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean()).status == "converged"
     with pytest.raises(brmdp.InvalidInputError, match="CensoredDisturbanceBelief"):
-        brmdp.certify(belief, rewards, 0.9, rng=0)
+        certify_nested(belief, rewards, 0.9, rng=0)
 
 
 def test_saddlepoints_are_refused_before_anything_is_hidden():

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import brmdp
+from brmdp.planning import certify_nested
 
 CAPACITY, DEMANDS = 4, 4
 S = CAPACITY + 1
@@ -271,7 +272,7 @@ def test_certificate_uses_the_union_level():
     belief = inventory()
     belief.observe_disturbance([0, 1, 2, 3] * 5)
     rewards = brmdp.DisturbanceRewards(profits())
-    certificate = brmdp.certify(belief, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0)
+    certificate = certify_nested(belief, rewards, 0.8, confidence=0.9, coverage_samples=400, rng=0)
     assert certificate.level == pytest.approx(0.1 / S)
     assert "union" in certificate.rule
     # independent check of the bounds: draw demands, evaluate the policy in each world

@@ -6,7 +6,7 @@ from scipy.special import betaincinv
 
 import brmdp
 from brmdp import decisions
-from brmdp.planning import Problem
+from brmdp.planning import Problem, certify_nested
 from oracles import outcomes as oracle
 from problems import dense, inadmissible, sparse_rows
 
@@ -68,12 +68,12 @@ def test_with_one_reward_per_successor_it_is_the_plain_dirichlet_belief(make, me
 
 def test_its_certificates_are_those_of_the_plain_dirichlet_belief():
     problem = dense(7)
-    plain = brmdp.certify(problem.belief, problem.rewards, problem.discount, 0.8, rng=1)
-    found = brmdp.certify(as_outcomes(problem), None, problem.discount, 0.8, rng=1)
+    plain = certify_nested(problem.belief, problem.rewards, problem.discount, 0.8, rng=1)
+    found = certify_nested(as_outcomes(problem), None, problem.discount, 0.8, rng=1)
     np.testing.assert_array_equal(found.values, plain.values)
     assert (found.rule, found.coverage) == (plain.rule, plain.coverage)
     again, sampled = (
-        decisions.certify_sampled(
+        decisions.certify(
             *given, problem.discount, 0.8, policy=[0, 1, 2, 0], start=0, draws=500, rng=2
         )
         for given in ((problem.belief, problem.rewards), (as_outcomes(problem), None))
@@ -327,7 +327,7 @@ def test_rewards_may_be_left_out_only_for_a_belief_about_them():
         lambda: brmdp.plan(plain, None, 0.5, risk=brmdp.Mean()),
         lambda: brmdp.evaluate_under_belief(plain, None, 0.5, [0, 0], risk=brmdp.Mean()),
         lambda: brmdp.backup(plain, None, 0.5, [0, 0], risk=brmdp.Mean()),
-        lambda: brmdp.certify(plain, None, 0.5),
+        lambda: certify_nested(plain, None, 0.5),
         lambda: brmdp.posterior_quantile_value(plain, None, 0.5, [0, 0]),
         lambda: brmdp.agents.posterior_mean(plain, None, 0.5),
         lambda: decisions.values_in_draws(plain, None, 0.5, [[0, 0]]),
@@ -470,7 +470,7 @@ def test_results_say_that_the_bootstrap_is_an_approximation():
     assert said in decisions.values_in_draws(*given, [[0]], draws=10, rng=1).caveat
     agent = brmdp.agents.fixed_quantile(*given, alpha=0.2, rng=1)
     assert {report.caveat for report in agent.explain(0)} == {belief.caveat}
-    for certify in (brmdp.certify, decisions.certify_sampled):
+    for certify in (certify_nested, decisions.certify):
         with pytest.raises(brmdp.InvalidInputError, match=r"posterior for a certificate.*rounded"):
             certify(*given)
 
@@ -481,7 +481,7 @@ def test_rewards_rounded_down_allow_a_certificate():
     paid = rng.random(400)
     belief = brmdp.OutcomeBelief.uniform(1, 1, np.arange(10) / 10)
     belief.observe(0, 0, 0, reward=np.floor(10 * paid) / 10)
-    found = brmdp.certify(belief, None, 0.5, 0.9, rng=1)
+    found = certify_nested(belief, None, 0.5, 0.9, rng=1)
     assert 0.8 < found.values[0] < paid.mean() / 0.5
 
 

@@ -12,7 +12,7 @@ import brmdp
 from brmdp.decisions import (
     Sampler,
     candidate_policies,
-    certify_sampled,
+    certify,
     draws_needed,
     order_statistic,
     practice,
@@ -75,9 +75,7 @@ def test_bound_is_the_order_statistic_of_fresh_draws(monkeypatch):
     case = KINDS["dense"](3)
     policy = random_policy(case, 1, stochastic=True)
     start = np.array([0.5, 0.25, 0.25, 0.0])
-    got = certify_sampled(
-        case.belief, case.rewards, case.discount, 0.8, policy=policy, start=start, rng=2
-    )
+    got = certify(case.belief, case.rewards, case.discount, 0.8, policy=policy, start=start, rng=2)
     last = seen[-1][0]
     values = np.concatenate([v[:, 0] @ start - e[:, 0] for i, v, e in seen if i == last])
     assert any(i != last for i, _, _ in seen), "the pilot uses a sampler of its own"
@@ -96,7 +94,7 @@ def test_bound_is_the_order_statistic_of_fresh_draws(monkeypatch):
     np.testing.assert_array_equal(got.policy, policy)
 
     seen.clear()
-    got = certify_sampled(case.belief, case.rewards, case.discount, 0.8, policy=policy, rng=2)
+    got = certify(case.belief, case.rewards, case.discount, 0.8, policy=policy, rng=2)
     last = seen[-1][0]
     values = np.concatenate([v[:, 0] - e for i, v, e in seen if i == last])
     failed = (values < got.values - 1e-12).any(axis=1).sum()
@@ -108,13 +106,11 @@ def test_more_draws_bring_the_gap_below_what_is_wanted():
     case = problem("riverswim")
     policy = np.ones(6, int)
     arguments = (case.belief, case.rewards, case.discount, 0.9)
-    rough = certify_sampled(*arguments, policy=policy, start=0, draws=500, rng=1)
+    rough = certify(*arguments, policy=policy, start=0, draws=500, rng=1)
     assert rough.draws == 500
     assert not rough.gap_reached
     assert "the draws ended" in " ".join(str(rough).split())
-    fine = certify_sampled(
-        *arguments, policy=policy, start=0, draws=200_000, gap=0.03, nested=False, rng=1
-    )
+    fine = certify(*arguments, policy=policy, start=0, draws=200_000, gap=0.03, nested=False, rng=1)
     assert fine.gap_reached
     assert 500 < fine.draws < 200_000
     assert rough.value < fine.value <= fine.quantile
@@ -125,16 +121,16 @@ def test_more_draws_bring_the_gap_below_what_is_wanted():
 def test_known_kernels_and_absorbing_states():
     mdp = brmdp.envs.riverswim(6)
     best = brmdp.solve(mdp).values
-    got = certify_sampled(mdp, mdp.rewards, mdp.discount, rng=1)
+    got = certify(mdp, mdp.rewards, mdp.discount, rng=1)
     np.testing.assert_allclose(got.values, best, rtol=1e-5)
     assert (got.values <= best).all()
-    there = certify_sampled(mdp, mdp.rewards, mdp.discount, start=3, rng=1)
+    there = certify(mdp, mdp.rewards, mdp.discount, start=3, rng=1)
     assert there.value == pytest.approx(best[3], rel=1e-9)
     assert there.gap <= 1e-9
     case = KINDS["absorbing"](1)
-    got = certify_sampled(case.belief, case.rewards, case.discount, rng=1)
+    got = certify(case.belief, case.rewards, case.discount, rng=1)
     assert -1e-5 < got.values[-1] <= 0.0
-    nothing = certify_sampled(case.belief, 0 * case.rewards, case.discount, rng=1)
+    nothing = certify(case.belief, 0 * case.rewards, case.discount, rng=1)
     np.testing.assert_allclose(nothing.values, 0.0, atol=1e-12)
 
 
@@ -143,12 +139,12 @@ def test_the_bound_of_one_uncertain_row():
     """V(0) = 1/(1 − 0.9 p) with p ~ Beta(3, 2): the quantile is known."""
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = [[1.0], [0.0]]
-    got = certify_sampled(belief, rewards, 0.9, 0.8, start=0, draws=100_000, gap=0.003, rng=5)
+    got = certify(belief, rewards, 0.9, 0.8, start=0, draws=100_000, gap=0.003, rng=5)
     wanted = 1 / (1 - 0.9 * stats.beta(3, 2).ppf(0.2))
     assert 0.99 * wanted < got.value < wanted
     assert got.quantile == pytest.approx(wanted, rel=0.01)
     assert got.nested_value < wanted
-    alone = certify_sampled(belief, rewards, 0.9, 0.8, draws=100_000, gap=0.003, rng=5)
+    alone = certify(belief, rewards, 0.9, 0.8, draws=100_000, gap=0.003, rng=5)
     assert 0.98 * wanted < alone.values[0] < wanted
 
 
@@ -161,7 +157,7 @@ def test_failures_of_the_simulation_are_as_rare_as_stated():
     for draws, gap, several in ((400, 0.01, False), (4000, 0.02, True)):
         failed, looks = 0, set()
         for seed in range(400):
-            got = certify_sampled(
+            got = certify(
                 belief, [[1.0], [0.0]], 0.9, 0.8, draws=draws, gap=gap, rng=seed, **options
             )
             failed += got.value > wanted
@@ -182,7 +178,7 @@ def violations(kinds, seeds, confidence, joint, **options):
         for seed in seeds:
             case = KINDS[kind](1000 + seed)
             start = None if joint else seed % case.n_states
-            got = certify_sampled(
+            got = certify(
                 case.belief,
                 case.rewards,
                 case.discount,
@@ -249,8 +245,8 @@ def test_draws_that_are_not_fresh_count_for_what_they_are_worth():
     belief = Stored(case.belief.concentration())
     policy = random_policy(case, 0)
     arguments = (case.rewards, case.discount, 0.9)
-    fresh = certify_sampled(case.belief, *arguments, policy=policy, start=0, rng=0)
-    got = certify_sampled(belief, *arguments, policy=policy, start=0, rng=0)
+    fresh = certify(case.belief, *arguments, policy=policy, start=0, rng=0)
+    got = certify(belief, *arguments, policy=policy, start=0, rng=0)
     assert got.draws == 10_000
     # 1/n = 1/10,000 + 1/500, and e for a sum of shares
     rank = order_statistic(476, 0.1, 1e-6 / np.e)
@@ -260,7 +256,7 @@ def test_draws_that_are_not_fresh_count_for_what_they_are_worth():
     text = " ".join(str(got).split())
     assert "worth about 500 independent ones" in text
     assert "learn_prior: draws=" in text
-    joint = certify_sampled(belief, *arguments, policy=policy, rng=0)
+    joint = certify(belief, *arguments, policy=policy, rng=0)
     assert joint.rank == got.rank
 
 
@@ -279,7 +275,7 @@ def test_draws_worth_too_little_are_refused(worth, settings, message):
     belief = Stored(case.belief.concentration())
     belief.independent_draws = worth
     with pytest.raises(brmdp.InvalidInputError, match=message):
-        certify_sampled(
+        certify(
             belief, case.rewards, case.discount, policy=random_policy(case, 0), start=0, **settings
         )
 
@@ -315,7 +311,7 @@ def test_candidates():
     np.testing.assert_array_equal(found["mean"], case.plan(brmdp.Mean()).policy)
     own = KINDS["blend"](1)
     assert candidate_policies(own.belief, own.rewards, own.discount, rng=0)
-    got = certify_sampled(own.belief, own.rewards, own.discount, start=0, rng=0)
+    got = certify(own.belief, own.rewards, own.discount, start=0, rng=0)
     assert got.nested is None
     assert got.prior is None
 
@@ -325,7 +321,7 @@ def test_the_best_candidate_is_certified():
     best = case.plan(brmdp.Mean()).policy
     worst = case.evaluate(best, brmdp.Mean()).q_values.argmin(axis=1)
     toss = np.full(case.shape, 1 / 3)
-    got = certify_sampled(
+    got = certify(
         case.belief,
         case.rewards,
         case.discount,
@@ -337,9 +333,7 @@ def test_the_best_candidate_is_certified():
     assert set(got.candidates) == {"worst", "toss", "best"}, "equal candidates count once"
     assert "best of 3 candidates" in str(got)
     np.testing.assert_array_equal(got.policy, best)
-    alone = certify_sampled(
-        case.belief, case.rewards, case.discount, candidates=[toss], start=0, rng=0
-    )
+    alone = certify(case.belief, case.rewards, case.discount, candidates=[toss], start=0, rng=0)
     np.testing.assert_array_equal(alone.policy, toss)
     assert alone.prior.n_pairs == toss.size
 
@@ -351,7 +345,7 @@ def enumeration(seed, confidence=0.9):
     """
     kind = ("dense", "sparse", "inadmissible", "disturbance", "scenarios", "absorbing")[seed % 6]
     case = KINDS[kind](2000 + seed, 4, 3 if kind == "inadmissible" else 2)
-    got = certify_sampled(
+    got = certify(
         case.belief,
         case.rewards,
         case.discount,
@@ -394,7 +388,7 @@ def test_chosen_policy_against_all_policies_often():
 def test_a_confidence_is_never_rounded_up():
     case = problem("riverswim")
     with pytest.warns(brmdp.PriorWarning):
-        got = certify_sampled(
+        got = certify(
             case.belief, case.rewards, case.discount, 0.99996, policy=[0] * 6, start=0, rng=0
         )
     assert "probability at least 0.99996, the" in " ".join(str(got).split())
@@ -404,7 +398,7 @@ def test_a_confidence_is_never_rounded_up():
 def test_words():
     case = problem("riverswim")
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
-        got = certify_sampled(case.belief, case.rewards, case.discount, start=0, rng=0)
+        got = certify(case.belief, case.rewards, case.discount, start=0, rng=0)
     text = " ".join(str(got).split())
     for part in (
         "With posterior probability at least 0.9",
@@ -420,10 +414,10 @@ def test_words():
     assert got.value > got.nested_value
     assert max(map(len, str(got).splitlines())) <= 100
     assert len(repr(got)) < 600
-    everywhere = certify_sampled(case.belief, case.rewards, case.discount, rng=0)
+    everywhere = certify(case.belief, case.rewards, case.discount, rng=0)
     assert "every state at once" in " ".join(str(everywhere).split())
     assert (everywhere.values > everywhere.nested.values).all()
-    dependent = certify_sampled(
+    dependent = certify(
         *[getattr(KINDS["disturbance"](1), n) for n in ("belief", "rewards", "discount")], rng=0
     )
     assert "union bound" in " ".join(str(dependent).split())
@@ -437,11 +431,11 @@ def test_gaps_next_to_zero_are_finite():
     rewards[0, 0, 1] = -1.0
     found = set()
     for confidence in (0.85, 0.89, 0.91):
-        got = certify_sampled(belief, rewards, 0.5, confidence, start=0, draws=3000, rng=1)
+        got = certify(belief, rewards, 0.5, confidence, start=0, draws=3000, rng=1)
         assert np.isfinite(got.gap)
         assert "inf" not in str(got)
         found.add(round(got.value))
-        joint = certify_sampled(belief, rewards, 0.5, confidence, draws=3000, rng=1)
+        joint = certify(belief, rewards, 0.5, confidence, draws=3000, rng=1)
         assert np.isfinite(joint.gap)
     assert found == {-1, 0}
 
@@ -449,7 +443,7 @@ def test_gaps_next_to_zero_are_finite():
 def test_a_practice_is_certified_at_its_mean():
     case = KINDS["dense"](1)
     logged = practice(np.arange(12).reshape(4, 3))
-    got = certify_sampled(case.belief, case.rewards, 0.8, policy=logged, start=0, rng=0)
+    got = certify(case.belief, case.rewards, 0.8, policy=logged, start=0, rng=0)
     np.testing.assert_allclose(got.policy, logged.mean)
 
 
@@ -457,9 +451,7 @@ def test_how_far_a_policy_with_probabilities_rests_on_the_prior_is_said():
     case = problem("riverswim")
     weights = np.tile([0.25, 0.75], (6, 1))
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
-        got = certify_sampled(
-            case.belief, case.rewards, case.discount, policy=weights, start=0, rng=0
-        )
+        got = certify(case.belief, case.rewards, case.discount, policy=weights, start=0, rng=0)
     wanted = brmdp.prior_reliance(case.belief, weights, case.discount, start=0)
     assert str(got.prior) == str(wanted)
     assert str(wanted).splitlines()[0] in str(got)
@@ -471,7 +463,7 @@ def test_bad_arguments():
     policy = random_policy(case, 1)
 
     def call(confidence=0.9, **named):
-        certify_sampled(case.belief, case.rewards, 0.8, confidence, **{"rng": 0, **named})
+        certify(case.belief, case.rewards, 0.8, confidence, **{"rng": 0, **named})
 
     for confidence in (0.0, 1.0, float("nan"), 1.5, "high"):
         with pytest.raises(brmdp.InvalidInputError, match="confidence"):
@@ -495,6 +487,6 @@ def test_bad_arguments():
     ):
         with pytest.raises(brmdp.InvalidInputError, match=message):
             call(**named)
-    smallest = certify_sampled(case.belief, case.rewards, 0.8, draws=132, start=0, rng=0)
+    smallest = certify(case.belief, case.rewards, 0.8, draws=132, start=0, rng=0)
     assert smallest.rank == 1
     assert smallest.draws == 132

@@ -9,7 +9,7 @@ import brmdp
 from brmdp.decisions import (
     Sampler,
     candidate_policies,
-    certify_sampled,
+    certify,
     compare,
     practice,
     value_of_information,
@@ -111,7 +111,7 @@ def test_a_practice_is_drawn_once_and_held():
 def test_a_certificate_for_a_horizon():
     case = KINDS["dense"](2)
     options = {"horizon": 5, "start": 0, "draws": 2_000, "rng": 1}
-    found = certify_sampled(case.belief, case.rewards, 1.0, 0.9, **options)
+    found = certify(case.belief, case.rewards, 1.0, 0.9, **options)
     assert found.policy.shape == (5, 4)
     assert found.horizon == 5
     assert "the true value over 5 steps of this policy" in str(found)
@@ -124,14 +124,14 @@ def test_a_certificate_for_a_horizon():
     quantile = np.quantile(fresh.values, 0.1)
     assert found.value <= quantile + 0.02 * abs(quantile)
     assert found.value >= np.quantile(fresh.values, 0.05) - 0.02 * abs(quantile)
-    joint = certify_sampled(
+    joint = certify(
         case.belief, case.rewards, 1.0, 0.9, horizon=5, policy=found.policy, draws=2_000, rng=1
     )
     held = values_in_draws(
         case.belief, case.rewards, 1.0, [found.policy], horizon=5, draws=4_000, rng=9
     ).values[:, 0]
     assert (held >= joint.values).all(axis=1).mean() >= 0.9
-    mixed = certify_sampled(
+    mixed = certify(
         case.belief,
         case.rewards,
         1.0,
@@ -166,9 +166,7 @@ def coverage_over_a_horizon(trials, draws, seed):
         for _ in range(6):
             s, a = rng.integers(3), rng.integers(2)
             belief.observe(s, a, rng.choice(3, p=truth[s, a]))
-        found = certify_sampled(
-            belief, rewards, 1.0, 0.8, horizon=4, start=0, draws=draws, rng=trial
-        )
+        found = certify(belief, rewards, 1.0, 0.8, horizon=4, start=0, draws=draws, rng=trial)
         value = oracle.backward(mean_risk(truth), rewards, 1.0, 4, np.zeros(3), found.policy)
         held += value[0, 0] >= found.value
         other = found.nested
@@ -205,7 +203,11 @@ def test_a_comparison_over_a_horizon():
     policy, baseline = stages(case, 1), random_policy(case, 9)
     over = {"horizon": H, "terminal": terminal}
     found = compare(
-        case.belief, case.rewards, 1.0, policy, baseline, start=1, draws=300, rng=4, **over
+        *(case.belief, case.rewards, 1.0, policy, baseline),
+        start=1,
+        draws=300,
+        rng=np.random.default_rng(4),
+        **over,
     )
     drawn = values_in_draws(
         case.belief,
@@ -315,15 +317,15 @@ def test_undiscounted_values_in_draws(direct, monkeypatch):
 def test_a_certificate_without_discounting():
     # the value is −1/p, whose 10 % quantile is −1/q with q the 10 % quantile of the exit
     belief, costs = exit_of(1.0, 4.0)
-    found = certify_sampled(belief, costs, 1.0, 0.9, policy=[0, 0], start=0, rng=1)
+    found = certify(belief, costs, 1.0, 0.9, policy=[0, 0], start=0, rng=1)
     exact = -1.0 / stats.beta(1.0, 4.0).ppf(0.1)
     assert found.value <= exact
     assert found.value >= -1.0 / stats.beta(1.0, 4.0).ppf(0.08)
     assert found.nested is None
-    chosen = certify_sampled(*ended(2), 1.0, 0.8, start=0, draws=500, rng=1)
+    chosen = certify(*ended(2), 1.0, 0.8, start=0, draws=500, rng=1)
     assert chosen.name in candidate_policies(*ended(2), 1.0, 0.8)
     with pytest.raises(brmdp.InvalidInputError, match="nested must not be True with discount 1"):
-        certify_sampled(belief, costs, 1.0, 0.9, policy=[0, 0], start=0, nested=True)
+        certify(belief, costs, 1.0, 0.9, policy=[0, 0], start=0, nested=True)
 
 
 def test_means_that_may_be_infinite_are_refused():
@@ -358,7 +360,7 @@ def test_a_gain_without_discounting():
     "call",
     [
         lambda b, r, **o: values_in_draws(b, r, 1.0, [[0] * 4], **o),
-        lambda b, r, **o: certify_sampled(b, r, 1.0, policy=[0] * 4, **o),
+        lambda b, r, **o: certify(b, r, 1.0, policy=[0] * 4, **o),
         lambda b, r, **o: compare(b, r, 1.0, [0] * 4, [0] * 4, **o),
         lambda b, r, **o: value_of_information(b, r, 1.0, candidates=[[0] * 4], **o),
     ],

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import brmdp
 from brmdp.decisions import LearnedPrior, Transitions, learn_prior
+from brmdp.planning import certify_nested
 from problems_of_priors import logged, pattern_within, simulated
 
 QUICK = {"draws": 80}
@@ -463,7 +464,7 @@ def test_the_joint_belief_serves_planners_from_draws_and_gets_no_nested_certific
     reliance = brmdp.prior_reliance(belief, [0] * 10, 0.9)
     assert reliance.observations == 120
     with pytest.raises(brmdp.InvalidInputError):
-        brmdp.certify(belief, rewards, 0.9)
+        certify_nested(belief, rewards, 0.9)
     found = brmdp.posterior_quantile_value(belief, rewards, 0.9, [0] * 10, rng=0)
     assert np.isfinite(found.values).all()
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 import brmdp
 from brmdp.beliefs.gammas import dirichlet_rows
-from brmdp.decisions import certify_sampled, learn_prior
+from brmdp.decisions import certify, learn_prior
 from problems_of_priors import logged, simulated
 
 ALPHA = 0.1
@@ -88,7 +88,7 @@ def outcomes(kind, n_worlds, rng, draws=400):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", brmdp.PriorWarning)
                 plan = brmdp.plan(belief, rewards, DISCOUNT, risk=brmdp.Mean())
-                found = certify_sampled(
+                found = certify(
                     belief,
                     rewards,
                     DISCOUNT,

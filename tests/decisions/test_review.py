@@ -5,7 +5,7 @@ import pytest
 
 import brmdp
 from brmdp.decisions import (
-    certify_sampled,
+    certify,
     compare,
     draws_needed,
     practice,
@@ -25,14 +25,14 @@ def belief():
 def test_the_certificate_of_a_practice_allows_for_its_own_doubt(belief):
     done = practice([[0, 1], [0, 1]])
     for given in ({"policy": done}, {"candidates": {"now": done}}):
-        found = certify_sampled(belief, REWARDS, 0.5, start=0, **given, rng=0)
+        found = certify(belief, REWARDS, 0.5, start=0, **given, rng=0)
         assert found.policy_drawn
         assert "the bound allows for that" in str(found)
         values = values_in_draws(
             belief, REWARDS, 0.5, {"now": done}, start=0, draws=50_000, rng=1
         ).values
         assert 0.07 < (values < found.value).mean() <= 0.1
-    fixed = certify_sampled(belief, REWARDS, 0.5, start=0, policy=done.mean, rng=0)
+    fixed = certify(belief, REWARDS, 0.5, start=0, policy=done.mean, rng=0)
     assert not fixed.policy_drawn
     assert fixed.value > found.value + 0.1
 
@@ -79,7 +79,8 @@ def test_nothing_to_decide_is_not_a_loss():
 
 def test_nearly_all_draws_are_not_all():
     belief = brmdp.DirichletBelief([[[27, 15], [9, 27]], [[5, 5], [1, 9]]])
-    found = compare(belief, REWARDS, 0.5, [1, 1], [0, 1], start=0, rng=0)
+    rng = np.random.default_rng(0)
+    found = compare(belief, REWARDS, 0.5, [1, 1], [0, 1], start=0, rng=rng)
     count = round(found.better * found.gain.draws)
     assert 0 < count < found.gain.draws
     assert f"better in {count} of {found.gain.draws} posterior draws" in str(found)
@@ -93,7 +94,7 @@ def test_looks_go_up_to_the_budget():
         return np.array([[[p, 1 - p]], [[0.0, 1.0]]])
 
     belief = brmdp.ScenarioBelief(np.array([kernel(0.9), kernel(0.05)]), weights=[0.91, 0.09])
-    found = certify_sampled(
+    found = certify(
         belief, [[1.0], [0.0]], 0.9, policy=[0, 0], start=0, draws=100_000, nested=False, rng=3
     )
     assert found.draws == 100_000 or found.gap_reached
@@ -103,7 +104,7 @@ def test_looks_go_up_to_the_budget():
 def test_more_draws_than_can_be_taken_are_refused(belief):
     assert draws_needed(1e-50) > 1e51
     with pytest.raises(brmdp.InvalidInputError, match=r"needs at least .* draws"):
-        certify_sampled(belief, REWARDS, 0.5, 0.999999999, start=0, rng=0)
+        certify(belief, REWARDS, 0.5, 0.999999999, method="sampled", start=0, rng=0)
 
 
 class Rounded:

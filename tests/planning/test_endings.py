@@ -8,7 +8,7 @@ from scipy import stats
 
 import brmdp
 from brmdp.pattern import KernelBelief, TransitionPattern
-from brmdp.planning import endings
+from brmdp.planning import certify_nested, endings
 from oracles import endings as oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::brmdp.PriorWarning")
@@ -434,7 +434,7 @@ def test_other_functions_refuse_discount_one():
     policy = np.zeros(7, dtype=int)
     below = r"discount must (lie in \[0, 1\)|be below 1)|must have a discount below 1|Theorem 1"
     for call in (
-        lambda: brmdp.certify(belief, rewards, 1.0),
+        lambda: certify_nested(belief, rewards, 1.0),
         lambda: brmdp.posterior_quantile_value(belief, rewards, 1.0, policy),
         lambda: brmdp.prior_reliance(belief, policy, 1.0),
         lambda: brmdp.agents.posterior_mean(belief, rewards, 1.0),

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import brmdp
+from brmdp.planning import certify_nested
 from brmdp.planning.guarantees import _order_statistic_interval
 from oracles import planning
 from problems import dense, disturbance, inadmissible, problem, scenarios, sparse_rows
@@ -37,7 +38,7 @@ def test_levels_are_checked():
     case = problem("dense-1")
     for confidence in (0.0, 1.0, 2.0):
         with pytest.raises(brmdp.InvalidInputError, match="confidence"):
-            brmdp.certify(case.belief, case.rewards, 0.8, confidence)
+            certify_nested(case.belief, case.rewards, 0.8, confidence)
 
 
 # --- certificates ---------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def at_least(successes, trials, probability):
 @pytest.mark.parametrize("name", CASES)
 def test_certificate_holds(name, confidence):
     case = CASES[name]()
-    got = brmdp.certify(
+    got = certify_nested(
         case.belief, case.rewards, case.discount, confidence, coverage_samples=500, rng=1
     )
     alpha, n = 1 - confidence, case.n_states
@@ -127,7 +128,7 @@ def test_certificate_holds(name, confidence):
 @pytest.mark.parametrize("name", CASES)
 def test_certificate_holds_in_many_draws(name, confidence):
     case = CASES[name]()
-    got = brmdp.certify(
+    got = certify_nested(
         case.belief, case.rewards, case.discount, confidence, coverage_samples=20_000, rng=3
     )
     assert at_least(round(got.coverage * 20_000), 20_000, confidence)
@@ -142,7 +143,7 @@ def test_the_bound_is_tight_for_one_uncertain_row():
     """
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     rewards = np.array([[1.0], [0.0]])
-    got = brmdp.certify(belief, rewards, 0.9, 0.8, coverage_samples=20_000, rng=5)
+    got = certify_nested(belief, rewards, 0.9, 0.8, coverage_samples=20_000, rng=5)
     assert got.level == pytest.approx(1 - 0.8**0.5)
     # V(0) = 1/(1 − 0.9 p) with p ~ Beta(3, 2), so the bound fails with probability exactly ᾱ
     p = stats.beta(3, 2).ppf(got.level)
@@ -156,7 +157,7 @@ def test_scenarios_by_enumeration():
     for seed in range(20, 30):
         case = scenarios(seed)
         for confidence in (0.3, 0.6, 0.9):
-            got = brmdp.certify(
+            got = certify_nested(
                 case.belief, case.rewards, case.discount, confidence, coverage_samples=0
             )
             held = 0.0
@@ -173,11 +174,11 @@ def test_scenarios_by_enumeration():
 def test_loose_tolerance_is_subtracted():
     """The certified values stay lower bounds however loosely the equations are solved."""
     case = problem("risky-frozenlake")
-    exact = brmdp.certify(
+    exact = certify_nested(
         case.belief, case.rewards, case.discount, 0.9, tolerance=1e-10, coverage_samples=0
     )
     for tolerance in (1e-1, 1e-2, 1e-4):
-        got = brmdp.certify(
+        got = certify_nested(
             case.belief, case.rewards, case.discount, 0.9, tolerance=tolerance, coverage_samples=0
         )
         own = case.evaluate(got.policy, brmdp.Quantile(got.level), tolerance=1e-10)
@@ -188,7 +189,7 @@ def test_loose_tolerance_is_subtracted():
 
 def test_a_known_mdp_is_certified_at_its_value():
     mdp = brmdp.envs.riverswim(6)
-    got = brmdp.certify(mdp, mdp.rewards, mdp.discount, 0.9, coverage_samples=50, rng=1)
+    got = certify_nested(mdp, mdp.rewards, mdp.discount, 0.9, coverage_samples=50, rng=1)
     np.testing.assert_allclose(got.values, brmdp.solve(mdp).values, rtol=0, atol=3e-8)
     assert got.coverage == 1.0
     assert got.coverage_interval[1] == 1.0
@@ -196,17 +197,17 @@ def test_a_known_mdp_is_certified_at_its_value():
 
 def test_coverage_can_be_switched_off_and_repeats_with_a_seed():
     case = problem("dense-1")
-    off = brmdp.certify(case.belief, case.rewards, 0.8, coverage_samples=0)
+    off = certify_nested(case.belief, case.rewards, 0.8, coverage_samples=0)
     assert off.coverage is None
     assert off.coverage_interval is None
     assert off.coverage_samples == 0
     assert "draws" not in str(off)
-    one, two = (brmdp.certify(case.belief, case.rewards, 0.8, rng=4) for _ in range(2))
+    one, two = (certify_nested(case.belief, case.rewards, 0.8, rng=4) for _ in range(2))
     assert one.coverage == two.coverage
     assert one.coverage_samples == 1000
     for bad in (-1, 1.5):
         with pytest.raises(brmdp.InvalidInputError, match="coverage_samples"):
-            brmdp.certify(case.belief, case.rewards, 0.8, coverage_samples=bad)
+            certify_nested(case.belief, case.rewards, 0.8, coverage_samples=bad)
 
 
 @pytest.mark.parametrize("successes", [0, 1, 37, 99, 100])
@@ -248,7 +249,7 @@ def test_draws_are_solved_in_one_blas_thread_and_progress_is_logged(monkeypatch,
     )
     with threadpool_limits(2):
         before = blas_threads()
-        brmdp.certify(belief, np.ones((n, 1)), 0.9, coverage_samples=500, rng=0)
+        certify_nested(belief, np.ones((n, 1)), 0.9, coverage_samples=500, rng=0)
         brmdp.posterior_quantile_value(belief, np.ones((n, 1)), 0.9, [0] * n, samples=5, rng=0)
         assert blas_threads() == before
     assert max(before) == 2, "the test needs a BLAS with threads"
@@ -319,7 +320,7 @@ def test_certified_values_lie_below_the_posterior_quantile():
     """A consequence of Proposition 1, state by state."""
     for name in ("dense", "riverswim", "frozenlake"):
         case = CASES[name]()
-        bound = brmdp.certify(case.belief, case.rewards, case.discount, 0.9, coverage_samples=0)
+        bound = certify_nested(case.belief, case.rewards, case.discount, 0.9, coverage_samples=0)
         value = brmdp.posterior_quantile_value(
             case.belief, case.rewards, case.discount, bound.policy, 0.1, samples=2000, rng=10
         )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import brmdp
+from brmdp.planning import certify_nested
 from brmdp.planning.horizon_guarantees import uncertain_steps
 from oracles import finite_horizon as oracle
 from oracles.planning import mean_risk
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::brmdp.PriorWarning")
 def test_bounds_are_nested_values_at_the_level_of_the_rule(name, independent, discount):
     case = problem(name)
     horizon, terminal = 3, np.linspace(0.0, 1.0, case.n_states)
-    found = brmdp.certify(
+    found = certify_nested(
         case.belief, case.rewards, discount, 0.8, horizon=horizon, terminal=terminal, rng=0
     )
     level = brmdp.certified_level(0.2, case.n_states, independent=independent) / horizon
@@ -52,7 +53,7 @@ def test_bounds_are_nested_values_at_the_level_of_the_rule(name, independent, di
 @pytest.mark.parametrize("seed", range(3))
 def test_coverage_agrees_with_plain_loops(seed):
     case = problem(f"dense-{seed}")
-    found = brmdp.certify(
+    found = certify_nested(
         case.belief, case.rewards, 1.0, 0.7, horizon=3, coverage_samples=200, rng=seed
     )
     rng = np.random.default_rng(seed)
@@ -76,11 +77,11 @@ def test_a_step_without_doubt_does_not_count():
     by_successor = belief.gather_rewards(problem("dense-1").rewards)
     assert uncertain_steps(belief.pattern, by_successor, zero, 5) == 5
     assert uncertain_steps(belief.pattern, flat, zero, 1) == 1
-    found = brmdp.certify(belief, paid, 1.0, 0.9, horizon=2, rng=0)
+    found = certify_nested(belief, paid, 1.0, 0.9, horizon=2, rng=0)
     assert found.level == brmdp.certified_level(1.0 - 0.9, 4)
     assert "a union bound over 1 step" in found.rule
     # with one step nothing is uncertain, and the bound is the reward
-    sure = brmdp.certify(belief, paid, 1.0, 0.9, horizon=1, rng=0)
+    sure = certify_nested(belief, paid, 1.0, 0.9, horizon=1, rng=0)
     np.testing.assert_allclose(sure.values, paid.max(axis=1), atol=1e-12)
     assert sure.coverage == 1.0
 
@@ -90,7 +91,7 @@ def test_sharing_a_row_between_steps_is_paid_for():
     belief = brmdp.DirichletBelief([[[3.0, 2.0]], [[0.0, 1.0]]])
     rewards = np.array([[[1.0, 0.0]], [[0.0, 0.0]]])
     for horizon in (1, 2, 5):
-        found = brmdp.certify(
+        found = certify_nested(
             belief, rewards, 1.0, 0.5, horizon=horizon, coverage_samples=4000, rng=1
         )
         assert found.coverage >= 0.5
@@ -111,4 +112,4 @@ def test_bad_arguments_are_named(options, message):
     case = problem("dense-1")
     given = {"discount": 1.0 if "horizon" in options else 0.9, "confidence": 0.9} | options
     with pytest.raises(brmdp.InvalidInputError, match=message):
-        brmdp.certify(case.belief, case.rewards, **given)
+        certify_nested(case.belief, case.rewards, **given)

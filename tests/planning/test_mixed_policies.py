@@ -14,7 +14,7 @@ from scipy import sparse, stats
 
 import brmdp
 from brmdp import theory
-from brmdp.decisions import certify_sampled
+from brmdp.decisions import certify
 from brmdp.planning.guarantees import certificate_of
 from brmdp.risk.dirichlet import DirichletMeasure
 from foreign import Jittered
@@ -688,7 +688,7 @@ def takers():
         ),
         "prior_reliance": lambda p: brmdp.prior_reliance(belief, p, 0.5),
         "certificate_of": lambda p: certificate_of(*problem_of, 0.9, policy=p, coverage_samples=0),
-        "certify_sampled": lambda p: certify_sampled(*problem_of, policy=p, start=0, draws=200),
+        "certify": lambda p: certify(*problem_of, policy=p, start=0, draws=200),
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 
 import brmdp
-from brmdp.planning import bellman, fixed_point
+from brmdp.planning import bellman, certify_nested, fixed_point
 from brmdp.planning.bellman import DENSE_STATES
 from oracles import planning
 from problems import (
@@ -201,7 +201,7 @@ def test_plans_change_none_of_their_inputs():
     phi, data = case.belief.concentration(), rewards.data.copy()
     levels = level_array(case.shape)
     brmdp.plan(case.belief, rewards, 0.8, risk=brmdp.Quantile(levels))
-    brmdp.certify(case.belief, rewards, 0.8, coverage_samples=10, rng=1)
+    certify_nested(case.belief, rewards, 0.8, coverage_samples=10, rng=1)
     np.testing.assert_array_equal(case.belief.concentration(), phi)
     np.testing.assert_array_equal(rewards.data, data)
     np.testing.assert_array_equal(levels, level_array(case.shape))

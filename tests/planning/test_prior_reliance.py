@@ -9,6 +9,7 @@ from scipy import sparse
 
 import brmdp
 from brmdp import theory
+from brmdp.planning import certify_nested
 from brmdp.planning.prior import MAX_OUTWEIGHED_TIME, MAX_PRIOR_SHARE
 from foreign import Jittered
 from oracles import planning
@@ -89,7 +90,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
     assert_by_hand(bad.prior, uniform, bad.policy, 0.95, seen, 1e-9)
     assert bad.prior.never_observed.size > 10
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
-        certificate = brmdp.certify(uniform, rewards, 0.95, 0.9, coverage_samples=50, rng=0)
+        certificate = certify_nested(uniform, rewards, 0.95, 0.9, coverage_samples=50, rng=0)
     assert certificate.prior.outweighs
     assert "This belief rests heavily on the prior" in str(certificate)
     # the same log with a prior that rules out what is impossible
@@ -98,7 +99,7 @@ def test_a_log_of_ordered_states_under_the_uniform_prior():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = brmdp.plan(careful, rewards, 0.95, risk=brmdp.Quantile(0.1))
-        sure = brmdp.certify(careful, rewards, 0.95, 0.9, coverage_samples=50, rng=0)
+        sure = certify_nested(careful, rewards, 0.95, 0.9, coverage_samples=50, rng=0)
     assert (good.policy[60:] == REPLACE).all()
     assert not good.prior.outweighs
     assert "rests on the prior" not in repr(good)
@@ -278,7 +279,7 @@ def test_a_certificate_names_pairs_never_observed_that_the_rule_lets_pass():
     belief.observe([0] * 1000, [0] * 1000, [0] * 990 + [1] * 5 + [3] * 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        certificate = brmdp.certify(belief, rewards, 0.95, coverage_samples=50, rng=0)
+        certificate = certify_nested(belief, rewards, 0.95, coverage_samples=50, rng=0)
     assert (
         "Never observed: 1 of its 4 pairs, in which it spends 0.56 % of its time; there, only the "
         "prior supports the bounds."
@@ -311,7 +312,7 @@ def test_start_is_checked_and_matters():
     belief, rewards = problem("riverswim").belief, problem("riverswim").rewards
     for call in (
         lambda start: brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean(), start=start),
-        lambda start: brmdp.certify(belief, rewards, 0.9, coverage_samples=0, start=start),
+        lambda start: certify_nested(belief, rewards, 0.9, coverage_samples=0, start=start),
         lambda start: brmdp.evaluate_under_belief(
             belief, rewards, 0.9, [1] * 6, risk=brmdp.Mean(), start=start
         ),

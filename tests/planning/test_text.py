@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import brmdp
+from brmdp.planning import certify_nested
 from brmdp.planning.text import call_like, extent
 
 COLUMNS, LINES = 100, 12
@@ -34,7 +35,7 @@ def test_results_fit_a_screen(n_states, observed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", brmdp.PriorWarning)
         plan = brmdp.plan(belief, rewards, 0.9, risk=brmdp.Quantile(0.1))
-        certificate = brmdp.certify(belief, rewards, 0.9, coverage_samples=3, rng=0)
+        certificate = certify_nested(belief, rewards, 0.9, coverage_samples=3, rng=0)
     value = brmdp.posterior_quantile_value(belief, rewards, 0.9, plan.policy, samples=3, rng=0)
     for result in (plan, plan.prior, certificate, certificate.prior, value):
         assert fits(repr(result))
@@ -44,7 +45,7 @@ def test_results_fit_a_screen(n_states, observed):
 
 def test_a_certificate_says_what_it_promises():
     belief = brmdp.DirichletBelief([[[90, 10]], [[20, 80]]])
-    certificate = brmdp.certify(belief, [[1.0], [0.0]], 0.5, 0.9, coverage_samples=0)
+    certificate = certify_nested(belief, [[1.0], [0.0]], 0.5, 0.9, coverage_samples=0)
     text = " ".join(str(certificate).split())
     assert text.startswith(
         "With posterior probability at least 0.9, the true value of this policy is at least the "
@@ -57,7 +58,7 @@ def test_a_confidence_is_never_rounded_up():
     belief = brmdp.DirichletBelief([[[90, 10]], [[20, 80]]])
     problem = (belief, [[1.0], [0.0]], 0.5)
     with pytest.warns(brmdp.PriorWarning):
-        certificate = brmdp.certify(*problem, 0.9996, coverage_samples=0)
+        certificate = certify_nested(*problem, 0.9996, coverage_samples=0)
     assert "probability at least 0.9996, the" in " ".join(str(certificate).split())
     assert "confidence=0.9996" in repr(certificate)
     value = brmdp.posterior_quantile_value(*problem, [0, 0], confidence=0.9996, rng=0)

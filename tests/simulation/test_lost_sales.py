@@ -11,7 +11,7 @@ from scipy import stats
 
 import brmdp
 from brmdp import World, agents, simulate
-from brmdp.decisions import certify_sampled, compare, value_of_information, values_in_draws
+from brmdp.decisions import certify, compare, value_of_information, values_in_draws
 from brmdp.envs import InventoryEnv, inventory
 from brmdp.runs import Case, Experiment, run_experiment
 from brmdp.runs.sweep import load_sweep
@@ -324,7 +324,7 @@ def violations(kind, n, confidence, shortage_cost):
     for seed in range(n):
         problem, belief, rewards = small_shop(rng, 15, np.ones(5), kind, shortage_cost)
         policy = brmdp.plan(belief, rewards, 0.9, risk=brmdp.Mean()).policy
-        got = certify_sampled(
+        got = certify(
             belief, rewards, 0.9, confidence, policy=policy, start=0, draws=2000, gap=0.05, rng=seed
         )
         mdp = problem.mdp

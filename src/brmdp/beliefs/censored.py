@@ -19,7 +19,7 @@ until the first "at least c" with 1 ≤ c ≤ D − 2. Up to then the belief equ
 generalised Dirichlet law. Means and variances are still closed formulas, and draws are draws of
 this very law; but no exact quantile of w·p is known, so quantiles and CVaR are computed from
 fixed draws and the plan's status is "sampled" (see :class:`brmdp.Quantile`). Use
-:func:`brmdp.decisions.certify_sampled` for a guarantee.
+:func:`brmdp.certify` for a guarantee.
 
 **How much an "at least" counts** as data, for the warning that a plan rests on the prior
 (:meth:`CensoredDisturbanceBelief.evidence`). With weight m = Σφ of the prior and n exact

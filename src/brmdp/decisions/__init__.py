@@ -1,12 +1,9 @@
-"""From a log to a decision: learned priors, values in posterior draws, comparisons, certificates.
-
-This part is being built: names and results may still change, and it is not documented elsewhere.
-"""
+"""From a log to a decision: learned priors, values in draws, comparisons, certificates."""
 
 from brmdp.decisions.certificate import (
     SampledCertificate,
     candidate_policies,
-    certify_sampled,
+    certify,
     draws_needed,
     order_statistic,
 )
@@ -51,7 +48,7 @@ __all__ = [
     "UnitResampling",
     "ValueDraws",
     "candidate_policies",
-    "certify_sampled",
+    "certify",
     "compare",
     "draws_needed",
     "exit_moments",

@@ -32,9 +32,9 @@ binomial one (Bentkus 2004). So l is the largest integer with Pr(Binomial(n, α)
 the bound is the value of rank ⌊(l − 1)M/n⌋ + 1. E itself is an estimate.
 
 **A horizon, or no discounting.** With a horizon, each draw is one kernel held over all steps, so
-steps that share a row need no union bound, as they do in :func:`brmdp.certify`. Without discounting
-and horizon, where every policy surely ends, the value may have no posterior mean; order statistics
-need none.
+steps that share a row need no union bound, as they do in the nested certificate. Without
+discounting and horizon, where every policy surely ends, the value may have no posterior mean; order
+statistics need none.
 
 Nothing is assumed about the dependence of rows. What is assumed: the belief (its prior, the Markov
 property, that tomorrow's kernel is yesterday's) and draws from it as described.
@@ -46,7 +46,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,6 +62,7 @@ from brmdp._validation import (
     as_positive_int,
     as_positive_number,
     as_rng,
+    rng_for,
 )
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import has_known_kernel, require_belief, require_posterior
@@ -89,7 +90,7 @@ from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 __all__ = [
     "SampledCertificate",
     "candidate_policies",
-    "certify_sampled",
+    "certify",
     "draws_needed",
     "order_statistic",
 ]
@@ -99,6 +100,9 @@ LEVELS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 TAILS = (0.1, 0.3, 0.6)
 """Levels of the CVaR plans among the candidates."""
+
+FEW_LEVELS, MANY_TRANSITIONS = (0.3,), 200_000
+"""Quantile levels beside α for larger problems, where a plan takes seconds and CVaR far longer."""
 
 SELECTION_DRAWS = 2_000
 """Largest number of draws on which candidates are compared."""
@@ -123,8 +127,8 @@ MOST_NEEDED = 10_000_000
 SMALLEST_SPREAD = 1e-7
 """Spread of a state in which all draws agree, relative to the largest |value|."""
 
-GAP = 0.01
-"""The gap that is good enough."""
+GAP, FAILURE = 0.01, 1e-6
+"""The gap that is good enough, and the probability that chance in the simulation breaks a bound."""
 
 NESTED_TRANSITIONS = 2_000_000
 """Beyond this many transitions, Proposition 1's bound is not computed unless asked for."""
@@ -256,14 +260,13 @@ class SampledCertificate:
     Examples
     --------
     >>> import brmdp
-    >>> from brmdp.decisions import certify_sampled
     >>> belief = brmdp.DirichletBelief.uniform(2, 1)
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
-    >>> print(certify_sampled(belief, [[1.0], [0.0]], 0.5, policy=[0, 0], start=0, rng=0))
+    >>> print(brmdp.certify(belief, [[1.0], [0.0]], 0.5, policy=[0, 0], start=0, rng=0))
     With posterior probability at least 0.9, the true value of this policy (given) from the
-    start is at least 1.764.
-    This is number 56 of 1000 values in posterior draws, in increasing order (a share of 0.056);
-    the 10 % quantile itself is about 1.782, so the bound gives away 0.95 %.
+    start is at least 1.766.
+    This is number 75 of 1250 values in posterior draws, in increasing order (a share of 0.06); the
+    10 % quantile itself is about 1.782, so the bound gives away 0.913 %.
     It assumes that the belief is right: its prior, that the next state depends on state and
     action alone, and that nothing changes over time. Chance in the simulation breaks it with
     probability at most 1e-06.
@@ -292,6 +295,11 @@ class SampledCertificate:
     independent_draws: float = math.inf
     horizon: int | None = None
     policy_drawn: bool = False
+
+    @property
+    def method(self) -> str:
+        """How the bound was found: "sampled"."""
+        return "sampled"
 
     @property
     def gap_reached(self) -> bool:
@@ -368,14 +376,7 @@ class SampledCertificate:
                 "For comparison, nested quantiles with the policy that is best for them give "
                 f"{other}, by the rule: {self.nested.rule}."
             )
-        if self.prior is not None and self.prior.outweighs:
-            parts += ["This belief rests heavily on the prior:", *str(self.prior).splitlines()]
-        elif self.prior is not None and self.prior.never_observed.size:
-            support = "only the prior supports"
-            if self.prior.borrowed:
-                support = "only the prior, learned from other rows of the log, supports"
-            parts.append(f"{self.prior.unseen()}; there, {support} the bound.")
-        return parts
+        return parts + prior_words(self.prior, "The bound")
 
     def __repr__(self) -> str:
         bound = (
@@ -403,6 +404,18 @@ class SampledCertificate:
         return call_like("SampledCertificate", parts)
 
 
+def prior_words(prior: PriorReliance | None, what: str) -> list[str]:
+    """Sentences on how far ``what`` rests on the prior; none if it does not."""
+    if prior is None:
+        return []
+    if prior.outweighs:
+        return [f"{what} rests heavily on the prior:", *str(prior).splitlines()]
+    if not prior.never_observed.size:
+        return []
+    support = "the prior, learned from other rows of the log," if prior.borrowed else "the prior"
+    return [f"{prior.unseen()}; there, {what[0].lower()}{what[1:]} rests on {support} alone."]
+
+
 def candidate_policies(
     belief: Belief,
     rewards: Rewards,
@@ -415,15 +428,16 @@ def candidate_policies(
 ) -> dict[str, IntArray]:
     """Policies worth certifying: plans of the mean, and at several quantile and CVaR levels.
 
-    Small problems get the optima of a few posterior draws, too: with scenarios or a shared
-    disturbance, no nested level may lead to the best policy. For a belief that offers nothing but
-    draws, quantile plans are made from a few hundred of them, unless that is too much. A candidate
-    needs no guarantee.
+    Problems of more than 200,000 transitions get two quantile plans only, those at 0.3 and at the
+    confidence's own level, since each takes seconds. Small problems get the optima of a few
+    posterior draws, too: with scenarios or a shared disturbance, no nested level may lead to the
+    best policy. For a belief that offers nothing but draws, quantile plans are made from a few
+    hundred of them, unless that is too much. A candidate needs no guarantee.
 
     Parameters
     ----------
     belief, rewards, discount, confidence
-        As in :func:`certify_sampled`. The confidence adds the level of Proposition 1.
+        As in :func:`certify`. The confidence adds the level of Proposition 1.
     horizon, terminal
         As in :func:`brmdp.plan`.
     rng : numpy.random.Generator or seed, optional
@@ -459,9 +473,12 @@ def candidate_policies(
                 alpha, pattern.n_states, independent=bool(getattr(belief, "rows_independent", 0))
             )
             # from the middle outwards, so that each plan is a warm start for the next
-            levels = sorted({*LEVELS, alpha, nested}, reverse=True)
-            risks += [(f"quantile {level:.3g}", Quantile(level)) for level in levels]
-            risks += [(f"CVaR {level:.3g}", CVaR(level)) for level in TAILS]
+            many = pattern.n_transitions > MANY_TRANSITIONS
+            levels = {*FEW_LEVELS, alpha} if many else {*LEVELS, alpha, nested}
+            for level in sorted(levels, reverse=True):
+                risks.append((f"quantile {level:.3g}", Quantile(level)))
+            if not many:
+                risks += [(f"CVaR {level:.3g}", CVaR(level)) for level in TAILS]
     elif SAMPLED_PLAN_DRAWS * pattern.n_transitions <= SAMPLED_PLAN_NUMBERS:
         for level in sorted({*LEVELS[1:], alpha}, reverse=True):
             draws = MonteCarlo(samples=SAMPLED_PLAN_DRAWS, rng=stream)
@@ -488,71 +505,131 @@ def candidate_policies(
     return found
 
 
-def certify_sampled(
+@overload
+def certify(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float = ...,
+    *,
+    method: Literal["sampled"],
+    policy: Any = ...,
+    candidates: Policies | None = ...,
+    start: ArrayLike | None = ...,
+    draws: int | None = ...,
+    gap: float | None = ...,
+    failure: float | None = ...,
+    nested: bool | None = ...,
+    horizon: int | None = ...,
+    terminal: ArrayLike | None = ...,
+    rng: Seed = ...,
+) -> SampledCertificate: ...
+
+
+@overload
+def certify(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float = ...,
+    *,
+    method: Literal["nested"],
+    policy: ArrayLike | None = ...,
+    start: ArrayLike | None = ...,
+    tolerance: float | None = ...,
+    coverage_samples: int | None = ...,
+    horizon: int | None = ...,
+    terminal: ArrayLike | None = ...,
+    rng: Seed = ...,
+) -> Certificate: ...
+
+
+@overload
+def certify(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float = ...,
+    *,
+    policy: Any = ...,
+    start: ArrayLike | None = ...,
+    horizon: int | None = ...,
+    terminal: ArrayLike | None = ...,
+    rng: Seed = ...,
+    **settings: Any,
+) -> SampledCertificate | Certificate: ...
+
+
+def certify(
     belief: Belief,
     rewards: Rewards,
     discount: float,
     confidence: float = 0.9,
     *,
+    method: Literal["sampled", "nested"] | None = None,
     policy: Any = None,
-    candidates: Policies | None = None,
     start: ArrayLike | None = None,
-    draws: int | None = None,
-    gap: float = GAP,
-    failure: float = 1e-6,
-    nested: bool | None = None,
     horizon: int | None = None,
     terminal: ArrayLike | None = None,
     rng: Seed = None,
-) -> SampledCertificate:
+    **settings: Any,
+) -> SampledCertificate | Certificate:
     """A lower bound on the value of a policy that holds with a stated posterior probability.
 
-    Unlike the nested bound of :func:`brmdp.certify`, it is close to the posterior quantile of the
-    policy's value, and serves every belief that can be drawn from: dependent rows, scenarios,
-    beliefs of your own.
+    *Sampled*: from values in posterior draws, close to the posterior quantile of the policy's
+    value, for every belief that can be drawn from. *Nested*: the bound of the paper's Proposition 1
+    by quantiles of single rows, computed without draws, often far lower.
 
     Parameters
     ----------
     belief, rewards, discount
-        As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if every policy surely
-        ends.
+        As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or, sampled, if every policy
+        surely ends.
     confidence : float in (0, 1)
         1 − α: posterior probability with which the bound holds.
+    method : "sampled" or "nested", optional
+        By default sampled, unless that would take too long (more than 250,000 possible transitions
+        under one policy, more than 2 million in all, or more than 10 million draws needed) and
+        nested bounds exist. The result's ``method`` says which it was.
     policy : (S,) actions or (S, A) probabilities, optional
-        The policy to certify; with a horizon also by step, (H, S) or (H, S, A). It must not have
-        been chosen by looking at the same random stream.
-    candidates : mapping or list of policies, optional
-        If no policy is given, the best of these is certified; by default those of
-        :func:`candidate_policies`.
+        The policy to certify; it must not have been chosen by looking at the same random stream.
+        Sampled, it may be a :class:`Practice`, and with a horizon be given by step, (H, S) or
+        (H, S, A). By default the best of several candidates (sampled) or the one with the best
+        bounds (nested).
     start : int or (S,) probabilities, optional
-        Certify the value from there. By default the bounds hold in all states at once.
-    draws : int, optional
-        Largest number of draws behind the bound; the choice of the policy takes others. By default
-        a million, or fewer if the policy's rows have many entries: 500 million drawn probabilities,
-        but at least 2,000 draws, and three times as many as any bound needs.
-    gap : float
-        Stop drawing once the bound is this close to the quantile, relative to it.
-    failure : float in (0, 1)
-        β: probability that chance in the simulation breaks the bound.
-    nested : bool, optional
-        Also compute Proposition 1's bound. By default if quantiles are exact and transitions at
-        most 2 million. There is none without discounting, unless there is a horizon.
+        Certify the value from there (``value``). By default the bounds hold in all states at once
+        (``values``), as those of the nested method always do.
     horizon : int, optional
         Certify the value of this number of steps, in a kernel that stays the same.
     terminal : (S,) array, optional
         Values after the last step of the horizon; zero by default.
     rng : numpy.random.Generator or seed, optional
-        Random stream of the draws.
+        Random stream of the draws. A seed gives other draws here than in the rest of the library.
+    **settings
+        Sampled: ``candidates`` (mapping or list of policies, of which the best is certified; by
+        default :func:`candidate_policies`), ``draws`` (largest number behind the bound, not
+        counting those that choose the policy; by default a million, or fewer if the policy's rows
+        have many entries: 500 million drawn probabilities, but at least 2,000 draws, and three
+        times as many as any bound needs), ``gap`` (stop drawing once the bound is this close to the
+        quantile, relative to it; by default 0.01), ``failure`` (β, the probability that chance in
+        the simulation breaks the bound; by default 1e-6), ``nested`` (also compute Proposition 1's
+        bound; by default if quantiles are exact and transitions at most 2 million).
+
+        Nested: ``tolerance`` and ``coverage_samples``, as in
+        :func:`brmdp.planning.certify_nested`.
 
     Returns
     -------
-    SampledCertificate
+    SampledCertificate or Certificate
+        The latter from the nested method.
 
     Raises
     ------
     InvalidInputError
-        If an argument is invalid, ``draws`` are too few for any bound at this confidence, or the
-        belief is only an approximation of a posterior.
+        If an argument is invalid or belongs to the other method, ``draws`` are too few for any
+        bound at this confidence, or the belief is only an approximation of a posterior.
+    ContradictionError
+        If the check of a nested certificate contradicts it.
 
     Warns
     -----
@@ -562,20 +639,92 @@ def certify_sampled(
     Examples
     --------
     >>> import brmdp
-    >>> from brmdp.decisions import certify_sampled
     >>> belief = brmdp.DirichletBelief.uniform(2, 1)
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
-    >>> found = certify_sampled(belief, [[1.0], [0.0]], 0.5, rng=0)
-    >>> found.values.round(2), found.nested.values.round(2)
-    (array([1.75, 0.22]), array([1.75, 0.22]))
+    >>> found = brmdp.certify(belief, [[1.0], [0.0]], 0.5, start=0, rng=0)
+    >>> found.method, round(found.value, 2), round(found.nested_value, 2)
+    ('sampled', 1.77, 1.75)
     """
+    require_belief(belief)
+    methods = {"sampled": _SAMPLED_SETTINGS, "nested": _NESTED_SETTINGS}
+    if method is not None and method not in methods:
+        raise InvalidInputError(f'method must be "sampled" or "nested"; got {method!r}')
+    for name in settings:
+        if name not in _SAMPLED_SETTINGS + _NESTED_SETTINGS:
+            raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
+    chosen = method or _default_method(belief, discount, confidence, horizon, settings)
+    for name in settings:
+        if name not in methods[chosen]:
+            other = "nested" if chosen == "sampled" else "sampled"
+            raise InvalidInputError(
+                f'{name} is a setting of method="{other}"; this certificate is {chosen}'
+                + ("" if method else " by default")
+            )
+    arguments: dict[str, Any] = {
+        "policy": policy,
+        "start": start,
+        "horizon": horizon,
+        "terminal": terminal,
+        "rng": rng,
+        **settings,
+    }
+    make = sampled_certificate_of if chosen == "sampled" else certificate_of
+    certificate: SampledCertificate | Certificate = make(
+        belief, rewards, discount, confidence, **arguments
+    )
+    warn_about_prior(certificate.prior, "certificate", 2)
+    return certificate
+
+
+_SAMPLED_SETTINGS = ("candidates", "draws", "gap", "failure", "nested")
+_NESTED_SETTINGS = ("tolerance", "coverage_samples")
+
+
+def _default_method(
+    belief: Belief, discount: float, confidence: float, horizon: int | None, settings: Any
+) -> Literal["sampled", "nested"]:
+    """Sampled, unless that would take too long and there are nested bounds."""
+    pattern = belief.pattern
+    gamma = as_discount(discount, one_allowed=True)
+    if not has_exact_quantiles(belief) or (gamma == 1.0 and horizon is None):
+        return "sampled"
+    if any(settings.get(name) is not None for name in _SAMPLED_SETTINGS):
+        return "sampled"
+    alpha = 1.0 - as_level(confidence, "confidence")
+    under_one_policy = pattern.n_states * pattern.n_transitions / pattern.pairs.size
+    affordable = (
+        draws_needed(alpha) <= MOST_NEEDED
+        and under_one_policy * (horizon or 1) <= BUDGET_NUMBERS / FEWEST_DRAWS
+        and pattern.n_transitions <= NESTED_TRANSITIONS
+    )
+    return "sampled" if affordable else "nested"
+
+
+def sampled_certificate_of(
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    confidence: float,
+    *,
+    policy: Any = None,
+    candidates: Policies | None = None,
+    start: ArrayLike | None = None,
+    draws: int | None = None,
+    gap: float | None = None,
+    failure: float | None = None,
+    nested: bool | None = None,
+    horizon: int | None = None,
+    terminal: ArrayLike | None = None,
+    rng: Seed = None,
+) -> SampledCertificate:
+    """The sampled :func:`certify` without the warning, for those who make many certificates."""
     require_belief(belief)
     require_posterior(belief)
     level = as_level(confidence, "confidence")
     alpha = 1.0 - level
-    beta = as_level(failure, "failure")
+    beta = as_level(FAILURE if failure is None else failure, "failure")
     budget = None if draws is None else as_positive_int(draws, "draws")
-    wanted = as_positive_number(gap, "gap")
+    wanted = as_positive_number(GAP if gap is None else gap, "gap")
     gamma = as_discount(discount, one_allowed=True)
     pattern = belief.pattern
     over: dict[str, Any] = {"horizon": horizon, "terminal": terminal}
@@ -603,7 +752,7 @@ def certify_sampled(
         )
     if math.isfinite(independent):
         _most_worth(budget or MOST_DRAWS, independent, alpha, beta, type(belief).__name__)
-    stream = as_rng(rng)
+    stream = rng_for("certificate", rng)
     followed, chosen, name, scores, pilot = _choose(
         belief, rewards, gamma, alpha, policy, candidates, begin, budget, over, stream
     )
@@ -640,7 +789,7 @@ def certify_sampled(
         nested = has_exact_quantiles(belief) and pattern.n_transitions <= NESTED_TRANSITIONS
     other = _nested(belief, rewards, gamma, level, over) if nested and not endless else None
     certified = chosen.argmax(axis=-1) if is_deterministic(chosen) else chosen
-    certificate = SampledCertificate(
+    return SampledCertificate(
         confidence=level,
         failure=beta,
         value=at if scale is None else None,
@@ -658,13 +807,11 @@ def certify_sampled(
         solver_error=solver_error,
         nested=other,
         nested_value=None if other is None or begin is None else float(other.values @ begin),
-        prior=_reliance(belief, sampler.rewards, certified, gamma, horizon, start),
+        prior=reliance_of(belief, sampler.rewards, chosen, gamma, horizon, start),
         independent_draws=independent,
         horizon=horizon,
         policy_drawn=is_random(followed),
     )
-    warn_about_prior(certificate.prior, "certificate", 2)
-    return certificate
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -878,15 +1025,16 @@ def _score(pilot: _Pilot, alpha: float, begin: FloatArray | None) -> float:
     return float((centre + low * spread).mean())
 
 
-def _reliance(
+def reliance_of(
     belief: Belief,
     rewards: FloatArray,
-    policy: PolicyArray,
+    weights: FloatArray,
     discount: float,
     horizon: int | None,
     start: ArrayLike | None,
 ) -> PriorReliance | None:
     """How far a policy rests on the prior, in the time that its value is for."""
+    policy: PolicyArray = weights.argmax(axis=-1) if is_deterministic(weights) else weights
     if horizon is not None:
         return reliance_over(belief, policy, discount, start)
     if discount == 1.0:

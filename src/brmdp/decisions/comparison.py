@@ -39,7 +39,7 @@ from brmdp._validation import (
     as_float_array,
     as_index,
     as_positive_int,
-    as_rng,
+    rng_for,
 )
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import (
@@ -52,7 +52,7 @@ from brmdp.beliefs.checked import (
 from brmdp.beliefs.disturbance import DisturbanceBelief, Rewards
 from brmdp.beliefs.observations import as_observed
 from brmdp.beliefs.outcomes import OutcomeBelief
-from brmdp.decisions.certificate import candidate_policies
+from brmdp.decisions.certificate import candidate_policies, prior_words, reliance_of
 from brmdp.decisions.draws import Sampler, independent_draws, worth_of
 from brmdp.decisions.exit_times import exit_moments
 from brmdp.decisions.policies import (
@@ -68,6 +68,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.planning.finite_horizon import as_horizon
 from brmdp.planning.guarantees import clopper_pearson
 from brmdp.planning.planner import Problem
+from brmdp.planning.prior import PriorReliance
 from brmdp.planning.text import call_like, percent, wrapped
 from brmdp.risk.measures import Mean
 
@@ -97,6 +98,13 @@ MOST_REGRET_DRAWS, FEWEST_LARGE_DRAWS = 1_000, 30
 RESAMPLES = 400
 """Resamples of the units."""
 
+FEW_NONZERO = 30
+"""A mean of values that are zero in all but fewer draws gets no interval: the normal approximation
+fails, and larger values may not have been seen."""
+
+FEW_UNITS = 20
+"""With fewer units, intervals from resampling them are clearly too narrow."""
+
 WIDE = 1.5
 """Ratio of spreads from which units that vary more than the belief says are pointed out."""
 
@@ -111,6 +119,8 @@ class Estimate:
     error : float
         Standard error of the mean, from the simulation alone.
     draws : int
+    nonzero : int or None
+        Number of draws in which the value is not zero, if known.
 
     Examples
     --------
@@ -122,6 +132,12 @@ class Estimate:
     mean: float
     error: float
     draws: int
+    nonzero: int | None = None
+
+    @property
+    def rare(self) -> bool:
+        """Whether the mean rests on so few draws that its error cannot be judged."""
+        return self.nonzero is not None and 0 < self.nonzero < FEW_NONZERO
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -135,12 +151,18 @@ class Estimate:
         error = spread / math.sqrt(values.size)
         if math.isfinite(independent):
             error = spread * math.sqrt(1.0 / values.size + 1.0 / independent)
-        return cls(float(values.mean()), error, int(values.size))
+        seen = np.count_nonzero(np.abs(values) > 1e-9 * float(np.abs(values).max()))
+        return cls(float(values.mean()), error, int(values.size), int(seen))
 
     def __str__(self) -> str:
         if self.mean == self.error == 0.0:
             # an interval from 0 to 0 would rule out rare exceptions, which draws cannot
             return f"0 in all {self.draws} draws"
+        if self.rare:
+            return (
+                f"{self.mean:.4g} (not zero in only {self.nonzero} of {self.draws} draws, too few "
+                "for an interval)"
+            )
         low, high = self.interval
         return f"{self.mean:.4g} (95 % Monte Carlo interval {low:.4g} to {high:.4g})"
 
@@ -161,10 +183,12 @@ class Difference:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import brmdp
-    >>> from brmdp.decisions import compare
-    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
-    >>> found = compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 0], [0, 0], start=0, rng=0)
+    >>> belief = brmdp.DirichletBelief.uniform(2, 2)
+    >>> for state, action in np.ndindex(2, 2):
+    ...     belief.observe(state, action, [action] * 9 + [1 - action])
+    >>> found = brmdp.compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 0], [0, 0], start=0, rng=0)
     >>> found.differences[0].state
     0
     """
@@ -240,7 +264,8 @@ class UnitLog:
         if any(item is None or item != item for item in labels.tolist()):
             raise InvalidInputError("units must not have missing labels")
         for name, column in columns.items():
-            object.__setattr__(self, name, column)
+            # a copy: what the caller does to the columns later must not count
+            object.__setattr__(self, name, np.array(column))
 
     @property
     def n_units(self) -> int:
@@ -292,7 +317,7 @@ class UnitResampling:
     >>> belief.observe(s, a, t)
     >>> log = UnitLog(prior, unit, s, a, t)
     >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
-    >>> found = compare(belief, rewards, 0.5, [1, 1], [0, 0], units=log, rng=0)
+    >>> found = brmdp.compare(belief, rewards, 0.5, [1, 1], [0, 0], units=log, rng=0)
     >>> found.units.n_units, 0.3 < found.units.ratio < 3
     (10, True)
     """
@@ -336,15 +361,22 @@ class Comparison:
         Largest numerical error of a gain.
     caveat : str
         What to know about the belief, if it is only an approximation of a posterior; else empty.
+    prior : PriorReliance or None
+        How far the policy rests on the prior instead of data; all figures above include the prior.
+        None for beliefs that do not separate the two.
+    baseline_prior : PriorReliance or None
+        The same for the baseline.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import brmdp
-    >>> from brmdp.decisions import compare
-    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
-    >>> compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 1], [0, 0], start=0, rng=0)
-    Comparison(gain=0.8 ± 0.005, 95 % interval 0.5588 to 0.9518, better in 2000 of 2000 draws,
-               regret=0 (baseline 0.801), 2 states differ)
+    >>> belief = brmdp.DirichletBelief.uniform(2, 2)
+    >>> for state, action in np.ndindex(2, 2):
+    ...     belief.observe(state, action, [action] * 9 + [1 - action])
+    >>> brmdp.compare(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, [1, 1], [0, 0], start=0, rng=0)
+    Comparison(gain=0.6661 ± 0.005, 95 % interval 0.3952 to 0.8746, better in 2000 of 2000 draws,
+               regret=6.25e-05 (baseline 0.669), 2 states differ)
     """
 
     gain: Estimate
@@ -360,6 +392,8 @@ class Comparison:
     units: UnitResampling | None
     solver_error: float
     caveat: str = ""
+    prior: PriorReliance | None = None
+    baseline_prior: PriorReliance | None = None
 
     @property
     def n_different(self) -> int:
@@ -402,9 +436,16 @@ class Comparison:
                     if self.units.ratio > WIDE
                     else "."
                 )
+                + (
+                    " Few units show too little of how units differ: the true range is wider."
+                    if self.units.n_units < FEW_UNITS
+                    else ""
+                )
             )
         if self.caveat:
             parts.append(self.caveat)
+        for what, prior in (("policy", self.prior), ("baseline", self.baseline_prior)):
+            parts += prior_words(prior, f"The value of the {what}")
         return "\n".join(map(wrapped, parts))
 
     def __repr__(self) -> str:
@@ -421,6 +462,8 @@ class Comparison:
         parts.append(f"{self.n_different} states differ")
         if self.caveat:
             parts.append("of an approximate belief (see caveat)")
+        if any(p is not None and p.outweighs for p in (self.prior, self.baseline_prior)):
+            parts.append("rests on the prior")
         return call_like("Comparison", parts)
 
 
@@ -477,19 +520,22 @@ def compare(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import brmdp
-    >>> from brmdp.decisions import compare
-    >>> belief = brmdp.DirichletBelief([[[9, 1], [1, 9]], [[9, 1], [1, 9]]])
+    >>> belief = brmdp.DirichletBelief.uniform(2, 2)
+    >>> for state, action in np.ndindex(2, 2):
+    ...     belief.observe(state, action, [action] * 9 + [1 - action])
     >>> rewards = [[0.0, 0.0], [1.0, 1.0]]
-    >>> print(compare(belief, rewards, 0.5, [1, 1], [[0.5, 0.5], [0.5, 0.5]], start=0, rng=0))
-    The policy gains 0.3992 (95 % Monte Carlo interval 0.3971 to 0.4013) over the baseline
-    (start: given). By the belief, the gain lies between 0.2889 and 0.4699 with probability 0.95.
+    >>> print(brmdp.compare(belief, rewards, 0.5, [1, 1], [[0.5, 0.5], [0.5, 0.5]], start=0, rng=0))
+    The policy gains 0.3319 (95 % Monte Carlo interval 0.3294 to 0.3343) over the baseline
+    (start: given). By the belief, the gain lies between 0.207 and 0.4259 with probability 0.95.
     It is better in 2000 of 2000 posterior draws (95 % interval 99.8 to 100.0 %).
-    Against knowing the kernel, the policy loses 0 in all 1000 draws and the baseline
-    0.3996 (95 % Monte Carlo interval 0.3966 to 0.4026) (1000 draws).
+    Against knowing the kernel, the policy loses 6.25e-05 (not zero in only 2 of 1000 draws, too
+    few for an interval) and the baseline 0.3328 (95 % Monte Carlo interval 0.3294 to 0.3361) (1000
+    draws).
     They differ in 2 states. Changed one at a time, these are worth most (2000 draws; such worths
-    need not add up): state 0: 0.25 [0.159, 0.296], 75 % of the baseline's time; state 1: 0.126
-    [0.0703, 0.165], 25 % of the baseline's time.
+    need not add up): state 0: 0.214 [0.114, 0.278], 75 % of the baseline's time; state 1: 0.101
+    [0.0463, 0.148], 25 % of the baseline's time.
     """
     require_belief(belief)
     independent = independent_draws(belief)
@@ -507,7 +553,7 @@ def compare(
             raise InvalidInputError(f"units must be a UnitLog; got {type(units).__name__}")
         if not units.prior.pattern.same_as(belief.pattern):
             raise InvalidInputError("units.prior must have the same possible transitions as belief")
-    stream = as_rng(rng)
+    stream = rng_for("comparison", rng)
     both = {
         "policy": policy if is_random(policy) else weights,
         "baseline": baseline if is_random(baseline) else base,
@@ -546,6 +592,8 @@ def compare(
         units=None if units is None else _resampled(sampler, units, begin, gains, stream),
         solver_error=float(doubts.max()),
         caveat=caveat_of(belief),
+        prior=reliance_of(belief, sampler.rewards, weights, gamma, steps, start),
+        baseline_prior=reliance_of(belief, sampler.rewards, base, gamma, steps, start),
     )
 
 
@@ -567,7 +615,7 @@ def _require_finite_means(
 
     Returns the number of draws for the regret, which is zero.
     """
-    remedy = "Use a horizon, a discount below 1, or quantiles (certify_sampled)"
+    remedy = "Use a horizon, a discount below 1, or quantiles (certify)"
     if differences or regret_draws:
         raise InvalidInputError(
             "differences and regret_draws must be 0 with discount 1 and no horizon: whether the "
@@ -727,13 +775,17 @@ class InformationValue:
         Where it begins.
     caveat : str
         What to know about the belief, if it is only an approximation of a posterior; else empty.
+    prior : PriorReliance or None
+        How far today's policy rests on the prior; what data are worth rests on it even more.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import brmdp
-    >>> from brmdp.decisions import value_of_information
-    >>> belief = brmdp.DirichletBelief([[[2, 1], [1, 2]], [[2, 1], [1, 2]]])
-    >>> found = value_of_information(
+    >>> belief = brmdp.DirichletBelief.uniform(2, 2)
+    >>> for state, action in np.ndindex(2, 2):
+    ...     belief.observe(state, action, [action] * 4 + [1 - action] * 2)
+    >>> found = brmdp.value_of_information(
     ...     belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, pairs=[(0, 1)], transitions=50, start=0, rng=0
     ... )
     >>> 0.0 < found.sample.mean < found.perfect.mean
@@ -750,6 +802,7 @@ class InformationValue:
     value: Estimate
     start: str
     caveat: str = ""
+    prior: PriorReliance | None = None
 
     def __str__(self) -> str:
         parts = [
@@ -760,11 +813,11 @@ class InformationValue:
             low, high = self.sample.interval
             verdict = (
                 ""
-                if low > 0.0
+                if low > 0.0 and not self.sample.rare
                 else " In no simulated case would it gain or lose anything."
                 if low == high == 0.0
                 else " This is not clearly above zero: use more draws to be sure."
-                if high >= 0.0
+                if high >= 0.0 or self.sample.rare
                 else " This is below zero: planning the mean after these data would lose something."
             )
             parts.append(
@@ -774,6 +827,7 @@ class InformationValue:
             )
         if self.caveat:
             parts.append(self.caveat)
+        parts += prior_words(self.prior, "The value of today's policy")
         return "\n".join(map(wrapped, parts))
 
     def __repr__(self) -> str:
@@ -787,6 +841,8 @@ class InformationValue:
         parts += [f"policy {self.name!r}", f"value={self.value.mean:.4g}"]
         if self.caveat:
             parts.append("of an approximate belief (see caveat)")
+        if self.prior is not None and self.prior.outweighs:
+            parts.append("rests on the prior")
         return call_like("InformationValue", parts)
 
 
@@ -842,11 +898,13 @@ def value_of_information(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import brmdp
-    >>> from brmdp.decisions import value_of_information
-    >>> belief = brmdp.DirichletBelief([[[2, 1], [1, 2]], [[2, 1], [1, 2]]])
-    >>> value_of_information(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, start=0, rng=0)
-    InformationValue(perfect=0.03941 ± 0.006, policy 'mean', value=0.6437)
+    >>> belief = brmdp.DirichletBelief.uniform(2, 2)
+    >>> for state, action in np.ndindex(2, 2):
+    ...     belief.observe(state, action, [action] * 4 + [1 - action] * 2)
+    >>> brmdp.value_of_information(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, start=0, rng=0)
+    InformationValue(perfect=0.01701 ± 0.003, policy 'mean', value=0.6237)
     """
     require_belief(belief)
     independent = independent_draws(belief)
@@ -862,7 +920,7 @@ def value_of_information(
         for method in ("copy", "observe"):
             method_of(belief, method, "for the value of sample information")
     begin, origin = default_start(belief, start)
-    stream = as_rng(rng)
+    stream = rng_for("information", rng)
     given: dict[str, Any] = (
         dict(candidate_policies(belief, rewards, gamma, **over, rng=stream))
         if candidates is None
@@ -925,6 +983,7 @@ def value_of_information(
         value=Estimate.of(np.concatenate(values), independent),
         start=origin,
         caveat=caveat_of(belief),
+        prior=reliance_of(belief, sampler.rewards, today, gamma, steps, start),
     )
 
 

@@ -164,7 +164,7 @@ def exit_moments(
         raise InvalidInputError(
             f"whether expected times to the end have finite means is unknown for a "
             f"{type(belief).__name__}: it is known for a DirichletBelief, a ScenarioBelief and a "
-            "known kernel. Use a horizon, a discount below 1, or quantiles (certify_sampled)"
+            "known kernel. Use a horizon, a discount below 1, or quantiles (certify)"
         )
     entries = belief.concentration_entries
     owners = np.repeat(np.arange(pattern.n_states), pattern.widths[pairs])

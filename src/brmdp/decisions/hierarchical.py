@@ -261,9 +261,8 @@ class HierarchicalBelief(KernelBelief, Saveable):
 
     The hyperparameters (κ and the laws) come from a store of draws, made once by Gibbs sampling;
     :attr:`mixing` says how good these are. Every draw of the kernel takes one of them, each equally
-    often, and fresh rows given it. Quantiles under this belief are computed from draws, and
-    :func:`brmdp.certify` refuses it, since rows are dependent;
-    :func:`brmdp.decisions.certify_sampled` takes it.
+    often, and fresh rows given it. Quantiles under this belief are computed from draws, so
+    :func:`brmdp.certify` takes it only with the sampled method.
 
     New observations update the rows *and* the hyperparameters, exactly: the stored draws get
     weights (see :mod:`brmdp.decisions.hierarchical`). They tell nothing to the beliefs of other

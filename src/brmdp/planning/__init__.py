@@ -7,7 +7,7 @@ from brmdp.planning.guarantees import (
     Certificate,
     PosteriorQuantileValue,
     certified_level,
-    certify,
+    certify_nested,
     posterior_quantile_value,
 )
 from brmdp.planning.planner import (
@@ -33,7 +33,7 @@ __all__ = [
     "Solution",
     "backup",
     "certified_level",
-    "certify",
+    "certify_nested",
     "evaluate_all_in_mdp",
     "evaluate_in_mdp",
     "evaluate_under_belief",

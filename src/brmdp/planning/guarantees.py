@@ -58,7 +58,7 @@ from brmdp.errors import ContradictionError, InvalidInputError
 from brmdp.planning.mixture import PolicyRows, pairs_used
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, check_start, reliance, warn_about_prior
-from brmdp.planning.text import call_like, extent, wrapped
+from brmdp.planning.text import at_least, call_like, extent, wrapped
 from brmdp.risk.measures import Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import LARGEST_SAMPLE, order_statistic_rank
 from brmdp.risk.threads import MANY_STATES, one_blas_thread
@@ -67,7 +67,7 @@ __all__ = [
     "Certificate",
     "PosteriorQuantileValue",
     "certified_level",
-    "certify",
+    "certify_nested",
     "clopper_pearson",
     "posterior_quantile_value",
 ]
@@ -121,14 +121,15 @@ class Certificate:
         None for beliefs that do not separate the two.
     horizon : int or None
         Number of steps that the values are for.
+    value : float or None
+        The bound at the start, if one was given: the mean of ``values`` over it.
 
     Examples
     --------
     >>> import brmdp
     >>> belief = brmdp.DirichletBelief.uniform(2, 1)
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
-    >>> certificate = brmdp.certify(belief, [[1.0], [0.0]], 0.5, confidence=0.9, rng=0)
-    >>> print(certificate)
+    >>> print(brmdp.certify(belief, [[1.0], [0.0]], 0.5, 0.9, method="nested", rng=0))
     With posterior probability at least 0.9, the true value of this policy is at least the certified
     value in every state at once.
     Certified values of the 2 states: 1.752, 0.2208.
@@ -147,6 +148,12 @@ class Certificate:
     coverage_samples: int
     prior: PriorReliance | None = None
     horizon: int | None = None
+    value: float | None = None
+
+    @property
+    def method(self) -> str:
+        """How the bounds were found: "nested"."""
+        return "nested"
 
     def __str__(self) -> str:
         over = "" if self.horizon is None else f"over {self.horizon} steps "
@@ -155,6 +162,7 @@ class Certificate:
             "this policy is at least the certified value in every state at once.",
             f"Certified values of the {self.values.size} states: "
             f"{extent(self.values, bounds=True)}.",
+            *([f"From the start: {at_least(self.value)}."] if self.value is not None else []),
             f"They are quantile values at level {self.level:.4g}, by the rule: {self.rule}.",
         ]
         if self.coverage is not None and self.coverage_interval is not None:
@@ -178,6 +186,8 @@ class Certificate:
             f"{self.values.size} states",
             f"values {extent(self.values)}",
         ]
+        if self.value is not None:
+            parts.append(f"value={self.value:.4g}")
         if self.policy_gap is not None:
             parts.append(f"policy_gap={self.policy_gap:.2g}")
         if self.coverage is not None:
@@ -269,12 +279,13 @@ def certified_level(alpha: float, n_states: int, *, independent: bool = True) ->
     return -math.expm1(math.log1p(-level) / n) if independent else level / n
 
 
-def certify(
+def certify_nested(
     belief: Belief,
     rewards: Rewards,
     discount: float,
     confidence: float = 0.9,
     *,
+    policy: ArrayLike | None = None,
     tolerance: float | None = None,
     coverage_samples: int | None = None,
     start: ArrayLike | None = None,
@@ -282,10 +293,10 @@ def certify(
     terminal: ArrayLike | None = None,
     rng: Seed = None,
 ) -> Certificate:
-    """The policy with the best certified lower bounds on its value, and these bounds.
+    """Lower bounds on the value of a policy in all states, from nested quantiles.
 
     The guarantee is that of Proposition 1 of the paper; with a horizon, see
-    :mod:`brmdp.planning.horizon_guarantees`.
+    :mod:`brmdp.planning.horizon_guarantees`. This is ``method="nested"`` of :func:`brmdp.certify`.
 
     Parameters
     ----------
@@ -293,14 +304,16 @@ def certify(
         As in :func:`brmdp.plan`.
     confidence : float in (0, 1)
         1 − α: all bounds hold at once with at least this posterior probability.
+    policy : (S,) actions or (S, A) probabilities, optional
+        The policy to certify; by default the one with the best bounds. Not with a horizon.
     tolerance : float, optional
         Accuracy of the solver, as in :func:`brmdp.plan`; its error is subtracted from the bounds.
     coverage_samples : int, optional
         Number of posterior draws for the check. By default 1,000, or none beyond 2,000 states; 0
         switches the check off.
     start : int or (S,) probabilities, optional
-        Where the policy will begin. This only serves to judge how far it rests on the prior; see
-        :func:`brmdp.prior_reliance`.
+        Where the policy will begin: the bound there is ``value``, and how far the policy rests on
+        the prior is judged from there (:func:`brmdp.prior_reliance`).
     horizon : int, optional
         Certify the value of this number of steps; the discount may then be 1, and the policy is
         (H, S), one row per step.
@@ -335,9 +348,10 @@ def certify(
     Examples
     --------
     >>> import brmdp
+    >>> from brmdp.planning import certify_nested
     >>> belief = brmdp.DirichletBelief.uniform(2, 1)
     >>> belief.observe([0] * 100 + [1] * 100, 0, [0] * 90 + [1] * 10 + [0] * 20 + [1] * 80)
-    >>> certificate = brmdp.certify(belief, [[1.0], [0.0]], 0.5, confidence=0.9, rng=0)
+    >>> certificate = certify_nested(belief, [[1.0], [0.0]], 0.5, confidence=0.9, rng=0)
     >>> certificate.values.round(3)
     array([1.752, 0.221])
     >>> certificate.coverage > 0.9
@@ -348,6 +362,7 @@ def certify(
         rewards,
         discount,
         confidence,
+        policy=policy,
         tolerance=tolerance,
         coverage_samples=coverage_samples,
         start=start,
@@ -373,7 +388,7 @@ def certificate_of(
     rng: Seed = None,
     **settings: Any,
 ) -> Certificate:
-    """:func:`certify` without the warning, for computations that make many certificates.
+    """:func:`certify_nested` without the warning, for computations that make many certificates.
 
     If ``policy`` is given, as (S,) actions or (S, A) probabilities, that one is certified.
     """
@@ -381,14 +396,17 @@ def certificate_of(
         from brmdp.planning.horizon_guarantees import certificate_over
 
         if policy is not None:
-            raise InvalidInputError("policy cannot be given together with a horizon")
+            raise InvalidInputError(
+                "policy cannot be given together with a horizon if the method is nested; use "
+                'method="sampled"'
+            )
         named: dict[str, Any] = {"coverage_samples": coverage_samples, "start": start, "rng": rng}
         return certificate_over(
             belief, rewards, discount, confidence, horizon, terminal, **named, **settings
         )
     if terminal is not None:
         raise InvalidInputError("terminal must be given only together with a horizon")
-    check_start(belief, start)
+    begin = check_start(belief, start)
     require_exact_quantiles(belief)
     level_wanted = as_level(confidence, "confidence")
     discount = as_discount(discount)
@@ -448,7 +466,16 @@ def certificate_of(
         coverage_interval=interval,
         coverage_samples=int(samples),
         prior=reliance(belief, own.policy, discount, start),
+        value=value_at(values, begin),
     )
+
+
+def value_at(values: FloatArray, begin: FloatArray | None) -> float | None:
+    """The bound at the start: the mean of ``values``, rounded down; None without a start."""
+    if begin is None:
+        return None
+    # far more than the rounding of the sum
+    return float(values @ begin) - 4.0 * np.finfo(np.float64).eps * float(np.abs(values) @ begin)
 
 
 def require_exact_quantiles(belief: Belief) -> None:

@@ -46,6 +46,7 @@ from brmdp.planning.guarantees import (
     clopper_pearson,
     require_exact_quantiles,
     require_independence,
+    value_at,
 )
 from brmdp.planning.horizon_prior import reliance_over
 from brmdp.planning.planner import Problem
@@ -83,8 +84,8 @@ def certificate_over(
     start: ArrayLike | None = None,
     rng: Seed = None,
 ) -> Certificate:
-    """:func:`brmdp.certify` over ``horizon`` steps, without the warning about the prior."""
-    check_start(belief, start)
+    """:func:`certify_nested` over ``horizon`` steps, without the warning about the prior."""
+    begin = check_start(belief, start)
     require_exact_quantiles(belief)
     sure = as_level(confidence, "confidence")
     gamma = as_discount(discount, one_allowed=True)
@@ -140,6 +141,7 @@ def certificate_over(
         coverage_samples=int(samples),
         prior=reliance_over(belief, policy, gamma, start),
         horizon=steps,
+        value=value_at(values, begin),
     )
 
 

@@ -248,11 +248,10 @@ def prior_reliance(
     return reliance(belief, chosen, as_discount(discount), start)
 
 
-def check_start(belief: Belief, start: ArrayLike | None) -> None:
-    """Refuse a bad start before a long solve, not after it."""
+def check_start(belief: Belief, start: ArrayLike | None) -> FloatArray | None:
+    """(S,) probabilities of the start, if given; a bad one is refused before a long solve."""
     require_belief(belief)
-    if start is not None:
-        as_start(start, belief.pattern.n_states)
+    return None if start is None else beginning(belief, start)[0]
 
 
 def warn_about_prior(found: PriorReliance | None, what: str, depth: int) -> None:

@@ -27,7 +27,7 @@ from brmdp import envs
 from brmdp._streams import independent_streams
 from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.beliefs import Belief, DirichletBelief, DisturbanceBelief, DisturbanceRewards
-from brmdp.decisions import candidate_policies, certify_sampled, values_in_draws
+from brmdp.decisions import candidate_policies, certify, values_in_draws
 from brmdp.mdp import TabularMDP
 from brmdp.planning import evaluate_in_mdp, solve
 from brmdp.planning.guarantees import certificate_of
@@ -229,11 +229,12 @@ def _sampled(
     """The sampled certificate for ``begin``, or for all states."""
     world, rewards, belief = problem
     clock = time.process_time()
-    made = certify_sampled(
+    made = certify(
         belief,
         rewards,
         world.discount,
         CONFIDENCE,
+        method="sampled",
         candidates=candidates.policies,
         start=begin,
         draws=draws or None,
