@@ -159,3 +159,16 @@ def test_comparisons_and_information_say_what_rests_on_the_prior():
     known = brmdp.value_of_information(bare, rewards, 0.9, start=0, draws=100, rng=0)
     assert "The value of today's policy rests heavily on the prior" in str(known)
     assert "rests on the prior" in repr(known)
+
+
+@pytest.mark.parametrize("method", ["sampled", "nested"])
+def test_a_learned_prior_that_is_taken_for_known_gets_no_certificate(method):
+    counts = np.random.default_rng(0).multinomial(20, [0.1, 0.6, 0.3], size=(3, 2))
+    learned = brmdp.learn_prior(counts, shape="destinations", draws=300, rng=0)
+    rewards = np.eye(3)[:, :2]
+    for belief in (learned.posterior(), learned.posterior().copy()):
+        with pytest.raises(brmdp.InvalidInputError, match=r"taken|takes the prior .* for known"):
+            brmdp.certify(belief, rewards, 0.5, method=method)
+    found = brmdp.compare(learned.posterior(), rewards, 0.5, [0] * 3, [1] * 3, draws=100, rng=0)
+    assert "so it is too sure" in " ".join(str(found).split())
+    assert brmdp.certify(learned.belief(), rewards, 0.5, start=0, failure=1e-2, rng=0).value > 0

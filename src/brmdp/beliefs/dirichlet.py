@@ -71,6 +71,9 @@ class DirichletBelief(KernelBelief, Saveable):
     prior_shares_learned: FloatArray | None = None
     """(S·A,) share of each row's prior that was learned from other rows of the same log, if any."""
 
+    caveat: str = ""
+    """What results must say of this belief, if it is only an approximation of a posterior."""
+
     def __init__(
         self, concentration: ArrayOrSparse, *, admissible: ArrayLike | None = None
     ) -> None:

@@ -109,6 +109,11 @@ FEWEST_DRAWS = 40
 FEW = 6
 """Up to this many strengths are listed one by one."""
 
+TAKEN_FOR_KNOWN = (
+    "This belief takes the prior that was learned from the log for known, so it is too sure; the "
+    "learned prior's belief() is not."
+)
+
 
 @dataclass(frozen=True)
 class Strength:
@@ -229,10 +234,11 @@ class LearnedPrior:
     ) -> DirichletBelief:
         """The belief at point hyperparameters: prior Dir(κ m_i), and the counts observed.
 
-        Rows are independent, quantiles exact. All of this is *given* the hyperparameters: for a
+        Rows are independent, quantiles exact. All of this is *given* the hyperparameters, so the
+        belief is too sure: results say so (``caveat``), and :func:`brmdp.certify` refuses it. For a
         guarantee use :meth:`belief`, which does not take them for known. New observations change
-        the rows alone. A file of this belief keeps its prior, but not that it was learned, so a
-        loaded one may warn that the prior outweighs the data.
+        the rows alone. A file of this belief keeps its prior, but not that it was learned: a loaded
+        one has no caveat, and may warn that the prior outweighs the data.
 
         Parameters
         ----------
@@ -258,6 +264,7 @@ class LearnedPrior:
         }
         belief = DirichletBelief.from_arrays(arrays, "the learned prior")
         belief.prior_shares_learned = found.borrowed
+        belief.caveat = TAKEN_FOR_KNOWN
         return belief
 
     def belief(self, group: Any = None) -> HierarchicalBelief:
