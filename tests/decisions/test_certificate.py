@@ -153,23 +153,24 @@ def test_the_bound_of_one_uncertain_row():
 
 
 @pytest.mark.long
-def test_failures_of_the_simulation_are_as_rare_as_stated():
+@pytest.mark.parametrize("trials", [160, pytest.param(400, marks=pytest.mark.slow)])
+def test_failures_of_the_simulation_are_as_rare_as_stated(trials):
     """With β = 0.2, the bound exceeds the exact quantile in at most a fifth of the simulations."""
     belief = brmdp.DirichletBelief(np.array([[[3.0, 2.0]], [[0.0, 1.0]]]))
     wanted = 1 / (1 - 0.9 * stats.beta(3, 2).ppf(0.2))
     options = {"policy": [0, 0], "start": 0, "failure": 0.2, "nested": False}
     for draws, gap, several in ((400, 0.01, False), (4000, 0.02, True)):
         failed, looks = 0, set()
-        for seed in range(400):
+        for seed in range(trials):
             got = certify_sampled(
                 belief, [[1.0], [0.0]], 0.9, 0.8, draws=draws, gap=gap, rng=seed, **options
             )
             failed += got.value > wanted
             looks.add(got.looks)
         assert (max(looks) > 1) == several
-        assert stats.binomtest(failed, 400, 0.2, alternative="greater").pvalue > 1e-3
+        assert stats.binomtest(failed, trials, 0.2, alternative="greater").pvalue > 1e-3
         if not several:
-            assert failed > 40, "the rule is sharp with one look"
+            assert failed > 0.1 * trials, "the rule is sharp with one look"
 
 
 # --- the claim ------------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ def violations(kinds, seeds, confidence, joint, **options):
 @pytest.mark.long
 @pytest.mark.parametrize("joint", [False, True])
 def test_truths_lie_above_their_certificates(joint):
-    seeds = range(40)
+    seeds = range(16)
     failed = violations(
         KINDS,
         seeds,

@@ -14,7 +14,14 @@ from oracles import dirichlet_functional as oracle
 
 CHUNKS = range(5)
 TWO_VALUES, INTEGERS, THREE_VALUES, GENERAL = 950, 450, 300, 500  # cases in each chunk
-TOTAL = len(CHUNKS) * (TWO_VALUES + INTEGERS + GENERAL) + 2 * THREE_VALUES
+TOTAL = len(CHUNKS) * (TWO_VALUES + INTEGERS + THREE_VALUES + GENERAL)  # slow ones included
+
+
+def chunks(fast):
+    """The chunks as seeds of a test; those after the first ``fast`` run in the slow suite."""
+    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in CHUNKS[fast:]]
+    return pytest.mark.parametrize("seed", [*CHUNKS[:fast], *slow])
+
 
 beta_tails = oracle.merged(oracle.beta_tails)
 three_value_tails = oracle.merged(oracle.three_value_tails)
@@ -87,7 +94,7 @@ def free_points(seed, cases):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", CHUNKS)
+@chunks(2)
 def test_two_values_against_beta(seed):
     cases = draw([1, seed], TWO_VALUES, lambda rng: oracle.random_tied_problem(rng, 2))
     assert len(cases) == TWO_VALUES
@@ -95,7 +102,7 @@ def test_two_values_against_beta(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", CHUNKS)
+@chunks(3)
 def test_integer_concentration_against_rational_splines(seed):
     cases = draw([2, seed], INTEGERS, oracle.random_integer_problem)
     assert len(cases) == INTEGERS
@@ -103,9 +110,7 @@ def test_integer_concentration_against_rational_splines(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in CHUNKS[2:])]
-)
+@chunks(1)
 def test_three_values_against_stick_breaking(seed):
     cases = draw([3, seed], THREE_VALUES, lambda rng: oracle.random_tied_problem(rng, 3))
     assert len(cases) == THREE_VALUES
@@ -114,7 +119,7 @@ def test_three_values_against_stick_breaking(seed):
 
 @pytest.mark.long
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs an 80-bit long double")
-@pytest.mark.parametrize("seed", CHUNKS)
+@chunks(2)
 def test_general_against_inversion_along_a_ray(seed):
     # not 1e-8: below 1e-7 this oracle has no digits to spare; the slow suite goes on to 1e-8
     cases = draw([4, seed], GENERAL, oracle.random_problem, smallest=1e-7)
@@ -230,19 +235,21 @@ def check_cvar(tails, phi, values, alpha):
 
 
 @pytest.mark.long
-def test_cvar_of_two_values_against_beta():
-    for phi, values, alpha in draw(10, 400, lambda rng: oracle.random_tied_problem(rng, 2)):
+@pytest.mark.parametrize("count", [150, pytest.param(400, marks=pytest.mark.slow)])
+def test_cvar_of_two_values_against_beta(count):
+    for phi, values, alpha in draw(10, count, lambda rng: oracle.random_tied_problem(rng, 2)):
         check_cvar(beta_tails, phi, values, alpha)
 
 
 @pytest.mark.long
-def test_cvar_of_integer_concentration_against_rational_splines():
-    for phi, values, alpha in draw(11, 300, oracle.random_integer_problem):
+@pytest.mark.parametrize("count", [120, pytest.param(300, marks=pytest.mark.slow)])
+def test_cvar_of_integer_concentration_against_rational_splines(count):
+    for phi, values, alpha in draw(11, count, oracle.random_integer_problem):
         check_cvar(oracle.spline_tails, phi, values, alpha)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.slow)])
 def test_cvar_of_three_values_against_stick_breaking(count):
     rng = np.random.default_rng(12)
     for alpha in oracle.random_levels(rng, count):
