@@ -1,9 +1,9 @@
 """The bounds are true: error_bound and policy_gap cover the distance to an accurate solution.
 
-The references are plain value iterations to 1e-12, by the contraction bound. If the measure allows it, they use
-the oracle's own measure: the posterior mean, loops over scenarios, a sort of the same draws, a Beta
-quantile by bisection. Otherwise they use the package's backup, and once more the oracle's quantile
-on the paper's worlds (slow).
+The references are plain value iterations to 1e-12, by the contraction bound. If the measure allows
+it, they use the oracle's own measure: the posterior mean, loops over scenarios, a sort of the same
+draws, a Beta quantile by bisection. Otherwise they use the package's backup, and once more the
+oracle's quantile on the paper's worlds (slow).
 """
 
 from functools import cache
