@@ -569,16 +569,11 @@ def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
 
 @pytest.mark.long
 @pytest.mark.parametrize("package", ["cyclopts", "matplotlib", "pyarrow", "rich"])
-def test_missing_packages_are_named(package):
+def test_missing_packages_are_named(package, forks):
     hidden = (
         f"import sys; sys.modules[{package!r}] = None; from brmdp.cli import main; sys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", hidden, "run", "sweep.toml", "--workers", "1"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = forks.run(hidden, "run", "sweep.toml", "--workers", "1", cwd=Path.cwd())
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert package in last

@@ -41,14 +41,9 @@ def environment(*folders):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_of_the_examples_runs(name, tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXTEND / f"{name}.py"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+def test_every_file_of_the_examples_runs(name, tmp_path, forks):
+    code = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = forks.run(code, EXTEND / f"{name}.py", paths=[EXTEND], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
@@ -75,17 +70,24 @@ def test_two_processes_and_one_give_the_same_runs(on_the_path, tmp_path):
     assert alone.digest() == together.digest()
 
 
-def test_a_study_and_its_claim_and_column_from_outside(on_the_path, tmp_path):
+@pytest.fixture(scope="module")
+def coin(tmp_path_factory):
+    """The folder of a study from outside, as the command leaves it, and what it said."""
+    folder = tmp_path_factory.mktemp("outside")
     command = [sys.executable, "-m", "brmdp.cli", "reproduce", "coin:STUDY", "--runs", "12"]
     done = subprocess.run(
-        [*command, "--workers", "1", "--out", str(tmp_path)],
+        [*command, "--workers", "1", "--out", str(folder)],
         env=environment(EXTEND),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "A 90 % interval covers 90 % of the biases" in done.stdout
-    folder = tmp_path / "coin"
+    return folder / "coin", done.stdout
+
+
+def test_a_study_and_its_claim_and_column_from_outside(coin):
+    folder, said = coin
+    assert "A 90 % interval covers 90 % of the biases" in said
     (claim,) = json.loads((folder / "claims.json").read_text())
     assert claim["verdict"] in ("reproduced", "not resolved at this number of runs")
     assert (folder / "coin.png").stat().st_size > 1000
@@ -128,9 +130,8 @@ def test_the_commands_of_the_page_work_in_the_folder_of_the_examples(tmp_path):
         assert (tmp_path / "coin" / "claims.json").read_text() == claims
 
 
-def test_reading_results_imports_nothing_from_outside(on_the_path, tmp_path):
+def test_reading_results_imports_nothing_from_outside(coin, forks):
     """A folder of results may come from anybody."""
-    test_a_study_and_its_claim_and_column_from_outside(None, tmp_path)
     code = """
     import sys
     from brmdp.runs import Store
@@ -139,12 +140,7 @@ def test_reading_results_imports_nothing_from_outside(on_the_path, tmp_path):
     assert found.columns.covered.dtype == bool
     assert "coin" not in sys.modules
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "coin")],
-        env=environment(EXTEND),
-        capture_output=True,
-        text=True,
-    )
+    done = forks.run(textwrap.dedent(code), coin[0], paths=[EXTEND])
     assert done.returncode == 0, done.stderr
 
 

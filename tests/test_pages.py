@@ -1,12 +1,10 @@
 """Every Python block of README and of the pages runs as written.
 
-Each page runs in a process of its own. Links lead somewhere.
+Each page runs in a process of its own, a fork. Links lead somewhere.
 """
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,13 +29,11 @@ def test_what_a_page_links_to_is_there(page):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
 )
-def test_blocks_run(page, tmp_path):
+def test_blocks_run(page, tmp_path, forks):
     program = "\n".join(BLOCK.findall(page.read_text()))
     if "Store.at(" in program:
         run_the_sweep(page, tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+    done = forks.run(program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

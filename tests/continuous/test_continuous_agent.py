@@ -389,7 +389,7 @@ def test_a_model_with_nan_stops_the_training(name):
 def test_a_learning_rate_that_is_too_large_stops_the_training():
     agent = preset("continuing-psrl", fitting=FittedQ(learning_rate=1e30))
     with pytest.raises(
-        ConvergenceError, match=r"NaN in pseudo-episode 1.*Lower learning_rate \(now 1e\+30\)"
+        ConvergenceError, match=r"NaN in pseudo-episode 1.*Lower the learning_rate \(now 1e\+30\)"
     ):
         agent.act((0.5, 0.5))
     assert agent.episode == 0

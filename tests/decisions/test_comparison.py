@@ -57,7 +57,7 @@ def test_comparison_against_a_loop(kind):
         best = oracle.optimal_value(kernel, *rest, case.admissible, 1e-9)
         return start @ mine, start @ theirs, start @ best
 
-    mine, theirs, best = loop(case, 800, 2, both).T
+    mine, theirs, best = loop(case, 400, 2, both).T
     gains = mine - theirs
     assert close(got.gain, gains)
     assert close(got.regret, best - mine)

@@ -278,14 +278,15 @@ def test_other_shapes_are_chosen_where_the_data_are_made_so(shape):
 
 
 @pytest.mark.long
-def test_the_simplest_is_chosen_where_nothing_differs():
+@pytest.mark.parametrize("trials", [4, pytest.param(10, marks=pytest.mark.slow)])
+def test_the_simplest_is_chosen_where_nothing_differs(trials):
     rng = np.random.default_rng(7)
     chosen = []
-    for _ in range(10):
+    for _ in range(trials):
         pattern = pattern_within(6, 2)
         counts = logged(pattern, np.full(pattern.n_transitions, 1 / 6), 10, rng)
         chosen.append(learn_prior(counts.reshape(6, 2, 6), rng=rng, **QUICK).shape)
-    assert chosen.count("uniform") >= 9
+    assert chosen.count("uniform") >= 0.9 * trials
 
 
 @pytest.mark.long
@@ -353,7 +354,7 @@ def test_equal_groups_are_pooled_and_every_group_gets_the_same_belief():
 @pytest.mark.long
 def test_groups_that_differ_a_little_are_partially_pooled():
     counts = grouped(np.random.default_rng(10), 6, 12, 12.0)
-    learned = learn_prior(counts, shape="uniform", rng=1, draws=200)
+    learned = learn_prior(counts, shape="uniform", rng=1, **QUICK)
     assert learned.pooling == "partial"
     assert learned.pooling_evidence["pooled"].clearly_worse
     names = [found.name for found in learned.strength]
@@ -407,7 +408,7 @@ def test_a_group_without_data_gets_a_belief(pooling):
 def test_partial_pooling_of_one_group_with_much_data_is_close_to_its_own_rows():
     rng = np.random.default_rng(13)
     counts = grouped(rng, 2, 400, 5.0, n_states=4)
-    learned = learn_prior(counts, shape="uniform", pooling="partial", rng=rng, draws=400)
+    learned = learn_prior(counts, shape="uniform", pooling="partial", rng=rng, draws=120)
     own = counts["g0"] / counts["g0"].sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(learned.belief("g0").mean(), own, atol=0.02)
     np.testing.assert_allclose(learned.posterior("g0").mean(), own, atol=0.02)

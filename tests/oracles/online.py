@@ -113,8 +113,9 @@ def quantile_value_iteration(
     discount: float,
     levels: np.ndarray | float,
     accuracy: float = 1e-9,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V, Q) of B quantile problems at once, by plain value iteration from zero.
+    """(V, Q) of B quantile problems at once, by plain value iteration from ``start`` (or zero).
 
     V is (B, S) and Q is (B, S, A). φ is (B, S, A, S), rewards are (S, A, S) or (B, S, A, S), and
     levels are (B, S, A) or a number. The loop ends when the contraction guarantees ``accuracy`` in
@@ -123,7 +124,7 @@ def quantile_value_iteration(
     batch, n_states, n_actions, _ = phi.shape
     rewards = np.broadcast_to(rewards, phi.shape)
     levels = np.broadcast_to(levels, phi.shape[:3])
-    values = np.zeros((batch, n_states))
+    values = np.zeros((batch, n_states)) if start is None else start
     q_values = None
     while True:
         targets = rewards + discount * values[:, None, None, :]
@@ -147,12 +148,13 @@ def quantile_policy_values(
     policies: np.ndarray,
     level: float,
     accuracy: float = 1e-9,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """V^π, (B, S), of one policy in each of B quantile problems, by value iteration."""
     batch, n_states, _, _ = phi.shape
     b, s = np.arange(batch)[:, None], np.arange(n_states)
     followed = phi[b, s, policies][:, :, None], rewards[s, policies][:, :, None]
-    return quantile_value_iteration(*followed, discount, level, accuracy)[0]
+    return quantile_value_iteration(*followed, discount, level, accuracy, start)[0]
 
 
 def policy_iteration(

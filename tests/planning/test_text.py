@@ -20,7 +20,7 @@ def fits(text):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("n_states", [1, 6, 90, 3000])
+@pytest.mark.parametrize("n_states", [1, 6, 90, 1000])
 @pytest.mark.parametrize("observed", [False, True])
 def test_results_fit_a_screen(n_states, observed):
     around = np.arange(n_states)

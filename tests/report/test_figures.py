@@ -5,8 +5,6 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -336,7 +334,7 @@ def test_agents_look_the_same_everywhere_and_differ_in_grey():
     assert len({(style.colour, str(style.line)) for style in strangers.values()}) == 20
 
 
-def test_drawing_leaves_no_trace_in_matplotlib():
+def test_drawing_leaves_no_trace_in_matplotlib(forks):
     code = """
     import pathlib, sys, tempfile, matplotlib
     before = matplotlib.rcParams.copy()
@@ -347,14 +345,8 @@ def test_drawing_leaves_no_trace_in_matplotlib():
     before["backend"] = after["backend"]  # is chosen when it is first asked for
     print("matplotlib.pyplot" in sys.modules, after == before)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert done.stdout.split() == ["False", "True"]
+    done = forks.run(textwrap.dedent(code))
+    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 # --- schematics -----------------------------------------------------------------------------------

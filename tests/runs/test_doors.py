@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -234,23 +233,20 @@ def test_what_does_not_fit_is_refused_with_the_case(settings, message):
 
 
 @pytest.mark.long
-def test_a_part_that_changed_is_another_origin(parts, tmp_path):
+def test_a_part_that_changed_is_another_origin(parts, tmp_path, forks):
     one = case(f"{parts}:Lazy", agent_parameters={"action": 1})
     before = digest_of(one)
     assert before != digest_of(case())
     path = Path(sys.modules[parts].__file__)
     path.write_text(path.read_text().replace("return self.action", "return 0"))
     code = f"""
-    import sys
-    sys.path.insert(0, {str(tmp_path)!r})
     from brmdp.runs.execution import digest_of
     from brmdp.runs import Case
     case = Case("one", "riverswim", "{parts}:Lazy", 0.9, 20, agent_parameters={{"action": 1}})
     print(digest_of(case))
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    done = forks.run(textwrap.dedent(code), paths=[tmp_path])
+    assert done.returncode == 0, done.stderr
     assert done.stdout.strip() != before
 
 
@@ -419,7 +415,7 @@ OTHER_FILES = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", OTHER_FILES)
-def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
+def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path, forks):
     digests = []
     for number in (0, 1):
         (tmp_path / "own.py").write_text(OTHER_FILES[kind])
@@ -428,13 +424,8 @@ def test_an_edit_of_another_file_that_makes_the_agent_counts(kind, tmp_path):
             "from brmdp.runs import Case; from brmdp.runs.execution import digest_of;"
             "print(digest_of(Case('one', 'riverswim', 'own:Part', 0.9, 20)))"
         )
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", code],
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = forks.run(code, paths=[tmp_path])
+        assert done.returncode == 0, done.stderr
         digests.append(done.stdout)
     assert digests[0] != digests[1]
 
@@ -473,15 +464,15 @@ execute(case, 1, 0, world=digest_of(case))
 """
 
 
-def digest_in_another_process(folder, *before):
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", "\n".join([*before, DIGEST])],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def digest_in_another_process(forks):
+    def digest(folder, *before, code=DIGEST):
+        folders = [folder] if isinstance(folder, Path) else folder
+        done = forks.run("\n".join([*before, code]), paths=folders)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return digest
 
 
 @pytest.fixture
@@ -494,7 +485,7 @@ def helped(tmp_path):
 
 
 @pytest.mark.long
-def test_files_beside_a_part_that_it_uses_count(helped):
+def test_files_beside_a_part_that_it_uses_count(helped, digest_in_another_process):
     first = digest_in_another_process(helped)
     # neither the order of imports nor what else is loaded matters
     other = ("import own.plots, own.late, own.tools", "import own.deep.numbers, elsewhere")
@@ -514,7 +505,7 @@ def test_files_beside_a_part_that_it_uses_count(helped):
 
 
 @pytest.mark.long
-def test_installed_packages_beside_a_part_do_not_count(tmp_path):
+def test_installed_packages_beside_a_part_do_not_count(tmp_path, digest_in_another_process):
     """Neither those in an environment below its folder, nor its neighbours if it is installed."""
     text = "import helper\n" + BASE.format(number=0).replace("Base", "Part")
     for own, installed in ((".", ".venv/site-packages"), ("site-packages", "site-packages")):
@@ -525,15 +516,8 @@ def test_installed_packages_beside_a_part_do_not_count(tmp_path):
         for number in (1, 2):
             (tmp_path / installed / "helper.py").write_text(f"NUMBER = {number}\n")
             code = DIGEST.replace("own.agents", "alone")
-            paths = f"sys.path[:0] = [{str(tmp_path / own)!r}, {str(tmp_path / installed)!r}]"
-            digests.add(
-                subprocess.run(
-                    [sys.executable, "-B", "-c", f"import sys\n{paths}\n{code}"],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                ).stdout
-            )
+            folders = [tmp_path / own, tmp_path / installed]
+            digests.add(digest_in_another_process(folders, code=code))
         assert len(digests) == 1
 
 

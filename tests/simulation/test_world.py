@@ -607,13 +607,26 @@ def test_death_and_survival_with_a_table(discount):
     assert history.true_regret[-500:].max() < 1e-6
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ends", [[3, 4], [(3,), {4}], np.array([3, 4]), ([np.int64(3)], 4)])
-def test_death_and_survival_without_a_table(ends):
+def expedition(ends, steps):
+    """The world, an agent after that many steps in it, and what happened."""
     world = World(Expedition(), 0.95, rewards=EXPEDITION_REWARDS, ends=ends)
     assert (world.n_states, world.end_of(3), world.end_of(4)) == (7, 5, 6)
     agent = agents.fixed_quantile(world.prior(0.1), world.rewards, 0.95, alpha=0.5, rng=1)
-    history = simulate(agent, world, 2500, seed=2)
+    return agent, simulate(agent, world, steps, seed=2)
+
+
+@pytest.mark.parametrize("ends", [[(3,), {4}], np.array([3, 4]), ([np.int64(3)], 4)])
+def test_ends_may_be_given_in_many_ways(ends):
+    _, wanted = expedition([3, 4], 200)
+    _, history = expedition(ends, 200)
+    assert {5, 6} <= set(wanted.next_state.tolist())
+    for name in ("state", "action", "reward", "next_state"):
+        np.testing.assert_array_equal(getattr(history, name), getattr(wanted, name))
+
+
+@pytest.mark.long
+def test_death_and_survival_without_a_table():
+    agent, history = expedition([3, 4], 2500)
     values, policy = expedition_values(0.95)
     assert agent.policy[:3].tolist() == policy.tolist()
     assert {-10.0, 5.0} <= set(history.reward.tolist())

@@ -390,8 +390,8 @@ def test_one_run_and_missing_cases_can_be_reported(store, left):
         figure.draw_without_rendering()
 
 
-def test_two_workers_give_the_same_bits_and_files(store, tmp_path):
-    other = run_experiment(TINY, tmp_path / "two", workers=2)
+def test_two_workers_give_the_same_bits_and_files(store, workers, tmp_path):
+    other = run_experiment(TINY, tmp_path / "two", executor=workers)
     assert other.digest() == store.digest()
     for case in TINY.cases:
         np.testing.assert_array_equal(

@@ -193,25 +193,35 @@ def peaceful(tmp_path_factory):
     return run_experiment(tiny_lake(3, names=SOME), tmp_path_factory.mktemp("peaceful"), workers=1)
 
 
-def started(folder, workers):
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Variables by which processes keep what they compile for the next."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
+def started(folder, workers, compiled):
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SCRIPT, str(folder), str(workers), *SOME],
-        env=with_tests_on_the_path(),
+        env=with_tests_on_the_path() | compiled,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def test_two_workers_give_the_same_bits_and_keep_jax_to_themselves(peaceful, tmp_path):
+def test_two_workers_give_the_same_bits_and_keep_jax_to_themselves(peaceful, compiled, tmp_path):
     """Without a warning, of JAX about forks or of loky about the memory that JAX takes."""
-    with started(tmp_path, 2) as process:
+    with started(tmp_path, 2, compiled) as process:
         out, err = process.communicate(timeout=300)
     assert out.split()[-2:] == [peaceful.digest(), "False"], err
 
 
-def test_killed_midway_nothing_is_lost(peaceful, tmp_path):
-    with started(tmp_path, 1) as process:
+def test_killed_midway_nothing_is_lost(peaceful, compiled, tmp_path):
+    with started(tmp_path, 1, compiled) as process:
         for _ in range(3):
             process.stdout.readline()  # the store is open, and two runs are finished
         process.kill()

@@ -98,9 +98,9 @@ def test_report(stored, tmp_path):
     assert set(found["percent_below_quantile"]) == set(BOUNDS)
 
 
-def test_workers_change_nothing(stored, tmp_path):
+def test_workers_change_nothing(stored, workers, tmp_path):
     experiment, store, _ = stored
-    assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
+    assert run_experiment(experiment, tmp_path, executor=workers).digest() == store.digest()
 
 
 def told(coverage, *, confidence=0.8, certified=0.9, above=0, held=True, name="base", **changes):

@@ -56,9 +56,9 @@ def test_numbers(stored):
     assert rows["every-step"][1] == "35.00"
 
 
-def test_workers_change_nothing(stored, tmp_path):
+def test_workers_change_nothing(stored, workers, tmp_path):
     experiment, store, _ = stored
-    assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
+    assert run_experiment(experiment, tmp_path, executor=workers).digest() == store.digest()
 
 
 def test_the_problems_are_those_of_the_propositions(stored):

@@ -266,9 +266,9 @@ def test_the_summary_recomputed(stored):
     assert content["episodes"]["episodes-10-0.5"]["expected"] == pytest.approx(1 + 29 * 0.5)
 
 
-def test_workers_change_nothing(stored, tmp_path):
+def test_workers_change_nothing(stored, workers, tmp_path):
     experiment, store, _ = stored
-    assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
+    assert run_experiment(experiment, tmp_path, executor=workers).digest() == store.digest()
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,8 @@ def test_collected_transitions_grow_by_appending():
     np.testing.assert_array_equal(collected(total).sum(axis=1), plan.cheapest)
 
 
-def test_one_and_two_workers_agree(store, tmp_path):
-    assert run_experiment(TINY, tmp_path, workers=2).digest() == store.digest()
+def test_one_and_two_workers_agree(store, workers, tmp_path):
+    assert run_experiment(TINY, tmp_path, executor=workers).digest() == store.digest()
 
 
 @pytest.mark.parametrize(

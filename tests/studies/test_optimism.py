@@ -65,9 +65,9 @@ def test_the_summary_recomputed(stored):
     assert found["first_informative_episode"] == 1
 
 
-def test_workers_change_nothing(stored, tmp_path):
+def test_workers_change_nothing(stored, workers, tmp_path):
     experiment, store, _ = stored
-    assert run_experiment(experiment, tmp_path, workers=2).digest() == store.digest()
+    assert run_experiment(experiment, tmp_path, executor=workers).digest() == store.digest()
 
 
 def told(delta, event, *, robust=1.0, optimistic=1.0, begun=None, product=0.7):
