@@ -7,6 +7,9 @@ that the studies wrote, and copies the figures that the pages show to docs/figur
 of results does not hold stays as it is. Blocks that begin with ``<!-- columns: NAME -->`` list the
 columns that the code declares.
 
+``python docs/refresh.py --outputs`` runs the Python blocks of the pages and puts what they print
+into the ``text`` blocks that follow them.
+
 Below every table of results stands what code made its runs and what code made the table. ``python
 docs/refresh.py --check`` (``make docs-status``) says which tables are older than the code of today,
 and ends with 1 if one is.
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +39,10 @@ BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- en
 COLUMNS = re.compile(
     r"(<!-- columns: (?P<name>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL
 )
+PRINTING = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL | re.MULTILINE
+)
+NEXT = "--- next block ---"
 MADE_BY = re.compile(
     r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
 )
@@ -76,6 +84,36 @@ def _listed(name: str) -> str:
     ]
     table = Table(("column", "type", "meaning"), tuple(rows))
     return table.as_markdown(numbers=False)
+
+
+def program_of(text: str) -> str:
+    """The Python blocks of a page as one program, which prints ``NEXT`` after each of them."""
+    blocks = [block["code"] for block in PRINTING.finditer(text)]
+    return "".join(f"{block}print({NEXT!r}, flush=True)\n" for block in blocks)
+
+
+def with_outputs(text: str, printed: str) -> str:
+    """The page with what its program printed."""
+    outputs = iter(printed.split(f"{NEXT}\n"))
+
+    def filled(block: re.Match[str]) -> str:
+        output = next(outputs)
+        if block["output"] is None:
+            return block[0]
+        return f"```python\n{block['code']}```\n\n```text\n{output}```\n"
+
+    return PRINTING.sub(filled, text)
+
+
+def outputs() -> None:
+    """Run the pages that show what their blocks print."""
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text()
+        if any(block["output"] is not None for block in PRINTING.finditer(text)):
+            command = [sys.executable, "-c", program_of(text)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            page.write_text(with_outputs(text, done.stdout))
+            print(f"{page.name}: outputs written")
 
 
 def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
@@ -148,4 +186,6 @@ def main(results: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         sys.exit(check())
+    if sys.argv[1:] == ["--outputs"]:
+        sys.exit(outputs())
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -587,3 +588,11 @@ def test_the_command_and_the_library_share_their_stores(no_report):
     before = Path("results/small/runs/aq-brmdp--0000.parquet").stat().st_mtime_ns
     run_experiment(load_sweep("sweep.toml"), "results", workers=1)
     assert Path("results/small/runs/aq-brmdp--0000.parquet").stat().st_mtime_ns == before
+
+
+def test_python_m_is_the_command_too(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["brmdp", "list"])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module("brmdp", run_name="__main__")
+    assert left.value.code == 0
+    assert "riverswim-6" in capsys.readouterr().out

@@ -16,7 +16,17 @@ from brmdp.runs.sweep import COMMON, DEFAULTS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NUMBER = r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?"
 SWEEP = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def refresh():
+    """The program docs/refresh.py."""
+    spec = importlib.util.spec_from_file_location("refresh", ROOT / "docs" / "refresh.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -29,12 +39,21 @@ def test_what_a_page_links_to_is_there(page):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
 )
-def test_blocks_run(page, tmp_path, forks):
-    program = "\n".join(BLOCK.findall(page.read_text()))
+def test_blocks_run_and_print_what_the_page_shows(page, tmp_path, forks, refresh):
+    text = page.read_text()
+    program = refresh.program_of(text)
     if "Store.at(" in program:
         run_the_sweep(page, tmp_path)
     done = forks.run(program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    printed = refresh.with_outputs(text, done.stdout)
+    assert re.sub(NUMBER, "#", printed) == re.sub(NUMBER, "#", text)
+    # versions of the libraries may draw other numbers
+    shown, now = (
+        [float(number.replace(",", "")) for number in re.findall(NUMBER, one)]
+        for one in (text, printed)
+    )
+    assert now == pytest.approx(shown, rel=0.05, abs=0.02)
 
 
 def run_the_sweep(page, folder):
@@ -44,10 +63,7 @@ def run_the_sweep(page, folder):
     run_experiment(load_sweep(sweep).adjusted(runs=1, steps=500), folder / "results", workers=1)
 
 
-def test_the_pages_list_the_columns_that_the_code_declares():
-    spec = importlib.util.spec_from_file_location("refresh", ROOT / "docs" / "refresh.py")
-    refresh = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(refresh)
+def test_the_pages_list_the_columns_that_the_code_declares(refresh):
     page = ROOT / "docs" / "sweeps.md"
     assert refresh.with_columns(page.read_text()) == page.read_text()
     # and every program of every study is among them

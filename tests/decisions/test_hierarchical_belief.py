@@ -217,6 +217,35 @@ def test_sample_information_has_a_value():
     assert found.sample.mean <= found.perfect.mean + 4 * found.perfect.error
 
 
+def test_data_that_the_stored_draws_cannot_follow_still_have_a_value_and_are_counted():
+    counts = np.full((3, 2, 3), 2)
+    belief = learn_prior(counts, shape="destinations", draws=80, rng=0).belief()
+    settings = {"pairs": [(0, 0), (1, 1)], "start": 0, "draws": 100, "rng": 0}
+    rewards = np.arange(6.0).reshape(3, 2)
+    much = value_of_information(belief, rewards, 0.8, transitions=400, **settings)
+    assert 0.0 < much.worn <= 1.0
+    assert "may be worth more" in " ".join(str(much).split())
+    little = value_of_information(belief, rewards, 0.8, transitions=1, **settings)
+    assert little.worn == 0.0
+    assert "may be worth more" not in " ".join(str(little).split())
+
+
+def test_how_few_draws_may_be_left_is_for_the_caller_to_say():
+    surprise = (0, 0, [2] * 400)
+    counts = np.array([[[9, 9, 0]], [[9, 9, 0]], [[9, 9, 0]]])
+    belief = learn_prior(counts, shape="destinations", draws=80, rng=0).belief()
+    with pytest.raises(brmdp.InvalidInputError, match="400 more observations"):
+        belief.observe(*surprise)
+    before = belief.mean().copy()
+    for bad in (-1.0, np.nan, "few"):
+        with pytest.raises(brmdp.InvalidInputError, match="fewest"):
+            belief.observe(*surprise, fewest=bad)
+    np.testing.assert_array_equal(belief.mean(), before)
+    belief.observe(*surprise, fewest=0)
+    assert belief.independent_draws < 10
+    assert belief.mean()[0, 0, 2] > 0.8
+
+
 @pytest.mark.long
 def test_comparisons_know_what_stored_draws_are_worth(drifting):
     belief = drifting.belief()

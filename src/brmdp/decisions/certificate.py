@@ -14,11 +14,11 @@ mean squared shortfall below it. Where all those other draws agree (an absorbing
 bound drops as far as it must.
 
 **How many draws.** l/M is below α, which costs something: the gap between the bound and the
-estimated quantile Y_(⌈αM⌉), relative to the quantile's size or to the spread of the draws (their
-interquartile range) if that is larger. In all states, it is the largest gap of any state, relative
-to the largest |quantile|. Other draws predict how many are needed to bring it below 1 %; if it then
-turns out to be larger, the number is doubled, up to the budget. There are at most J such looks, J
-known before the first, and each uses β/J, so that stopping early costs no validity.
+estimated quantile Y_(⌈αM⌉), relative to the quantile's size or, if the quantile is close to zero,
+to a tenth of the draws' interquartile range. In all states, it is the largest gap of any state,
+relative to the largest |quantile|. Other draws predict how many are needed to bring it below 1 %;
+if it then turns out to be larger, the number is doubled, up to the budget. There are at most J such
+looks, J known before the first, and each uses β/J, so that stopping early costs no validity.
 
 **Which policy.** Given by the user, or the best of several candidates by the same quantile in
 selection draws. The certificate itself uses fresh draws, so a choice that was merely lucky gets
@@ -123,6 +123,9 @@ REUSE = 20
 
 MOST_NEEDED = 10_000_000
 """Largest number of draws that a bound may need at the least."""
+
+NEAR_ZERO = 0.1
+"""A quantile smaller than this share of the draws' interquartile range gives a gap no scale."""
 
 SMALLEST_SPREAD = 1e-7
 """Spread of a state in which all draws agree, relative to the largest |value|."""
@@ -309,6 +312,16 @@ class SampledCertificate:
     def __str__(self) -> str:
         return "\n".join(map(wrapped, self._sentences()))
 
+    def _given_away(self) -> str:
+        """What a bound for one start gives away, and of what."""
+        quantile, bound = float(self.quantile), -math.inf if self.value is None else self.value
+        if self.gap >= (1.0 - 1e-9) * (quantile - bound) / (abs(quantile) or math.inf):
+            return percent(self.gap)
+        return (
+            f"{quantile - bound:.2g} (the quantile is close to zero: {percent(self.gap)} is the "
+            "share of a tenth of the draws' interquartile range)"
+        )
+
     def _sentences(self) -> list[str]:
         sure = (
             f"With posterior probability at least {self.confidence:.10g}, the true value of this "
@@ -325,7 +338,7 @@ class SampledCertificate:
             parts = [
                 f"{sure}policy ({self.name}) from the start is at least {at_least(bound)}.",
                 f"{counted}; the {level} quantile itself is about {self.quantile:.4g}, so the "
-                f"bound gives away {percent(self.gap)}.",
+                f"bound gives away {self._given_away()}.",
             ]
         else:
             quantile = np.asarray(self.quantile)
@@ -894,10 +907,10 @@ def _quantile(ordered: FloatArray, alpha: float) -> float:
 def _relative_gap(
     ordered: FloatArray, at: float, near: float, scale: tuple[FloatArray, FloatArray] | None
 ) -> float:
-    """The gap between bound and quantile, relative to the quantile or to the draws' spread."""
+    """The gap between bound and quantile, relative to the quantile (see "How many draws")."""
     if scale is None:
         low, high = np.quantile(ordered, (0.25, 0.75))
-        size = max(abs(near), float(high - low)) or float(ordered[-1] - ordered[0])
+        size = max(abs(near), NEAR_ZERO * float(high - low)) or float(ordered[-1] - ordered[0])
         difference = near - at
     else:
         centre, spread = scale

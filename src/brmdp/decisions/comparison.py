@@ -49,12 +49,14 @@ from brmdp.beliefs.checked import (
     method_of,
     require_belief,
 )
+from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.disturbance import DisturbanceBelief, Rewards
 from brmdp.beliefs.observations import as_observed
 from brmdp.beliefs.outcomes import OutcomeBelief
 from brmdp.decisions.certificate import candidate_policies, prior_words, reliance_of
 from brmdp.decisions.draws import Sampler, independent_draws, worth_of
 from brmdp.decisions.exit_times import exit_moments
+from brmdp.decisions.hierarchical import FEWEST_INDEPENDENT, HierarchicalBelief
 from brmdp.decisions.policies import (
     Policies,
     default_start,
@@ -777,6 +779,9 @@ class InformationValue:
         What to know about the belief, if it is only an approximation of a posterior; else empty.
     prior : PriorReliance or None
         How far today's policy rests on the prior; what data are worth rests on it even more.
+    worn : float
+        Share of simulated data sets that a learned prior's stored draws could hardly follow; if
+        there are any, the data may be worth more than ``sample`` says.
 
     Examples
     --------
@@ -803,6 +808,7 @@ class InformationValue:
     start: str
     caveat: str = ""
     prior: PriorReliance | None = None
+    worn: float = 0.0
 
     def __str__(self) -> str:
         parts = [
@@ -824,6 +830,13 @@ class InformationValue:
                 f"{self.transitions} more transitions of each of {len(self.pairs)} pairs would be "
                 f"worth {self.sample}; they change the mean plan in {percent(self.changed)} of "
                 f"simulated cases.{verdict}"
+            )
+        if self.worn:
+            parts.append(
+                f"In {percent(self.worn)} of simulated cases, the belief's stored draws could "
+                f"hardly follow the data: they were worth fewer than {FEWEST_INDEPENDENT} "
+                "independent ones. Plans from so few are poorer than they need be, so the data may "
+                "be worth more than this; learn the prior with more draws (learn_prior: draws=…)."
             )
         if self.caveat:
             parts.append(self.caveat)
@@ -984,6 +997,7 @@ def value_of_information(
         start=origin,
         caveat=caveat_of(belief),
         prior=reliance_of(belief, sampler.rewards, today, gamma, steps, start),
+        worn=update.worn / n if update is not None else 0.0,
     )
 
 
@@ -1025,6 +1039,7 @@ class _Update:
         self.count = count
         self.over = over
         self.problem = Problem.of(belief, rewards, discount, undiscounted=True)
+        self.worn = 0
         self.today: Any = None
         self.today = self._plan(belief)
 
@@ -1049,8 +1064,13 @@ class _Update:
             elif isinstance(updated, OutcomeBelief):
                 paid = self.belief.outcome_rewards[begin + seen]
                 updated.observe(s, a, pattern.next_states[begin + seen], paid)
+            elif isinstance(updated, HierarchicalBelief):
+                updated.observe(s, a, pattern.next_states[begin + seen], fewest=0.0)
+            elif isinstance(updated, DirichletBelief):
+                updated.observe(s, a, pattern.next_states[begin + seen])
             else:
                 for t in pattern.next_states[begin + seen].tolist():
                     updated.observe(s, a, t)
+        self.worn += independent_draws(updated) < FEWEST_INDEPENDENT
         plan = self._plan(updated)
         return None if np.array_equal(plan.policy, self.today.policy) else np.array(plan.policy)

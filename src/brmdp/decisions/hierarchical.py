@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array
+from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_number
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows, log_gammas, normalise_log_rows
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
@@ -337,11 +337,18 @@ class HierarchicalBelief(KernelBelief, Saveable):
     # --- data -------------------------------------------------------------------------------------
 
     def observe(
-        self, state: int | ArrayLike, action: int | ArrayLike, next_state: int | ArrayLike
+        self,
+        state: int | ArrayLike,
+        action: int | ArrayLike,
+        next_state: int | ArrayLike,
+        *,
+        fewest: float = FEWEST_INDEPENDENT,
     ) -> None:
         """Add observed transitions, in place; κ and the laws are updated with the rows.
 
-        Pass three integers, or three arrays. If they are refused, none is added.
+        Pass three integers, or three arrays. If they are refused, none is added. New data give the
+        stored draws unequal weights; what these are then worth must not fall below ``fewest``
+        independent draws.
 
         Raises
         ------
@@ -352,6 +359,9 @@ class HierarchicalBelief(KernelBelief, Saveable):
         ImpossibleTransitionError
             If a transition is not possible.
         """
+        least = as_number(fewest, "fewest", "a number of at least 0")
+        if not least >= 0.0:
+            raise InvalidInputError(f"fewest must be at least 0; got {fewest!r}")
         sizes = (self.n_states, self.n_actions, self.n_states)
         columns = broadcast_observations((state, action, next_state), sizes)
         states, actions, next_states = (np.atleast_1d(column).ravel() for column in columns)
@@ -375,7 +385,7 @@ class HierarchicalBelief(KernelBelief, Saveable):
             )
             log_weights -= log_weights.max()
             left = self.mixing.effective * _kish(log_weights)
-            if left < FEWEST_INDEPENDENT:
+            if left < least:
                 raise InvalidInputError(
                     f"after {counted(int(states.size), 'more observation')} the {len(hyper)} "
                     f"stored draws of κ and the laws would be worth only {left:.1f} independent "

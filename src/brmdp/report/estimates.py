@@ -47,6 +47,7 @@ __all__ = [
     "exact_number",
     "proportion",
     "ratio_samples",
+    "share_of_trials",
     "unseen_share",
 ]
 
@@ -269,14 +270,29 @@ def proportion(happened: ArrayLike) -> Estimate:
         return estimate(trials)
     if not np.isin(trials, SHARE).all():
         raise InvalidInputError("happened must be booleans, 0 or 1; got other numbers")
-    share = float(trials.mean())
-    error = np.sqrt(share * (1.0 - share) / trials.size)
+    return share_of_trials(int(trials.sum()), trials.size)
+
+
+def share_of_trials(happened: int, trials: int) -> Estimate:
+    """The same for a number of trials of which only the count is known.
+
+    Examples
+    --------
+    >>> print(share_of_trials(3, 4))
+    0.7500 [0.1941, 0.9937]
+    """
+    if trials < 1:
+        return estimate(np.empty(0))
+    if not 0 <= happened <= trials:
+        raise InvalidInputError(f"happened must be between 0 and {trials} trials; got {happened}")
+    share = happened / trials
+    error = np.sqrt(share * (1.0 - share) / trials)
 
     def ends(confidence: float) -> Ends:
-        low, high = clopper_pearson(int(trials.sum()), trials.size, confidence)
+        low, high = clopper_pearson(happened, trials, confidence)
         return np.asarray(low), np.asarray(high)
 
-    return Estimate(np.asarray(share), np.asarray(error), *ends(CONFIDENCE), trials.size, ends=ends)
+    return Estimate(np.asarray(share), np.asarray(error), *ends(CONFIDENCE), trials, ends=ends)
 
 
 def exact_number(value: float, trials: int) -> Estimate:

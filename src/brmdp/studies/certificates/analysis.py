@@ -14,14 +14,14 @@ import numpy as np
 
 from brmdp._validation import BoolArray, FloatArray
 from brmdp.report.claims import ABOVE_ZERO, JudgedClaim, JudgedComparison, Region
-from brmdp.report.estimates import SHARE, Estimate, estimate, proportion
+from brmdp.report.estimates import Estimate, estimate, proportion, share_of_trials
 from brmdp.report.findings import Findings
 from brmdp.report.summary import heading
 from brmdp.report.tables import Table
 from brmdp.runs import Experiment, Replications
 from brmdp.studies.certificates.experiment import CONFIDENCE, METHODS, CertificateColumns
 
-__all__ = ["Certificates", "analyse", "column_of", "given_away"]
+__all__ = ["Certificates", "analyse", "column_of", "coverage", "given_away"]
 
 Certificates: TypeAlias = Replications[CertificateColumns]
 
@@ -46,6 +46,18 @@ def given_away(found: Certificates, method: str) -> FloatArray:
     return lost
 
 
+def coverage(found: Certificates, method: str) -> Estimate:
+    """Share of all judging draws in which the bounds of these logs hold.
+
+    The interval tells of the draws, given the logs. The draws of different logs need not have the
+    same chance: by Hoeffding (1956), the Clopper-Pearson interval for their mean is then too wide
+    rather than too narrow.
+    """
+    draws = column_of(found, "judging_draws", method)
+    held = np.rint(column_of(found, "coverage", method) * draws)
+    return share_of_trials(int(held.sum()), int(draws.sum()))
+
+
 def analyse(experiment: Experiment, records: Mapping[str, Certificates]) -> Findings:
     """Bounds, coverage, true values and times of all certificates, and the verdicts."""
     return Findings(summary(experiment, records), table(records), claims(experiment.name, records))
@@ -63,8 +75,8 @@ def summary(experiment: Experiment, records: Mapping[str, Certificates]) -> dict
 
 
 def _summary(found: Certificates, method: str) -> dict[str, Any]:
-    def mean(name: str, **settings: Any) -> Any:
-        return estimate(column_of(found, name, method), **settings).as_json()
+    def mean(name: str) -> Any:
+        return estimate(column_of(found, name, method)).as_json()
 
     held: BoolArray = column_of(found, "held_in_truth", method)
     return {
@@ -72,7 +84,7 @@ def _summary(found: Certificates, method: str) -> dict[str, Any]:
         "bound": mean("bound"),
         "quantile": mean("quantile"),
         "percent_given_away": estimate(given_away(found, method)).as_json(),
-        "coverage": mean("coverage", bounds=SHARE),
+        "coverage": coverage(found, method).as_json(),
         "true_value": mean("true_value"),
         "optimum": mean("optimum"),
         "held_in_truth": proportion(held).as_json(),
@@ -125,12 +137,12 @@ def claims(name: str, records: Mapping[str, Certificates]) -> tuple[JudgedClaim,
         JudgedClaim(
             f"{name}/coverage",
             "Every certificate holds with posterior probability at least 0.9.",
-            "Share of posterior draws in which the bound holds, averaged over logs.",
+            "Share of the posterior draws of all logs in which the bound holds.",
             tuple(
                 JudgedComparison.of(
                     name,
                     f"{case}, {method}",
-                    estimate(column_of(found, "coverage", method), bounds=SHARE),
+                    coverage(found, method),
                     Region(low=CONFIDENCE),
                 )
                 for case, found in records.items()

@@ -57,6 +57,7 @@ class CertificateColumns(Columns):
         "share of posterior draws in which the bound holds: at the start for 'one start', in all "
         "states for the others"
     )
+    judging_draws: IntArray = column("number of those draws")
     true_value: FloatArray = column("true value of the policy at the start")
     held_in_truth: BoolArray = column("whether the bound holds in the true world, likewise")
     optimum: FloatArray = column("optimal value at the start in the true world")
@@ -287,6 +288,7 @@ def _certificates(
                 "bound": made.bound,
                 "quantile": float(np.sort(at_start)[rank]),
                 "coverage": float(coverage),
+                "judging_draws": judging_draws,
                 "true_value": float(true @ begin),
                 "held_in_truth": held,
                 "optimum": optimum,
@@ -327,6 +329,9 @@ SIZES: dict[str, tuple[int, ...]] = {
 }
 """Sizes of the logs: transitions, or days."""
 
+LOGS = {"random": 40}
+"""More logs where the promise is tested in the true world."""
+
 
 def _case(world: str, size: int, **settings: Any) -> Computation:
     program = "SEPSIS" if world == "icu-sepsis" else "CERTIFICATES"
@@ -337,7 +342,11 @@ def _case(world: str, size: int, **settings: Any) -> Computation:
 EXPERIMENT = Experiment(
     "certificates",
     "Certificates side by side",
-    tuple(_case(world, size) for world, sizes in SIZES.items() for size in sizes),
+    tuple(
+        _case(world, size, logs=LOGS.get(world, 5))
+        for world, sizes in SIZES.items()
+        for size in sizes
+    ),
     runs=20,
 )
 
