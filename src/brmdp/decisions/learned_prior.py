@@ -36,7 +36,7 @@ name the shape yourself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -361,13 +361,13 @@ class LearnedPrior:
 def learn_prior(
     counts: ArrayOrSparse | Transitions | Mapping[Any, ArrayOrSparse],
     *,
-    shape: Literal["auto"] | ShapeName = "auto",
+    shape: Literal["auto"] | ShapeName | Sequence[ShapeName] = "auto",
     possible: ArrayOrSparse | TabularMDP | None = None,
     admissible: ArrayLike | None = None,
     reach: int | None = None,
     groups: ArrayLike | None = None,
     units: ArrayLike | None = None,
-    pooling: Literal["auto"] | Pooling = "auto",
+    pooling: Literal["auto"] | Pooling | Sequence[Pooling] = "auto",
     folds: int = 5,
     draws: int = 2000,
     strength_range: tuple[float, float] = RANGE,
@@ -389,7 +389,8 @@ def learn_prior(
         states share the law of d under an action. *Destinations*: all states share the law of s'.
         *Staying*: the same, with extra weight on s' = s. *Actions*: all actions of a state share
         the law of s'. *Uniform*: nothing is shared but κ. By default held-out prediction decides,
-        and where nothing is clearly better, the simplest is taken.
+        and where nothing is clearly better, the simplest is taken. Several names: the same among
+        these.
     possible : (S, A, S) array, sparse (S·A, S) or TabularMDP, optional
         Transitions considered possible, marked by non-zero entries; by default all. Go by what you
         know, not by the log. Not every shape can have every support: *uniform* any, *increments*
@@ -404,7 +405,8 @@ def learn_prior(
         Columns of a :class:`Transitions` record that has none of its own.
     pooling : {"auto", "pooled", "partial", "separate"}
         Whether groups share their rows, have rows that resemble each other, or learn on their own.
-        By default held-out prediction decides, for the shape chosen on all groups together.
+        By default held-out prediction decides, for the shape chosen on all groups together. Several
+        names: the same among these.
     folds : int
         Number of folds of the comparisons, at least 2.
     draws : int
@@ -453,8 +455,8 @@ def learn_prior(
     array([0.  , 0.  , 0.12, 0.39, 0.3 , 0.18, 0.  ])
     """
     cells = cells_of(counts, groups, units)
-    _check_choice(shape, ("auto", *SHAPES), "shape")
-    _check_choice(pooling, ("auto", *POOLINGS), "pooling")
+    shapes = _choices(shape, SHAPES, "shape")
+    poolings = _choices(pooling, POOLINGS, "pooling")
     n_folds = as_positive_int(folds, "folds")
     if n_folds < 2:
         raise InvalidInputError(f"folds must be at least 2; got {n_folds}")
@@ -466,14 +468,24 @@ def learn_prior(
     pattern = _support(cells, possible, admissible, reach)
     entry = require_possible(pattern, cells.pair, cells.next_state)
     problem = _Problem(cells, pattern, entry, bounds, stream)
-    family, evidence = _chosen_shape(problem, shape, n_folds)
-    how, pooling_evidence = _chosen_pooling(problem, family, pooling, n_folds)
+    family, evidence = _chosen_shape(problem, shapes, n_folds)
+    how, pooling_evidence = _chosen_pooling(problem, family, poolings, n_folds)
     return _learned(problem, family, how, n_draws, evidence, pooling_evidence)
 
 
-def _check_choice(value: Any, allowed: tuple[str, ...], name: str) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidInputError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+def _choices(value: Any, allowed: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """The names to choose from, from the simplest to the richest."""
+    given = value if isinstance(value, tuple | list) else [value]
+    if given == ["auto"]:
+        return allowed
+    for one in given:
+        if not isinstance(one, str) or one not in allowed:
+            raise InvalidInputError(
+                f"{name} must be one of {', '.join(('auto', *allowed))}; got {one!r}"
+            )
+    if not given:
+        raise InvalidInputError(f"{name} must have at least one name; got none")
+    return tuple(one for one in allowed if one in given)
 
 
 def _bounds(strength_range: Any) -> tuple[float, float]:
@@ -626,12 +638,14 @@ def _partial_predictor(problem: _Problem, family: Family) -> Callable[[IntArray]
 # --- choices --------------------------------------------------------------------------------------
 
 
-def _chosen_shape(problem: _Problem, shape: str, folds: int) -> tuple[Family, Evidence | None]:
-    if shape != "auto":
-        return family_of(shape, problem.pattern), None
+def _chosen_shape(
+    problem: _Problem, shapes: tuple[str, ...], folds: int
+) -> tuple[Family, Evidence | None]:
+    if len(shapes) == 1:
+        return family_of(shapes[0], problem.pattern), None
     families: dict[str, Family] = {}
     notes: dict[str, str] = {}
-    for name in SHAPES:
+    for name in shapes:
         if name == "actions" and problem.pattern.n_actions == 1:
             notes[name] = "there is only one action"
             continue
@@ -650,26 +664,26 @@ def _chosen_shape(problem: _Problem, shape: str, folds: int) -> tuple[Family, Ev
 
 
 def _chosen_pooling(
-    problem: _Problem, family: Family, pooling: str, folds: int
+    problem: _Problem, family: Family, poolings: tuple[str, ...], folds: int
 ) -> tuple[str, Evidence | None]:
-    if pooling != "auto":
-        if pooling != "pooled" and problem.cells.groups == (None,):
-            raise InvalidInputError(
-                f"pooling must be 'auto' or 'pooled' without groups; got {pooling!r}"
-            )
-        return pooling, None
-    if problem.n_groups == 1:
-        return "pooled", None
+    if "pooled" not in poolings and problem.cells.groups == (None,):
+        raise InvalidInputError(
+            f"pooling must be 'auto' or 'pooled' without groups; got {poolings[0]!r}"
+        )
+    if len(poolings) == 1 or problem.n_groups == 1:
+        return poolings[0], None
     n, k = problem.n_groups, family.parameters
-    names = {"pooled": k, "partial": k, "separate": n * k}
+    sizes = {"pooled": k, "partial": k, "separate": n * k}
+    names = {name: sizes[name] for name in poolings}
     if problem.cells.n_transitions < 2:
         found = without_data(names, {}, problem.cells.n_transitions)
     else:
-        predictors = {
-            "pooled": _pooled_predictor(problem, family),
-            "partial": _partial_predictor(problem, family),
-            "separate": _separate_predictor(problem, family),
+        make = {
+            "pooled": _pooled_predictor,
+            "partial": _partial_predictor,
+            "separate": _separate_predictor,
         }
+        predictors = {name: make[name](problem, family) for name in poolings}
         found = compare_held_out(problem.cells, names, predictors, {}, folds, problem.rng)
     return found.chosen, found
 
