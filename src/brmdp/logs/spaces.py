@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -45,7 +46,7 @@ def number_in(label: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def number_label(value: float) -> str:
+def number_label(value: Any) -> str:
     """A number as a label: whole numbers in full, others with twelve digits."""
     if isinstance(value, int | np.integer):
         return str(int(value))
@@ -82,10 +83,11 @@ class Bins:
 
     def __post_init__(self) -> None:
         _check_column(self.column, "Bins")
-        if isinstance(self.edges, str | bytes) or not isinstance(self.edges, Iterable):
-            raise InvalidInputError(f"edges must be a sequence of numbers; got {shown(self.edges)}")
+        given: Any = self.edges
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise InvalidInputError(f"edges must be a sequence of numbers; got {shown(given)}")
         edges = tuple(
-            as_number(edge, f"edges[{k}]", "a number") + 0.0 for k, edge in enumerate(self.edges)
+            as_number(edge, f"edges[{k}]", "a number") + 0.0 for k, edge in enumerate(given)
         )
         if len(edges) < 2:
             raise InvalidInputError(f"edges must be at least two numbers; got {len(edges)}")
@@ -129,7 +131,7 @@ class Bins:
         _check_size(n, "count")
         exact, each = Decimal(repr(first)), Decimal(repr(step))
         edges = tuple(float(exact + k * each) for k in range(n + 1))
-        if any(low >= high for low, high in zip(edges, edges[1:], strict=False)):
+        if any(low >= high for low, high in itertools.pairwise(edges)):
             raise InvalidInputError(
                 f"width must be large enough to tell the edges apart; got {step:g} from {first:g}"
             )
@@ -141,7 +143,7 @@ class Bins:
         names = [_edge_label(edge, 12) for edge in self.edges]
         if len(set(names)) < len(names):
             names = [_edge_label(edge, 17) for edge in self.edges]
-        return tuple(f"{low} to {high}" for low, high in zip(names, names[1:], strict=False))
+        return tuple(f"{low} to {high}" for low, high in itertools.pairwise(names))
 
     @property
     def numbers(self) -> FloatArray:
@@ -445,10 +447,8 @@ class StateSpace:
             if place is not None:
                 return place
             return _of_label(value, self.labels, self._numbered, self.name)
-        if isinstance(value, list | tuple | np.ndarray):
-            readings = list(value)
-        else:
-            readings = [value]
+        several = isinstance(value, list | tuple | np.ndarray)
+        readings = list(value) if several else [value]
         if len(readings) != len(self.axes):
             raise InvalidInputError(
                 f"a state must be given by its label or by {len(self.axes)} readings, of "
