@@ -1,0 +1,633 @@
+r"""The model file: what the columns of a log mean, and what is to be decided.
+
+A TOML file, checked key by key; nothing in it is run as code. ``brmdp init LOG.csv`` writes one to
+edit. All keys:
+
+=======================  ===========================================================================
+at the top
+=======================  ===========================================================================
+``discount``             Worth of an amount one time step later, strictly between 0 and 1.
+``confidence``           Of the guarantee; by default 0.9.
+``start``                The state to judge from: a label or a reading, or a list of them if the
+                         state has several columns. By default the log's distribution of states.
+``level``                Plan at this quantile of the belief. By default the policy with the best
+                         guarantee is chosen among plans at many levels.
+``seed``                 Of all random draws; by default 0.
+``title``                By default the name of the log.
+``[log]``
+``file``                 CSV (also ``.csv.gz``, ``.tsv``) or Parquet, relative to the model file.
+``unit``                 Column, or list of columns, that say which bus, patient, … a line is about.
+``time``                 Column of numbers or dates by which the lines of a unit are sorted.
+``groups``               Column, or list: units of one group share their dynamics.
+``step``                 Length of a time step: a number, or "day", "2 weeks", …
+``next_state``           Column, or list, of the next state. By default it stands on the unit's next
+                         line.
+``delimiter``            Between columns of a CSV file; by default a comma.
+``decimal``              "." or ",".
+``missing``              List of texts that mean "no value", instead of the usual ones.
+``[state]``              Or ``[[state]]`` several times: the state is then a tuple.
+``column``
+``bins``                 ``{ start = 0, width = 5000, count = 90 }`` or ``{ edges = [0, 1, 10] }``;
+                         a bin includes its lower edge.
+``outside``              "drop" (default) or "clip": readings outside the bins.
+``labels``               Without bins: all possible labels. By default those in the log.
+``[action]``
+``column``
+``labels``               All possible labels. By default those in the log.
+``admissible``           "all" (default), or "observed": what was never done in a state is not
+                         possible there.
+``[dynamics]``           Optional.
+``prior``                "learned" (default), "uniform" or "observed" (the successors seen).
+``strength``             Of the prior "uniform" or "observed": its weight in observations.
+``shape``                Of the prior "learned": "auto" (default), "uniform", "increments",
+                         "destinations", "staying" or "actions".
+``reach``                Largest change of an ordered state in one step, in bins or labels.
+``possible``             "all" or "observed": which successors a state can have, under any action.
+                         By default all, unless they are too many.
+``pooling``              Of groups: "partial", "pooled", "separate", or "auto" (default): partial,
+                         or separate where that predicts the log clearly better.
+``reset``                ``{ replace = 0 }``: this action surely leads to that state.
+``ends``                 List of states where everything ends; nothing is paid from there on.
+``[cost.ACTION]``        One table per action; or ``[reward.ACTION]`` instead.
+``base``, ``per``        base + per × (lower edge of the state's bin, or the number in its label).
+                         Instead of a number: ``{ low = 1, high = 3 }``, also with ``value``.
+``[cost]``               Or ``[reward]``, instead of one table per action:
+``file``                 CSV table with the columns state, action, next_state and value.
+``column``               Column of the log. What was paid is then learned, between
+``low``, ``high``        the lowest and the highest amount possible.
+=======================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from brmdp._files import digest
+from brmdp.decisions.families import SHAPES
+from brmdp.decisions.learned_prior import POOLINGS
+from brmdp.errors import InvalidInputError
+from brmdp.logs.spaces import Bins, Categories, as_label_tuple
+from brmdp.models.toml import Table, as_finite, parse_toml, read_text, shown, toml_key
+
+__all__ = [
+    "ActionAmount",
+    "AmountSection",
+    "DynamicsSection",
+    "Figure",
+    "LogSection",
+    "ModelFile",
+    "Reading",
+    "read_model_file",
+]
+
+MAX_BINS = 100_000
+"""Most bins of a column; more can only be a slip."""
+
+MAX_COLUMNS = 10
+"""Most columns of a state."""
+
+MAX_SEED = 2**63 - 1
+
+STEPS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
+
+TABLE_FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet")
+
+Reading: TypeAlias = str | float | tuple[str | float, ...]
+"""A state as a label or a reading, or several of these if the state has several columns."""
+
+Word: TypeAlias = Literal["cost", "reward"]
+
+TOP = ("title", "discount", "confidence", "start", "level", "seed")
+
+KEYS = {
+    "": (*TOP, "log", "state", "action", "dynamics", "cost", "reward"),
+    "log": (
+        *("file", "unit", "time", "groups", "step", "next_state"),
+        *("delimiter", "decimal", "missing"),
+    ),
+    "state": ("column", "bins", "outside", "labels"),
+    "action": ("column", "labels", "admissible"),
+    "dynamics": (*("prior", "strength", "shape", "reach", "possible", "pooling", "reset", "ends"),),
+}
+"""The keys of each section."""
+
+
+@dataclass(frozen=True)
+class LogSection:
+    """The section ``[log]``; ``file`` is the full path."""
+
+    file: Path
+    unit: tuple[str, ...] = ()
+    time: str | None = None
+    groups: tuple[str, ...] = ()
+    step: float | str | None = None
+    next_state: tuple[str, ...] = ()
+    delimiter: str = ","
+    decimal: str = "."
+    missing: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ActionSection:
+    """The section ``[action]``."""
+
+    column: str
+    labels: tuple[str, ...] | None = None
+    admissible: Literal["all", "observed"] = "all"
+
+
+@dataclass(frozen=True)
+class DynamicsSection:
+    """The section ``[dynamics]``."""
+
+    prior: Literal["learned", "uniform", "observed"] = "learned"
+    strength: float | None = None
+    shape: Literal["auto", "uniform", "increments", "destinations", "staying", "actions"] = "auto"
+    reach: int | None = None
+    possible: Literal["all", "observed"] | None = None
+    pooling: Literal["auto", "pooled", "partial", "separate"] = "auto"
+    reset: tuple[tuple[str, Reading], ...] = ()
+    ends: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with bounds; without doubt all three are equal."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def sure(cls, value: float) -> Figure:
+        """A number without doubt."""
+        return cls(value, value, value)
+
+
+@dataclass(frozen=True)
+class ActionAmount:
+    """What an action costs or earns in a state: base + per × the number of the state."""
+
+    action: str
+    base: Figure
+    per: Figure
+
+
+@dataclass(frozen=True)
+class AmountSection:
+    """The section ``[cost]`` or ``[reward]``: amounts of actions, a file, or a column of the log.
+
+    Attributes
+    ----------
+    word : "cost" or "reward"
+    actions : tuple of ActionAmount
+    file : Path or None
+    column : str or None
+    low, high : float
+        Bounds of what the column holds.
+    """
+
+    word: Word
+    actions: tuple[ActionAmount, ...] = ()
+    file: Path | None = None
+    column: str | None = None
+    low: float = math.nan
+    high: float = math.nan
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model file whose keys were checked.
+
+    Attributes
+    ----------
+    path : Path
+    digest : str
+        SHA-256 of its content.
+    discount, confidence : float
+    log : LogSection
+    states : tuple of Bins or Categories
+    action : ActionSection
+    dynamics : DynamicsSection
+    amounts : AmountSection
+    title : str
+    start : str, float or tuple of these, optional
+    level : float, optional
+    seed : int
+    top : Table
+        The file's content, with lines, for errors that only the log can reveal.
+    """
+
+    path: Path
+    digest: str
+    discount: float
+    confidence: float
+    log: LogSection
+    states: tuple[Bins | Categories, ...]
+    action: ActionSection
+    dynamics: DynamicsSection
+    amounts: AmountSection
+    title: str
+    start: Reading | None
+    level: float | None
+    seed: int
+    top: Table = field(repr=False, compare=False)
+
+    def error(self, keys: tuple[str, ...], message: str) -> InvalidInputError:
+        """An error about a key of the file, such as ``("cost", "keep")``, with its line."""
+        table = self.top
+        for key in keys[:-1]:
+            is_section = table is self.top or table.path == (self.amounts.word,)
+            table = table.section(key) if is_section else table.table(key)
+        if isinstance(table.values.get(keys[-1]), dict) and not table.prefix:
+            return InvalidInputError(f"{table.section(keys[-1]).named()} {message}")
+        return table.error(keys[-1], message)
+
+
+def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
+    """Read a model file and check its keys; the log itself is not read.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    ModelFile
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read or is not TOML, or a key is unknown, missing or wrong; the
+        message names file, line and key.
+    """
+    content = read_text(path)
+    source = Path(path)
+    try:
+        top = parse_toml(content, shown(source.name)[1:-1])
+    except InvalidInputError as error:
+        if source.suffix.lower() in TABLE_FILES:
+            raise InvalidInputError(
+                f"{source.name} is not a model file; if it is a log, 'brmdp init' writes a model "
+                "file for it"
+            ) from error
+        raise
+    top.require_known(KEYS[""], _elsewhere(""))
+    folder = source.resolve().parent
+    log = _log(top.section("log", "a table with the key file"), folder)
+    states = _states(top, log)
+    action = _action(top.section("action", "a table with the key column"))
+    if action.column in (*log.unit, log.time, *(axis.column for axis in states)):
+        raise top.section("action").error(
+            "column",
+            f"must not be a column of unit, time or state; got {shown(action.column)}",
+        )
+    return ModelFile(
+        path=source,
+        digest=digest([content]),
+        discount=top.number("discount", above=0.0, below=1.0),
+        confidence=top.number("confidence", above=0.0, below=1.0) if "confidence" in top else 0.9,
+        log=log,
+        states=states,
+        action=action,
+        dynamics=_dynamics(top.section("dynamics"), bool(log.groups))
+        if "dynamics" in top
+        else DynamicsSection(),
+        amounts=_amounts(top, folder),
+        title=top.text("title") if "title" in top else log.file.name.partition(".")[0],
+        start=_reading(top, "start") if "start" in top else None,
+        level=top.number("level", above=0.0, below=1.0) if "level" in top else None,
+        seed=top.integer("seed", 0, MAX_SEED) if "seed" in top else 0,
+        top=top,
+    )
+
+
+def _elsewhere(section: str) -> dict[str, str]:
+    """Keys that are known in other sections, and where they belong."""
+    places = {key: f"below [{name}]" for name, keys in KEYS.items() if name for key in keys}
+    places |= dict.fromkeys(TOP, "at the top of the file, above the first [section]")
+    return {key: place for key, place in places.items() if key not in KEYS[section]}
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def _log(table: Table, folder: Path) -> LogSection:
+    table.require_known(KEYS["log"], _elsewhere("log"))
+    columns = "the name of a column"
+    several = "the name of a column, or a list of names"
+    delimiter, decimal = ",", "."
+    if "delimiter" in table:
+        delimiter = _character(table, "delimiter")
+    elif table.values.get("file", "") and str(table.values["file"]).endswith((".tsv", ".tsv.gz")):
+        delimiter = "\t"
+    if "decimal" in table:
+        decimal = table.choice("decimal", (".", ","))
+    if "groups" in table and "unit" not in table:
+        raise table.error("groups", "needs unit: a group consists of units")
+    if decimal == delimiter:
+        key = "decimal" if "decimal" in table else "delimiter"
+        raise table.error(key, f"must not be {shown(decimal)} for both decimal and delimiter")
+    return LogSection(
+        file=_existing_file(table, folder),
+        unit=table.texts("unit", several) if "unit" in table else (),
+        time=table.text("time", columns) if "time" in table else None,
+        groups=table.texts("groups", several) if "groups" in table else (),
+        step=_step(table) if "step" in table else None,
+        next_state=table.texts("next_state", several) if "next_state" in table else (),
+        delimiter=delimiter,
+        decimal=decimal,
+        missing=_missing(table) if "missing" in table else None,
+    )
+
+
+def _character(table: Table, key: str) -> str:
+    allowed = 'one character that is no quote and no digit, such as ";" or "\\t"'
+    value = table.given(key, allowed)
+    if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "\"'\n\r\0.-+":
+        raise table.wrong(key, allowed)
+    return value
+
+
+def _missing(table: Table) -> tuple[str, ...]:
+    allowed = 'a list of texts, such as ["", "NA"]'
+    value = table.given("missing", allowed)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise table.wrong("missing", allowed)
+    return tuple(dict.fromkeys(value))
+
+
+def _existing_file(table: Table, folder: Path) -> Path:
+    allowed = "the name of a file, relative to the model file"
+    name = table.text("file", allowed)
+    path = folder / name
+    try:
+        if path.is_file():
+            return path.resolve()
+        found = "is not a regular file" if path.exists() else "does not exist"
+    except (OSError, ValueError):
+        found = "is no name of a file"
+    hint = "; addresses are not read" if "://" in name else ""
+    raise table.error("file", f"must be {allowed}; {shown(name)} {found}{hint}")
+
+
+def _step(table: Table) -> float | str:
+    allowed = f'a number above 0, or text such as "day" or "2 weeks" ({", ".join(STEPS)})'
+    value = table.given("step", allowed)
+    if isinstance(value, str):
+        words = value.split()
+        number = words[0] if len(words) == 2 else "1"
+        counted = number.isascii() and number.isdigit() and 0 < len(number) < 7 and int(number)
+        if counted and len(words) in (1, 2) and words[-1].lower().removesuffix("s") in STEPS:
+            return value.strip()
+        raise table.wrong("step", allowed)
+    number_of = as_finite(value)
+    if number_of is None or number_of <= 0.0:
+        raise table.wrong("step", allowed)
+    return number_of
+
+
+def _states(top: Table, log: LogSection) -> tuple[Bins | Categories, ...]:
+    tables = top.tables("state", "a table with the key column")
+    if len(tables) > MAX_COLUMNS:
+        raise top.error("state", f"must have at most {MAX_COLUMNS} columns; got {len(tables)}")
+    axes = tuple(map(_axis, tables))
+    columns = [axis.column for axis in axes]
+    for k, table in enumerate(tables):
+        if columns[k] in columns[:k]:
+            raise table.error("column", f"must not be given twice; got {shown(columns[k])} twice")
+    if log.next_state and len(log.next_state) != len(axes):
+        raise top.table("log").error(
+            "next_state",
+            f"must name one column per column of the state, {len(axes)}; got {len(log.next_state)}",
+        )
+    return axes
+
+
+def _axis(table: Table) -> Bins | Categories:
+    table.require_known(KEYS["state"], _elsewhere("state"))
+    column = table.text("column", "the name of a column")
+    if "bins" not in table:
+        if "outside" in table:
+            raise table.error("outside", "is for bins; labels that are not listed are dropped")
+        return Categories(column, _labels(table) if "labels" in table else None)
+    if "labels" in table:
+        raise table.error("labels", "is for states without bins; bins are named by their edges")
+    outside: Literal["drop", "clip"] = "drop"
+    if "outside" in table:
+        outside = cast('Literal["drop", "clip"]', table.choice("outside", ("drop", "clip")))
+    bins = table.table("bins", "a table such as { start = 0, width = 5000, count = 90 }")
+    return _bins(bins, column, outside)
+
+
+def _bins(table: Table, column: str, outside: Literal["drop", "clip"]) -> Bins:
+    regular = ("start", "width", "count")
+    table.require_known((*regular, "edges"), {})
+    if "edges" in table:
+        for key in regular:
+            if key in table:
+                raise table.error(key, "is for bins of one width; with edges it has no meaning")
+        return Bins(column, _given_edges(table), outside)
+    start = table.number("start")
+    width = table.number("width", above=0.0)
+    count = table.integer("count", 1, MAX_BINS)
+    if not math.isfinite(start + width * count):
+        raise table.error("width", "gives edges beyond the largest number")
+    try:
+        return Bins.regular(column, start=start, width=width, count=count, outside=outside)
+    except InvalidInputError as error:
+        raise table.error("width", f"does not make bins: {error}") from None
+
+
+def _given_edges(table: Table) -> tuple[float, ...]:
+    allowed = f"a list of 2 to {MAX_BINS + 1:,} finite numbers that increase"
+    values = table.given("edges", allowed)
+    if not isinstance(values, list) or not 2 <= len(values) <= MAX_BINS + 1:
+        raise table.wrong("edges", allowed)
+    edges: list[float] = []
+    for value in values:
+        number = as_finite(value)
+        if number is None or (edges and number <= edges[-1]):
+            after = f" after {edges[-1]:.12g}" if edges else ""
+            raise table.error("edges", f"must be {allowed}; got {shown(value)}{after}")
+        edges.append(number)
+    return tuple(edges)
+
+
+def _labels(table: Table) -> tuple[str, ...]:
+    """Labels as text; numbers as the log's reader writes them."""
+    allowed = "a list of one or more labels: text in quotes, or numbers"
+    values = table.given("labels", allowed)
+    if not isinstance(values, list) or not values:
+        raise table.wrong("labels", allowed)
+    for value in values:
+        if not isinstance(value, str) and as_finite(value) is None:
+            raise table.error("labels", f"must be {allowed}; got {shown(value)}")
+    try:
+        return as_label_tuple(values, "they")
+    except InvalidInputError as error:
+        raise table.error("labels", f"are not usable: {error}") from None
+
+
+def _action(table: Table) -> ActionSection:
+    table.require_known(KEYS["action"], _elsewhere("action"))
+    admissible = "all"
+    if "admissible" in table:
+        admissible = table.choice("admissible", ("all", "observed"))
+    return ActionSection(
+        table.text("column", "the name of a column"),
+        _labels(table) if "labels" in table else None,
+        cast('Literal["all", "observed"]', admissible),
+    )
+
+
+def _dynamics(table: Table, grouped: bool) -> DynamicsSection:
+    table.require_known(KEYS["dynamics"], _elsewhere("dynamics"))
+    choices = {
+        "prior": ("learned", "uniform", "observed"),
+        "shape": ("auto", *SHAPES),
+        "possible": ("all", "observed"),
+        "pooling": ("auto", *POOLINGS),
+    }
+    chosen = {key: table.choice(key, words) for key, words in choices.items() if key in table}
+    learned = chosen.get("prior", "learned") == "learned"
+    if learned and "strength" in table:
+        raise table.error(
+            "strength", 'is for the prior "uniform" or "observed"; a learned prior finds its own'
+        )
+    if not learned and "shape" in table:
+        raise table.error("shape", 'is for the prior "learned"')
+    if not learned and chosen.get("pooling") == "partial":
+        raise table.error("pooling", 'must be "pooled" or "separate" unless the prior is "learned"')
+    if not grouped and chosen.get("pooling") in ("partial", "separate"):
+        raise table.error("pooling", "needs groups, in [log]")
+    if "reach" in table and ("possible" in table or chosen.get("prior") == "observed"):
+        raise table.error("reach", "cannot stand beside observed or possible successors")
+    resets = table.table("reset", "a table such as { replace = 0 }") if "reset" in table else None
+    return DynamicsSection(
+        **chosen,  # type: ignore[arg-type]
+        strength=table.number("strength", above=0.0) if "strength" in table else None,
+        reach=table.integer("reach", 1, MAX_BINS) if "reach" in table else None,
+        reset=tuple((action.strip(), _reading(resets, action)) for action in resets.values)
+        if resets is not None
+        else (),
+        ends=_ends(table) if "ends" in table else (),
+    )
+
+
+def _ends(table: Table) -> tuple[Reading, ...]:
+    allowed = "a list of states, each a label in quotes or a number, or a list of these"
+    values = table.given("ends", allowed)
+    if not isinstance(values, list):
+        raise table.wrong("ends", allowed)
+    return tuple(_as_reading(table, "ends", value, allowed) for value in values)
+
+
+def _reading(table: Table, key: str) -> Reading:
+    allowed = "a label in quotes or a number, or a list of one per column of the state"
+    return _as_reading(table, key, table.given(key, allowed), allowed)
+
+
+def _as_reading(table: Table, key: str, value: object, allowed: str) -> Reading:
+    parts = []
+    for item in value if isinstance(value, list) else [value]:
+        part = item.strip() if isinstance(item, str) else as_finite(item)
+        if part is None or part == "":
+            raise table.wrong(key, allowed)
+        parts.append(part)
+    if not parts:
+        raise table.wrong(key, allowed)
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+# --- what actions cost or earn --------------------------------------------------------------------
+
+
+def _amounts(top: Table, folder: Path) -> AmountSection:
+    given = [word for word in ("cost", "reward") if word in top]
+    if len(given) == 2:
+        raise top.error("reward", "cannot stand beside [cost]: choose one of the two words")
+    if not given:
+        raise InvalidInputError(
+            f"{top.named()} [cost] or [reward] is missing; it must be a table for each action, "
+            "such as [cost.keep] with base or per, or have the key file or column"
+        )
+    word: Word = "cost" if given == ["cost"] else "reward"
+    table = top.section(word, "a table")
+    actions = [key for key, value in table.values.items() if isinstance(value, dict)]
+    keys = [key for key in table.values if key not in actions]
+    if actions and keys:
+        raise table.error(
+            keys[0], f"cannot stand beside [{word}.{toml_key(actions[0])}]: give amounts one way"
+        )
+    if actions:
+        return AmountSection(word, tuple(_amount(table, key, word) for key in actions))
+    table.require_known(("file", "column", "low", "high"), {})
+    if "file" in table:
+        for key in ("column", "low", "high"):
+            if key in table:
+                raise table.error(key, "cannot stand beside file: give amounts one way")
+        return AmountSection(word, file=_existing_file(table, folder))
+    if "column" not in table:
+        raise InvalidInputError(
+            f"{table.named()} must have a table for each action, such as [{word}.keep] with base "
+            "or per, or the key file or column"
+        )
+    low, high = _bounds(table)
+    return AmountSection(
+        word, column=table.text("column", "the name of a column"), low=low, high=high
+    )
+
+
+def _amount(table: Table, action: str, word: Word) -> ActionAmount:
+    """What one action costs; tables without any figure are named all at once."""
+    empty = [key for key, value in table.values.items() if value == {}]
+    if empty:
+        others = (
+            f"[{word}.{toml_key(key)}] (line {table.lines.get((*table.path, key))})"
+            for key in empty[1:9]
+        )
+        also = f", also {', '.join(others)}" if len(empty) > 1 else ""
+        raise InvalidInputError(
+            f"{table.section(empty[0]).named()} must have base, per or both: what the action "
+            f"{'costs' if word == 'cost' else 'earns'} per time step{also}"
+        )
+    own = table.section(action)
+    own.require_known(("base", "per"), {})
+    if not action.strip():
+        raise own.error("", "must name an action")
+    zero = Figure.sure(0.0)
+    return ActionAmount(
+        action.strip(),
+        _figure(own, "base") if "base" in own else zero,
+        _figure(own, "per") if "per" in own else zero,
+    )
+
+
+def _figure(table: Table, key: str) -> Figure:
+    """A number, or a table with low and high."""
+    if isinstance(table.values[key], dict):
+        inner = table.table(key)
+        inner.require_known(("value", "low", "high"), {})
+        low, high = _bounds(inner)
+        value = low / 2.0 + high / 2.0
+        if "value" in inner:
+            value = inner.number("value")
+            if not low <= value <= high:
+                raise inner.wrong("value", f"a number from low to high, {low:g} to {high:g}")
+        return Figure(value, low, high)
+    value_of = as_finite(table.values[key])
+    if value_of is None:
+        raise table.wrong(key, "a finite number or { low = …, high = … }")
+    return Figure.sure(value_of)
+
+
+def _bounds(table: Table) -> tuple[float, float]:
+    low, high = table.number("low"), table.number("high")
+    if not low < high:
+        raise table.wrong("high", f"a number above low, {low:g}")
+    return low, high
