@@ -25,7 +25,7 @@ from scipy.special import digamma, gammaln, polygamma
 from brmdp._validation import FloatArray, IntArray
 from brmdp.decisions.families import Family
 
-__all__ = ["Mode", "Tally", "log_evidence", "mode_of", "tally_of"]
+__all__ = ["Mode", "Tally", "log_evidence", "merged", "mode_of", "tally_of"]
 
 MOST_ITERATIONS = 2000
 LAW_TOLERANCE, STRENGTH_TOLERANCE = 1e-9, 1e-6
@@ -58,15 +58,15 @@ class Tally:
 def tally_of(family: Family, counts: IntArray | FloatArray) -> Tally:
     """Reduce counts, one per entry; rows with one possible successor drop out."""
     used = np.flatnonzero(family.uncertain & (counts > 0))
-    kind, count, times = _merged(family.kind_of_entry[used], counts[used])
+    kind, count, times = merged(family.kind_of_entry[used], counts[used])
     pattern = family.pattern
     owners = pattern.pair_of_transition[used]
     totals = np.bincount(owners, counts[used], pattern.n_pairs)
     rows = np.flatnonzero(totals > 0)
-    return Tally(kind, count, times, *_merged(family.strength_of_pair[rows], totals[rows]))
+    return Tally(kind, count, times, *merged(family.strength_of_pair[rows], totals[rows]))
 
 
-def _merged(
+def merged(
     label: IntArray, number: IntArray | FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Equal (label, number) once, with their multiplicities."""
@@ -103,10 +103,13 @@ def mode_of(
     tally: Tally,
     bounds: tuple[float, float],
     start: tuple[FloatArray, FloatArray] | None = None,
+    *,
+    tolerance: float = 1.0,
 ) -> Mode:
     """The mode of (ln κ, ln m), with ln κ within ``bounds``.
 
-    Where there are no data, ln κ stays in the middle of its range.
+    Where there are no data, ln κ stays in the middle of its range. The iteration ends at
+    ``tolerance`` times the module's tolerances.
     """
     if start is None:
         low, high = bounds
@@ -121,7 +124,7 @@ def mode_of(
         once = _improved(family, tally, bounds, at)
         changed = _change(at, once)
         iterations += 1
-        if changed <= 1.0:
+        if changed <= tolerance:
             return Mode(*once, iterations, True)
         twice = _improved(family, tally, bounds, once)
         iterations += 1

@@ -20,6 +20,7 @@ every row Q_i on its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
@@ -30,7 +31,7 @@ from brmdp.decisions.families import Family
 from brmdp.decisions.gibbs import LawSampler, Widths, added, seat_blocks, slice_step
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
-__all__ = ["GroupPoint", "GroupSampler", "group_point"]
+__all__ = ["GroupPoint", "GroupSampler", "Grouped", "group_point", "newton_step"]
 
 JUMPS = (0.3, 1.5, 6.0)
 """Sizes of the steps of ln κ when it moves together with the rows."""
@@ -38,6 +39,17 @@ JUMPS = (0.3, 1.5, 6.0)
 MOST_STEPS = 100
 TOLERANCE = 1e-4
 """The iteration for the point ends when no ln κ changes by more."""
+
+
+class Grouped(Protocol):
+    """Observed entries and rows, by group."""
+
+    n_groups: int
+    group: IntArray
+    entry: IntArray
+    count: FloatArray
+    row_group: IntArray
+    row_total: FloatArray
 
 
 class GroupCells:
@@ -322,7 +334,7 @@ def group_point(family: Family, counts: IntArray, bounds: tuple[float, float]) -
         rows = weight / sums[pattern.pair_of_transition]
         before = log_strength
         for _ in range(20):
-            log_strength, step = _newton(cells, log_strength, rows, bounds)
+            log_strength, step = newton_step(cells, log_strength, rows, bounds)
             if step < TOLERANCE / 10:
                 break
         theta = np.exp(log_strength)[cells.group] * rows[cells.entry]
@@ -340,8 +352,8 @@ def group_point(family: Family, counts: IntArray, bounds: tuple[float, float]) -
     return GroupPoint(upper, log_strength, rows)
 
 
-def _newton(
-    cells: GroupCells, log_strength: FloatArray, rows: FloatArray, bounds: tuple[float, float]
+def newton_step(
+    cells: Grouped, log_strength: FloatArray, rows: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, float]:
     """One Newton step for every ln κ_g, and the largest change."""
     strength = np.exp(log_strength)
