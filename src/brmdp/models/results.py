@@ -212,8 +212,16 @@ class ThinPair:
 
 @dataclass(frozen=True)
 class MoreData:
-    """What more observations of a pair would be worth; ``gain`` is an average over what they may
-    show, ``changed`` the share of cases in which they change the plan."""
+    """What more observations of a pair would be worth.
+
+    Attributes
+    ----------
+    state, action, transitions : int
+    gain : Amount
+        Average over what they may show, with the interval of its Monte Carlo error.
+    changed : float
+        Share of cases in which they change the plan.
+    """
 
     state: int
     action: int
