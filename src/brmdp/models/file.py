@@ -71,6 +71,7 @@ from brmdp.decisions.families import SHAPES
 from brmdp.decisions.learned_prior import POOLINGS
 from brmdp.errors import InvalidInputError
 from brmdp.logs.spaces import Bins, Categories, as_label_tuple
+from brmdp.logs.times import WORDS, number_of_steps
 from brmdp.models.toml import Table, as_finite, parse_toml, read_text, shown, toml_key
 
 __all__ = [
@@ -91,8 +92,6 @@ MAX_COLUMNS = 10
 """Most columns of a state."""
 
 MAX_SEED = 2**63 - 1
-
-STEPS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 
 TABLE_FILES = (".csv", ".gz", ".tsv", ".txt", ".parquet")
 
@@ -308,8 +307,10 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
 
 def _elsewhere(section: str) -> dict[str, str]:
     """Keys that are known in other sections, and where they belong."""
-    places = {key: f"below [{name}]" for name, keys in KEYS.items() if name for key in keys}
-    places |= dict.fromkeys(TOP, "at the top of the file, above the first [section]")
+    places = dict.fromkeys(TOP, "at the top of the file, above the first [section]")
+    for key in {key for keys in KEYS.values() for key in keys} - set(KEYS[""]):
+        homes = [f"[{name}]" for name, keys in KEYS.items() if key in keys]
+        places[key] = f"below {' or '.join(homes)}"
     return {key: place for key, place in places.items() if key not in KEYS[section]}
 
 
@@ -376,19 +377,18 @@ def _existing_file(table: Table, folder: Path) -> Path:
 
 
 def _step(table: Table) -> float | str:
-    allowed = f'a number above 0, or text such as "day" or "2 weeks" ({", ".join(STEPS)})'
+    allowed = f'a number above 0, or text such as "day" or "2 weeks" ({", ".join(WORDS)})'
     value = table.given("step", allowed)
     if isinstance(value, str):
-        words = value.split()
-        number = words[0] if len(words) == 2 else "1"
-        counted = number.isascii() and number.isdigit() and 0 < len(number) < 7 and int(number)
-        if counted and len(words) in (1, 2) and words[-1].lower().removesuffix("s") in STEPS:
-            return value.strip()
+        try:
+            number_of_steps(value)
+        except InvalidInputError:
+            raise table.wrong("step", allowed) from None
+        return value
+    number = as_finite(value)
+    if number is None or number <= 0.0:
         raise table.wrong("step", allowed)
-    number_of = as_finite(value)
-    if number_of is None or number_of <= 0.0:
-        raise table.wrong("step", allowed)
-    return number_of
+    return number
 
 
 def _states(top: Table, log: LogSection) -> tuple[Bins | Categories, ...]:

@@ -6,6 +6,7 @@ walks over text that is already known to be TOML and notes the line of every key
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import os
@@ -40,6 +41,9 @@ LONGEST_SHOWN = 60
 
 LONGEST_TEXT = 1000
 """Most characters of a text in a file."""
+
+LONGEST_SEARCHED = 500
+"""Most lines of a file in which the line of an open quote or bracket is searched."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys from the top of the file to a value; a number counts the entries of an array."""
@@ -313,12 +317,24 @@ def parse_toml(content: bytes, name: str) -> Table:
 
 
 def _syntax_error(message: str, text: str, name: str) -> str:
-    place = re.search(r" \(at line (\d+), column (\d+)\)$", message)
-    if place is None:
+    place = re.search(r" \(at (line (\d+), column \d+|end of document)\)$", message)
+    line = int(place[2]) if place and place[2] else _unfinished_line(text)
+    if place is None or line is None:
         return f"{name} is not valid TOML: {message}"
-    line = int(place[1])
     written = shown(text.split("\n")[line - 1].strip())
     return f"{name}, line {line}: not valid TOML: {message[: place.start()]}, in {written}"
+
+
+def _unfinished_line(text: str) -> int | None:
+    """The line after the longest beginning that is TOML, such as one with an open quote."""
+    lines = text.split("\n")
+    if len(lines) > LONGEST_SEARCHED:
+        return None
+    for length in range(len(lines) - 1, 0, -1):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            tomllib.loads("\n".join(lines[:length]))
+            return length + 1
+    return 1
 
 
 def _require_short_integers(top: Table, value: Any, path: KeyPath = ()) -> None:
