@@ -265,13 +265,13 @@ def as_label_tuple(labels: Any, name: str) -> tuple[str, ...]:
         found.append(text)
     if not found:
         raise InvalidInputError(f"{name} must be at least one; got none")
-    twice = _first_twice(found)
+    twice = first_twice(found)
     if twice is not None:
         raise InvalidInputError(f"{name} must be distinct; got {shown(twice)} twice")
     return tuple(found)
 
 
-def _first_twice(labels: Iterable[str]) -> str | None:
+def first_twice(labels: Iterable[str]) -> str | None:
     seen: set[str] = set()
     for label in labels:
         if label in seen:
@@ -348,7 +348,7 @@ class StateSpace:
             if axis.labels is None:
                 raise InvalidInputError(f"axes must have labels; those of {axis.column} are None")
         _check_size(self.n_states, "axes")
-        twice = _first_twice(self.labels)
+        twice = first_twice(self.labels)
         if twice is not None:
             raise InvalidInputError(
                 f"axes must have labels that stay distinct when joined by {BETWEEN!r}; got "
