@@ -318,7 +318,7 @@ class _Lines:
             with path.open(encoding="utf-8-sig", newline="") as stream:
                 log = file.log
                 parsed = list(
-                    _parsed(stream, path.name, log.delimiter, log.decimal, states, actions)
+                    _parsed(stream, path.name, log.delimiter_used, log.decimal, states, actions)
                 )
         except UnicodeDecodeError:
             raise InvalidInputError(f"{path.name} is not text in UTF-8") from None

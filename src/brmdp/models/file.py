@@ -22,8 +22,9 @@ at the top
 ``step``                 Length of a time step: a number, or "day", "2 weeks", …
 ``next_state``           Column, or list, of the next state. By default it stands on the unit's next
                          line.
-``delimiter``            Between columns of a CSV file; by default a comma.
-``decimal``              "." or ",".
+``delimiter``            Between columns of a text file; by default a tab in .tsv, else a comma.
+``decimal``              "." (default) or ",".
+``encoding``             Of a text file; by default "utf-8".
 ``missing``              List of texts that mean "no value", instead of the usual ones.
 ``[state]``              Or ``[[state]]`` several times: the state is then a tuple.
 ``column``
@@ -70,6 +71,7 @@ from brmdp._files import digest
 from brmdp.decisions.families import SHAPES
 from brmdp.decisions.learned_prior import POOLINGS
 from brmdp.errors import InvalidInputError
+from brmdp.logs.reading import MISSING
 from brmdp.logs.spaces import Bins, Categories, as_label_tuple
 from brmdp.logs.times import WORDS, number_of_steps
 from brmdp.models.toml import Table, as_finite, parse_toml, read_text, shown, toml_key
@@ -106,7 +108,7 @@ KEYS = {
     "": (*TOP, "log", "state", "action", "dynamics", "cost", "reward"),
     "log": (
         *("file", "unit", "time", "groups", "step", "next_state"),
-        *("delimiter", "decimal", "missing"),
+        *("delimiter", "decimal", "encoding", "missing"),
     ),
     "state": ("column", "bins", "outside", "labels"),
     "action": ("column", "labels", "admissible"),
@@ -125,9 +127,15 @@ class LogSection:
     groups: tuple[str, ...] = ()
     step: float | str | None = None
     next_state: tuple[str, ...] = ()
-    delimiter: str = ","
+    delimiter: str | None = None
     decimal: str = "."
-    missing: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = MISSING
+
+    @property
+    def delimiter_used(self) -> str:
+        """The delimiter, or what it is by default."""
+        return self.delimiter or ("\t" if ".tsv" in self.file.name.lower() else ",")
 
 
 @dataclass(frozen=True)
@@ -321,37 +329,51 @@ def _log(table: Table, folder: Path) -> LogSection:
     table.require_known(KEYS["log"], _elsewhere("log"))
     columns = "the name of a column"
     several = "the name of a column, or a list of names"
-    delimiter, decimal = ",", "."
-    if "delimiter" in table:
-        delimiter = _character(table, "delimiter")
-    elif table.values.get("file", "") and str(table.values["file"]).endswith((".tsv", ".tsv.gz")):
-        delimiter = "\t"
-    if "decimal" in table:
-        decimal = table.choice("decimal", (".", ","))
     if "groups" in table and "unit" not in table:
         raise table.error("groups", "needs unit: a group consists of units")
-    if decimal == delimiter:
-        key = "decimal" if "decimal" in table else "delimiter"
-        raise table.error(key, f"must not be {shown(decimal)} for both decimal and delimiter")
-    return LogSection(
+    if "step" in table and "time" not in table:
+        raise table.error("step", "needs time")
+    found = LogSection(
         file=_existing_file(table, folder),
         unit=table.texts("unit", several) if "unit" in table else (),
         time=table.text("time", columns) if "time" in table else None,
         groups=table.texts("groups", several) if "groups" in table else (),
         step=_step(table) if "step" in table else None,
         next_state=table.texts("next_state", several) if "next_state" in table else (),
-        delimiter=delimiter,
-        decimal=decimal,
-        missing=_missing(table) if "missing" in table else None,
+        delimiter=_delimiter(table) if "delimiter" in table else None,
+        decimal=table.choice("decimal", (".", ",")) if "decimal" in table else ".",
+        encoding=_encoding(table) if "encoding" in table else "utf-8",
+        missing=_missing(table) if "missing" in table else MISSING,
     )
+    if found.delimiter_used == found.decimal:
+        key = "decimal" if "decimal" in table else "delimiter"
+        raise table.error(key, f"must not be {shown(found.decimal)} for both of these two")
+    return found
 
 
-def _character(table: Table, key: str) -> str:
-    allowed = 'one character that is no quote and no digit, such as ";" or "\\t"'
-    value = table.given(key, allowed)
-    if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "\"'\n\r\0.-+":
-        raise table.wrong(key, allowed)
+def _delimiter(table: Table) -> str:
+    allowed = 'one character, such as ";" or "\\t"'
+    value = table.given("delimiter", allowed)
+    if (
+        not isinstance(value, str)
+        or len(value) != 1
+        or not value.isascii()
+        or value.isalnum()
+        or value in "\"'\n\r\0.-+"
+    ):
+        raise table.wrong("delimiter", allowed)
     return value
+
+
+def _encoding(table: Table) -> str:
+    allowed = 'an encoding that contains ASCII, such as "utf-8" or "cp1252"'
+    value = table.text("encoding", allowed)
+    try:
+        if "a,".encode(value) == b"a,":
+            return value
+    except (LookupError, ValueError):
+        pass
+    raise table.wrong("encoding", allowed)
 
 
 def _missing(table: Table) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from brmdp.logs import Log
 from brmdp.logs.reading import read_log
 from brmdp.models.costs import resolve_costs, unknown
 from brmdp.models.file import ModelFile, Reading, read_model_file
+from brmdp.models.headers import column_names
 from brmdp.models.model import Dynamics, Model
+from brmdp.models.toml import listed, shown
 
 __all__ = ["load_model"]
 
@@ -69,21 +71,52 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def log_of(file: ModelFile) -> Log:
     """The log that a model file names, read as it says."""
-    section, amounts = file.log, file.amounts
-    settings: dict[str, Any] = {
-        "unit": list(section.unit) or None,
-        "groups": list(section.groups) or None,
-        "time": section.time,
-        "step": section.step,
-        "next_state": list(section.next_state) or None,
-        "amount": amounts.column,
-        "actions": file.action.labels,
-        "delimiter": section.delimiter,
-        "decimal": section.decimal,
-    }
-    if section.missing is not None:
-        settings["missing"] = section.missing
-    return read_log(section.file, state=file.states, action=file.action.column, **settings)
+    section = file.log
+    _require_columns(file)
+    return read_log(
+        section.file,
+        state=file.states,
+        action=file.action.column,
+        unit=section.unit or None,
+        time=section.time,
+        next_state=section.next_state or None,
+        amount=file.amounts.column,
+        groups=section.groups or None,
+        step=section.step,
+        actions=file.action.labels,
+        delimiter=section.delimiter,
+        decimal=section.decimal,
+        encoding=section.encoding,
+        missing=section.missing,
+    )
+
+
+def _require_columns(file: ModelFile) -> None:
+    """Every column that the file names must be in the log."""
+    section, top = file.log, file.top
+    names = column_names(section.file, section.delimiter_used, section.encoding)
+    log = top.section("log")
+    wanted = [
+        (log, "unit", section.unit),
+        (log, "time", () if section.time is None else (section.time,)),
+        (log, "groups", section.groups),
+        (log, "next_state", section.next_state),
+        (top.section("action"), "column", (file.action.column,)),
+    ]
+    for table, axis in zip(top.tables("state", "a table"), file.states, strict=True):
+        wanted.append((table, "column", (axis.column,)))
+    if file.amounts.column is not None:
+        wanted.append((top.section(file.amounts.word), "column", (file.amounts.column,)))
+    for table, key, columns in wanted:
+        for name in columns:
+            if name not in names:
+                nearest = difflib.get_close_matches(name, names, n=1)
+                hint = f" (perhaps {shown(nearest[0])}?)" if nearest else ""
+                raise table.error(
+                    key,
+                    f"must name a column of the log; got {shown(name)}{hint}. The log has "
+                    f"{listed(names)}",
+                )
 
 
 def model_of(file: ModelFile, log: Log) -> Model:
@@ -104,7 +137,7 @@ def model_of(file: ModelFile, log: Log) -> Model:
         log,
         discount=file.discount,
         confidence=file.confidence,
-        **{f"{costs.word}s": costs},  # type: ignore[arg-type]
+        **{f"{costs.word}s": costs},
         start=file.start,
         reset=dict(dynamics.reset),
         ends=dynamics.ends,
