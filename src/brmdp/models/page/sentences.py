@@ -1,0 +1,278 @@
+"""What the page says of a decision, in sentences; costs are spoken of as costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from brmdp.models.page.numbers import (
+    Direction,
+    amount,
+    decimals_for,
+    exact_percent,
+    number,
+    percent,
+    plural,
+)
+from brmdp.models.page.text import shorten
+from brmdp.models.results import Amount, GroupDecision
+
+__all__ = ["Figure", "Language", "discount_in_words"]
+
+SURE, LIKELY, OPEN = 0.95, 0.8, 0.2
+MOST_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of the first screen: what it is, the number, and what to know about it."""
+
+    label: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Language:
+    """Words for costs or for rewards."""
+
+    word: str
+
+    @property
+    def costs(self) -> bool:
+        """Whether values are costs."""
+        return self.word == "cost"
+
+    @property
+    def safe(self) -> Direction:
+        """The direction in which a bound is rounded."""
+        return "up" if self.costs else "down"
+
+    @property
+    def bound(self) -> str:
+        """What stands before a guaranteed value."""
+        return "at most" if self.costs else "at least"
+
+    @property
+    def better(self) -> str:
+        """Which values are better."""
+        return "lower is better" if self.costs else "higher is better"
+
+    @property
+    def gained(self) -> str:
+        """The name of a gain."""
+        return "saved" if self.costs else "gained"
+
+    @property
+    def gain(self) -> str:
+        """The noun of a gain."""
+        return "saving" if self.costs else "gain"
+
+    @property
+    def gains(self) -> str:
+        """What a better policy does."""
+        return "saves" if self.costs else "gains"
+
+    def guaranteed(self, value: float, decimals: int) -> str:
+        """A bound, rounded so that it stays true."""
+        return f"{self.bound} {number(value, decimals, self.safe)}"
+
+    def value_decimals(self, group: GroupDecision) -> int:
+        """Decimals for all values of a group."""
+        return decimals_for(group.policies[group.recommended].mean, group.practice)
+
+    def answer(self, group: GroupDecision) -> tuple[str, ...]:
+        """The recommended policy in sentences."""
+        words = group.policies[group.recommended].words
+        if len(words) <= MOST_WORDS:
+            return words
+        return (*words[:MOST_WORDS], f"And {plural(len(words) - MOST_WORDS, 'more sentence')} below.")
+
+    def same_as_practice(self, group: GroupDecision) -> bool:
+        """Whether nothing would change."""
+        gain = group.gain
+        return not group.worths and gain.mean == gain.low == gain.high == 0
+
+    def opinion(self, group: GroupDecision) -> str:
+        """How sure it is that the recommendation is better than practice."""
+        share = group.probability_better[0]
+        if self.same_as_practice(group):
+            return "This is what is done today."
+        if not math.isfinite(share):
+            return "Whether this is better than today's practice was not computed."
+        if share >= SURE:
+            return "Very probably better than today's practice."
+        if share >= LIKELY:
+            return "Probably better than today's practice, but not surely."
+        if share > OPEN:
+            return "The log does not tell whether this is better than today's practice."
+        return "Probably worse than today's practice: no reason to change it."
+
+    def figures(self, group: GroupDecision, confidence: float) -> tuple[Figure, ...]:
+        """The four numbers of the first screen."""
+        places = self.value_decimals(group)
+        mean, interval = amount(group.policies[group.recommended].mean, places)
+        gain, gained = amount(group.gain)
+        practice = number(group.practice.mean, places)
+        share, low, high = group.probability_better
+        negative = group.gain.mean < 0
+        return (
+            Figure(f"Expected {self.word}", mean, _interval("95 % credible interval", interval)),
+            Figure(
+                f"{self.gained.capitalize()} against practice",
+                gain,
+                _interval("95 % credible interval", gained)
+                + f"; practice {'costs' if self.costs else 'earns'} {practice}"
+                + (" (practice is better)" if negative else ""),
+            ),
+            Figure(
+                "Better than practice",
+                percent(share),
+                f"probability; simulation error {percent(low, 'down')} to {percent(high, 'up')}"
+                if math.isfinite(low) and math.isfinite(high)
+                else "probability",
+            ),
+            Figure(
+                "Guaranteed",
+                self.guaranteed(group.guarantee.value, places),
+                f"with {exact_percent(group.guarantee.confidence)} posterior probability",
+            ),
+        )
+
+    def promise(self, group: GroupDecision) -> str:
+        """The guarantee as a sentence."""
+        places = self.value_decimals(group)
+        return (
+            f"With {exact_percent(group.guarantee.confidence)} posterior probability, the discounted "
+            f"{self.word} from the start is "
+            f"{self.guaranteed(group.guarantee.value, places)}, if the model is right."
+        )
+
+    def start(self, group: GroupDecision, labels: tuple[str, ...]) -> str:
+        """Where values are judged from."""
+        start = np.asarray(group.start)
+        possible = np.flatnonzero(start > 0)
+        if possible.size == 1:
+            return f"Values are counted from the state {shorten(labels[int(possible[0])], 80)}."
+        return (
+            f"Values are averages over a start in one of {plural(possible.size, 'state')}, weighted "
+            "as the model file says."
+        )
+
+    def comparison(self, group: GroupDecision) -> tuple[str, ...]:
+        """Practice against recommendation."""
+        if self.same_as_practice(group):
+            return ("The recommended policy is what is done today; nothing would change.",)
+        places = self.value_decimals(group)
+        mean, _ = amount(group.policies[group.recommended].mean, places)
+        practice, practised = amount(group.practice, places)
+        gain, gained = amount(group.gain)
+        share, low, high = group.probability_better
+        relative = _relative(group.gain.mean, group.practice.mean)
+        verb = self.gains if group.gain.mean >= 0 else "loses"
+        size, sized = (
+            (gain, gained)
+            if group.gain.mean >= 0
+            else amount(Amount(-group.gain.mean, -group.gain.high, -group.gain.low))
+        )
+        said = [
+            f"Practice has an expected discounted {self.word} of {practice}"
+            + (f" (95 % credible interval {practised})" if practised else "")
+            + f"; the recommended policy, of {mean}.",
+            f"The recommendation {verb} {size}"
+            + (f" (95 % credible interval {sized})" if sized else "")
+            + (f", {relative} of what practice has" if relative else "")
+            + f". It is better with probability {percent(share)}"
+            + (
+                f" (simulation error {percent(low, 'down')} to {percent(high, 'up')})."
+                if math.isfinite(low) and math.isfinite(high)
+                else "."
+            ),
+        ]
+        if group.units_interval is not None:
+            low, high = group.units_interval
+            places = decimals_for(Amount((low + high) / 2, low, high))
+            said.append(
+                f"If the log had had other units of the same kind, the {self.gain} would lie between "
+                f"{number(low, places, 'down')} and {number(high, places, 'up')} in 95 % of cases "
+                "(units drawn again)."
+            )
+        return tuple(said)
+
+    def sensitivity(self, group: GroupDecision) -> str:
+        """What the changed assumptions do, in one sentence."""
+        all_of_them = group.sensitivities
+        if not all_of_them:
+            return "No assumption was varied."
+        changed = [each for each in all_of_them if each.states_changed]
+        worst = max(all_of_them, key=lambda each: _finite(self.loss(each.value, each.best)))
+        loss = self.loss(worst.value, worst.best)
+        head = (
+            f"Of {plural(len(all_of_them), 'changed assumption')}, {len(changed)} would change the "
+            "plan somewhere."
+        )
+        if not math.isfinite(loss) or loss <= 0:
+            return f"{head} Keeping the recommended policy would lose nothing under any of them."
+        return (
+            f"{head} The largest loss from keeping the recommended policy is {number(loss)} "
+            f"({shorten(worst.assumption, 100)})."
+        )
+
+    def loss(self, value: float, best: float) -> float:
+        """What a value lacks to the best one."""
+        return max(value - best if self.costs else best - value, 0.0)
+
+    def information(self, group: GroupDecision) -> str:
+        """The value of perfect information."""
+        value, interval = amount(group.perfect_information)
+        if not math.isfinite(group.perfect_information.mean):
+            return "The value of perfect information was not computed."
+        relative = _relative(
+            group.perfect_information.mean, group.policies[group.recommended].mean.mean
+        )
+        return (
+            f"Perfect information would {'save' if self.costs else 'gain'} {value} on average"
+            + (f" (95 % interval {interval})" if interval else "")
+            + (f", {relative} of the expected {self.word}" if relative else "")
+            + ". No study, trial or longer log can be worth more than that."
+        )
+
+    def thin(self, group: GroupDecision) -> str:
+        """Where the policy acts on pairs that were hardly seen."""
+        if not group.thin:
+            return "The recommended policy uses no state and action that were hardly seen."
+        never = sum(pair.observations == 0 for pair in group.thin)
+        time = percent(sum(pair.visits for pair in group.thin), "up")
+        return (
+            f"In {plural(len(group.thin), 'state')} the recommended policy takes an action that was "
+            f"hardly seen there ({never} of them never). It spends {time} of its discounted time in "
+            "them; what it is worth there rests on the prior more than on the log."
+        )
+
+
+def _interval(name: str, interval: str) -> str:
+    return f"{name} {interval}" if interval else "no interval was computed"
+
+
+def _relative(part: float, whole: float) -> str:
+    if not (math.isfinite(part) and math.isfinite(whole)) or whole == 0:
+        return ""
+    share = abs(part / whole)
+    return "" if share > 1 else percent(share)
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -math.inf
+
+
+def discount_in_words(discount: float, word: str) -> str:
+    """What a discount means for something that lies in the future."""
+    if discount >= 1:
+        return f"There is no discount: a {word} counts the same whenever it falls due."
+    text = f"The discount is {discount:.12g} per step"
+    if discount > 0.5:
+        half = math.log(0.5) / math.log(discount)
+        text += f": a {word} that lies {plural(round(half), 'step')} ahead counts half"
+    return text + "."
