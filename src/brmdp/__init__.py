@@ -67,18 +67,22 @@ __all__ = [
     "Agent",
     "Backup",
     "Belief",
+    "Bins",
     "BrmdpError",
     "CVaR",
+    "Categories",
     "CensoredDisturbanceBelief",
     "Certificate",
     "Comparison",
     "ContradictionError",
     "ConvergenceError",
     "CorruptFileError",
+    "Decision",
     "Diagnostics",
     "DirichletBelief",
     "DisturbanceBelief",
     "DisturbanceRewards",
+    "Dynamics",
     "ExperimentError",
     "HierarchicalBelief",
     "History",
@@ -87,8 +91,10 @@ __all__ = [
     "InformationValue",
     "InvalidInputError",
     "LearnedPrior",
+    "Log",
     "Mean",
     "MissingExtraError",
+    "Model",
     "MonteCarlo",
     "OutcomeBelief",
     "PosteriorQuantileValue",
@@ -124,17 +130,20 @@ __all__ = [
     "posterior_quantile_value",
     "practice",
     "prior_reliance",
+    "read_log",
+    "read_model",
+    "read_policy",
     "simulate",
     "solve",
     "value_of_information",
     "values_in_draws",
 ]
 
-_LATER = ("continuous", "decisions", "report", "runs", "studies", "theory")
+_LATER = ("continuous", "decisions", "logs", "models", "report", "runs", "studies", "theory")
 """Parts that are loaded when first asked for."""
 
-_DECISIONS = frozenset(
-    (
+_HOMES = {
+    "decisions": (
         "Comparison",
         "HierarchicalBelief",
         "InformationValue",
@@ -150,15 +159,21 @@ _DECISIONS = frozenset(
         "practice",
         "value_of_information",
         "values_in_draws",
-    )
-)
-"""Names of :mod:`brmdp.decisions`, which no run needs: loaded when first asked for."""
+    ),
+    "logs": ("Bins", "Categories", "Log", "read_log"),
+    "models": ("Decision", "Dynamics", "Model", "read_model", "read_policy"),
+}
+"""Names that no run needs, by the part that has them: loaded when first asked for."""
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 _FORMER = ("analysis", "experiments", "posterior")
 
 if TYPE_CHECKING:
     from brmdp import continuous as continuous
     from brmdp import decisions as decisions
+    from brmdp import logs as logs
+    from brmdp import models as models
     from brmdp import report as report
     from brmdp import runs as runs
     from brmdp import studies as studies
@@ -208,6 +223,33 @@ if TYPE_CHECKING:
     from brmdp.decisions import (
         values_in_draws as values_in_draws,
     )
+    from brmdp.logs import (
+        Bins as Bins,
+    )
+    from brmdp.logs import (
+        Categories as Categories,
+    )
+    from brmdp.logs import (
+        Log as Log,
+    )
+    from brmdp.logs import (
+        read_log as read_log,
+    )
+    from brmdp.models import (
+        Decision as Decision,
+    )
+    from brmdp.models import (
+        Dynamics as Dynamics,
+    )
+    from brmdp.models import (
+        Model as Model,
+    )
+    from brmdp.models import (
+        read_model as read_model,
+    )
+    from brmdp.models import (
+        read_policy as read_policy,
+    )
 
     __version__: str
 
@@ -215,8 +257,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LATER or name in _FORMER:
         return importlib.import_module(f"brmdp.{name}")
-    if name in _DECISIONS:
-        found = getattr(importlib.import_module("brmdp.decisions"), name)
+    if name in _HOME_OF:
+        found = getattr(importlib.import_module(f"brmdp.{_HOME_OF[name]}"), name)
         return globals().setdefault(name, found)
     if name == "__version__":
         from brmdp._version import installed_version
@@ -228,4 +270,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_DECISIONS, "__version__"})
+    return sorted({*globals(), *_LATER, *_HOME_OF, "__version__"})
