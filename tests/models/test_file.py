@@ -117,6 +117,7 @@ def test_all_other_keys(read, folder):
         [log]
         file = "./log.csv"
         unit = "machine"
+        time = "day"
         step = "2 weeks"
         next_state = ["then", "later"]
         delimiter = ";"
@@ -188,7 +189,7 @@ def test_a_byte_order_mark_and_lines_of_windows(read, refused):
 
 def test_tab_separated_files_and_absolute_names(read, folder):
     (folder / "log.tsv").write_text("")
-    assert read(GOOD.replace("log.csv", "log.tsv")).log.delimiter == "\t"
+    assert read(GOOD.replace("log.csv", "log.tsv")).log.delimiter_used == "\t"
     assert read(GOOD.replace("log.csv", str(folder / "log.csv"))).log.file.name == "log.csv"
 
 
@@ -239,13 +240,16 @@ REFUSED = [
     ('["model"]', '["model", "model"]', "must not have an entry twice; got 'model' twice"),
     ('["model"]', "[1]", "[log] groups must be the name of a column, or a list"),
     ('unit = ["model", "bus"]', "", "line 9: [log] groups needs unit"),
+    ('time = "month"', "step = 1", "line 8: [log] step needs time"),
+    ("[log]\n", "[log]\nencoding = 'utf-16'\n", "[log] encoding must be an encoding that contains"),
+    ("[log]\n", "[log]\nencoding = 'klingon'\n", "got 'klingon'"),
     ("[log]\n", "[log]\nstep = 0\n", "line 6: [log] step must be a number above 0, or text"),
     ("[log]\n", "[log]\nstep = 'fortnight'\n", "got 'fortnight'"),
     ("[log]\n", "[log]\nstep = '0 days'\n", "got '0 days'"),
     ("[log]\n", "[log]\ndelimiter = '::'\n", "[log] delimiter must be one character"),
     ("[log]\n", "[log]\ndelimiter = '1'\n", "[log] delimiter must be one character"),
     ("[log]\n", "[log]\ndecimal = ';'\n", '[log] decimal must be "." or ","; got \';\''),
-    ("[log]\n", "[log]\ndecimal = ','\n", "must not be ',' for both decimal and delimiter"),
+    ("[log]\n", "[log]\ndecimal = ','\n", "[log] decimal must not be ',' for both"),
     ("[log]\n", "[log]\nmissing = 'NA'\n", "[log] missing must be a list of texts"),
     ("[log]\n", "[log]\nnext_state = ['a', 'b']\n", "must name one column per column of the state"),
     ("[log]\n", "[log]\ndiscount = 0.9\n", "it belongs at the top of the file"),

@@ -305,7 +305,7 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
         if "dynamics" in top
         else DynamicsSection(),
         amounts=_amounts(top, folder),
-        title=top.text("title") if "title" in top else log.file.name.partition(".")[0],
+        title=top.text("title").strip() if "title" in top else log.file.name.partition(".")[0],
         start=_reading(top, "start") if "start" in top else None,
         level=top.number("level", above=0.0, below=1.0) if "level" in top else None,
         seed=top.integer("seed", 0, MAX_SEED) if "seed" in top else 0,

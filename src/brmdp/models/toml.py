@@ -164,7 +164,7 @@ class Table:
             raise self.error(key, f"is unknown{hint} Known here: {', '.join(names)}")
 
     def text(self, key: str, allowed: str = "text") -> str:
-        """Text that is not empty, without spaces around it."""
+        """Text that is not empty."""
         return self._text(key, self.given(key, allowed), allowed)
 
     def _text(self, key: str, value: Any, allowed: str) -> str:
@@ -176,7 +176,7 @@ class Table:
             )
         if not value.strip():
             raise self.wrong(key, f"{allowed}, not empty")
-        return value.strip()
+        return value
 
     def texts(self, key: str, allowed: str) -> tuple[str, ...]:
         """One text, or a list of different ones."""
