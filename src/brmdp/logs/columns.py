@@ -10,7 +10,7 @@ import datetime
 import hashlib
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,9 @@ __all__ = ["Column", "Labels", "encoded", "joined", "look_alikes"]
 
 SPACE = " \t\n\r\v\f\u00a0\ufeff"
 """Removed around text: white space, the space that does not break, and the byte order mark."""
+
+LARGEST_EXACT = 2**53
+"""Integers up to here are exact as floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +129,27 @@ class Column:
     def digest(self) -> bytes:
         """SHA-256 of name and content, the same for every kind of table."""
         result = hashlib.sha256(repr(self.name).encode("utf-8", "backslashreplace"))
-        numbered: dict[str, int] = {}
-        places = [
-            numbered.setdefault(
-                value if isinstance(value, str) else value_label(value, exact=True), len(numbered)
-            )
-            for value in self.values.to_pylist()
-        ]
-        for text in numbered:
-            content = text.encode("utf-8", "backslashreplace")
-            result.update(len(content).to_bytes(8, "little") + content)
-        codes = self.over_lines(np.array(places, dtype=np.int64), -1)
-        result.update(codes.astype("<i8").tobytes())
+        for part in self._content():
+            result.update(len(part).to_bytes(8, "little") + part)
+        result.update(self.codes.astype("<i8").tobytes())
         return result.digest()
+
+    def _content(self) -> Iterator[bytes]:
+        values = self.values
+        if _types().is_integer(values.type) or _types().is_floating(values.type):
+            numbers = values.to_numpy(zero_copy_only=False)
+            if numbers.dtype.kind == "f" and (np.abs(numbers) < LARGEST_EXACT).all():
+                whole = numbers.astype(np.int64)
+                # a table with missing values may have floats for what others have integers
+                numbers = whole if (whole == numbers).all() else numbers
+            yield numbers.dtype.kind.encode()
+            yield numbers.astype("<f8" if numbers.dtype.kind == "f" else "<i8").tobytes()
+            return
+        texts = [
+            text if isinstance(text, str) else value_label(text) for text in values.to_pylist()
+        ]
+        yield np.array([len(text) for text in texts], dtype="<i8").tobytes()
+        yield "".join(texts).encode("utf-8", "backslashreplace")
 
 
 def _types() -> Any:

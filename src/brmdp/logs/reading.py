@@ -487,11 +487,9 @@ class _Reading:
         if differs.any():
             k = int(np.argmax(differs))
             other = int(first[unit[k]])
-            whose = (
-                f"unit {shown(units.names[unit[k]])}"
-                if self.roles.unit
-                else "all lines, which are one unit since unit is not given,"
-            )
+            whose = f"unit {shown(units.names[unit[k]])}"
+            if not self.roles.unit:
+                whose = "the log, which is one unit since unit is not given,"
             raise InvalidInputError(
                 f"groups must be the same on all lines of a unit; {whose} has "
                 f"{shown(grouped.names[group[other]])} ({self._line(rows[other])}) and "
