@@ -7,7 +7,7 @@ WORKERS ?= 2
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart test test-quick test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
+.PHONY: install quickstart example test test-quick test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -19,6 +19,12 @@ $(READY): pyproject.toml setup.py
 
 quickstart: install
 	$(BIN)/brmdp reproduce riverswim-6 --runs $(RUNS) --workers $(WORKERS) --out results/quickstart
+	@echo "Next: make example takes a log file to a decision and a page, in under a minute."
+
+# from a log file to a page
+example: install
+	$(BIN)/brmdp decide examples/fleet/model.toml --report results/fleet.html
+	@echo "Open results/fleet.html in a browser; examples/fleet/README.md says how to read it."
 
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
