@@ -1,10 +1,16 @@
-"""The command line: ``brmdp reproduce``, ``run``, ``list``, ``status`` and ``report``."""
+"""The command line.
+
+``brmdp init``, ``check`` and ``decide`` lead from a log to a decision; ``reproduce``, ``run``,
+``list``, ``status`` and ``report`` are for experiments.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from brmdp._extras import optional
+from brmdp._files import write_bytes
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
 from brmdp.runs import Case, Experiment, Store, cluster_executor, find_stores, run_experiment
@@ -25,6 +32,15 @@ __all__ = ["main"]
 INTERRUPTED, BROKEN_PIPE = 130, 141
 """Exit codes after Ctrl-C, and when the reader of our output is gone, as in shells."""
 
+STOPPED = 3
+"""Exit code with ``--strict`` if a check says stop."""
+
+QUICK_LEVELS, QUICK_DRAWS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9), 200
+"""Levels and draws of ``brmdp decide --quick``."""
+
+MOST_NOTES = 5
+"""Most warnings that are shown as notes."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
@@ -34,17 +50,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default the arguments of the process.
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    code = None
     try:
         cyclopts = optional("cyclopts")
         app = cyclopts.App(
             name="brmdp",
-            help="Studies and sweeps with Bayesian-risk Markov decision processes.",
+            help=(
+                "Decisions under scarce data. From a log to a decision: init, check, decide. "
+                "Experiments: reproduce, run, list, status, report."
+            ),
             version=installed_version(),
             default_parameter=cyclopts.Parameter(converter=_converted),
             suppress_keyboard_interrupt=False,
             result_action="return_value",
         )
-        commands = {
+        commands: dict[str, Callable[..., int | None]] = {
+            "init": init,
+            "check": check,
+            "decide": decide,
             "reproduce": reproduce,
             "run": run,
             "list": list_studies,
@@ -54,11 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, command in commands.items():
             app.command(command, name=name)
         try:
-            app(
-                sys.argv[1:] if arguments is None else arguments,
-                exit_on_error=False,
-                print_error=False,
-            )
+            code = app(words, exit_on_error=False, print_error=False)
         except cyclopts.CycloptsError as error:
             raise InvalidInputError(f"{error} (see brmdp --help)") from error
         if sys.stdout is not None:  # None if it was closed from the start
@@ -66,9 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrmdpError as error:
         return _fail(" ".join(str(error).split()), 1)
     except KeyboardInterrupt:
-        return _fail(
-            "stopped. Finished runs are kept; the same command continues from there", INTERRUPTED
-        )
+        kept = ". Finished runs are kept; the same command continues from there"
+        return _fail(f"stopped{kept if words[:1] in (['run'], ['reproduce']) else ''}", INTERRUPTED)
     except BrokenPipeError:
         # the reader of our output has seen enough, as with `| head`
         _settle_output()
@@ -77,7 +96,114 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # for example a full disk behind standard output
         _settle_output()
         return _fail(" ".join(str(error).split()), 1)
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def init(log: Path, /, *, out: Path = Path("model.toml"), force: bool = False) -> None:
+    """Look at a log and write a model file to edit.
+
+    Parameters
+    ----------
+    log : Path
+        The log: a CSV file (also .tsv, .txt, .gz) or a Parquet file.
+    out : Path
+        The model file.
+    force : bool
+        Replace a model file that is there already.
+    """
+    starting = optional("brmdp.models.starting", "decide")
+    with _busy(f"looking at {log.name}"):
+        start = starting.write_starting_file(log, out, replace=force)
+    _print_plain(f"Wrote {out}, with these guesses; the file says what else could be meant.")
+    _print_plain("\n".join(f"  {line}" for line in start.words))
+    _print_plain(f"Next: edit {out}, above all what actions cost; then: brmdp check {out}")
+
+
+def check(file: Path, /, *, json: Path | None = None, strict: bool = False) -> int:
+    """Check a model against its log: what is fine, what to look at, and what forbids a decision.
+
+    Parameters
+    ----------
+    file : Path
+        The model file.
+    json : Path
+        File for all numbers of the checks.
+    strict : bool
+        End with exit code 3 if a check says stop.
+    """
+    terminal = optional("brmdp.models.terminal", "decide")
+    with _notes() as notes:
+        model = _model(file, {"--json": (json, (".json",))})
+        with _busy("checking the model"):
+            found = model.check()
+    _print_plain(terminal.checks_in_words(found))
+    _print_plain(f"\nThe log:\n{model.log.report}")
+    _print_notes(notes)
+    if json is not None:
+        write_bytes(json, terminal.checks_json(model, found).encode())
+        _print_plain(f"Wrote {json}")
+    return STOPPED if strict and any(one.verdict == "stop" for one in found) else 0
+
+
+def decide(
+    file: Path,
+    /,
+    *,
+    report: Path | None = None,
+    json: Path | None = None,
+    policy: Path | None = None,
+    level: float | None = None,
+    quick: bool = False,
+    strict: bool = False,
+) -> int:
+    """Recommend a policy: what to do in each state, what it is worth, and what is guaranteed.
+
+    Parameters
+    ----------
+    file : Path
+        The model file.
+    report : Path
+        File for the page (HTML). All numbers go to decision.json beside it.
+    json : Path
+        Another file for all numbers.
+    policy : Path
+        File for the policy (CSV).
+    level : float
+        Plan at this quantile level, between 0 (cautious) and 1; by default that of the model file,
+        or else the level with the best guarantee.
+    quick : bool
+        Fewer levels and draws, for a first look.
+    strict : bool
+        End with exit code 3 if a check says stop.
+    """
+    numbers = report.with_name("decision.json") if json is None and report is not None else json
+    outputs = {
+        "--report": (report, (".html", ".htm")),
+        "--json": (numbers, (".json",)),
+        "--policy": (policy, (".csv",)),
+    }
+    given = {"--report": report, "--json": json, "--policy": policy, "--level": level}
+    words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+    command = shlex.join(["brmdp", "decide", str(file), *words, *(["--quick"] if quick else [])])
+    settings = {"levels": QUICK_LEVELS, "draws": QUICK_DRAWS} if quick else {}
+    with _notes() as notes:
+        model = _model(file, outputs)
+        with _steps() as on_progress:
+            decision = model.decide(
+                level=level, command=command, on_progress=on_progress, **settings
+            )
+            decision.write(report, numbers=numbers, policy=policy)
+    _print_plain(str(decision))
+    _print_notes(notes)
+    read = model.log.report
+    _print_plain(
+        f"From {read.lines:,} lines of the log: {read.transitions:,} transitions of {read.units:,} "
+        f"units. What was left out: brmdp check {shlex.quote(str(file))}"
+    )
+    for path in (report, numbers, policy):
+        if path is not None:
+            _print_plain(f"Wrote {path}")
+    return STOPPED if strict and decision.stops else 0
 
 
 def reproduce(
@@ -268,6 +394,61 @@ def report(directory: Path, /, *, study: str | None = None) -> None:
 
 
 # --- behind the commands --------------------------------------------------------------------------
+
+
+def _model(file: Path, outputs: dict[str, tuple[Path | None, tuple[str, ...]]]) -> Any:
+    """The model of a file; first, that all outputs can be written without harm."""
+    loading = optional("brmdp.models.loading", "decide")
+    described = loading.read_model_file(file)
+    tables = [described.amounts.file] if described.amounts.file is not None else []
+    terminal = optional("brmdp.models.terminal", "decide")
+    terminal.require_free(outputs, [file, described.log.file, *tables])
+    with _busy(f"reading {described.log.file.name}"):
+        return loading.model_of(described, loading.log_of(described))
+
+
+@contextmanager
+def _notes() -> Iterator[list[str]]:
+    """Collect what is warned of, to be shown as notes."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
+
+
+def _print_notes(notes: list[str]) -> None:
+    for note in notes[:MOST_NOTES]:
+        _print_plain(f"Note: {note}")
+
+
+def _print_plain(text: str) -> None:
+    """Print text that may hold labels of a log, so that none of it steers the terminal."""
+    shown = optional("brmdp.models.terminal", "decide").plain(text)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(shown.encode(encoding, "replace").decode(encoding))
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the steps of a decision, on a terminal."""
+    rich_progress, console = (
+        optional("rich.progress"),
+        optional("rich.console").Console(stderr=True),
+    )
+    columns = (
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.BarColumn(),
+        rich_progress.TimeElapsedColumn(),
+    )
+    with rich_progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=what, completed=done, total=total
+        )
 
 
 def _look_for_parts_in(*folders: Path) -> None:

@@ -217,8 +217,8 @@ def _top(roles: Roles) -> list[str]:
         )
     else:
         lines += _comment(
-            f"{discount} means that an amount 10 steps later counts {100 * discount**10:.3g} %, one "
-            f"100 steps later {100 * discount**100:.3g} %."
+            f"{discount} means that an amount 10 steps later counts {100 * discount**10:.3g} %, "
+            f"one 100 steps later {100 * discount**100:.3g} %."
         )
     lines += [f"discount = {discount}", ""]
     lines += [*_comment("How sure the guarantee has to be."), "confidence = 0.9", ""]
