@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from brmdp._validation import (
     FloatArray,
@@ -277,6 +278,9 @@ class UnitLog:
     def resampled_means(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Mean kernels (n, transitions) of beliefs learned from resampled units."""
         labels, which = np.unique(np.asarray(self.units), return_inverse=True)
+        chosen = [rng.integers(labels.size, size=labels.size) for _ in range(n)]
+        if type(self.prior) is DirichletBelief:
+            return self._means_of_counts(which, labels.size, chosen)
         order = np.argsort(which, kind="stable")
         bounds = np.searchsorted(which[order], np.arange(labels.size + 1))
         given = [self.states, self.actions, self.next_states]
@@ -284,12 +288,26 @@ class UnitLog:
         columns = [np.asarray(c)[order] for c in given]
         found = np.empty((n, self.prior.pattern.n_transitions))
         for k in range(n):
-            chosen = rng.integers(labels.size, size=labels.size)
-            steps = np.concatenate([np.arange(bounds[u], bounds[u + 1]) for u in chosen])
+            steps = np.concatenate([np.arange(bounds[u], bounds[u + 1]) for u in chosen[k]])
             belief = self.prior.copy()
             belief.observe(*(column[steps] for column in columns))
             found[k] = mean_of(belief)
         return found
+
+    def _means_of_counts(self, unit: IntArray, n_units: int, chosen: list[IntArray]) -> FloatArray:
+        """The same for independent Dirichlet rows, from the counts of every unit."""
+        pattern = self.prior.pattern
+        entries = pattern.locate_many(
+            *(np.asarray(column) for column in (self.states, self.actions, self.next_states))
+        )
+        counts = sparse.csr_array(
+            (np.ones(entries.size), (unit, entries)), shape=(n_units, pattern.n_transitions)
+        )
+        times = np.stack([np.bincount(units, minlength=n_units) for units in chosen])
+        weight: FloatArray = times @ counts + self.prior.concentration_entries
+        sums = np.add.reduceat(weight, pattern.indptr[pattern.pairs], axis=1)
+        weight /= np.repeat(sums, pattern.row_widths, axis=1)
+        return weight
 
 
 @dataclass(frozen=True)
