@@ -217,20 +217,23 @@ def _dictionary(array: Any) -> tuple[Any, IntArray]:
     """Distinct values in their order of appearance, and their numbers; -1 for nulls."""
     pa, pc = optional("pyarrow", "decide"), optional("pyarrow.compute", "decide")
     found = pc.dictionary_encode(array)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.unify_dictionaries().combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        if found.num_chunks == 0:
-            return pa.array([], type=array.type), np.zeros(0, dtype=np.int32)
-        found = pa.concat_arrays(found.chunks)
-    codes = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
-    return found.dictionary, codes
+    parts = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    if not parts:
+        return pa.array([], type=array.type), np.zeros(0, dtype=np.int32)
+    # Arrow gives all parts the same dictionary; to compare addresses is cheap, to unify is not
+    buffers = [part.dictionary.buffers()[-1] for part in parts]
+    if len({0 if buffer is None else buffer.address for buffer in buffers}) > 1:
+        parts = found.unify_dictionaries().chunks
+    codes = [pc.fill_null(part.indices, -1).to_numpy(zero_copy_only=False) for part in parts]
+    return parts[0].dictionary, np.concatenate(codes)
 
 
 def _without_missing(name: str, values: Any, codes: Any, missing: frozenset[str]) -> Column:
     pa, pc = optional("pyarrow", "decide"), optional("pyarrow.compute", "decide")
     trimmed = pc.utf8_trim(values, characters=SPACE)
     absent = pc.is_in(trimmed, value_set=pa.array(sorted(missing), type=pa.string()))
+    if not pc.any(absent).as_py() and trimmed.equals(values):
+        return Column(name, values, codes)
     kept = pc.if_else(absent, pa.scalar(None, pa.string()), trimmed)
     distinct, places = _dictionary(kept)
     return Column(name, distinct, np.append(places, places.dtype.type(-1))[codes])
