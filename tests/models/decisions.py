@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from brmdp.logs import Bins, Categories, Dropped, ReadingReport, StateSpace
+from brmdp.models.decision import Decision
 from brmdp.models.results import (
     Amount,
     Caution,
@@ -39,92 +40,59 @@ HOSTILE = (
 )
 
 
-@dataclass(frozen=True)
-class Axis:
-    column: str
-    labels: tuple[str, ...]
+REPORT = ReadingReport(
+    16_012,
+    15_981,
+    166,
+    15_800,
+    (
+        Dropped("last line", 166, "The last line of a unit has no next state.", line_kept=True),
+        Dropped(
+            "missing",
+            31,
+            "The state is missing.",
+            ("line 17: miles is ''", "line 202: miles is 'NA'"),
+        ),
+        Dropped("gap", 15, "Months are missing before the next line.", line_kept=True),
+    ),
+    ("The time step is 1 month, the commonest difference (99.7 % of 15,846).",),
+)
+
+ASSUMPTIONS = (
+    "The next state depends on the present state and action alone (Markov).",
+    "Rows of one action share the law of their increments; its strength is learned.",
+    "Costs are as the model file says; nothing about them is learned.",
+)
+
+FINGERPRINT = Fingerprint(
+    data="9f" * 32,
+    model="3c" * 32,
+    command="brmdp decide model.toml --report page.html",
+    versions={"brmdp": "0.5.0", "Python": "3.11.7", "numpy": "2.4.1"},
+    seed=0,
+    made="2026-11-18 20:15 UTC",
+)
 
 
-@dataclass(frozen=True)
-class States:
-    axes: tuple[Axis, ...]
-    ordered: bool
-    numbers: np.ndarray | None
-
-    @property
-    def labels(self):
-        if len(self.axes) == 1:
-            return self.axes[0].labels
-        first, second = self.axes
-        return tuple(f"{a} | {b}" for a in first.labels for b in second.labels)
-
-    @property
-    def n_states(self):
-        return len(self.labels)
-
-
-@dataclass(frozen=True)
-class Dropped:
-    reason: str
-    lines: int
-    words: str
-    examples: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Report:
-    lines: int
-    kept_lines: int
-    units: int
-    transitions: int
-    dropped: tuple[Dropped, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Decision:
-    title: str
-    word: str
-    states: States
-    actions: tuple[str, ...]
-    groups: tuple[GroupDecision, ...]
-    checks: tuple[Check, ...] = ()
-    discount: float = 0.99
-    confidence: float = 0.9
-    file: str = "model.toml"
-    report: Report = field(
-        default_factory=lambda: Report(
-            16_012,
-            15_966,
-            166,
-            15_800,
-            (
-                Dropped("last line", 166, "The last line of a unit has no next state."),
-                Dropped(
-                    "missing",
-                    31,
-                    "The state is missing.",
-                    ("line 17: miles is ''", "line 202: miles is 'NA'"),
-                ),
-                Dropped("gap", 15, "Months are missing before the next line of the unit."),
-            ),
-            ("The time step is 1 month, the commonest difference (99.7 % of 15,846).",),
-        )
-    )
-    assumptions: tuple[str, ...] = (
-        "The next state depends on the present state and action alone (Markov).",
-        "Rows of one action share the law of their increments; its strength is learned.",
-        "Costs are as the model file says; nothing about them is learned.",
-    )
-    fingerprint: Fingerprint = field(
-        default_factory=lambda: Fingerprint(
-            data="9f" * 32,
-            model="3c" * 32,
-            command="brmdp decide model.toml --report page.html",
-            versions={"brmdp": "0.5.0", "Python": "3.11.7", "numpy": "2.4.1"},
-            seed=0,
-            made="2026-11-18 20:15 UTC",
-        )
+def decision(title, word, states, actions, groups, checks=(), **changes):
+    """A decision with everything that a page needs."""
+    settings = {
+        "file": "model.toml",
+        "discount": 0.99,
+        "confidence": 0.9,
+        "level": None,
+        "assumptions": ASSUMPTIONS,
+        "report": REPORT,
+        "fingerprint": FINGERPRINT,
+    }
+    return Decision(
+        title=title,
+        word=word,
+        states=states,
+        actions=actions,
+        groups=groups,
+        checks=checks,
+        **(settings | changes),
     )
 
 
@@ -133,21 +101,20 @@ def amount(mean, half, error=0.01):
 
 
 def binned(count=90, width=5000, column="miles"):
-    edges = [width * i for i in range(count + 1)]
-    labels = tuple(f"{a} to {b}" for a, b in zip(edges, edges[1:], strict=False))
-    return States((Axis(column, labels),), True, np.array(edges[:-1], dtype=float))
+    return StateSpace(Bins.regular(column, start=0, width=width, count=count))
 
 
 def categories(labels, column="condition"):
-    return States((Axis(column, tuple(labels)),), False, None)
+    return StateSpace(Categories(column, tuple(labels)))
 
 
 def threshold(states, place, actions=("keep", "replace")):
     policy = (np.arange(states.n_states) >= place).astype(int)
-    edge = int(states.numbers[place]) if place < states.n_states else None
-    if edge is None:
-        return policy, (f"{actions[0]} everywhere",)
-    return policy, (f"{actions[0]} below {edge}", f"{actions[1]} from {edge} on")
+    edge, name = f"{states.numbers[place]:,.0f}", states.name
+    first, second = actions
+    return policy, (
+        f"{first.capitalize()} while {name} is below {edge}; {second} where it is {edge} or more.",
+    )
 
 
 def group(
@@ -188,13 +155,13 @@ def group(
     chosen = made[middle].actions
     worths = tuple(
         StateWorth(s, amount(3.2 / (i + 1), 2.6 / (i + 1)), 0.04 / (i + 1))
-        for i, s in enumerate(rng.permutation(n)[: min(n, 23)].tolist())
+        for i, s in enumerate(rng.permutation(n)[: min(n, 8)].tolist())
     )
     thin = tuple(
         ThinPair(s, int(chosen[s]), int(seen[s, chosen[s]]), float(visits[s] / visits.sum()))
         for s in range(n)
         if seen[s, chosen[s]] < 3
-    )
+    )[:12]
     settings = {
         "name": name,
         "units": 166,
@@ -376,7 +343,7 @@ def fleet(**changes):
         "groups": (group(states, actions, policies),),
         "checks": fine_checks() + checks()[2:3],
     }
-    return Decision(**(settings | changes))
+    return decision(**(settings | changes))
 
 
 def stopped():
@@ -401,10 +368,9 @@ def shops():
                 0,
             )
             words = (
-                f"order 20 below {place - 2}",
-                f"order 10 from {place - 2} to {place}",
-                f"order 5 from {place} to {place + 4 + i}",
-                f"order nothing from {place + 4 + i} on",
+                f"Order 20 while stock is below {place - 2}; order 10 where it is from "
+                f"{place - 2} to below {place}; order 5 where it is from {place} to below "
+                f"{place + 4 + i}; order nothing where it is {place + 4 + i} or more.",
             )
             policies.append((policy, words))
         made.append(
@@ -421,7 +387,7 @@ def shops():
                 transitions=1234 + 300 * i,
             )
         )
-    return Decision(
+    return decision(
         "How much should each shop order?",
         "reward",
         states,
@@ -443,7 +409,8 @@ def hospital(groups=1, n=720, k=25, levels=40):
         for _ in range(levels):
             base = np.where(rng.random(n) < 0.1, rng.integers(0, k, n), base)
             words = tuple(
-                f"{actions[a]} in " + ", ".join(f"s{i}" for i in np.flatnonzero(base == a))
+                f"{actions[a]}: in {(base == a).sum()} of {n} states "
+                f"({', '.join(f's{i}' for i in np.flatnonzero(base == a)[:6])}, …)."
                 for a in range(k)
             )
             policies.append((base, words))
@@ -459,7 +426,7 @@ def hospital(groups=1, n=720, k=25, levels=40):
                 rng=g,
             )
         )
-    return Decision("Sepsis", "reward", states, actions, tuple(made), checks())
+    return decision("Sepsis", "reward", states, actions, tuple(made), checks())
 
 
 def hostile():
@@ -489,7 +456,7 @@ def hostile():
         ),
         HOSTILE[1],
     )
-    return Decision(
+    return decision(
         HOSTILE[0],
         "cost",
         states,
@@ -500,7 +467,7 @@ def hostile():
         ),
         (found,),
         file=HOSTILE[1],
-        report=Report(9, 5, 2, 3, (Dropped(HOSTILE[0], 4, HOSTILE[1], HOSTILE),), HOSTILE),
+        report=ReadingReport(9, 5, 2, 3, (Dropped(HOSTILE[0], 4, HOSTILE[1], HOSTILE),), HOSTILE),
         assumptions=HOSTILE,
         fingerprint=Fingerprint(
             HOSTILE[0], HOSTILE[1], HOSTILE[2], {HOSTILE[0]: HOSTILE[1]}, 0, HOSTILE[3]
@@ -510,15 +477,15 @@ def hostile():
 
 def weather():
     """States over two columns, five actions, one group, a recommendation off the dial."""
-    first = Axis("condition", ("new", "used", "worn", "broken"))
-    second = Axis("weather", ("dry", "rain", "snow", "storm", "heat", "fog"))
-    states = States((first, second), False, None)
+    first = Categories("condition", ("new", "used", "worn", "broken"))
+    second = Categories("weather", ("dry", "rain", "snow", "storm", "heat", "fog"))
+    states = StateSpace((first, second))
     rng = np.random.default_rng(5)
     policies = [
-        (np.sort(rng.integers(0, 5, 24)), (f"plan {i} as in the picture",)) for i in range(5)
+        (np.sort(rng.integers(0, 5, 24)), (f"Plan {i} as in the picture.",)) for i in range(5)
     ]
-    decision = group(states, ("wait", "oil", "clean", "repair", "swap"), policies, recommended=4)
-    return Decision(
+    made = group(states, ("wait", "oil", "clean", "repair", "swap"), policies, recommended=4)
+    return decision(
         "Two columns",
         "cost",
         states,
@@ -526,8 +493,8 @@ def weather():
         (
             GroupDecision(
                 **{
-                    **vars(decision),
-                    "dial": tuple(Caution(c.level, min(c.policy, 3)) for c in decision.dial),
+                    **vars(made),
+                    "dial": tuple(Caution(c.level, min(c.policy, 3)) for c in made.dial),
                 }
             ),
         ),
@@ -560,14 +527,14 @@ def smallest():
         visits=np.ones(1),
         start=np.ones(1),
     )
-    return Decision(
+    return decision(
         "",
         "reward",
         states,
         ("wait",),
         (only,),
         discount=1.0,
-        report=Report(0, 0, 0, 0),
+        report=ReadingReport(0, 0, 0, 0),
         assumptions=(),
         fingerprint=Fingerprint("", "", "", {}, 0, ""),
     )

@@ -67,8 +67,8 @@ TERMS = (
         "held-out",
         "Held-out prediction",
         ("held-out predictions?", "held-out", "held out"),
-        "Units are set aside, the model learns from the others, and it is judged by how probable it "
-        "found what the units set aside then did.",
+        "Units are set aside, the model learns from the others, and it is judged by how probable "
+        "it found what the units set aside then did.",
     ),
     Term(
         "information",
@@ -165,9 +165,13 @@ TERMS = (
 )
 
 _BY_KEY = {term.key: term for term in TERMS}
-_FORMS = sorted(((form, term.key) for term in TERMS for form in term.forms), key=lambda f: -len(f[0]))
+_FORMS = sorted(
+    ((form, term.key) for term in TERMS for form in term.forms), key=lambda f: -len(f[0])
+)
 _PATTERN = re.compile(
-    r"(?<![\w-])(?:" + "|".join(f"(?P<f{i}>{form})" for i, (form, _) in enumerate(_FORMS)) + r")(?![\w-])",
+    r"(?<![\w-])(?:"
+    + "|".join(f"(?P<f{i}>{form})" for i, (form, _) in enumerate(_FORMS))
+    + r")(?![\w-])",
     re.IGNORECASE,
 )
 

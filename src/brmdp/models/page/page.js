@@ -4,6 +4,7 @@
   const layout = data.layout;
   const SVG = "http://www.w3.org/2000/svg";
   const NARROWEST_LABEL = 14;
+  const LABEL_CHARACTER = 1.8;
 
   function stretches(text) {
     return text.split(" ").map(function (part) {
@@ -61,7 +62,7 @@
       const start = first * wide;
       const width = length * wide;
       if (width >= NARROWEST_LABEL) {
-        const room = Math.max(3, Math.floor(width / 2.2));
+        const room = Math.max(3, Math.floor(width / LABEL_CHARACTER));
         made.push(shape("text", { x: start + "%", y: 14 }, short(data.actions[action], room)));
       }
       if (start - written >= NARROWEST_LABEL) {
@@ -71,6 +72,10 @@
         written = start;
       }
       first += length;
+    }
+    if (data.end && written < 100 - NARROWEST_LABEL) {
+      const place = { x: "100%", y: below, "text-anchor": "end", class: "tick" };
+      made.push(shape("text", place, data.end));
     }
     return made;
   }

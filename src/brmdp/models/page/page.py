@@ -9,17 +9,19 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brmdp._extras import optional
 from brmdp._files import write_bytes
 from brmdp.errors import InvalidInputError
-from brmdp.models.page.facts import DecisionFacts
 from brmdp.models.page.glossary import Glossary
 from brmdp.models.page.numbers import exact_percent
 from brmdp.models.page.svg import Charts, Drawing
 from brmdp.models.page.text import clean
 from brmdp.models.page.views import Detail, PageView, view
+
+if TYPE_CHECKING:
+    from brmdp.models.decision import Decision
 
 __all__ = ["LARGEST", "page_of", "write_page"]
 
@@ -34,7 +36,7 @@ DETAILS = (
 )
 
 
-def page_of(decision: DecisionFacts) -> str:
+def page_of(decision: Decision) -> str:
     """Write a decision as one HTML page that works offline and loads nothing.
 
     All text from the log and the model file is shown as text: nothing of it is run or read as
@@ -58,7 +60,7 @@ def page_of(decision: DecisionFacts) -> str:
     return text
 
 
-def write_page(decision: DecisionFacts, path: str | os.PathLike[str]) -> None:
+def write_page(decision: Decision, path: str | os.PathLike[str]) -> None:
     """Write the page of a decision to a file, which appears complete or not at all.
 
     Parameters

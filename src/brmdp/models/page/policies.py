@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.models.page.facts import StateFacts
+from brmdp.logs import StateSpace
 from brmdp.models.page.numbers import number
 from brmdp.models.page.svg import Charts, Drawing, at, join, tag
 from brmdp.models.page.text import shorten
 
-__all__ = ["LOOKS", "Layout", "PolicyPictures", "lay_out", "look", "runs", "states_in_words"]
+__all__ = ["LOOKS", "Layout", "PolicyPictures", "lay_out", "look", "runs"]
 
 LOOKS = 40
 """Number of looks of actions: eight colours times five patterns, each pair once."""
@@ -32,6 +33,7 @@ MOST_ROWS = 60
 GRID_COLUMNS = 48
 STRIP_TOP, STRIP_HEIGHT = 22.0, 34.0
 NARROWEST_LABEL = 14.0
+LABEL_CHARACTER = 1.8
 MAP_HEIGHT = 150.0
 MOST_RECTANGLES = 1500
 MOST_BARS = 120
@@ -48,18 +50,8 @@ def runs(values: Sequence[int] | IntArray) -> Iterator[tuple[int, int, int]]:
     if not array.size:
         return
     edges = [0, *(np.flatnonzero(np.diff(array)) + 1).tolist(), array.size]
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         yield first, last, int(array[first])
-
-
-def states_in_words(states: StateFacts, first: int, last: int) -> str:
-    """The states from ``first`` to just before ``last``, by their labels."""
-    labels = states.labels
-    if last - first == 1:
-        return labels[first]
-    if states.numbers is not None and last == states.n_states:
-        return f"from {number(float(states.numbers[first]))} on"
-    return f"{labels[first]} … {labels[last - 1]}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +68,8 @@ class Layout:
         Where the cells begin, in percent of the width.
     top, height : float
         Where they begin, and the height of a row, in pixels.
+    order : (S,) integers
+        The states in the order in which they are shown: by their numbers where all have one.
     """
 
     kind: Literal["strip", "tiles", "grid"]
@@ -86,19 +80,15 @@ class Layout:
     left: float
     top: float
     height: float
+    order: IntArray = field(compare=False, repr=False)
 
     def fill(self, actions: IntArray) -> IntArray:
         """The action of every cell."""
-        actions = np.asarray(actions, dtype=np.int64)
+        actions = np.asarray(actions, dtype=np.int64)[self.order]
         if self.merged == 1:
             return actions
         chunks = [actions[i : i + self.merged] for i in range(0, actions.size, self.merged)]
         return np.array([np.bincount(chunk).argmax() for chunk in chunks], dtype=np.int64)
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """The sum over the states of every cell."""
-        starts = np.arange(0, len(values), self.merged)
-        return np.asarray(np.add.reduceat(np.asarray(values, dtype=float), starts))
 
     def encode(self, actions: IntArray) -> str:
         """The cells as stretches: "36x0 54x1" is 36 times action 0, then 54 times action 1."""
@@ -108,29 +98,33 @@ class Layout:
         return " ".join(parts)
 
 
-def lay_out(states: StateFacts, most_cells: int) -> Layout:
+def lay_out(states: StateSpace, most_cells: int) -> Layout:
     """The layout that suits the state space."""
     n = states.n_states
+    order = np.arange(n)
+    if states.ordered and states.numbers is not None:
+        order = np.argsort(states.numbers, kind="stable")
     merged = math.ceil(n / most_cells)
     cells = math.ceil(n / merged)
     if states.ordered:
-        return Layout("strip", cells, cells, 1, merged, 0.0, STRIP_TOP, STRIP_HEIGHT)
-    sizes = [len(axis.labels or ()) for axis in states.axes]
-    if len(sizes) == 2 and merged == 1 and sizes[0] * sizes[1] == n and max(sizes) <= MOST_ROWS:
+        return Layout("strip", cells, cells, 1, merged, 0.0, STRIP_TOP, STRIP_HEIGHT, order)
+    sizes = states.shape
+    if len(sizes) == 2 and merged == 1 and max(sizes) <= MOST_ROWS:
         height = min(max(360 / sizes[0], 12.0), 26.0)
-        return Layout("grid", n, sizes[1], sizes[0], 1, 26.0, 36.0, height)
+        return Layout("grid", n, sizes[1], sizes[0], 1, 26.0, 36.0, height, order)
     if n <= MOST_TILES:
-        return Layout("tiles", n, 1, n, 1, 0.0, 0.0, 0.0)
+        return Layout("tiles", n, 1, n, 1, 0.0, 0.0, 0.0, order)
     columns = min(cells, GRID_COLUMNS)
     rows = math.ceil(cells / columns)
-    return Layout("grid", cells, columns, rows, merged, 0.0, 4.0, min(max(260 / rows, 5.0), 18.0))
+    height = min(max(260 / rows, 5.0), 18.0)
+    return Layout("grid", cells, columns, rows, merged, 0.0, 4.0, height, order)
 
 
 class PolicyPictures:
     """Draws policies of one state space."""
 
     def __init__(
-        self, charts: Charts, states: StateFacts, actions: tuple[str, ...], layout: Layout
+        self, charts: Charts, states: StateSpace, actions: tuple[str, ...], layout: Layout
     ) -> None:
         self.charts, self.states, self.actions, self.layout = charts, states, actions, layout
 
@@ -156,11 +150,27 @@ class PolicyPictures:
 
     def boundary(self, cell: int) -> str:
         """What stands where a cell of the strip begins."""
-        first = min(cell * self.layout.merged, self.states.n_states - 1)
+        first = int(self.layout.order[cell * self.layout.merged])
         numbers = self.states.numbers
         if numbers is not None and math.isfinite(float(numbers[first])):
             return number(float(numbers[first]))
         return shorten(self.states.labels[first], 12)
+
+    def range(self, first: int, last: int) -> str:
+        """The states from place ``first`` to just before place ``last``, in words."""
+        labels, edges = self.states.labels, self.states.edges
+        start, end = int(self.layout.order[first]), int(self.layout.order[last - 1])
+        if start == end:
+            return labels[start]
+        if edges is not None:
+            return f"{number(edges[start])} to {number(edges[end + 1])}"
+        return f"{labels[start]} … {labels[end]}"
+
+    @property
+    def end(self) -> str:
+        """What stands where the strip ends; nothing if the last state has no upper limit."""
+        edges = self.states.edges
+        return "" if edges is None else number(edges[-1])
 
     @property
     def boundaries(self) -> tuple[str, ...]:
@@ -194,9 +204,7 @@ class PolicyPictures:
                     patternUnits="userSpaceOnUse",
                 )
             )
-        return tag(
-            "svg", tag("defs", *made), width=0, height=0, class_="defs", aria_hidden="true"
-        )
+        return tag("svg", tag("defs", *made), width=0, height=0, class_="defs", aria_hidden="true")
 
     def swatch(self, action: int) -> Drawing:
         """A sample of an action's look."""
@@ -264,7 +272,7 @@ class PolicyPictures:
         for first, last, action in runs(cells):
             start, width = first * wide, (last - first) * wide
             if width >= NARROWEST_LABEL:
-                room = max(3, int(width / 2.2))
+                room = max(3, int(width / LABEL_CHARACTER))
                 yield tag("text", shorten(self.actions[action], room), x=at(start), y=14)
             if start - written >= NARROWEST_LABEL:
                 anchor = "start" if start < 4 else "end" if start > 92 else "middle"
@@ -277,6 +285,8 @@ class PolicyPictures:
                     class_="tick",
                 )
                 written = start
+        if self.end and written < 100 - NARROWEST_LABEL:
+            yield tag("text", self.end, x="100%", y=below, text_anchor="end", class_="tick")
 
     def _names(self) -> Iterator[Drawing]:
         """Labels of the rows and columns of a grid over two columns of the log."""
@@ -290,7 +300,7 @@ class PolicyPictures:
         for j in range(0, len(columns), every):
             middle = layout.left + (j + 0.5) * wide
             anchor = "end" if middle > 94 else "middle"
-            text = shorten(columns[j], max(4, int(every * wide / 2.2)))
+            text = shorten(columns[j], max(4, int(every * wide / LABEL_CHARACTER)))
             yield tag("text", text, x=at(middle), y=26, text_anchor=anchor, class_="tick")
 
     def _tiles(self, cells: IntArray) -> Drawing:
@@ -311,8 +321,9 @@ class PolicyPictures:
 
     def lane(self, values: FloatArray, title: str, words: str) -> Drawing:
         """Bars under a strip, one per state or per some states."""
+        values = np.asarray(values, dtype=float)[self.layout.order]
         share = math.ceil(len(values) / MOST_BARS)
-        sums = np.add.reduceat(np.asarray(values, dtype=float), np.arange(0, len(values), share))
+        sums = np.add.reduceat(values, np.arange(0, len(values), share))
         most, wide = float(sums.max(initial=0.0)) or 1.0, 100 / (len(values) / share)
         content = [
             tag(
@@ -338,7 +349,7 @@ class PolicyPictures:
             return None
         n = self.states.n_states
         share = math.ceil(n / MOST_BARS)
-        columns = [np.asarray(stop)[::share] for stop in stops]
+        columns = [np.asarray(stop)[self.layout.order][::share] for stop in stops]
         rows = len(columns[0])
         wide, tall = 100 / (len(stops) - 1), MAP_HEIGHT / rows
         made: list[Drawing] = []
@@ -365,6 +376,13 @@ class PolicyPictures:
         cursor = tag(
             "line", x1="0", x2="0", y1=0, y2=MAP_HEIGHT, class_="cursor", visibility="hidden"
         )
-        return self.charts.chart(
-            MAP_HEIGHT, title, words, join(made), cursor, class_="policy along"
+        scale = (
+            tag("text", self.boundary(0), x="4", y=MAP_HEIGHT - 6, class_="tick halo"),
+            tag("text", self.end or self._label(n - 1), x="4", y=16, class_="tick halo"),
         )
+        return self.charts.chart(
+            MAP_HEIGHT, title, words, join(made), *scale, cursor, class_="policy along"
+        )
+
+    def _label(self, place: int) -> str:
+        return shorten(self.states.labels[int(self.layout.order[place])], 12)

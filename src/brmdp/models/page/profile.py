@@ -20,7 +20,7 @@ from brmdp.models.page.svg import (
 )
 from brmdp.models.results import GroupDecision
 
-__all__ = ["profile"]
+__all__ = ["profile", "stop_ticks"]
 
 TOP, BOTTOM = 22.0, 172.0
 
@@ -49,9 +49,7 @@ def profile(
     for value in chosen:
         y = frame.y(value)
         parts.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="rule"))
-        parts.append(
-            tag("text", tick_text(value, step), x="0", y=y - 4, class_="tick halo")
-        )
+        parts.append(tag("text", tick_text(value, step), x="0", y=y - 4, class_="tick halo"))
     for k, (_, values) in enumerate(series):
         parts.append(_line(frame, values, k))
     parts.append(
@@ -107,9 +105,7 @@ def _band(frame: Frame, best: Sequence[int], last: int) -> Drawing:
     middle = (left + right) / 2
     anchor = "start" if middle < 15 else "end" if middle > 85 else "middle"
     x = left if anchor == "start" else right if anchor == "end" else middle
-    parts.append(
-        tag("text", "recommended", x=at(x), y=11, text_anchor=anchor, class_="best-label")
-    )
+    parts.append(tag("text", "recommended", x=at(x), y=11, text_anchor=anchor, class_="best-label"))
     return join(parts)
 
 
@@ -148,3 +144,19 @@ def _ends(
         + "."
         for i in (0, len(group.dial) // 2, len(group.dial) - 1)
     )
+
+
+def stop_ticks(stops: int, best: Sequence[int]) -> Drawing:
+    """A scale for the slider; stops of the recommended policy have longer ticks."""
+    made = [
+        tag(
+            "line",
+            x1=at(100 * i / (stops - 1)),
+            x2=at(100 * i / (stops - 1)),
+            y1=0,
+            y2=10 if i in best else 5,
+            class_="stop best" if i in best else "stop",
+        )
+        for i in range(stops)
+    ]
+    return tag("svg", *made, class_="ticks", height=11, width="100%", aria_hidden="true")

@@ -10,6 +10,7 @@ import numpy as np
 from brmdp.models.page.numbers import (
     Direction,
     amount,
+    count,
     decimals_for,
     exact_percent,
     number,
@@ -17,12 +18,12 @@ from brmdp.models.page.numbers import (
     plural,
 )
 from brmdp.models.page.text import shorten
-from brmdp.models.results import Amount, GroupDecision
+from brmdp.models.results import Amount, GroupDecision, PolicyValue
 
-__all__ = ["Figure", "Language", "discount_in_words"]
+__all__ = ["Figure", "Language", "common_decimals", "discount_in_words"]
 
 SURE, LIKELY, OPEN = 0.95, 0.8, 0.2
-MOST_WORDS = 6
+MOST_WORDS = 4
 
 
 @dataclass(frozen=True)
@@ -83,20 +84,33 @@ class Language:
         """Decimals for all values of a group."""
         return decimals_for(group.policies[group.recommended].mean, group.practice)
 
-    def answer(self, group: GroupDecision) -> tuple[str, ...]:
-        """The recommended policy in sentences."""
-        words = group.policies[group.recommended].words
-        if len(words) <= MOST_WORDS:
-            return words
-        return (*words[:MOST_WORDS], f"And {plural(len(words) - MOST_WORDS, 'more sentence')} below.")
+    def in_words(self, policy: PolicyValue, actions: tuple[str, ...]) -> tuple[str, ...]:
+        """A policy in a few sentences."""
+        if 0 < len(policy.words) <= MOST_WORDS:
+            return policy.words
+        counts = np.bincount(policy.actions, minlength=len(actions))
+        used = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+        most = ", ".join(
+            f"{shorten(actions[a], 60)} ({plural(counts[a], 'state')})" for a in used[:3]
+        )
+        if len(used) <= 3:
+            return (f"By state: {most}.",)
+        return (
+            f"It depends on the state: {len(used)} of {plural(len(actions), 'action')} are used, most "
+            f"often {most}.",
+        )
 
     def same_as_practice(self, group: GroupDecision) -> bool:
         """Whether nothing would change."""
         gain = group.gain
         return not group.worths and gain.mean == gain.low == gain.high == 0
 
-    def opinion(self, group: GroupDecision) -> str:
+    def opinion(self, group: GroupDecision, stopped: bool) -> str:
         """How sure it is that the recommendation is better than practice."""
+        said = self._opinion(group)
+        return f"If the model were right: {said[0].lower()}{said[1:]}" if stopped else said
+
+    def _opinion(self, group: GroupDecision) -> str:
         share = group.probability_better[0]
         if self.same_as_practice(group):
             return "This is what is done today."
@@ -110,7 +124,7 @@ class Language:
             return "The log does not tell whether this is better than today's practice."
         return "Probably worse than today's practice: no reason to change it."
 
-    def figures(self, group: GroupDecision, confidence: float) -> tuple[Figure, ...]:
+    def figures(self, group: GroupDecision, stopped: bool) -> tuple[Figure, ...]:
         """The four numbers of the first screen."""
         places = self.value_decimals(group)
         mean, interval = amount(group.policies[group.recommended].mean, places)
@@ -137,7 +151,8 @@ class Language:
             Figure(
                 "Guaranteed",
                 self.guaranteed(group.guarantee.value, places),
-                f"with {exact_percent(group.guarantee.confidence)} posterior probability",
+                f"with {exact_percent(group.guarantee.confidence)} posterior probability"
+                + ("; not to be quoted, a check says stop" if stopped else ""),
             ),
         )
 
@@ -145,8 +160,8 @@ class Language:
         """The guarantee as a sentence."""
         places = self.value_decimals(group)
         return (
-            f"With {exact_percent(group.guarantee.confidence)} posterior probability, the discounted "
-            f"{self.word} from the start is "
+            f"With {exact_percent(group.guarantee.confidence)} posterior probability, the "
+            f"discounted {self.word} from the start is "
             f"{self.guaranteed(group.guarantee.value, places)}, if the model is right."
         )
 
@@ -155,10 +170,10 @@ class Language:
         start = np.asarray(group.start)
         possible = np.flatnonzero(start > 0)
         if possible.size == 1:
-            return f"Values are counted from the state {shorten(labels[int(possible[0])], 80)}."
+            return f"Values are counted from the state “{shorten(labels[int(possible[0])], 80)}”."
         return (
-            f"Values are averages over a start in one of {plural(possible.size, 'state')}, weighted "
-            "as the model file says."
+            f"Values are averages over a start in one of {plural(possible.size, 'state')}, as "
+            "frequent as in the log."
         )
 
     def comparison(self, group: GroupDecision) -> tuple[str, ...]:
@@ -195,9 +210,8 @@ class Language:
             low, high = group.units_interval
             places = decimals_for(Amount((low + high) / 2, low, high))
             said.append(
-                f"If the log had had other units of the same kind, the {self.gain} would lie between "
-                f"{number(low, places, 'down')} and {number(high, places, 'up')} in 95 % of cases "
-                "(units drawn again)."
+                f"With the units of the log drawn again, the {self.gain} lies between "
+                f"{number(low, places, 'down')} and {number(high, places, 'up')} in 95 % of cases."
             )
         return tuple(said)
 
@@ -216,7 +230,8 @@ class Language:
         if not math.isfinite(loss) or loss <= 0:
             return f"{head} Keeping the recommended policy would lose nothing under any of them."
         return (
-            f"{head} The largest loss from keeping the recommended policy is {number(loss)} "
+            f"{head} The largest loss from keeping the recommended policy is "
+            f"{number(loss, common_decimals(worst.value, worst.best))} "
             f"({shorten(worst.assumption, 100)})."
         )
 
@@ -234,7 +249,7 @@ class Language:
         )
         return (
             f"Perfect information would {'save' if self.costs else 'gain'} {value} on average"
-            + (f" (95 % interval {interval})" if interval else "")
+            + (f" (95 % Monte Carlo interval {interval})" if interval else "")
             + (f", {relative} of the expected {self.word}" if relative else "")
             + ". No study, trial or longer log can be worth more than that."
         )
@@ -246,10 +261,23 @@ class Language:
         never = sum(pair.observations == 0 for pair in group.thin)
         time = percent(sum(pair.visits for pair in group.thin), "up")
         return (
-            f"In {plural(len(group.thin), 'state')} the recommended policy takes an action that was "
-            f"hardly seen there ({never} of them never). It spends {time} of its discounted time in "
-            "them; what it is worth there rests on the prior more than on the log."
+            f"The recommended policy takes an action that was hardly seen in "
+            f"{plural(len(group.thin), 'state')} that matter{'s' * (len(group.thin) == 1)} "
+            f"({count(never)} never). It spends {time} of its discounted time there, where its "
+            "worth rests on the prior more than on the log."
         )
+
+
+def common_decimals(value: float, best: float) -> int:
+    """Decimals that show a value to four digits, and two of its distance to the best one."""
+    size = max(abs(value), abs(best))
+    if not math.isfinite(size) or size == 0:
+        return 0
+    need = max(0, 3 - math.floor(math.log10(size)))
+    distance = abs(value - best)
+    if distance > size * 1e-6:
+        need = max(need, 1 - math.floor(math.log10(distance)))
+    return min(need, 8)
 
 
 def _interval(name: str, interval: str) -> str:

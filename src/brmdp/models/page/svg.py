@@ -1,8 +1,8 @@
 """Small charts as SVG, drawn for a page that is read on screens of any width and on paper.
 
-Horizontal positions are percentages and vertical ones pixels, so that a chart fills its column while
-its text keeps its size. Nothing depends on colour alone: series differ by marker and dash, actions by
-pattern. There are no ``style`` attributes, which the page's security policy would refuse.
+Horizontal positions are percentages and vertical ones pixels, so that a chart fills its column
+while its text keeps its size. Nothing depends on colour alone: series differ by marker and dash,
+actions by pattern. There are no ``style`` attributes: the page's security policy would refuse them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count
+from itertools import count, pairwise
 
 from brmdp.models.page.numbers import number
 from brmdp.models.page.text import clean, shorten
@@ -23,7 +23,7 @@ MOST_ROWS = 24
 MOST_SERIES = 8
 MOST_POINTS = 400
 SPOKEN_POINTS = 12
-ROW_LABEL = 42
+ROW_LABEL = 46
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def tag(
     *content: Drawing | str,
     **attributes: str | float | None,
 ) -> Drawing:
-    """An element; text and attributes are escaped, ``class_`` and ``stroke_width`` lose their bars."""
+    """An element with escaped text and attributes; ``class_`` and ``aria_label`` are renamed."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
@@ -72,7 +72,7 @@ def at(share: float) -> str:
 
 @dataclass(frozen=True)
 class Frame:
-    """The area of a chart and the ranges it shows; left and right in percent, the rest in pixels."""
+    """The area of a chart and its ranges; left and right in percent, the rest in pixels."""
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
@@ -131,7 +131,7 @@ def tick_text(value: float, step: float) -> str:
     if abs(value) >= 1e6:
         return number(value)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    if decimals and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
+    if abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
         decimals += 1
     return number(round(value, 12), min(decimals, 8))
 
@@ -224,11 +224,10 @@ class Charts:
                 for k, curve in enumerate(curves)
                 if label in curve.x
             ]
-            said = "; ".join(
-                _said(curve, i) for _, curve, i in found[:1] if len(curves) == 1
-            )
+            said = "; ".join(_said(curve, i) for _, curve, i in found[:1] if len(curves) == 1)
+            room = max(ROW_LABEL - len(said), 12)
             parts.append(
-                tag("text", shorten(_label(label), ROW_LABEL), x="0", y=top + 14, class_="label")
+                tag("text", shorten(_label(label), room), x="0", y=top + 14, class_="halo")
             )
             if said:
                 parts.append(
@@ -248,7 +247,9 @@ class Charts:
         for value in chosen:
             share = frame.share(value)
             kind = "axis" if value == 0 else "rule"
-            yield tag("line", x1=at(share), x2=at(share), y1=frame.top, y2=frame.bottom, class_=kind)
+            yield tag(
+                "line", x1=at(share), x2=at(share), y1=frame.top, y2=frame.bottom, class_=kind
+            )
             yield tag(
                 "text",
                 tick_text(value, step),
@@ -272,7 +273,7 @@ class Charts:
         low, high = min(place.values()), max(place.values())
         if picture.kind != "lines" or low == high:
             gaps = sorted(place.values())
-            room = min((b - a for a, b in zip(gaps, gaps[1:], strict=False)), default=1.0) / 2
+            room = min((b - a for a, b in pairwise(gaps)), default=1.0) / 2
             low, high = low - room, high + room
         frame = Frame((low, high), y_range, left, 99, 26, 196)
         parts = [tag("text", shorten(picture.y, 60), x="0", y=12)]

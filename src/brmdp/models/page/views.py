@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from brmdp.models.page.facts import DecisionFacts
 from brmdp.models.page.numbers import (
     amount,
     count,
@@ -26,18 +25,24 @@ from brmdp.models.page.policies import (
     PolicyPictures,
     lay_out,
     runs,
-    states_in_words,
 )
-from brmdp.models.page.profile import profile
-from brmdp.models.page.sentences import Figure, Language, discount_in_words
-from brmdp.models.page.svg import Charts, Drawing, tag
+from brmdp.models.page.profile import profile, stop_ticks
+from brmdp.models.page.sentences import (
+    Figure,
+    Language,
+    common_decimals,
+    discount_in_words,
+)
+from brmdp.models.page.svg import Charts, Drawing, join, tag
 from brmdp.models.page.text import clean, shorten
 from brmdp.models.results import Check, Curve, GroupDecision, Picture, PolicyValue
+
+if TYPE_CHECKING:
+    from brmdp.models.decision import Decision
 
 __all__ = ["Detail", "PageView", "view"]
 
 VERDICTS = ("stop", "look", "fine")
-THIN_STRIPS = 12
 FEW_STATES_WORTH = 12
 
 
@@ -107,6 +112,7 @@ class Dial:
     last: str
     values: Drawing
     along: Drawing | None
+    ticks: Drawing
     moving: Drawing
     text: str
 
@@ -162,7 +168,7 @@ class PageView:
     grouped: bool
     left_out: str
     summary: Table | None
-    strips: tuple[tuple[str, Drawing], ...]
+    strips: tuple[tuple[str, str, Drawing | None], ...]
     legend: tuple[tuple[Drawing, str], ...]
     jointly: str
     patterns: Drawing
@@ -178,13 +184,13 @@ class PageView:
     data: dict[str, Any]
 
 
-def view(decision: DecisionFacts, detail: Detail) -> PageView:
+def view(decision: Decision, detail: Detail) -> PageView:
     """Prepare the page of a decision at some level of detail."""
     return _Builder(decision, detail).page()
 
 
 class _Builder:
-    def __init__(self, decision: DecisionFacts, detail: Detail) -> None:
+    def __init__(self, decision: Decision, detail: Detail) -> None:
         self.decision, self.detail = decision, detail
         self.language = Language(decision.word)
         self.charts = Charts()
@@ -192,9 +198,7 @@ class _Builder:
         shown = sorted(decision.groups, key=lambda group: -group.transitions)[: detail.sections]
         self.shown = [group for group in decision.groups if any(group is each for each in shown)]
         self.layout = self._layout()
-        self.pictures = PolicyPictures(
-            self.charts, decision.states, decision.actions, self.layout
-        )
+        self.pictures = PolicyPictures(self.charts, decision.states, decision.actions, self.layout)
 
     def _layout(self) -> Layout:
         """Cells few enough for the policies of all dials."""
@@ -244,13 +248,13 @@ class _Builder:
                 else ""
             ),
             summary=self._summary(views) if self.grouped else None,
-            strips=self._strips() if self.grouped else (),
+            strips=tuple(self._strips()) if self.grouped else (),
             legend=self._used(*self.shown) if self.grouped else (),
             jointly=self._jointly(),
             patterns=self.pictures.patterns(),
             caption=self.pictures.caption,
-            first_state=shorten(decision.states.labels[0], 40),
-            last_state=shorten(decision.states.labels[-1], 40),
+            first_state=shorten(decision.states.labels[self.layout.order[0]], 40),
+            last_state=shorten(decision.states.labels[self.layout.order[-1]], 40),
             reading=self._reading(),
             dropped=self._dropped(),
             reading_notes=decision.report.notes,
@@ -269,6 +273,7 @@ class _Builder:
                     "height": self.layout.height,
                 },
                 "boundaries": self.pictures.boundaries,
+                "end": self.pictures.end if self.layout.kind == "strip" else "",
                 "dials": dials,
             },
         )
@@ -284,7 +289,9 @@ class _Builder:
         states = plural(decision.states.n_states, "state")
         units = sum(group.units for group in decision.groups)
         transitions = sum(group.transitions for group in decision.groups)
-        evidence = f"The answer comes from {plural(units, 'unit')} and {plural(transitions, 'transition')}"
+        evidence = (
+            f"The answer comes from {plural(units, 'unit')} and {plural(transitions, 'transition')}"
+        )
         if self.grouped:
             evidence += f" in {plural(len(decision.groups), 'group')}"
         return (
@@ -306,54 +313,43 @@ class _Builder:
             rows.append(
                 Row(
                     (
-                        _link(name, anchors.get(group.name)),
-                        shorten(" ".join(group.policies[group.recommended].words), 160),
+                        _link(name, anchors.get(group.name), stops.get(group.name, 0) > 0),
                         mean,
                         f"{gain} ({gained})" if gained else gain,
                         percent(group.probability_better[0]),
                         language.guaranteed(group.guarantee.value, places),
-                        f"{count(group.units)} / {count(group.transitions)}",
+                        count(group.units),
                     ),
                     marked=stops.get(group.name, 0) > 0,
                 )
             )
         confidence = exact_percent(self.decision.confidence)
-        note = (
-            "Groups marked with a line at their left have a check of their own that says stop."
-            if any(row.marked for row in rows)
-            else ""
-        )
         return Table(
             f"The recommendation for each group. Intervals hold with 95 % posterior probability, "
             f"guarantees with {confidence}.",
             (
                 "Group",
-                "Recommended",
                 f"Expected {language.word}",
                 f"{language.gained.capitalize()} against practice",
                 "Better with probability",
                 "Guaranteed",
-                "Units / transitions",
+                "Units",
             ),
             tuple(rows),
-            (2, 3, 4, 5, 6),
-            note,
+            (1, 2, 3, 4, 5),
         )
 
-    def _strips(self) -> tuple[tuple[str, Drawing], ...]:
-        if self.layout.kind != "strip" or len(self.shown) > THIN_STRIPS:
-            return ()
-        return tuple(
-            (
-                shorten(str(group.name), 80),
-                self.pictures.thin(
-                    group.policy,
-                    f"Recommended policy, group {shorten(str(group.name), 80)}",
-                    shorten(" ".join(group.policies[group.recommended].words), 400),
-                ),
-            )
-            for group in self.shown
-        )
+    def _strips(self) -> Iterator[tuple[str, str, Drawing | None]]:
+        """Name, policy in words and, for ordered states, its picture, for every group shown."""
+        for group in self.shown:
+            name, strip = shorten(str(group.name), 80), None
+            words = self._words(group.policies[group.recommended], 300)
+            if self.layout.kind == "strip":
+                strip = self.pictures.thin(group.policy, f"Recommended policy, group {name}", words)
+            yield name, words, strip
+
+    def _words(self, policy: PolicyValue, longest: int) -> str:
+        return shorten(" ".join(self.language.in_words(policy, self.decision.actions)), longest)
 
     def _jointly(self) -> str:
         groups = len(self.decision.groups)
@@ -389,21 +385,22 @@ class _Builder:
         language, decision = self.language, self.decision
         anchor = f"group-{position}"
         recommended = group.policies[group.recommended]
-        words = shorten(" ".join(recommended.words), 600)
+        words = self._words(recommended, 600)
+        stops = sum(
+            check.verdict == "stop" and check.group in (None, group.name)
+            for check in decision.checks
+        )
         of_group = f", group {shorten(str(group.name), 60)}" if group.name is not None else ""
         dial = self._dial(anchor, group)
         return GroupView(
             anchor=anchor,
             name=group.name,
             size=f"{plural(group.units, 'unit')}, {plural(group.transitions, 'transition')}",
-            answer=language.answer(group),
-            opinion=language.opinion(group),
+            answer=language.in_words(recommended, decision.actions),
+            opinion=language.opinion(group, stops > 0),
             promise=language.promise(group),
-            figures=language.figures(group, decision.confidence),
-            stops=sum(
-                check.verdict == "stop" and check.group in (None, group.name)
-                for check in decision.checks
-            ),
+            figures=language.figures(group, stops > 0),
+            stops=stops,
             picture=self.pictures.picture(
                 recommended.actions, f"Recommended policy{of_group}", words
             ),
@@ -512,8 +509,8 @@ class _Builder:
             text = f"The recommended policy is planned at {self._levels(group, group.recommended)}."
         else:
             text = (
-                f"The recommended policy (“{shorten(policies[group.recommended].name, 60)}”) is not "
-                "a stop of the dial; the dial begins at the stop that is most like it."
+                f"The recommended policy (“{shorten(policies[group.recommended].name, 60)}”) is "
+                "not a stop of the dial, which begins at the stop that is most like it."
             )
         return Dial(
             f"{anchor}-dial",
@@ -524,12 +521,13 @@ class _Builder:
             level(group.dial[-1].level),
             values,
             along,
+            stop_ticks(len(group.dial), best),
             self.pictures.picture(policies[group.dial[start].policy].actions, "Policy", ""),
             text,
         )
 
     def _data(self, group: GroupDecision, shown: GroupView) -> dict[str, Any]:
-        """What the script needs to move the dial: numbers for pictures, finished words for the rest."""
+        """What the script needs to move the dial: numbers for pictures, and finished words."""
         language = self.language
         places = language.value_decimals(group)
         used = list(dict.fromkeys([stop.policy for stop in group.dial] + [group.recommended]))
@@ -546,7 +544,7 @@ class _Builder:
                     "mean": mean,
                     "interval": interval,
                     "bound": language.guaranteed(policy.guaranteed, places),
-                    "words": shorten(" ".join(policy.words), self.detail.words),
+                    "words": self._words(policy, self.detail.words),
                     "differs": int((np.asarray(policy.actions) != group.policy).sum()),
                     "counts": [plural(int(counts[a]), "state") for a in legend],
                 }
@@ -567,14 +565,16 @@ class _Builder:
             parts.append(low if first == last else f"{low} to {high}")
         if not parts:
             return "–"
-        return ("level " if parts == [parts[0]] and " to " not in parts[0] else "levels ") + ", ".join(
-            parts
-        )
+        return (
+            "level " if parts == [parts[0]] and " to " not in parts[0] else "levels "
+        ) + ", ".join(parts)
 
     def _candidates(self, group: GroupDecision) -> Table:
         language = self.language
         places = language.value_decimals(group)
-        first = {policy: i for i, policy in reversed([(i, s.policy) for i, s in enumerate(group.dial)])}
+        first = {
+            policy: i for i, policy in reversed([(i, s.policy) for i, s in enumerate(group.dial)])
+        }
         order = sorted(range(len(group.policies)), key=lambda k: (first.get(k, len(group.dial)), k))
         rows = []
         for k in order:
@@ -591,7 +591,7 @@ class _Builder:
                         interval or "–",
                         language.guaranteed(policy.guaranteed, places),
                         count((np.asarray(policy.actions) != group.policy).sum()),
-                        shorten(" ".join(policy.words), 160),
+                        self._words(policy, 160),
                     ),
                     marked=k == group.recommended,
                 )
@@ -627,8 +627,7 @@ class _Builder:
         return self.charts.picture(
             Picture(
                 "points",
-                f"Discounted {self.language.word} from the start, with 95 % credible intervals. The two "
-                "share what is not known, so the interval of their difference can be much narrower.",
+                f"Discounted {self.language.word} from the start, with 95 % credible intervals",
                 "policy",
                 f"discounted {self.language.word} ({self.language.better})",
                 (curve,),
@@ -655,14 +654,14 @@ class _Builder:
                 )
             )
         return Table(
-            "States in which recommendation and practice differ, and what changing only that state "
-            "would be worth. These worths need not add up.",
+            "States in which recommendation and practice differ and the change is worth most: what "
+            "changing only that state would be worth. These worths need not add up.",
             (
                 self._column,
                 "Recommended",
                 self.language.gained.capitalize(),
                 "95 % interval",
-                "Share of time there",
+                "Share of practice’s time",
             ),
             tuple(rows),
             (2, 3, 4),
@@ -683,7 +682,7 @@ class _Builder:
         return self.charts.picture(
             Picture(
                 "points",
-                f"What the change is worth in {len(worths)} of the states where it matters most",
+                f"What the change is worth in the {len(worths)} states where it matters most",
                 "state",
                 f"{self.language.gained} by the change there alone",
                 (curve,),
@@ -696,7 +695,7 @@ class _Builder:
         rows = []
         for each in group.sensitivities:
             loss = self.language.loss(each.value, each.best)
-            size = _common_decimals(each.value, each.best)
+            size = common_decimals(each.value, each.best)
             rows.append(
                 Row(
                     (
@@ -710,8 +709,8 @@ class _Builder:
                 )
             )
         return Table(
-            f"Other assumptions, one at a time: the {self.language.word} of the recommended policy, "
-            "and of the policy that would be planned then.",
+            f"Other assumptions, one at a time: the {self.language.word} of the recommended "
+            "policy, and of the policy that would be planned then.",
             (
                 "Assumption",
                 "States changed",
@@ -745,14 +744,14 @@ class _Builder:
                 )
             )
         return Table(
-            "What more observations would be worth on average, the best first; and how often they "
-            "would change the plan.",
+            "What more observations of a pair would be worth on average, the best first, with the "
+            "error of the simulation; and how often they would change the plan.",
             (
                 self._column,
                 "Action",
                 "More transitions",
                 self.language.gained.capitalize(),
-                "95 % interval",
+                "Monte Carlo interval",
                 "Plan changes",
             ),
             tuple(rows),
@@ -787,24 +786,25 @@ class _Builder:
 
     def _states(self, group: GroupDecision) -> Table:
         """The recommended policy: by ranges of ordered states, otherwise state by state."""
-        states, policy = self.decision.states, group.policy
+        states, policy, order = self.decision.states, group.policy, self.layout.order
         seen, visits = np.asarray(group.observations), np.asarray(group.visits, dtype=float)
         stretches = (
-            list(runs(policy))
+            list(runs(policy[order]))
             if states.ordered
             else [(s, s + 1, int(policy[s])) for s in range(states.n_states)]
         )
         most = self._rows()
         rows = []
         for first, last, action in stretches[:most]:
+            members = order[first:last]
             rows.append(
                 Row(
                     (
-                        states_in_words(states, first, last),
+                        self.pictures.range(first, last),
                         self._action(action),
                         count(last - first),
-                        count(seen[first:last, action].sum()),
-                        percent(float(visits[first:last].sum())),
+                        count(seen[members, action].sum()),
+                        percent(float(visits[members].sum())),
                     )
                 )
             )
@@ -822,22 +822,25 @@ class _Builder:
             ),
             tuple(rows),
             (2, 3, 4),
-            _cut(len(stretches), most, "ranges" if ranges else "states"),
+            _cut(
+                len(stretches),
+                most,
+                "ranges" if ranges else "states",
+                " The policy as a CSV file (brmdp decide, or decision.write) has all of them.",
+            ),
         )
 
     # the end
 
     def _reading(self) -> tuple[str, ...]:
         report = self.decision.report
-        dropped = sum(each.lines for each in report.dropped)
-        share = percent(report.kept_lines / report.lines) if report.lines else "none"
-        said = (
-            f"{plural(report.lines, 'line')} were read and {count(report.kept_lines)} kept ({share}). "
-            f"They make {plural(report.transitions, 'transition')} of {plural(report.units, 'unit')}."
+        share = f" ({percent(report.kept_lines / report.lines)})" if report.lines else ""
+        return (
+            f"{plural(report.lines, 'line')} were read and {count(report.kept_lines)} kept{share}. "
+            f"{count(report.transitions)} of them begin a transition, of "
+            f"{plural(report.units, 'unit')} in all.",
+            *(() if report.dropped else ("Nothing was dropped.",)),
         )
-        if not report.dropped:
-            return (said, "Nothing was dropped.")
-        return (said, f"{plural(dropped, 'line')} are listed below with the reason.")
 
     def _dropped(self) -> Table | None:
         report = self.decision.report
@@ -847,6 +850,7 @@ class _Builder:
             Row(
                 (
                     each.reason,
+                    "begin no transition" if each.line_kept else "dropped",
                     count(each.lines),
                     percent(each.lines / report.lines) if report.lines else "–",
                     each.words,
@@ -856,10 +860,11 @@ class _Builder:
             for each in report.dropped
         )
         return Table(
-            "Lines that did not become transitions, and why.",
-            ("Reason", "Lines", "Share", "In words", "Examples"),
+            "Lines that did not become transitions, and why. Lines that only begin no transition "
+            "still count for practice.",
+            ("Reason", "What became of them", "Lines", "Share", "In words", "Examples"),
             rows,
-            (1, 2),
+            (2, 3),
         )
 
     def _fingerprint(self) -> tuple[tuple[str, str], ...]:
@@ -876,7 +881,7 @@ class _Builder:
         )
 
 
-def _stops_of(decision: DecisionFacts) -> dict[str | None, int]:
+def _stops_of(decision: Decision) -> dict[str | None, int]:
     found: dict[str | None, int] = {}
     for check in decision.checks:
         if check.verdict == "stop":
@@ -884,8 +889,11 @@ def _stops_of(decision: DecisionFacts) -> dict[str | None, int]:
     return found
 
 
-def _link(text: str, anchor: str | None) -> str | Drawing:
-    return text if anchor is None else tag("a", tag("bdi", text), href=f"#{anchor}")
+def _link(text: str, anchor: str | None, stopped: bool) -> Drawing:
+    name = tag("bdi", text)
+    if anchor is not None:
+        name = tag("a", name, href=f"#{anchor}")
+    return join([name, tag("strong", "a check says stop", class_="said stop")]) if stopped else name
 
 
 def _figures(check: Check) -> Iterator[tuple[str, str]]:
@@ -912,24 +920,7 @@ def _stretches(values: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _common_decimals(value: float, best: float) -> int:
-    """Decimals that show a value to four digits, and two of its distance to the best one."""
-    size = max(abs(value), abs(best))
-    if not math.isfinite(size) or size == 0:
-        return 0
-    need = max(0, 3 - math.floor(math.log10(size)))
-    distance = abs(value - best)
-    if distance > size * 1e-6:
-        need = max(need, 1 - math.floor(math.log10(distance)))
-    return min(need, 8)
-
-
-def _cut(all_of_them: int, shown: int, what: str) -> str:
+def _cut(all_of_them: int, shown: int, what: str, where: str = "") -> str:
     if all_of_them <= shown:
         return ""
-    return (
-        f"{shown:,} of {all_of_them:,} {what} are shown; all of them are in decision.json and in the "
-        "policy's CSV file."
-    )
-
-
+    return f"{shown:,} of {all_of_them:,} {what} are shown.{where}"
