@@ -19,6 +19,7 @@ from typing import Any
 
 from brmdp._extras import optional
 from brmdp._files import write_bytes
+from brmdp._validation import as_level
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
 from brmdp.runs import Case, Experiment, Store, cluster_executor, find_stores, run_experiment
@@ -176,6 +177,8 @@ def decide(
     strict : bool
         End with exit code 3 if a check says stop.
     """
+    if level is not None:
+        as_level(level, "--level")
     numbers = report.with_name("decision.json") if json is None and report is not None else json
     outputs = {
         "--report": (report, (".html", ".htm")),

@@ -84,6 +84,8 @@ def write_starting_file(
         raise InvalidInputError(f"--out must name a file that ends in .toml; got {shown(str(out))}")
     if os.path.lexists(target) and not replace:
         raise InvalidInputError(f"{target} is there already; --force replaces it")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InvalidInputError(f"--out must not be the log itself; got {shown(str(out))}")
     if not target.parent.is_dir():
         raise InvalidInputError(f"--out must lie in a folder that exists; got {shown(str(out))}")
     start = starting_file(source, target.resolve().parent)

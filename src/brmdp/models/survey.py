@@ -5,6 +5,10 @@ Guesses are made in the open: each has a reason in words and names the columns t
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +34,12 @@ MOST_COLUMNS = 200
 
 LOOKED_AT = 200_000
 """Lines on which combinations of columns are tried."""
+
+FIRST_LINES = 100
+"""Lines by which the delimiter is found."""
+
+OTHER_ENCODING = "cp1252"
+"""Taken for text that is not in UTF-8."""
 
 SAMPLE = 1_000
 """Distinct values by which it is decided whether a column holds dates."""
@@ -193,7 +203,7 @@ def survey(path: Path) -> Survey:
     except InvalidInputError:
         if delimiter is None or encoding != "utf-8":
             raise
-        encoding = "cp1252"
+        encoding = OTHER_ENCODING
         n_lines, columns = read(encoding)
     decimal = "," if delimiter not in (None, ",") and _has_decimal_commas(columns) else "."
     facts = tuple(_facts(column, decimal) for column in columns.values())
@@ -204,16 +214,35 @@ def _names(path: Path) -> tuple[str | None, str, list[str]]:
     """The delimiter, the encoding and the names of the columns."""
     if not path.name.lower().endswith(TEXT):
         return None, "utf-8", column_names(path, ",", "utf-8")
-    found: dict[str, list[str]] = {}
-    encoding = "utf-8"
-    for delimiter in (",", ";", "\t", "|"):
+    delimiter = _delimiter(path)
+    try:
+        return delimiter, "utf-8", column_names(path, delimiter, "utf-8")
+    except InvalidInputError:
+        return delimiter, OTHER_ENCODING, column_names(path, delimiter, OTHER_ENCODING)
+
+
+def _delimiter(path: Path) -> str:
+    """The delimiter that divides the first lines into equally many fields, the more the better."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opened(path, "rb") as stream:
+            start = stream.read(2**16)
+    except (OSError, EOFError):
+        start = b""  # reading the names will say what is wrong
+    whole = start.rpartition(b"\n")[0] or start
+    text = whole.decode("latin-1").replace("\0", " ")
+
+    def rank(delimiter: str) -> tuple[float, int]:
         try:
-            found[delimiter] = column_names(path, delimiter, encoding)
-        except InvalidInputError:
-            encoding = "cp1252"
-            found[delimiter] = column_names(path, delimiter, encoding)
-    delimiter = max(found, key=lambda one: len(found[one]))
-    return delimiter, encoding, found[delimiter]
+            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            sizes = [len(row) for row in itertools.islice(reader, FIRST_LINES) if row]
+        except csv.Error:
+            return 0.0, 0
+        if not sizes or sizes[0] < 2:
+            return 0.0, 0
+        return sizes.count(sizes[0]) / len(sizes), sizes[0]
+
+    return max((",", ";", "\t", "|"), key=rank)
 
 
 def _has_decimal_commas(columns: dict[str, Column]) -> bool:
