@@ -339,10 +339,11 @@ def nice_bins(
         return math.floor(low), 1.0, 1
     first, last = Decimal(repr(low)), Decimal(repr(high))
     exponent = math.floor(math.log10((high - low) / most))
+    exponent = max(exponent, 0) if whole else exponent
     for step in (exponent, exponent + 1):
         for digits in ("1", "2", "2.5", "5"):
             width = Decimal(digits).scaleb(step)
-            if whole and (width < 1 or width != width.to_integral_value()):
+            if whole and width != width.to_integral_value():
                 continue
             start = (first / width).to_integral_value(rounding="ROUND_FLOOR") * width
             count = int((last - start) / width) + 1
