@@ -176,3 +176,94 @@ def fleet(
     costs = {"a": {"base": 0.0, "per": 1.0}, "b": 12.0}
     chosen = Dynamics(draws=200) if dynamics is None else dynamics
     return Model(log, costs=costs, discount=discount, reset={"b": "0"}, dynamics=chosen, **settings)
+
+
+def machines(
+    rng: np.random.Generator,
+    *,
+    n: int = 12,
+    units: int = 30,
+    steps: int = 25,
+    groups: int = 1,
+    pooling: str | None = None,
+    alike: bool = False,
+) -> Model:
+    """Wear and renewal, with everything drawn from the hierarchy that a learned prior assumes.
+
+    Parameters
+    ----------
+    groups : int
+        With several, their rows vary about common ones, unless they are ``alike``.
+    """
+    law = rng.dirichlet(np.full(4, 0.8))
+    base = increments(n, law)
+    rows = _dirichlet(np.exp(rng.uniform(np.log(5.0), np.log(2000.0))) * base, rng)
+    kernels = [rows] * groups
+    if groups > 1 and not alike:
+        strengths = np.exp(rng.uniform(np.log(5.0), np.log(2000.0), size=groups))
+        kernels = [_dirichlet(strength * rows, rng) for strength in strengths]
+    stack, group = np.array(kernels), np.arange(units) % groups
+
+    def kernel_at(t: int, state: Any, action: Any, before: Any) -> np.ndarray:
+        renewed = np.zeros((units, n))
+        renewed[:, 0] = 1.0
+        return np.where((action == 1)[:, None], renewed, stack[group, state])
+
+    chance = rng.uniform(0.1, 0.5) * np.linspace(0, 1, n) ** rng.uniform(0.5, 2.0)
+    behaviour = np.stack((1 - chance, chance), axis=1)
+    start = rng.integers(n // 2, size=units)
+    lines = simulate(kernel_at, behaviour, units=units, steps=steps, rng=rng, start=start)
+    log = log_of(
+        lines.unit,
+        lines.state,
+        lines.action,
+        n_states=n,
+        n_actions=2,
+        group=group[lines.unit] if groups > 1 else None,
+        time=lines.time,
+    )
+    return Model(
+        log,
+        costs={"a": {"base": 0.0, "per": 1.0}, "b": float(rng.uniform(4.0, 20.0))},
+        discount=0.95,
+        reset={"b": "0"},
+        dynamics=Dynamics(draws=200, pooling=pooling),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def clinic(
+    rng: np.random.Generator, *, n: int = 8, k: int = 3, units: int = 60, steps: int = 12
+) -> Model:
+    """Unordered states, actions with laws of their own, rewards by state and action."""
+    law = rng.dirichlet(np.full(n, 0.5), size=k)
+    strength = np.exp(rng.uniform(np.log(5.0), np.log(500.0), size=k))
+    rows = _dirichlet(np.broadcast_to(strength[:, None] * law, (n, k, n)).reshape(n * k, n), rng)
+    rows = rows.reshape(n, k, n)
+
+    def kernel_at(t: int, state: Any, action: Any, before: Any) -> np.ndarray:
+        found: np.ndarray = rows[state, action]
+        return found
+
+    behaviour = rng.dirichlet(np.ones(k), size=n)
+    lines = simulate(kernel_at, behaviour, units=units, steps=steps, rng=rng)
+    log = log_of(
+        lines.unit, lines.state, lines.action, n_states=n, n_actions=k, ordered=False
+    )
+    return Model(
+        log,
+        rewards=rng.uniform(0.0, 1.0, (n, 1)) + rng.uniform(-0.1, 0.1, (n, k)),
+        discount=0.9,
+        dynamics=Dynamics(draws=200),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _dirichlet(concentration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One row of probabilities per row of concentrations; impossible where these are zero."""
+    rows = np.where(
+        concentration > 0, rng.standard_gamma(np.maximum(concentration, 1e-3)), 0.0
+    )
+    rows = np.maximum(rows, np.where(concentration > 0, 1e-12, 0.0))
+    found: np.ndarray = rows / rows.sum(axis=1, keepdims=True)
+    return found

@@ -588,7 +588,10 @@ def _log_prediction(prior: FloatArray, counts: IntArray, pattern: TransitionPatt
     """Log of the predictive probability of every entry."""
     weight = prior + counts
     sums = np.bincount(pattern.pair_of_transition, weight, pattern.n_pairs)
-    logs: FloatArray = np.log(weight) - np.log(sums)[pattern.pair_of_transition]
+    # pairs that are not admissible have no sum
+    logs: FloatArray = (
+        np.log(weight) - np.log(np.maximum(sums, SMALLEST))[pattern.pair_of_transition]
+    )
     return logs
 
 

@@ -69,7 +69,8 @@ class GroupCells:
         key = self.group * pattern.n_pairs + pattern.pair_of_transition[self.entry]
         totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
         rows = np.flatnonzero(totals)
-        self.row_group, self.row_total = rows // pattern.n_pairs, totals[rows]
+        self.row_group = rows // pattern.n_pairs
+        self.row_total = totals[rows].astype(np.float64)
         self.cell_total = totals[key]
         self.seats = Seats(self.count)
 

@@ -28,6 +28,9 @@ DRAWS = 200
 LARGEST = 1_500
 """Up to this many states, the value is computed for draws of the rows hardly seen."""
 
+WORK = 10**10
+"""Operations for their linear systems."""
+
 DRAWN_NUMBERS = 20_000_000
 PICTURED = 15
 
@@ -130,7 +133,7 @@ def thin_quantile(bench: Bench, plan: Plan, thin: IntArray) -> float | None:
         return None
     pairs = thin * pattern.n_actions + plan.policy[thin]
     widths = pattern.widths[pairs]
-    draws = min(DRAWS, DRAWN_NUMBERS // max(int(widths.sum()), thin.size**2, 1))
+    draws = min(DRAWS, DRAWN_NUMBERS // int(widths.sum()), max(40, WORK // thin.size**3))
     if draws < 20:
         return None
     gamma = model.discount

@@ -50,7 +50,7 @@ MOST_SEPARATE = 20
 LOOSE = 2_000.0
 """Modes need not be closer than so many times the tolerance of learned priors."""
 
-MOST_STEPS, NEAR = 40, 1e-2
+MOST_STEPS, NEAR = 25, 3e-2
 """Rounds between the levels of partial pooling, and the change of ln κ that ends them."""
 
 

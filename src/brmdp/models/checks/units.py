@@ -80,6 +80,9 @@ def spread_of(
     if counts.sum() < FEWEST_UNITS:
         return None
     _, rank = np.unique(pair, return_inverse=True)
+    # what all units have in common is no difference between them
+    common = np.bincount(rank, surprise) / np.bincount(rank)
+    surprise = surprise - common[rank]
     order = np.argsort(rank, kind="stable")
     sorted_rank, sorted_unit, values = rank[order].astype(np.float64), unit[order], surprise[order]
 

@@ -147,4 +147,6 @@ def verdict_of(strong: bool, clear: bool, material: bool) -> Verdict:
 
 def percentage(share: float) -> str:
     """A share in percent, with two digits."""
+    if share < 1e-4:
+        return "0 %" if share <= 0.0 else "less than 0.01 %"
     return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.0f} %"

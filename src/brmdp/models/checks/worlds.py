@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +14,8 @@ from brmdp.pattern import TransitionPattern
 
 __all__ = ["World"]
 
-DENSE = 3_000
-"""Up to this many states, systems are solved by elimination."""
+SMALL, DENSE = 500, 3_000
+"""Up to these many states, systems are solved by elimination: always, or if it is faster."""
 
 ACCURACY = 1e-7
 """Relative error beyond."""
@@ -77,7 +78,9 @@ class World:
         return np.maximum(found, 0.0)
 
     def _solved(self, kernel: sparse.csr_array, right: FloatArray) -> FloatArray:
-        if kernel.shape[0] <= DENSE:
+        n = kernel.shape[0]
+        sweeps = math.log(ACCURACY) / math.log(self.discount) if self.discount > 0.0 else 1.0
+        if n <= SMALL or (n <= DENSE and n**3 < 20.0 * sweeps * kernel.nnz):
             return np.asarray(np.linalg.solve(self.system(kernel), right), dtype=np.float64)
         values = right / (1.0 - self.discount)
         while True:
@@ -114,7 +117,7 @@ class World:
             worth = self.action_values(values)
             better = np.argmax(worth, axis=1)
             own = worth[states, policy]
-            least = 10.0 * ACCURACY if states.size > DENSE else 1e-10
+            least = 10.0 * ACCURACY if states.size > SMALL else 1e-10
             improves = worth[states, better] > own + least * max(float(np.abs(values).max()), 1e-12)
             if not improves.any():
                 break
