@@ -22,6 +22,7 @@ from brmdp._files import write_bytes
 from brmdp._validation import as_level
 from brmdp._version import installed_version
 from brmdp.errors import BrmdpError, ExperimentError, InvalidInputError
+from brmdp.mdp import counted
 from brmdp.runs import Case, Experiment, Store, cluster_executor, find_stores, run_experiment
 from brmdp.runs import load_sweep as read_sweep
 from brmdp.runs.origin import CODE, short
@@ -200,8 +201,8 @@ def decide(
     _print_notes(notes)
     read = model.log.report
     _print_plain(
-        f"From {read.lines:,} lines of the log: {read.transitions:,} transitions of {read.units:,} "
-        f"units. What was left out: brmdp check {shlex.quote(str(file))}"
+        f"From {counted(read.lines, 'line')} of the log: {counted(read.transitions, 'transition')} "
+        f"of {counted(read.units, 'unit')}. What was left out: brmdp check {shlex.quote(str(file))}"
     )
     for path in (report, numbers, policy):
         if path is not None:

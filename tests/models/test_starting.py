@@ -225,6 +225,7 @@ def test_numbers_too_far_apart_for_bins(begin):
     assert "# bins = { edges = [0, 1, 10, 100] }" in text
 
 
+@settings(max_examples=50)
 @given(
     st.floats(-1e12, 1e12),
     st.floats(0, 1e12),

@@ -418,8 +418,8 @@ def _unit(found: Survey, free: dict[str, Facts], time: Guess) -> Guess:
             return Guess((named[0],), "its name", (*named[1:], *others))
         return Guess((), "no column looks like a unit", tuple(others))
     clock = next(facts for facts in found.facts if facts.name == time.columns[0])
-    if _share_alone(found, [clock]) >= NEARLY_ALL and not named:
-        return Guess((), f"no time in {shown(clock.name)} comes twice: one unit", tuple(others))
+    if _share_alone(found, [clock]) >= NEARLY_ALL and (not named or len(free) == 1):
+        return Guess((), f"no time in {shown(clock.name)} comes twice: one unit", tuple(candidates))
     alone = {name: _share_alone(found, [clock, free[name]]) for name in candidates[:8]}
     enough = [name for name, share in alone.items() if share >= NEARLY_ALL]
     best = sorted(enough, key=lambda name: (name not in named, free[name].distinct))
