@@ -1,0 +1,258 @@
+"""Decisions against slow and obvious computations, and what their files hold."""
+
+import json
+
+import numpy as np
+import pytest
+
+from brmdp.errors import InvalidInputError
+from brmdp.logs import Categories, StateSpace
+from brmdp.models import Dynamics, Model, read_policy
+from brmdp.models.wording import figure, policy_in_words
+from models.problems import log_of
+
+GAMMA = 0.9
+WEAR = np.array([0.5, 0.35, 0.15])
+
+
+APART = Dynamics(prior="uniform")
+
+
+def wearing_log(seed=0, units=15, steps=20, group=False):
+    """A machine that wears by 0, 1 or 2 steps of five, and is renewed by action b."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for unit in range(units):
+        state = 0
+        for _ in range(steps):
+            action = int(rng.random() < (0.6 if state == 4 else 0.1))
+            lines.append((unit, state, action, unit % 2))
+            state = 0 if action else min(state + int(rng.choice(3, p=WEAR)), 4)
+    unit, state, action, half = np.array(lines).T
+    return log_of(unit, state, action, n_states=5, n_actions=2, group=half if group else None)
+
+
+def a_model(log=None, **settings):
+    given = {
+        "costs": {"a": {"per": 1.0}, "b": 2.5},
+        "discount": GAMMA,
+        "start": 0,
+        "reset": {"b": 0},
+        "dynamics": Dynamics(draws=400),
+        **settings,
+    }
+    return Model(wearing_log() if log is None else log, **given)
+
+
+@pytest.fixture(scope="module")
+def decision():
+    return a_model().decide(checks=False, draws=400)
+
+
+def values_of(kernel, amounts, policy):
+    """Discounted sums under a policy, (S,) actions or (S, A) probabilities, by a plain system."""
+    weights = np.eye(amounts.shape[1])[policy] if np.ndim(policy) == 1 else np.asarray(policy)
+    paid = (weights * amounts).sum(axis=1)
+    moves = np.einsum("sa,sat->st", weights, kernel)
+    return np.linalg.solve(np.eye(paid.size) - GAMMA * moves, paid)
+
+
+def test_values_against_draws_and_plain_systems(decision):
+    model = a_model()
+    (group,) = decision.groups
+    rng = np.random.default_rng(5)
+    kernels = model.belief().sample(800, rng=rng)
+    practices = model.practice().draw(800, rng=rng)
+    mine = np.array([values_of(kernel, model.amounts, group.policy)[0] for kernel in kernels])
+    theirs = np.array(
+        [
+            values_of(kernel, model.amounts, policy)[0]
+            for kernel, policy in zip(kernels, practices, strict=True)
+        ]
+    )
+    chosen = group.policies[group.recommended]
+    close = 5.0 * mine.std() / np.sqrt(400)
+    assert chosen.mean.mean == pytest.approx(mine.mean(), abs=close)
+    assert chosen.guaranteed == pytest.approx(np.quantile(mine, 0.9), abs=2 * close)
+    wide = 5.0 * theirs.std() / np.sqrt(400)
+    assert group.practice.mean == pytest.approx(theirs.mean(), abs=wide)
+    gains = theirs - mine
+    assert group.gain.mean == pytest.approx(gains.mean(), abs=5.0 * gains.std() / np.sqrt(400))
+    assert group.gain.mean > 0
+    # an upper bound on the cost: above the quantile that it stands for
+    assert group.guarantee.value > np.quantile(mine, 0.88)
+    assert group.guarantee.value < np.quantile(mine, 0.999) + close
+
+
+def test_no_policy_is_better_by_the_draws_that_compared(decision):
+    """All 32 policies, by the quantile at the confidence, in draws of the test."""
+    model = a_model()
+    kernels = model.belief().sample(500, rng=1)
+    best, found = np.inf, {}
+    for number in range(32):
+        policy = np.array([number >> s & 1 for s in range(5)])
+        worth = np.quantile([values_of(k, model.amounts, policy)[0] for k in kernels], 0.9)
+        found[tuple(policy)] = worth
+        best = min(best, worth)
+    chosen = found[tuple(decision.groups[0].policy)]
+    assert chosen <= best * 1.01
+
+
+def test_visits_observations_and_thin_pairs_against_loops(decision):
+    model = a_model()
+    (group,) = decision.groups
+    kernel = model.belief().mean()
+    moves = kernel[np.arange(5), group.policy]
+    share, now = np.zeros(5), np.eye(5)[0]
+    for t in range(400):
+        share += (1 - GAMMA) * GAMMA**t * now
+        now = now @ moves
+    assert group.visits == pytest.approx(share, abs=1e-6)
+    assert (group.observations == model.counts()).all()
+    for one in group.thin:
+        assert one.observations == group.observations[one.state, one.action] < 5
+        assert one.visits == pytest.approx(share[one.state], abs=1e-6)
+
+
+def test_costs_and_rewards_are_mirror_images(decision):
+    model = a_model()
+    turned = a_model(costs=None, rewards=-model.amounts).decide(checks=False, draws=400)
+    (one,), (other,) = decision.groups, turned.groups
+    assert (one.policy == other.policy).all()
+    assert one.guarantee.value == -other.guarantee.value
+    assert one.practice.mean == -other.practice.mean
+    assert one.gain.mean == other.gain.mean
+    assert one.guarantee.nested_value == -other.guarantee.nested_value
+    assert one.practice.low == pytest.approx(-other.practice.high)
+    assert "at most" in one.guarantee.words[0]
+    assert "at least" in other.guarantee.words[0]
+
+
+def test_the_same_seed_gives_the_same_decision(decision):
+    again = a_model().decide(checks=False, draws=400)
+    one, other = decision.as_json(), again.as_json()
+    one["fingerprint"].pop("made")
+    other["fingerprint"].pop("made")
+    assert one == other
+
+
+def test_a_level_of_ones_own_is_followed():
+    model = a_model(level=0.9, dynamics=APART)
+    curious = model.decide(checks=False, draws=200, levels=[0.1, 0.5])
+    assert [stop.level for stop in curious.groups[0].dial] == [0.1, 0.5, 0.9]
+    assert curious.groups[0].dial[-1].policy == curious.groups[0].recommended
+    assert (
+        a_model(dynamics=APART).decide(level=0.2, checks=False, draws=200, levels=[0.5]).level
+        == 0.2
+    )
+
+
+def test_the_file_of_numbers(decision, tmp_path):
+    decision.write(numbers=tmp_path / "decision.json")
+    found = json.loads((tmp_path / "decision.json").read_text())
+    (group,) = decision.groups
+    assert found["policy"] == {str(s): "ab"[group.policy[s]] for s in range(5)}
+    assert found["certificate"]["confidence"] == 0.9
+    assert found["certificate"]["value"] == group.guarantee.value
+    assert found["certificate"]["nested_value"] == group.guarantee.nested_value
+    assert found["practice"]["value"] == group.practice.mean
+    gain = found["comparison"]["gain"]
+    assert gain["ci95"][0] < gain["mean"] < gain["ci95"][1]
+    assert found["comparison"]["probability_better"] == group.probability_better[0]
+    assert found["value_of_information"]["perfect"] == group.perfect_information.mean
+    assert found["checks"] == []
+    assert {"data", "versions", "command"} <= set(found["fingerprint"])
+
+
+def test_groups_stand_by_name(tmp_path):
+    decided = a_model(wearing_log(group=True), dynamics=APART).decide(
+        checks=False, draws=200, levels=[0.2, 0.5]
+    )
+    found = decided.as_json()
+    assert set(found["groups"]) == {"g0", "g1"}
+    assert "policy" not in found
+    assert set(found["groups"]["g0"]["policy"].values()) <= {"a", "b"}
+    frame = decided.to_frame()
+    assert list(frame.columns) == ["group", "state", "action", "observations", "visits"]
+    assert len(frame) == 10
+    decided.write(policy=tmp_path / "policy.csv")
+    model = a_model(wearing_log(group=True))
+    loaded = read_policy(tmp_path / "policy.csv", model)
+    for group in decided.groups:
+        assert (loaded[group.name] == group.policy).all()
+
+
+def hostile(labels, actions):
+    log = log_of([0] * 30, [0, 1, 2] * 10, [0, 1] * 15, n_states=3, n_actions=2)
+    space = StateSpace((Categories("state", labels),))
+    return Model(
+        type(log)(**{**vars(log), "states": space, "actions": actions}),
+        costs=np.ones((3, 2)) * [1.0, 2.0],
+        discount=GAMMA,
+        dynamics=Dynamics(prior="uniform"),
+    )
+
+
+def test_cells_that_look_like_formulas_are_text_and_come_back(tmp_path):
+    labels = ('=HYPERLINK("http://x")', "@SUM(1)", "-1")
+    model = hostile(labels, ("'quoted", "+cmd|' /C calc'!A0"))
+    decided = model.decide(checks=False, draws=200, levels=[0.5])
+    decided.write(policy=tmp_path / "policy.csv")
+    text = (tmp_path / "policy.csv").read_text()
+    assert "'@SUM(1)" in text
+    assert "\n-1," in text  # a number stays one
+    loaded = read_policy(tmp_path / "policy.csv", model)
+    assert (loaded[None] == decided.groups[0].policy).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "columns"),
+        ("state;action\n0;a\n", "columns"),
+        ("state,action\n0,a\n", "no.*|has none"),
+        ("state,action\n0,a\n0,a\n", "twice"),
+        ("state,action\n0,z\n", "unknown action"),
+        ("state,action\nq,a\n", "line 2"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_named(text, words, tmp_path):
+    path = tmp_path / "policy.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=words):
+        read_policy(path, a_model())
+
+
+def test_thresholds_are_recognised():
+    space = StateSpace((Categories("age", ("0", "1", "2", "3", "4", "5")),))
+    visits, none = np.full(6, 1 / 6), np.zeros(0, dtype=np.int64)
+
+    def words(policy, visits=visits):
+        return policy_in_words(space, ("keep", "replace"), np.array(policy), visits, none)
+
+    assert words([0] * 6) == ("Always keep.",)
+    assert words([0, 0, 0, 1, 1, 1]) == (
+        "Keep while age is below 3; replace where it is 3 or more.",
+    )
+    assert words([1, 0, 0, 1, 1, 1]) == (
+        "Replace while age is below 1; keep where it is from 1 to 2; "
+        "replace where it is 3 or more.",
+    )
+    rough = words([0, 0, 1, 0, 1, 0], np.array([0.5, 0.4, 0.1, 0.0, 0.0, 0.0]))
+    assert rough[0] == "Keep while age is below 2; replace where it is 2 or more."
+    assert "otherwise" in rough[1]
+    listed = words([0, 1, 0, 1, 0, 1])
+    assert listed == ("keep: 0, 2, 4.", "replace: 1, 3, 5.")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (71.4178, "71.42"), (-0.012346, "-0.01235"), (1234567.8, "1,234,568")],
+)
+def test_figures(value, text):
+    assert figure(value) == text
+
+
+def test_too_few_draws_are_refused():
+    with pytest.raises(InvalidInputError, match="at least 200"):
+        a_model().decide(draws=10)

@@ -1,0 +1,179 @@
+"""What a model makes of its log, against counting by hand."""
+
+import numpy as np
+import pytest
+
+from brmdp.decisions import certify
+from brmdp.errors import InvalidInputError
+from brmdp.models import Dynamics, Model
+from models.problems import log_of
+
+COSTS = {"a": {"base": 1.0, "per": 0.5}, "b": 3.0}
+
+
+def a_log(**settings):
+    rng = np.random.default_rng(3)
+    unit = np.repeat(np.arange(12), 20)
+    state, action = rng.integers(4, size=unit.size), rng.integers(2, size=unit.size)
+    return log_of(unit, state, action, n_states=4, n_actions=2, **settings)
+
+
+def a_model(log=None, **settings):
+    settings = {"costs": COSTS, "discount": 0.9, **settings}
+    return Model(a_log() if log is None else log, **settings)
+
+
+def test_costs_by_formula_and_their_sign():
+    model = a_model()
+    assert model.amounts.tolist() == [[1.0, 3.0], [1.5, 3.0], [2.0, 3.0], [2.5, 3.0]]
+    assert (model.rewards == -model.amounts).all()
+    assert model.word == "cost"
+    turned = a_model(costs=None, rewards=model.amounts)
+    assert (turned.rewards == model.amounts).all()
+
+
+def test_counts_practice_and_start_against_loops():
+    log = a_log(group=np.repeat([0, 1], 120))
+    model = a_model(log, dynamics=Dynamics(draws=40))
+    for name, g in (("g0", 0), ("g1", 1)):
+        counts, done, seen = np.zeros((4, 2)), np.zeros((4, 2)), np.zeros(4)
+        for s, a, k in zip(log.state, log.action, log.group, strict=True):
+            counts[s, a] += k == g
+        for s, a, k in zip(log.line_state, log.line_action, log.line_group, strict=True):
+            done[s, a] += k == g
+            seen[s] += k == g
+        assert (model.counts(name) == counts).all()
+        usual = (done.sum(axis=0) + 0.25) / (done.sum() + 0.5)
+        assert model.practice(name).mean == pytest.approx((done + usual) / (1 + seen)[:, None])
+        assert model.start(name) == pytest.approx(seen / seen.sum())
+    assert model.transitions("g1").state.size == 114
+
+
+def test_a_reset_is_known_and_what_contradicts_it_is_listed():
+    log = a_log()
+    model = a_model(log, reset={"b": "2"})
+    wrong = [k for k in range(len(log)) if log.action[k] == 1 and log.next_state[k] != 2]
+    assert model.contradictions.tolist() == wrong
+    kernel = model.plan_belief().mean()
+    assert (kernel[:, 1] == np.eye(4)[2]).all()
+    assert model.counts()[:, 1].sum() == (log.action == 1).sum() - len(wrong)
+    assert (model.belief().sample(3, rng=0)[:, :, 1] == np.eye(4)[2]).all()
+
+
+def test_ends_absorb_and_pay_nothing():
+    log = a_log()
+    model = a_model(log, ends=("3",))
+    assert (model.plan_belief().mean()[3] == np.eye(4)[3]).all()
+    assert (model.rewards[3] == 0.0).all()
+    assert model.start()[3] == 0.0
+    assert set(np.flatnonzero(log.state == 3)) <= set(model.contradictions.tolist())
+
+
+def test_a_uniform_prior_is_the_plain_dirichlet():
+    log = a_log()
+    model = a_model(log, dynamics=Dynamics(prior="uniform", strength=2.0))
+    expected = np.full((4, 2, 4), 0.5)
+    np.add.at(expected, (log.state, log.action, log.next_state), 1.0)
+    assert model.plan_belief().concentration() == pytest.approx(expected)
+    assert model.learned is None
+    prior = model.prior_belief()
+    assert prior.concentration() == pytest.approx(np.full((4, 2, 4), 0.5))
+
+
+def test_observed_successors_and_reach():
+    log = a_log()
+    seen = np.zeros((4, 4), dtype=bool)
+    seen[log.state, log.next_state] = True
+    observed = a_model(log, dynamics=Dynamics(prior="observed"))
+    assert ((observed.plan_belief().mean() > 0) == (seen | np.eye(4, dtype=bool))[:, None]).all()
+    assert observed.observed_only
+    near = a_model(log, dynamics=Dynamics(prior="uniform", reach=1))
+    far = [k for k in range(len(log)) if abs(log.next_state[k] - log.state[k]) > 1]
+    assert near.contradictions.tolist() == far
+    band = abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1
+    assert ((near.plan_belief().mean() > 0) == band[:, None]).all()
+
+
+def test_groups_are_never_pooled_unless_somebody_says_so():
+    log = a_log(group=np.repeat([0, 1], 120))
+    assert a_model(log, dynamics=Dynamics(draws=40)).learned.pooling in ("partial", "separate")
+    pooled = a_model(log, dynamics=Dynamics(pooling="pooled", draws=40))
+    assert (pooled.plan_belief("g0").mean() == pooled.plan_belief("g1").mean()).all()
+    apart = a_model(log, dynamics=Dynamics(prior="uniform"))
+    assert apart.plan_belief("g0").counts().sum() == apart.counts("g0").sum()
+
+
+def test_what_proves_is_not_the_belief_that_plans():
+    model = a_model()
+    assert model.plan_belief().caveat
+    with pytest.raises(InvalidInputError, match="too sure"):
+        certify(model.plan_belief(), model.rewards, 0.9)
+    assert certify(model.belief(), model.rewards, 0.9, policy=[0] * 4, start=0, rng=0).value < 0
+
+
+def test_unordered_states_have_no_increments():
+    model = a_model(a_log(ordered=False), costs={"a": 1.0, "b": 2.0})
+    assert "increments" not in [one.name for one in model.learned.evidence.candidates]
+
+
+def test_streams_have_numbers_of_their_own():
+    model = a_model()
+    drawn = {
+        float(model.stream(name, k).random()) for name in ("prior", "checks") for k in range(3)
+    }
+    assert len(drawn) == 6
+    assert model.stream("prior").random() == a_model().stream("prior").random()
+    assert model.stream("prior").random() != a_model(seed=1).stream("prior").random()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"costs": None}, "exactly one of costs and rewards"),
+        ({"rewards": COSTS}, "exactly one of costs and rewards"),
+        ({"costs": {"a": 1.0}}, "must name every action"),
+        ({"costs": {**COSTS, "c": 1.0}}, "must name every action"),
+        ({"costs": {"a": {"based": 1.0}, "b": 1.0}}, "base, per or both"),
+        ({"costs": {"a": np.nan, "b": 1.0}}, "finite"),
+        ({"costs": np.zeros((3, 2))}, "shape"),
+        ({"discount": 1.0}, "discount"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"level": 0.0}, "level"),
+        ({"reset": {"c": 0}}, "reset must name actions"),
+        ({"reset": {"a": 9}}, "9"),
+        ({"start": "nowhere"}, "nowhere"),
+        ({"ends": ("x",)}, "x"),
+        ({"admissible": "some"}, "admissible"),
+        ({"admissible": np.zeros((4, 2), dtype=bool)}, "admissible"),
+        ({"dynamics": Dynamics(pooling="separate")}, "without groups"),
+    ],
+)
+def test_bad_arguments_are_named(settings, words):
+    with pytest.raises(InvalidInputError, match=words):
+        a_model(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prior": "flat"},
+        {"shape": "round"},
+        {"possible": "some"},
+        {"pooling": "half"},
+        {"strength": 1.0},
+        {"prior": "uniform", "strength": -1.0},
+        {"prior": "uniform", "shape": "increments"},
+        {"prior": "uniform", "pooling": "partial"},
+        {"reach": 0},
+        {"reach": 1, "possible": "observed"},
+        {"draws": 0},
+    ],
+)
+def test_dynamics_are_checked(settings):
+    with pytest.raises(InvalidInputError):
+        Dynamics(**settings)
+
+
+def test_states_without_numbers_cannot_cost_per_number():
+    with pytest.raises(InvalidInputError, match="needs states with numbers"):
+        a_model(a_log(ordered=False))
