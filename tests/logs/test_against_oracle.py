@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("pyarrow")
-
 from brmdp.errors import InvalidInputError
 from brmdp.logs import Bins, Categories, read_log
 from logs.dirt import random_log
 from oracles import logs as oracle
+
+pytest.importorskip("pyarrow")
 
 
 def arguments(way):

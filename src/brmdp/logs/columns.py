@@ -110,7 +110,7 @@ class Column:
         pa, pc = optional("pyarrow", "decide"), optional("pyarrow.compute", "decide")
         values = self.values
         if self.is_text:
-            whole = pc.match_substring_regex(values, r"^[+-]?[0-9]{1,18}$")
+            whole = pc.match_substring_regex(values, r"^[+-]?0*[0-9]{1,19}$")
             if (valid & ~whole.to_numpy(zero_copy_only=False)).any():
                 return None
             values = pc.replace_substring_regex(pc.if_else(whole, values, "0"), r"^\+", "")

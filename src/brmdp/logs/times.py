@@ -91,6 +91,12 @@ def _of_numbers(column: Column, numbers: FloatArray) -> Moments:
         if largest < 2**53:
             whole = np.where(valid, numbers, 0.0).astype(np.int64)
             return Moments(False, valid, whole, np.zeros(0, dtype=np.int64), 1)
+    large = np.abs(numbers[valid]) >= 2**53
+    if np.unique(numbers[valid][large]).size < large.sum():
+        raise InvalidInputError(
+            f"time must be numbers that can be told apart in double precision, or integers of 64 "
+            f"bits; column {shown(column.name)} has several near {numbers[valid][large][0]:.6g}"
+        )
     return Moments(False, valid, np.where(valid, numbers, 0.0), np.zeros(0, dtype=np.int64), 1)
 
 
