@@ -26,6 +26,7 @@ from brmdp.decisions.learned_prior import LearnedPrior, Strength, learn_prior
 from brmdp.decisions.policies import RandomPolicy
 from brmdp.decisions.practice import Practice, practice
 from brmdp.decisions.transitions import Transitions
+from brmdp.decisions.uncertain_rewards import UncertainRewards
 
 __all__ = [
     "Candidate",
@@ -44,6 +45,7 @@ __all__ = [
     "Sampler",
     "Strength",
     "Transitions",
+    "UncertainRewards",
     "UnitLog",
     "UnitResampling",
     "ValueDraws",

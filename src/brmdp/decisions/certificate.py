@@ -66,7 +66,6 @@ from brmdp._validation import (
 )
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import has_known_kernel, require_belief, require_posterior
-from brmdp.beliefs.disturbance import Rewards
 from brmdp.decisions.draws import Sampler, independent_draws, worth_of
 from brmdp.decisions.policies import (
     Policies,
@@ -76,6 +75,13 @@ from brmdp.decisions.policies import (
     mean_stages,
     named_policies,
     same_policy,
+)
+from brmdp.decisions.uncertain_rewards import (
+    RewardsOrDoubt,
+    caveat_about,
+    is_uncertain,
+    mean_rewards,
+    refuse_endless,
 )
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.planning.finite_horizon import as_horizon
@@ -259,6 +265,11 @@ class SampledCertificate:
     policy_drawn : bool
         Whether the policy is itself uncertain, such as the practice estimated from a log. The bound
         then covers that doubt, too, and ``policy`` holds the mean probabilities.
+    rewards_drawn : bool
+        Whether the rewards are themselves uncertain; the bound then covers that doubt, too.
+    caveat : str
+        What to know about the rewards, if their draws are only an approximation of a posterior;
+        else empty.
 
     Examples
     --------
@@ -298,6 +309,8 @@ class SampledCertificate:
     independent_draws: float = math.inf
     horizon: int | None = None
     policy_drawn: bool = False
+    rewards_drawn: bool = False
+    caveat: str = ""
 
     @property
     def method(self) -> str:
@@ -379,6 +392,10 @@ class SampledCertificate:
         )
         if self.policy_drawn:
             parts.append("The policy is known only by an estimate; the bound allows for that, too.")
+        if self.rewards_drawn:
+            parts.append("Rewards are known only by an estimate; the bound allows for that, too.")
+        if self.caveat:
+            parts.append(self.caveat)
         if self.nested is not None:
             other = (
                 f"{self.nested_value:.4g}"
@@ -431,7 +448,7 @@ def prior_words(prior: PriorReliance | None, what: str) -> list[str]:
 
 def candidate_policies(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float = 0.9,
     *,
@@ -473,7 +490,7 @@ def candidate_policies(
     alpha = 1.0 - as_level(confidence, "confidence")
     pattern = belief.pattern
     stream = as_rng(rng)
-    problem = Problem.of(belief, rewards, discount, undiscounted=True)
+    problem = Problem.of(belief, mean_rewards(belief, rewards), discount, undiscounted=True)
     if horizon is None and terminal is not None:
         raise InvalidInputError("terminal must be given only together with a horizon")
     # without discounting, measures that look at single kernels may meet one that does not end
@@ -521,7 +538,7 @@ def candidate_policies(
 @overload
 def certify(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float = ...,
     *,
@@ -542,7 +559,7 @@ def certify(
 @overload
 def certify(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float = ...,
     *,
@@ -560,7 +577,7 @@ def certify(
 @overload
 def certify(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float = ...,
     *,
@@ -575,7 +592,7 @@ def certify(
 
 def certify(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float = 0.9,
     *,
@@ -597,7 +614,8 @@ def certify(
     ----------
     belief, rewards, discount
         As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or, sampled, if every policy
-        surely ends.
+        surely ends. Sampled, rewards may be :class:`brmdp.decisions.UncertainRewards`, whose doubt
+        the bound then covers, too.
     confidence : float in (0, 1)
         1 − α: posterior probability with which the bound holds.
     method : "sampled" or "nested", optional
@@ -665,7 +683,11 @@ def certify(
     for name in settings:
         if name not in _SAMPLED_SETTINGS + _NESTED_SETTINGS:
             raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
-    chosen = method or _default_method(belief, discount, confidence, horizon, settings)
+    uncertain = is_uncertain(rewards)
+    if method == "nested" and uncertain:
+        raise InvalidInputError(f'method must not be "nested" {NO_NESTED}')
+    sampled = "sampled" if uncertain else None
+    chosen = method or sampled or _default_method(belief, discount, confidence, horizon, settings)
     for name in settings:
         if name not in methods[chosen]:
             other = "nested" if chosen == "sampled" else "sampled"
@@ -688,6 +710,10 @@ def certify(
     warn_about_prior(certificate.prior, "certificate", 2)
     return certificate
 
+
+NO_NESTED = (
+    "with rewards that are themselves uncertain: quantiles of single rows know nothing of them"
+)
 
 _SAMPLED_SETTINGS = ("candidates", "draws", "gap", "failure", "nested")
 _NESTED_SETTINGS = ("tolerance", "coverage_samples")
@@ -715,7 +741,7 @@ def _default_method(
 
 def sampled_certificate_of(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     confidence: float,
     *,
@@ -747,6 +773,11 @@ def sampled_certificate_of(
             "nested must not be True with discount 1 and no horizon: Proposition 1 needs "
             "discounting or a horizon"
         )
+    refuse_endless(rewards, gamma, horizon)
+    if is_uncertain(rewards):
+        if nested:
+            raise InvalidInputError(f"nested must not be True {NO_NESTED}")
+        nested = False
     begin = None if start is None else as_start_weights(start, pattern.n_states)
     if policy is not None and candidates is not None:
         raise InvalidInputError("policy and candidates must not both be given")
@@ -824,6 +855,8 @@ def sampled_certificate_of(
         independent_draws=independent,
         horizon=horizon,
         policy_drawn=is_random(followed),
+        rewards_drawn=is_uncertain(rewards),
+        caveat=caveat_about(rewards),
     )
 
 
@@ -969,7 +1002,7 @@ class _Choice(NamedTuple):
 
 def _choose(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     alpha: float,
     policy: Any,
@@ -1056,10 +1089,15 @@ def reliance_of(
 
 
 def _nested(
-    belief: Belief, rewards: Rewards, discount: float, confidence: float, over: dict[str, Any]
+    belief: Belief,
+    rewards: RewardsOrDoubt,
+    discount: float,
+    confidence: float,
+    over: dict[str, Any],
 ) -> Certificate | None:
+    known = mean_rewards(belief, rewards)
     try:
-        return certificate_of(belief, rewards, discount, confidence, coverage_samples=0, **over)
+        return certificate_of(belief, known, discount, confidence, coverage_samples=0, **over)
     except ConvergenceError:
         logger.info("Proposition 1's bound left out: its plan did not converge")
         return None

@@ -13,6 +13,9 @@ best candidate π today. Sample information: draw P, simulate n transitions of g
 update a copy of the belief, plan its mean, and measure in P what changed. An estimate may be
 negative, by chance or because planning the mean is not the best use of data: look at its interval.
 
+If rewards are uncertain, they belong to what is drawn: somebody who knows the model knows them. The
+simulated transitions of sample information teach nothing about them.
+
 With a horizon, all of this is for H steps in one drawn kernel, and policies may depend on the step.
 A difference is then a state in which the policies differ at some step.
 
@@ -24,6 +27,7 @@ is refused otherwise. The value of information is not computed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +70,13 @@ from brmdp.decisions.policies import (
     mean_stages,
     named_policies,
     same_policy,
+)
+from brmdp.decisions.uncertain_rewards import (
+    RewardsOrDoubt,
+    caveat_about,
+    is_uncertain,
+    mean_rewards,
+    refuse_endless,
 )
 from brmdp.errors import InvalidInputError
 from brmdp.planning.finite_horizon import as_horizon
@@ -222,6 +233,9 @@ class UnitLog:
         Units may be numbers or names.
     rewards : (n,) column, optional
         What each step paid, if the belief learns rewards; it must know which are possible.
+    learn_rewards : callable, optional
+        Needed with :class:`brmdp.decisions.UncertainRewards`: given (n,) numbers, how often each
+        step counts, it returns the (S, A) mean rewards that would be learned.
 
     Examples
     --------
@@ -238,6 +252,7 @@ class UnitLog:
     actions: ArrayLike
     next_states: ArrayLike
     rewards: ArrayLike | None = None
+    learn_rewards: Callable[[IntArray], ArrayLike] | None = None
 
     def __post_init__(self) -> None:
         require_belief(self.prior)
@@ -275,20 +290,39 @@ class UnitLog:
         """Number of different units."""
         return int(np.unique(np.asarray(self.units)).size)
 
-    def resampled_means(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Mean kernels (n, transitions) of beliefs learned from resampled units."""
+    def resampled(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray | None]:
+        """What is learned from resampled units: mean kernels (n, transitions), rewards (n, S·A).
+
+        The latter are None if rewards are known or a part of the belief.
+        """
         labels, which = np.unique(np.asarray(self.units), return_inverse=True)
         chosen = [rng.integers(labels.size, size=labels.size) for _ in range(n)]
         if type(self.prior) is DirichletBelief:
-            return self._means_of_counts(which, labels.size, chosen)
+            means = self._means_of_counts(which, labels.size, chosen)
+        else:
+            means = self._means(which, labels.size, chosen)
+        if self.learn_rewards is None:
+            return means, None
+        times = (np.bincount(units, minlength=labels.size)[which] for units in chosen)
+        pattern = self.prior.pattern
+        paid = [as_float_array(self.learn_rewards(one), "learn_rewards") for one in times]
+        if paid[0].shape != (pattern.n_states, pattern.n_actions):
+            raise InvalidInputError(
+                f"learn_rewards must return shape {(pattern.n_states, pattern.n_actions)}; got "
+                f"{paid[0].shape}"
+            )
+        return means, np.stack(paid).reshape(n, -1)
+
+    def _means(self, which: IntArray, n_units: int, chosen: list[IntArray]) -> FloatArray:
+        """Mean kernels of beliefs that observe the chosen units."""
         order = np.argsort(which, kind="stable")
-        bounds = np.searchsorted(which[order], np.arange(labels.size + 1))
+        bounds = np.searchsorted(which[order], np.arange(n_units + 1))
         given = [self.states, self.actions, self.next_states]
         given += [] if self.rewards is None else [self.rewards]
         columns = [np.asarray(c)[order] for c in given]
-        found = np.empty((n, self.prior.pattern.n_transitions))
-        for k in range(n):
-            steps = np.concatenate([np.arange(bounds[u], bounds[u + 1]) for u in chosen[k]])
+        found = np.empty((len(chosen), self.prior.pattern.n_transitions))
+        for k, units in enumerate(chosen):
+            steps = np.concatenate([np.arange(bounds[u], bounds[u + 1]) for u in units])
             belief = self.prior.copy()
             belief.observe(*(column[steps] for column in columns))
             found[k] = mean_of(belief)
@@ -380,12 +414,15 @@ class Comparison:
     solver_error : float
         Largest numerical error of a gain.
     caveat : str
-        What to know about the belief, if it is only an approximation of a posterior; else empty.
+        What to know about the belief or the rewards, if they are only an approximation of a
+        posterior; else empty.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data; all figures above include the prior.
         None for beliefs that do not separate the two.
     baseline_prior : PriorReliance or None
         The same for the baseline.
+    rewards_drawn : bool
+        Whether the rewards are themselves uncertain, and drawn with the kernel.
 
     Examples
     --------
@@ -414,6 +451,7 @@ class Comparison:
     caveat: str = ""
     prior: PriorReliance | None = None
     baseline_prior: PriorReliance | None = None
+    rewards_drawn: bool = False
 
     @property
     def n_different(self) -> int:
@@ -432,8 +470,9 @@ class Comparison:
         ]
         if self.regret is not None and self.baseline_regret is not None:
             parts.append(
-                f"Against knowing the kernel, the policy loses {self.regret} and the baseline "
-                f"{self.baseline_regret} ({self.regret.draws} draws)."
+                f"Against knowing {_what_is_drawn(self.rewards_drawn)}, the policy loses "
+                f"{self.regret} and the baseline {self.baseline_regret} "
+                f"({self.regret.draws} draws)."
             )
         if self.n_different == 0:
             parts.append("They take the same actions everywhere, with the same probabilities.")
@@ -489,7 +528,7 @@ class Comparison:
 
 def compare(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     policy: Any,
     baseline: Any,
@@ -509,7 +548,8 @@ def compare(
     ----------
     belief, rewards, discount
         As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if both policies surely
-        end and their expected times to the end have finite posterior variances.
+        end and their expected times to the end have finite posterior variances. Rewards may be
+        :class:`brmdp.decisions.UncertainRewards`, which are drawn with the kernel.
     policy, baseline : (S,) actions, (S, A) probabilities, or a Practice
         A :class:`Practice` is drawn anew with every kernel, so the interval includes the doubt
         about it; the worth of single states is that over its mean. With a horizon also by step,
@@ -566,6 +606,8 @@ def compare(
     steps = None if horizon is None else as_horizon(horizon, belief.pattern.n_states)
     weights = mean_stages(policy, admissible, steps, "policy")
     base = mean_stages(baseline, admissible, steps, "baseline")
+    refuse_endless(rewards, gamma, horizon)
+    uncertain = is_uncertain(rewards)
     most = _as_count(differences, "differences")
     begin, origin = default_start(belief, start)
     if units is not None:
@@ -573,14 +615,19 @@ def compare(
             raise InvalidInputError(f"units must be a UnitLog; got {type(units).__name__}")
         if not units.prior.pattern.same_as(belief.pattern):
             raise InvalidInputError("units.prior must have the same possible transitions as belief")
+        if uncertain != (units.learn_rewards is not None):
+            raise InvalidInputError(
+                "units.learn_rewards must be given if and only if rewards are uncertain"
+            )
     stream = rng_for("comparison", rng)
+    known = mean_rewards(belief, rewards)
     both = {
         "policy": policy if is_random(policy) else weights,
         "baseline": baseline if is_random(baseline) else base,
     }
     if gamma == 1.0 and horizon is None:
         regret_draws = _require_finite_means(
-            belief, rewards, {"policy": policy, "baseline": baseline}, begin, most, regret_draws
+            belief, known, {"policy": policy, "baseline": baseline}, begin, most, regret_draws
         )
     sampler = Sampler(belief, rewards, gamma, both, **over, rng=stream)
     gains, doubts = np.empty(n), np.empty(n)
@@ -611,10 +658,15 @@ def compare(
         start=origin,
         units=None if units is None else _resampled(sampler, units, begin, gains, stream),
         solver_error=float(doubts.max()),
-        caveat=caveat_of(belief),
+        caveat=" ".join(filter(None, (caveat_of(belief), caveat_about(rewards)))),
         prior=reliance_of(belief, sampler.rewards, weights, gamma, steps, start),
         baseline_prior=reliance_of(belief, sampler.rewards, base, gamma, steps, start),
+        rewards_drawn=uncertain,
     )
+
+
+def _what_is_drawn(rewards_drawn: bool) -> str:
+    return "the kernel and the rewards" if rewards_drawn else "the kernel"
 
 
 def _different_states(one: FloatArray, other: FloatArray) -> IntArray:
@@ -669,7 +721,7 @@ def _as_count(value: Any, name: str) -> int:
 
 def _regrets(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     policies: dict[str, Any],
     begin: FloatArray,
@@ -699,7 +751,7 @@ def _regrets(
 
 def _differences(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     policy: FloatArray,
     baseline: FloatArray,
@@ -756,7 +808,7 @@ def _resampled(
     left = RESAMPLES
     while left:
         size = min(block, left)
-        values = sampler.evaluate(log.resampled_means(size, rng)).values
+        values = sampler.evaluate(*log.resampled(size, rng)).values
         found.append((values[:, 0] - values[:, 1]) @ begin)
         left -= size
     resampled = np.concatenate(found)
@@ -794,12 +846,15 @@ class InformationValue:
     start : str
         Where it begins.
     caveat : str
-        What to know about the belief, if it is only an approximation of a posterior; else empty.
+        What to know about the belief or the rewards, if they are only an approximation of a
+        posterior; else empty.
     prior : PriorReliance or None
         How far today's policy rests on the prior; what data are worth rests on it even more.
     worn : float
         Share of simulated data sets that a learned prior's stored draws could hardly follow; if
         there are any, the data may be worth more than ``sample`` says.
+    rewards_drawn : bool
+        Whether the rewards are themselves uncertain, and drawn with the kernel.
 
     Examples
     --------
@@ -827,11 +882,12 @@ class InformationValue:
     caveat: str = ""
     prior: PriorReliance | None = None
     worn: float = 0.0
+    rewards_drawn: bool = False
 
     def __str__(self) -> str:
         parts = [
             f"Today's policy ({self.name}) is worth {self.value} (start: {self.start}).",
-            f"Knowing the kernel would be worth another {self.perfect}.",
+            f"Knowing {_what_is_drawn(self.rewards_drawn)} would be worth another {self.perfect}.",
         ]
         if self.sample is not None and self.changed is not None:
             low, high = self.sample.interval
@@ -879,7 +935,7 @@ class InformationValue:
 
 def value_of_information(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     *,
     pairs: ArrayLike | None = None,
@@ -896,7 +952,8 @@ def value_of_information(
     Parameters
     ----------
     belief, rewards, discount
-        As in :func:`brmdp.plan`. Sample information needs ``belief.copy()`` and ``observe(…)``.
+        As in :func:`brmdp.compare`. Sample information needs ``belief.copy()`` and
+        ``observe(…)``.
     pairs : (k, 2) integers, optional
         Pairs (state, action) that could be observed.
     transitions : int, optional
@@ -957,7 +1014,8 @@ def value_of_information(
         if candidates is None
         else named_policies(candidates, "candidates")
     )
-    update = _Update(belief, rewards, gamma, where, count, over) if where else None
+    known = mean_rewards(belief, rewards)
+    update = _Update(belief, known, gamma, where, count, over) if where else None
     admissible = belief.pattern.admissible
     weights = {
         name: mean_stages(item, admissible, steps, f"candidates[{name!r}]")
@@ -994,13 +1052,16 @@ def value_of_information(
         lost.append(block.optimal @ begin - now)
         if update is None or block.kernels is None:
             continue
-        for kernel, value in zip(block.kernels, now, strict=True):
+        for m, (kernel, value) in enumerate(zip(block.kernels, now, strict=True)):
             policy = update.plan_after(kernel, stream)
             if policy is None:
                 gained.append(0.0)
                 continue
             changes += 1
-            after = Sampler(belief, rewards, gamma, [policy], **over, rng=0).evaluate(kernel[None])
+            paid = None if block.rewards is None else block.rewards[m : m + 1]
+            after = Sampler(belief, known, gamma, [policy], **over, rng=0).evaluate(
+                kernel[None], paid
+            )
             gained.append(float(after.values[0, 0] @ begin) - value)
     sure = is_deterministic(today)
     return InformationValue(
@@ -1013,9 +1074,10 @@ def value_of_information(
         name=name,
         value=Estimate.of(np.concatenate(values), independent),
         start=origin,
-        caveat=caveat_of(belief),
+        caveat=" ".join(filter(None, (caveat_of(belief), caveat_about(rewards)))),
         prior=reliance_of(belief, sampler.rewards, today, gamma, steps, start),
         worn=update.worn / n if update is not None else 0.0,
+        rewards_drawn=is_uncertain(rewards),
     )
 
 

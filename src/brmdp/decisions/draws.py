@@ -24,6 +24,9 @@ inverse of the mean system, for a block of draws at once; draws too far from the
 elimination. Beyond: a Krylov method for each draw, from the values under the mean kernel, then
 sweeps.
 
+**Uncertain rewards** (:class:`brmdp.decisions.UncertainRewards`) are drawn once per kernel, from a
+stream of their own: the kernels are the same as with known rewards.
+
 Each block has a random stream of its own, so the draws depend on neither the number of threads nor
 how many are asked for at a time.
 """
@@ -37,7 +40,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -69,13 +72,21 @@ from brmdp.beliefs.checked import (
     require_belief,
     rewards_of,
 )
-from brmdp.beliefs.disturbance import Rewards
 from brmdp.decisions.policies import (
     Policies,
     as_start_weights,
     is_random,
     mean_policy,
     named_policies,
+)
+from brmdp.decisions.uncertain_rewards import (
+    RewardsOrDoubt,
+    UncertainRewards,
+    caveat_about,
+    drawn_rewards,
+    is_uncertain,
+    mean_rewards,
+    refuse_endless,
 )
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.pattern import TransitionPattern
@@ -175,6 +186,8 @@ class Block(NamedTuple):
     """(n,)."""
     kernels: FloatArray | None
     """(n, transitions) the draws themselves, if asked for."""
+    rewards: FloatArray | None = None
+    """(n, S·A) drawn rewards, if kernels are asked for and rewards are uncertain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,7 +206,8 @@ class ValueDraws:
         Optimal value of each drawn kernel.
     optimal_errors : (n,) array or None
     caveat : str
-        What to know about the belief, if it is only an approximation of a posterior; else empty.
+        What to know about the belief or the rewards, if they are only an approximation of a
+        posterior; else empty.
     undiscounted : bool
         Whether the values are undiscounted ones without a horizon, whose means may be infinite.
 
@@ -233,7 +247,7 @@ class ValueDraws:
 
 def values_in_draws(
     belief: Belief,
-    rewards: Rewards,
+    rewards: RewardsOrDoubt,
     discount: float,
     policies: Policies,
     *,
@@ -250,7 +264,7 @@ def values_in_draws(
     ----------
     belief, rewards, discount
         As in :func:`brmdp.plan`. The discount may be 1 with a horizon, or if every policy surely
-        ends.
+        ends. Rewards may be :class:`UncertainRewards`, which are drawn with the kernel.
     policies : mapping or list of policies, or one (S,) policy
         Each has (S,) actions or (S, A) probabilities, or is drawn itself, such as a
         :class:`Practice`. With a horizon also (H, S) actions or (H, S, A) probabilities by step.
@@ -318,7 +332,8 @@ def values_in_draws(
             best_errors[here] = block.optimal_errors
         done = here.stop
     endless = sampler.discount == 1.0 and horizon is None
-    return ValueDraws(sampler.names, values, errors, best, best_errors, caveat_of(belief), endless)
+    caveat = " ".join(filter(None, (caveat_of(belief), caveat_about(rewards))))
+    return ValueDraws(sampler.names, values, errors, best, best_errors, caveat, endless)
 
 
 class Sampler:
@@ -344,7 +359,7 @@ class Sampler:
     def __init__(
         self,
         belief: Belief,
-        rewards: Rewards,
+        rewards: RewardsOrDoubt,
         discount: float,
         policies: Policies,
         *,
@@ -360,7 +375,9 @@ class Sampler:
             method_of(belief, "copy", "to be drawn from")() if learns_rewards(belief) else belief
         )
         self.discount = as_discount(discount, one_allowed=True)
-        self.rewards: FloatArray = np.array(rewards_of(belief, rewards))
+        self.rewards: FloatArray = np.array(rewards_of(belief, mean_rewards(belief, rewards)))
+        refuse_endless(rewards, self.discount, horizon)
+        self.doubt: UncertainRewards | None = rewards if is_uncertain(rewards) else None  # type: ignore[assignment]
         pattern = belief.pattern
         self.horizon = None if horizon is None else as_horizon(horizon, pattern.n_states)
         if horizon is None and terminal is not None:
@@ -396,13 +413,17 @@ class Sampler:
     def _check_size(self) -> None:
         """Refuse values that might overflow."""
         paid, gamma = float(np.abs(self.rewards).max()), self.discount
+        # value of a reward of one in every step, and what comes on top of it
+        times, more = 1.0, 0.0
         if self.horizon is not None:
-            largest = paid * self.horizon + float(np.abs(self.terminal).max())
+            times, more = float(self.horizon), float(np.abs(self.terminal).max())
             name = "rewards × horizon + terminal"
         elif gamma < 1.0:
-            largest, name = paid / (1.0 - gamma), "rewards/(1 − discount)"
+            times, name = 1.0 / (1.0 - gamma), "rewards/(1 − discount)"
         else:
-            largest, name = paid, "rewards"
+            name = "rewards"
+        largest = paid * times + more
+        self._largest_reward = (LARGEST_VALUE - more) / times
         if not largest <= LARGEST_VALUE:
             raise InvalidInputError(f"{name} must lie within ±{LARGEST_VALUE:g}; got {largest:g}")
 
@@ -442,17 +463,19 @@ class Sampler:
                         "policies evaluated in %d of %d draws, %.0f s", done, n, now - began
                     )
 
-    def evaluate(self, kernels: FloatArray) -> Block:
+    def evaluate(self, kernels: FloatArray, rewards: FloatArray | None = None) -> Block:
         """Values in given kernels, (n, transitions), in place of draws; random ones at their mean.
 
-        All of them are held at once.
+        All of them are held at once. So are ``rewards``, (n, S·A), if they are given.
         """
         pattern = self.belief.pattern
-        rows = kernels if self.rows.pairs is None else pattern.take(kernels, self.rows.pairs)
+        rows = self.rows
+        entries = kernels if rows.pairs is None else pattern.take(kernels, rows.pairs)
         many = pattern.n_states >= MANY_STATES
         with one_blas_thread if many else nullcontext():
             self._prepare()
-            values, errors = self._solve(self.rows.entries(rows, None))
+            paying = rows if rewards is None else rows.paying(rewards[:, self._drawn_pairs])
+            values, errors = self._solve(paying, rows.entries(entries, None))
         return Block(values, errors, None, None, None)
 
     def visits(self, start: FloatArray) -> FloatArray:
@@ -487,7 +510,11 @@ class Sampler:
     def switch_gains(self, k: int, other: int) -> FloatArray:
         """(S,) gain of policy ``other`` over policy ``k`` for one step, under the mean kernel."""
         entries = self._mean_entries
-        values = self._absorb(entries)[0][0, k] if self._ends is not None else self._mean_values[k]
+        values = (
+            self._absorb(self.rows, entries)[0][0, k]
+            if self._ends is not None
+            else self._mean_values[k]
+        )
         paid = self.rows.expected(other, entries)[0]
         step = self.rows.kernel(other, entries[0]) @ values
         gains: FloatArray = paid + self.discount * step - values
@@ -534,12 +561,32 @@ class Sampler:
         rows = self.rows
         draws = draws_of(self.belief, size, rng, rows.pairs)
         entries = rows.entries(draws, rng)
-        values, errors = self._solve(entries)
+        rewards: FloatArray | None = None
+        paid = self.rewards
+        if self.doubt is not None:
+            # a stream of their own leaves the kernels as they are with known rewards
+            own = np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(index, 1)))
+            pairs = self._drawn_pairs
+            drawn = drawn_rewards(self.doubt, size, pairs, self._largest_reward, own)
+            rows = rows.paying(drawn)
+            if self.optimal:
+                paid = np.ascontiguousarray(rows.rewards[:, : draws.shape[1]])
+            if self.keeps_kernels:
+                rewards = np.zeros((size, self.belief.pattern.n_pairs))
+                rewards[:, pairs] = drawn
+        values, errors = self._solve(rows, entries)
         optimal: FloatArray | None = None
         optimal_errors: FloatArray | None = None
         if self.optimal:
-            optimal, optimal_errors = self._optima(np.ascontiguousarray(draws))
-        return Block(values, errors, optimal, optimal_errors, draws if self.keeps_kernels else None)
+            optimal, optimal_errors = self._optima(np.ascontiguousarray(draws), paid)
+        kept = draws if self.keeps_kernels else None
+        return Block(values, errors, optimal, optimal_errors, kept, rewards)
+
+    @property
+    def _drawn_pairs(self) -> IntArray:
+        """The pairs whose rows, and rewards, are drawn."""
+        drawn = self.rows.pairs
+        return self.belief.pattern.pairs if drawn is None else drawn
 
     def _prepare(self) -> None:
         """Compute what all blocks share before threads need it."""
@@ -581,7 +628,7 @@ class Sampler:
             if self._solve == self._correct:
                 found[k] = self._inverses[k] @ paid
             elif self._solve == self._eliminate:
-                found[k] = self._eliminate(entries)[0][0, k]
+                found[k] = self._eliminate(self.rows, entries)[0][0, k]
             else:
                 start = np.zeros_like(paid)
                 found[k] = self._krylov(self.rows.kernel(k, entries[0]), paid, start)
@@ -590,16 +637,22 @@ class Sampler:
     @cached_property
     def _mean_optimum(self) -> FloatArray:
         """Optimal values under the mean kernel, to start policy iteration from."""
-        return self._optimum(np.array(mean_of(self.belief)), np.zeros(self.belief.pattern.n_states))
+        start = np.zeros(self.belief.pattern.n_states)
+        return self._optimum(np.array(mean_of(self.belief)), self.rewards, start)
 
     # --- values of policies -----------------------------------------------------------------------
 
-    def _eliminate(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, n = self.rows, len(entries)
+    def _eliminate(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n = len(entries)
         values = np.empty((n, *rows.chosen.shape))
         for m in range(n):
             values[m] = linear.policy_values(
-                rows.chosen, rows.indptr, rows.next_states, entries[m], rows.rewards, self.discount
+                rows.chosen,
+                rows.indptr,
+                rows.next_states,
+                entries[m],
+                rows.rewards if rows.rewards.ndim == 1 else rows.rewards[m],
+                self.discount,
             )
         errors = np.empty(values.shape[:2])
         for k in range(len(self.names)):
@@ -609,11 +662,13 @@ class Sampler:
             targets += taken.rewards
             targets *= here
             backup = np.add.reduceat(targets, taken.begins, axis=1)
-            errors[:, k] = self._bound(k, np.abs(backup - values[:, k]).max(axis=1), values[:, k])
+            errors[:, k] = self._bound(
+                taken, np.abs(backup - values[:, k]).max(axis=1), values[:, k]
+            )
         return values, errors
 
-    def _correct(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, n = self.rows, len(entries)
+    def _correct(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n = len(entries)
         values = np.empty((n, *rows.chosen.shape))
         errors = np.empty(values.shape[:2])
         for k in range(len(self.names)):
@@ -636,11 +691,11 @@ class Sampler:
             if (~(sizes <= aim)).any():
                 sizes = np.abs(self._residuals(kernels, paid, found)).max(axis=1)
             values[:, k] = found
-            errors[:, k] = self._bound(k, sizes, found)
+            errors[:, k] = self._bound(rows.policies[k], sizes, found)
         return values, errors
 
-    def _iterate(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, n = self.rows, len(entries)
+    def _iterate(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n = len(entries)
         values = np.empty((n, *rows.chosen.shape))
         errors = np.empty(values.shape[:2])
         for k in range(len(self.names)):
@@ -651,13 +706,13 @@ class Sampler:
                 values[m, k] = self._krylov(kernel, paid[m], self._mean_values[k])
                 backup = paid[m] + self.discount * (kernel @ values[m, k])
                 sizes[m] = np.abs(backup - values[m, k]).max()
-            errors[:, k] = self._bound(k, sizes, values[:, k])
+            errors[:, k] = self._bound(rows.policies[k], sizes, values[:, k])
         return values, errors
 
-    def _induct(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _induct(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values of the first of H steps, by backward induction in all draws of the block."""
         assert self.horizon is not None
-        rows, n, gamma = self.rows, len(entries), self.discount
+        n, gamma = len(entries), self.discount
         values = np.empty((n, len(self.names), self.terminal.size))
         errors = np.empty(values.shape[:2])
         epsilon = float(np.finfo(np.float64).eps)
@@ -679,10 +734,10 @@ class Sampler:
             values[:, k], errors[:, k] = value, error
         return values, errors
 
-    def _absorb(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _absorb(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Undiscounted values until the end, and bounds by the expected times to it."""
         assert self._ends is not None
-        rows, n = self.rows, len(entries)
+        n = len(entries)
         values = np.zeros((n, len(self.names), self._ends.size))
         errors = np.empty(values.shape[:2])
         going = np.flatnonzero(~self._ends)
@@ -708,9 +763,8 @@ class Sampler:
         residuals: FloatArray = paid + self.discount * moved - values
         return residuals
 
-    def _bound(self, k: int, residuals: FloatArray, values: FloatArray) -> FloatArray:
+    def _bound(self, taken: _Taken, residuals: FloatArray, values: FloatArray) -> FloatArray:
         """Bounds on the distance from the exact values, from the residuals of a block."""
-        taken = self.rows.policies[k]
         sizes = taken.largest + self.discount * np.abs(values).max(axis=1)
         rounding = (taken.widest + 8) * float(np.finfo(np.float64).eps) * sizes
         bounds: FloatArray = (residuals + rounding) / (1.0 - self.discount)
@@ -746,11 +800,14 @@ class Sampler:
 
     # --- optimal values ---------------------------------------------------------------------------
 
-    def _optima(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Optimal values in drawn kernels, (n, S), and bounds on their errors."""
+    def _optima(self, draws: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Optimal values in drawn kernels, (n, S), and bounds on their errors.
+
+        Rewards are the same in all draws, (transitions,), or drawn, (n, transitions).
+        """
         pattern, gamma = self.belief.pattern, self.discount
         if self.horizon is not None:
-            return self._optima_over(draws)
+            return self._optima_over(draws, rewards)
         if self._ends is not None:
             return self._optima_until_end(draws)
         begins = pattern.indptr[pattern.pairs]
@@ -759,8 +816,9 @@ class Sampler:
         values = np.empty((len(draws), pattern.n_states))
         errors = np.empty(len(draws))
         for m, draw in enumerate(draws):
-            values[m] = self._optimum(draw, self._mean_optimum)
-            targets = self.rewards + gamma * values[m][pattern.next_states]
+            paid = rewards if rewards.ndim == 1 else rewards[m]
+            values[m] = self._optimum(draw, paid, self._mean_optimum)
+            targets = paid + gamma * values[m][pattern.next_states]
             q = np.add.reduceat(draw * targets, begins)
             residual = float(np.abs(np.maximum.reduceat(q, firsts) - values[m]).max())
             size = float(np.abs(targets).max())
@@ -768,7 +826,7 @@ class Sampler:
             errors[m] = (residual + rounding) / (1.0 - gamma)
         return values, errors
 
-    def _optima_over(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _optima_over(self, draws: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The same over H steps."""
         assert self.horizon is not None
         pattern, gamma = self.belief.pattern, self.discount
@@ -778,7 +836,7 @@ class Sampler:
         errors = np.zeros(len(draws))
         rounding = (pattern.widest + 8) * float(np.finfo(np.float64).eps)
         for _ in range(self.horizon):
-            targets = self.rewards + gamma * values[:, pattern.next_states]
+            targets = rewards + gamma * values[:, pattern.next_states]
             errors = rounding * np.abs(targets).max(axis=1) + gamma * errors
             q = np.add.reduceat(draws * targets, begins, axis=1)
             values = np.maximum.reduceat(q, firsts, axis=1)
@@ -795,7 +853,7 @@ class Sampler:
             values[m], errors[m] = found.values, found.error_bound
         return values, errors
 
-    def _optimum(self, draw: FloatArray, start: FloatArray) -> FloatArray:
+    def _optimum(self, draw: FloatArray, rewards: FloatArray, start: FloatArray) -> FloatArray:
         pattern = self.belief.pattern
         if pattern.n_states <= 600:
             found: tuple[FloatArray, int] = linear.policy_iteration(
@@ -803,7 +861,7 @@ class Sampler:
                 pattern.indptr,
                 pattern.next_states,
                 draw,
-                self.rewards,
+                rewards,
                 self.discount,
                 pattern.n_actions,
                 start.copy(),
@@ -811,7 +869,7 @@ class Sampler:
                 FLOOR,
             )
             return found[0]
-        bellman = Bellman(pattern, FixedKernel(pattern, draw), self.rewards, self.discount)
+        bellman = Bellman(pattern, FixedKernel(pattern, draw), rewards, self.discount)
         return iterate(bellman, start.copy(), Accuracy(None, ACCURACY), "newton", 10_000).sweep.best
 
 
@@ -868,7 +926,7 @@ def _until_far_end(
         raise ConvergenceError(TOO_FAR)
     values = solve_linear(kernel, paid)
     residual = float(np.abs(paid + kernel @ values - values).max())
-    size = taken.largest + float(np.abs(values).max())
+    size = float(np.max(taken.largest)) + float(np.abs(values).max())
     rounding = (taken.widest + 8) * float(np.finfo(np.float64).eps) * size
     return values, (residual + rounding) * float(times.max()) / least
 
@@ -937,10 +995,10 @@ class _Taken:
     begins : (S,) integers
         Where each state's row begins.
     next_states : (entries,) integers
-    rewards : (entries,) array
+    rewards : (entries,) array, or (n, entries) if drawn
     widest : int
         Largest number of entries of a row.
-    largest : float
+    largest : float or (n,) array
         Largest absolute reward.
     """
 
@@ -949,7 +1007,7 @@ class _Taken:
     next_states: IntArray
     rewards: FloatArray
     widest: int
-    largest: float
+    largest: float | FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -964,7 +1022,9 @@ class _Rows:
     pairs : (pairs,) integers, or None
         The pairs to draw; None means all admissible ones.
     indptr, next_states, rewards : arrays
-        The rows.
+        The rows. Drawn rewards are (n, entries).
+    pair_of : (entries,) integers
+        The position, among the drawn pairs, of the pair that each entry belongs to.
     chosen : (K, S) integers
         The row of each policy in each state.
     mixed : (mixed entries,) integers
@@ -983,6 +1043,7 @@ class _Rows:
     indptr: IntArray
     next_states: IntArray
     rewards: FloatArray
+    pair_of: IntArray
     chosen: IntArray
     mixed: IntArray
     part_of: IntArray
@@ -1051,6 +1112,7 @@ class _Rows:
         drawn_rewards = pattern.take(rewards, used)
         next_states = np.concatenate((drawn_states, drawn_states[mixed]))
         laid_out = np.concatenate((drawn_rewards, drawn_rewards[mixed]))
+        owners = np.repeat(np.arange(used.size), widths)
         taken_rows = []
         for rows in chosen:
             where = _ranges(indptr[rows], np.diff(indptr)[rows])
@@ -1071,6 +1133,7 @@ class _Rows:
             indptr,
             next_states,
             laid_out,
+            np.concatenate((owners, owners[mixed])),
             chosen,
             mixed,
             part_of,
@@ -1079,6 +1142,15 @@ class _Rows:
             taken_rows,
             admissible,
         )
+
+    def paying(self, drawn: FloatArray) -> _Rows:
+        """The same rows with rewards that were drawn, (n, drawn pairs)."""
+        rewards = np.take(drawn, self.pair_of, axis=1)
+        policies = []
+        for taken in self.policies:
+            own = rewards if taken.where is None else np.take(rewards, taken.where, axis=1)
+            policies.append(replace(taken, rewards=own, largest=np.abs(own).max(axis=1)))
+        return replace(self, rewards=rewards, policies=policies)
 
     def entries(self, draws: FloatArray, rng: np.random.Generator | None) -> FloatArray:
         """Entries (n, size) of a block, from the draws of the pairs.
