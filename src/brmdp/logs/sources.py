@@ -22,7 +22,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.logs.columns import SPACE, Column, encoded, plain_object
 from brmdp.logs.spaces import shown
 
-__all__ = ["Table", "table_of"]
+__all__ = ["PARQUET", "TEXT", "Table", "check_file", "header_of", "table_of"]
 
 BLOCK = 16 * 2**20
 """Bytes that are read at a time; a line must fit into them."""
@@ -76,7 +76,7 @@ def table_of(
     """Read the named columns of a file or data frame."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        _check_file(path)
+        check_file(path)
         name = path.name.lower()
         if name.endswith(PARQUET):
             return _of_parquet(path, names, missing)
@@ -113,7 +113,8 @@ def check_columns(names: Sequence[str], found: Sequence[str]) -> None:
         )
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse what is no regular file, or is empty."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -133,7 +134,7 @@ def _of_text(
     path: Path, names: Sequence[str], delimiter: str, encoding: str, missing: frozenset[str]
 ) -> Table:
     pa = optional("pyarrow", "decide")
-    header, header_bytes, header_lines = _header(path, delimiter, encoding)
+    header, header_bytes, header_lines = header_of(path, delimiter, encoding)
     _check_delimiter(header, delimiter, path.name)
     check_columns(names, header)
     wanted = [header.index(name) for name in names]
@@ -181,7 +182,7 @@ def _digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _header(path: Path, delimiter: str, encoding: str) -> tuple[list[str], int, int]:
+def header_of(path: Path, delimiter: str, encoding: str) -> tuple[list[str], int, int]:
     """Names of the columns, and the bytes and lines that they take."""
     try:
         with _opened(path) as stream:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from brmdp._extras import optional
 from brmdp.errors import InvalidInputError
-from brmdp.logs.sources import PARQUET, TEXT, _check_file, _header
+from brmdp.logs.sources import PARQUET, TEXT, check_file, header_of
 from brmdp.models.toml import shown
 
 __all__ = ["column_names"]
@@ -14,10 +14,10 @@ __all__ = ["column_names"]
 
 def column_names(path: Path, delimiter: str, encoding: str) -> list[str]:
     """The names of the columns of a file, in their order."""
-    _check_file(path)
+    check_file(path)
     name = path.name.lower()
     if name.endswith(TEXT):
-        return _header(path, delimiter, encoding)[0]
+        return header_of(path, delimiter, encoding)[0]
     if not name.endswith(PARQUET):
         raise InvalidInputError(
             f"a log must be a file that ends in {', '.join(TEXT + PARQUET)}; got {shown(path.name)}"
