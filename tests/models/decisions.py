@@ -544,7 +544,7 @@ EVERY = {
     "fleet": fleet,
     "stopped": stopped,
     "shops": shops,
-    "hospital": hospital,
+    "hospital": lambda: hospital(n=240),
     "hostile": hostile,
     "weather": weather,
     "smallest": smallest,

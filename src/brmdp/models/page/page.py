@@ -72,18 +72,9 @@ def write_page(decision: Decision, path: str | os.PathLike[str]) -> None:
 
 
 def _render(page: PageView) -> str:
-    jinja2 = optional("jinja2", "decide")
     style, script = _part("page.css"), _part("page.js")
     glossary, ids = Glossary(page.word), Charts()
-    environment = jinja2.Environment(
-        autoescape=True,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    template = environment.from_string(_part("page.html.j2"))
-    text: str = template.render(
+    text: str = _template().render(
         page=page,
         style=Drawing(style),
         script=Drawing(script),
@@ -95,6 +86,19 @@ def _render(page: PageView) -> str:
         confidence=exact_percent(page.confidence),
     )
     return text.strip() + "\n"
+
+
+@cache
+def _template() -> Any:
+    jinja2 = optional("jinja2", "decide")
+    environment = jinja2.Environment(
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.from_string(_part("page.html.j2"))
 
 
 @cache

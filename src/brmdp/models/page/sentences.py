@@ -93,11 +93,13 @@ class Language:
         most = ", ".join(
             f"{shorten(actions[a], 60)} ({plural(counts[a], 'state')})" for a in used[:3]
         )
+        if len(used) == 1:
+            return (f"Always {shorten(actions[used[0]], 60)}.",)
         if len(used) <= 3:
             return (f"By state: {most}.",)
         return (
-            f"It depends on the state: {len(used)} of {plural(len(actions), 'action')} are used, most "
-            f"often {most}.",
+            f"It depends on the state: {len(used)} of {plural(len(actions), 'action')} are used, "
+            f"most often {most}.",
         )
 
     def same_as_practice(self, group: GroupDecision) -> bool:
@@ -150,7 +152,9 @@ class Language:
             ),
             Figure(
                 "Guaranteed",
-                self.guaranteed(group.guarantee.value, places),
+                self.guaranteed(group.guarantee.value, places)
+                if math.isfinite(group.guarantee.value)
+                else "nothing",
                 f"with {exact_percent(group.guarantee.confidence)} posterior probability"
                 + ("; not to be quoted, a check says stop" if stopped else ""),
             ),
@@ -158,6 +162,8 @@ class Language:
 
     def promise(self, group: GroupDecision) -> str:
         """The guarantee as a sentence."""
+        if not math.isfinite(group.guarantee.value):
+            return "No guarantee could be given."
         places = self.value_decimals(group)
         return (
             f"With {exact_percent(group.guarantee.confidence)} posterior probability, the "
@@ -180,6 +186,8 @@ class Language:
         """Practice against recommendation."""
         if self.same_as_practice(group):
             return ("The recommended policy is what is done today; nothing would change.",)
+        if not math.isfinite(group.gain.mean):
+            return ("Practice and recommendation were not compared.",)
         places = self.value_decimals(group)
         mean, _ = amount(group.policies[group.recommended].mean, places)
         practice, practised = amount(group.practice, places)

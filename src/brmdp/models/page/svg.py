@@ -24,6 +24,7 @@ MOST_SERIES = 8
 MOST_POINTS = 400
 SPOKEN_POINTS = 12
 ROW_LABEL = 46
+LARGEST = 1e200
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,13 @@ def tick_text(value: float, step: float) -> str:
     return number(round(value, 12), min(decimals, 8))
 
 
+def drawable(value: float) -> bool:
+    """Whether a value has a place on a chart."""
+    return abs(value) < LARGEST
+
+
 def _span(values: Iterable[float], *, zero: bool) -> tuple[float, float]:
-    finite = [float(value) for value in values if abs(value) < 1e200]
+    finite = [float(value) for value in values if drawable(value)]
     if zero or not finite:
         finite.append(0.0)
     low, high = min(finite), max(finite)
@@ -152,7 +158,7 @@ def _ends(curve: Curve, i: int) -> tuple[float, float] | None:
     if i >= len(curve.low) or i >= len(curve.high):
         return None
     low, high = float(curve.low[i]), float(curve.high[i])
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    return (low, high) if drawable(low) and drawable(high) else None
 
 
 def _points(curves: Sequence[Curve]) -> Iterator[float]:
@@ -263,7 +269,7 @@ class Charts:
     def _upright(
         self, picture: Picture, curves: tuple[Curve, ...], labels: list[float | str]
     ) -> Drawing:
-        numeric = all(not isinstance(x, str) and math.isfinite(x) for x in labels)
+        numeric = all(not isinstance(x, str) and drawable(x) for x in labels)
         place = {x: float(x) if numeric else float(i) for i, x in enumerate(labels)}
         y_range = _span(_points(curves), zero=picture.kind == "bars")
         chosen = ticks(*y_range)
@@ -343,7 +349,7 @@ def _horizontal(
 ) -> Drawing:
     value, ends = float(curve.y[i]), _ends(curve, i)
     parts = []
-    if not math.isfinite(value):
+    if not drawable(value):
         return tag("text", "unknown", x="2%", y=middle + 4, class_="tick")
     if bars:
         start, stop = sorted((frame.share(0.0), frame.share(value)))
@@ -390,7 +396,7 @@ def _line(frame: Frame, curve: Curve, series: int, place: dict[float | str, floa
     spots = [
         (frame.along(place[x]), frame.y(float(y)), _ends(curve, i))
         for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=False))
-        if math.isfinite(float(y))
+        if drawable(float(y))
     ]
     if not spots:
         return Drawing("")
@@ -421,7 +427,7 @@ def _columns(
     width = 0.8 * share / several
     parts = []
     for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=False)):
-        if not math.isfinite(float(y)):
+        if not drawable(float(y)):
             continue
         middle = frame.share(place[x]) + (series - (several - 1) / 2) * width
         ends = _ends(curve, i)

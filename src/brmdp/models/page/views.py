@@ -135,7 +135,7 @@ class GroupView:
     dial: Dial | None
     candidates: Table
     comparison: tuple[str, ...]
-    values: Drawing
+    values: Drawing | None
     worths: Table | None
     worth: Drawing | None
     sensitivity: str
@@ -612,7 +612,9 @@ class _Builder:
             (1, 2, 3, 4),
         )
 
-    def _values(self, group: GroupDecision) -> Drawing:
+    def _values(self, group: GroupDecision) -> Drawing | None:
+        if not math.isfinite(group.practice.mean):
+            return None
         pairs = (
             ("Recommended policy", group.policies[group.recommended].mean),
             ("Practice", group.practice),
@@ -893,7 +895,9 @@ def _link(text: str, anchor: str | None, stopped: bool) -> Drawing:
     name = tag("bdi", text)
     if anchor is not None:
         name = tag("a", name, href=f"#{anchor}")
-    return join([name, tag("strong", "a check says stop", class_="said stop")]) if stopped else name
+    return (
+        join([name, tag("strong", " a check says stop", class_="said stop")]) if stopped else name
+    )
 
 
 def _figures(check: Check) -> Iterator[tuple[str, str]]:
