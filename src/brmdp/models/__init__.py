@@ -4,5 +4,15 @@ from brmdp.models.decision import Decision, decide
 from brmdp.models.loading import load_model as read_model
 from brmdp.models.model import Dynamics, Model
 from brmdp.models.policies import read_policy
+from brmdp.models.stock import Stock, StockModel
 
-__all__ = ["Decision", "Dynamics", "Model", "decide", "read_model", "read_policy"]
+__all__ = [
+    "Decision",
+    "Dynamics",
+    "Model",
+    "Stock",
+    "StockModel",
+    "decide",
+    "read_model",
+    "read_policy",
+]

@@ -50,11 +50,12 @@ from brmdp.models.results import (
     StateWorth,
     ThinPair,
 )
-from brmdp.models.wording import figure, policy_in_words
+from brmdp.models.stock import StockModel
+from brmdp.models.wording import figure
 from brmdp.planning.guarantees import certificate_of
 from brmdp.planning.planner import Problem
 from brmdp.planning.text import at_least, at_most, percent, wrapped
-from brmdp.risk.measures import Mean, Quantile
+from brmdp.risk.measures import Mean, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import order_statistic_rank
 
 __all__ = ["Decision", "decide"]
@@ -466,7 +467,7 @@ class _Group:
             more_data=self._more_data(policy),
             sensitivities=self._sensitivities(policy, self._level_of(recommended, stops)),
             thin=self._thin(policy, visits[recommended]),
-            observations=model.counts(name),
+            observations=model.evidence(name),
             visits=visits[recommended],
             start=self.begin,
             notes=(*notes, *self._unit_notes(comparison)),
@@ -474,7 +475,9 @@ class _Group:
 
     # --- plans ------------------------------------------------------------------------------------
 
-    def _plan(self, problem: Problem, belief: DirichletBelief, level: float, initial: Any) -> Any:
+    def _plan(self, problem: Problem, belief: Any, level: float, initial: Any) -> Any:
+        if isinstance(self.model, StockModel):
+            return problem.solve(belief, self.model.quantile(belief, level), initial)
         try:
             return problem.solve(belief, Quantile(level, method="saddlepoint"), initial)
         except ConvergenceError:
@@ -522,13 +525,12 @@ class _Group:
         n = max(min(self.draws, affordable), FEWEST_DRAWS)
         values = np.concatenate([block.values @ self.begin for block in sampler.blocks(n)])
         visits = sampler.visits(self.begin)
-        ended = model.ends
         rank = int(order_statistic_rank(n, 1.0 - model.confidence)) - 1
         policies = [
             PolicyValue(
                 name,
                 policy,
-                policy_in_words(model.states, model.actions, policy, visits[k], ended),
+                model.words(policy, visits[k]),
                 self._amount(values[:, k]),
                 self.sign * float(np.sort(values[:, k])[rank]),
             )
@@ -590,7 +592,9 @@ class _Group:
                 "What was learned about the prior is kept as draws that are worth about "
                 f"{independent:.0f} independent ones; no more are counted."
             )
-        if nested is None:
+        if nested is None and not has_exact_quantiles(self.point):
+            other = "There is none where demand was hidden by an empty shelf."
+        elif nested is None:
             other = "It was not computed for a problem of this size."
         else:
             other = (
@@ -610,7 +614,7 @@ class _Group:
     def _nested(self) -> float | None:
         """Proposition 1's bound, with a learned prior taken for known."""
         model = self.model
-        if model.pattern.n_transitions > NESTED_TRANSITIONS:
+        if model.pattern.n_transitions > NESTED_TRANSITIONS or not has_exact_quantiles(self.point):
             return None
         belief = self.point.copy()
         belief.caveat = ""
@@ -673,7 +677,7 @@ class _Group:
 
     def _thin(self, policy: IntArray, visits: FloatArray) -> tuple[ThinPair, ...]:
         model = self.model
-        counts = model.counts(self.name)[np.arange(policy.size), policy]
+        counts = model.evidence(self.name)[np.arange(policy.size), policy]
         free = ~np.isin(policy, list(model.known))
         free[model.ends] = False
         where = np.flatnonzero((counts < THIN) & (visits > THIN_VISITS) & free)
@@ -689,7 +693,9 @@ class _Group:
             return ()
         stream = model.stream("information", self.number)
         found = []
-        for s, a in self._promising(stream):
+        for s, a in (
+            model.informative(policy) if isinstance(model, StockModel) else self._promising(stream)
+        ):
             value = value_of_information(
                 self.point,
                 model.rewards,
@@ -764,8 +770,11 @@ class _Group:
                     words = f"{model.word} of {action} {100 * RELATIVE:.0f} % {more}"
                     alternatives.append((words, amounts))
         for words, amounts in alternatives:
-            rewards = self.sign * model.ended(amounts)
+            rewards = model.rewards_of(amounts)
             found.append(self._changed(words, policy, level, rewards=rewards))
+        if isinstance(model, StockModel):
+            for words, other_belief in model.other_beliefs(self.name):
+                found.append(self._changed(words, policy, level, belief=other_belief))
         if model.dynamics.prior == "learned":
             pattern = model.pattern
             even = DirichletBelief.uniform(
@@ -787,8 +796,8 @@ class _Group:
         level: float,
         *,
         discount: float | None = None,
-        rewards: FloatArray | None = None,
-        belief: DirichletBelief | None = None,
+        rewards: Any = None,
+        belief: Any = None,
     ) -> Sensitivity:
         model = self.model
         gamma = model.discount if discount is None else discount
@@ -860,6 +869,8 @@ def _plain(value: Any) -> Any:
 
 def assumptions(model: Model) -> tuple[str, ...]:
     """What the decision takes for granted, in sentences."""
+    if isinstance(model, StockModel):
+        return model.assumptions()
     dynamics, found = model.dynamics, []
     if model.learned is not None:
         learned = model.learned

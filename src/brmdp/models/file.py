@@ -49,6 +49,17 @@ at the top
                          or separate where that predicts the log clearly better.
 ``reset``                ``{ replace = 0 }``: this action surely leads to that state.
 ``ends``                 List of states where everything ends; nothing is paid from there on.
+``kind``                 "free" (default), or "stock": the state is a stock, a whole number, and the
+                         action an order, which comes before the demand. The next stock is
+                         max(stock + order − demand, 0); only the law of the demand is unknown, and
+                         where the shelf was empty, demand was at least what was there. Such a
+                         section has these keys only:
+``capacity``             Largest stock; by default the largest stock and order together in the log.
+                         Orders that would exceed it are not admissible.
+``largest_demand``       Largest demand of a step; by default the capacity. With ``lost``, it must
+                         be given.
+``strength``             Weight of the uniform prior over demands, in steps; by default 1.
+``pooling``              Of groups: "separate" (default), or "pooled": all have the same demand.
 ``[cost.ACTION]``        One table per action; or ``[reward.ACTION]`` instead.
 ``base``, ``per``        base + per × (lower edge of the state's bin, or the number in its label).
                          Instead of a number: ``{ low = 1, high = 3 }``, also with ``value``.
@@ -56,6 +67,9 @@ at the top
 ``file``                 CSV table with the columns state, action, next_state and value.
 ``column``               Column of the log. What was paid is then learned, between
 ``low``, ``high``        the lowest and the highest amount possible.
+``sold``, ``ordered``,   For a stock, these instead: per unit sold, ordered, left over, and of
+``held``, ``lost``,      demand that is lost; ``order`` is per order. Each a number, or
+``order``                ``{ low = 1, high = 3 }``.
 =======================  ===========================================================================
 """
 
@@ -112,9 +126,22 @@ KEYS = {
     ),
     "state": ("column", "bins", "outside", "labels"),
     "action": ("column", "labels", "admissible"),
-    "dynamics": (*("prior", "strength", "shape", "reach", "possible", "pooling", "reset", "ends"),),
+    "dynamics": (
+        *("kind", "prior", "strength", "shape", "reach", "possible", "pooling", "reset", "ends"),
+        *("capacity", "largest_demand"),
+    ),
 }
 """The keys of each section."""
+
+STOCK_KEYS = ("kind", "capacity", "largest_demand", "strength", "pooling")
+FREE_KEYS = tuple(key for key in KEYS["dynamics"] if key not in ("capacity", "largest_demand"))
+"""The keys of ``[dynamics]`` for each kind."""
+
+PRICES = ("sold", "ordered", "order", "held", "lost")
+"""What a step with a stock costs or earns."""
+
+LARGEST_STOCK = 2_000
+"""Largest capacity and demand of a stock."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +176,9 @@ class ActionSection:
 
 @dataclass(frozen=True)
 class DynamicsSection:
-    """The section ``[dynamics]``."""
+    """The section ``[dynamics]``; capacity and largest demand are those of a stock."""
 
+    kind: Literal["free", "stock"] = "free"
     prior: Literal["learned", "uniform", "observed"] = "learned"
     strength: float | None = None
     shape: Literal["auto", "uniform", "increments", "destinations", "staying", "actions"] = "auto"
@@ -159,6 +187,8 @@ class DynamicsSection:
     pooling: Literal["auto", "pooled", "partial", "separate"] = "auto"
     reset: tuple[tuple[str, Reading], ...] = ()
     ends: tuple[Reading, ...] = ()
+    capacity: int | None = None
+    largest_demand: int | None = None
 
 
 @dataclass(frozen=True)
@@ -184,9 +214,47 @@ class ActionAmount:
     per: Figure
 
 
+NOTHING = Figure.sure(0.0)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a step with a stock costs or earns; costs are positive.
+
+    Attributes
+    ----------
+    word : "cost" or "reward"
+    sold, ordered : Figure
+        Per unit sold or ordered.
+    order : Figure
+        Per order, whatever its size.
+    held : Figure
+        Per unit left over.
+    lost : Figure
+        Per unit of demand that could not be met.
+    """
+
+    word: Word
+    sold: Figure = NOTHING
+    ordered: Figure = NOTHING
+    order: Figure = NOTHING
+    held: Figure = NOTHING
+    lost: Figure = NOTHING
+
+    def figure(self, name: str) -> Figure:
+        """The price of this name."""
+        found: Figure = getattr(self, name)
+        return found
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the prices that are not zero."""
+        return tuple(name for name in PRICES if self.figure(name) != NOTHING)
+
+
 @dataclass(frozen=True)
 class AmountSection:
-    """The section ``[cost]`` or ``[reward]``: amounts of actions, a file, or a column of the log.
+    """The section ``[cost]`` or ``[reward]``: of actions or a stock, a file, or a column.
 
     Attributes
     ----------
@@ -196,6 +264,8 @@ class AmountSection:
     column : str or None
     low, high : float
         Bounds of what the column holds.
+    prices : Prices or None
+        Of a stock.
     """
 
     word: Word
@@ -204,6 +274,7 @@ class AmountSection:
     column: str | None = None
     low: float = math.nan
     high: float = math.nan
+    prices: Prices | None = None
 
 
 @dataclass(frozen=True)
@@ -293,6 +364,13 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
             "column",
             f"must not be a column of unit, time or state; got {shown(action.column)}",
         )
+    dynamics = (
+        _dynamics(top.section("dynamics"), bool(log.groups))
+        if "dynamics" in top
+        else DynamicsSection()
+    )
+    if dynamics.kind == "stock" and len(states) > 1:
+        raise top.error("state", f"must be one column, the stock; got {len(states)} columns")
     return ModelFile(
         path=source,
         digest=digest([content]),
@@ -301,10 +379,8 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
         log=log,
         states=states,
         action=action,
-        dynamics=_dynamics(top.section("dynamics"), bool(log.groups))
-        if "dynamics" in top
-        else DynamicsSection(),
-        amounts=_amounts(top, folder),
+        dynamics=dynamics,
+        amounts=_amounts(top, folder, dynamics),
         title=top.text("title").strip() if "title" in top else log.file.name.partition(".")[0],
         start=_reading(top, "start") if "start" in top else None,
         level=top.number("level", above=0.0, below=1.0) if "level" in top else None,
@@ -508,7 +584,9 @@ def _action(table: Table) -> ActionSection:
 
 
 def _dynamics(table: Table, grouped: bool) -> DynamicsSection:
-    table.require_known(KEYS["dynamics"], _elsewhere("dynamics"))
+    if "kind" in table and table.choice("kind", ("free", "stock")) == "stock":
+        return _stock(table, grouped)
+    table.require_known(FREE_KEYS, _elsewhere("dynamics") | _of_kind(KEYS["dynamics"]))
     choices = {
         "prior": ("learned", "uniform", "observed"),
         "shape": ("auto", *SHAPES),
@@ -541,6 +619,35 @@ def _dynamics(table: Table, grouped: bool) -> DynamicsSection:
     )
 
 
+def _of_kind(keys: tuple[str, ...]) -> dict[str, str]:
+    """Where the keys of a stock belong, or those that a stock does not have."""
+    return {
+        key: 'to a model without kind = "stock"' if key in FREE_KEYS else 'to kind = "stock"'
+        for key in keys
+    }
+
+
+def _stock(table: Table, grouped: bool) -> DynamicsSection:
+    table.require_known(STOCK_KEYS, _elsewhere("dynamics") | _of_kind(KEYS["dynamics"]))
+    pooling = "auto"
+    if "pooling" in table:
+        pooling = table.choice("pooling", ("separate", "pooled"))
+        if not grouped and pooling == "separate":
+            raise table.error("pooling", "needs groups, in [log]")
+    capacity, largest_demand = (
+        table.integer(key, 1, LARGEST_STOCK) if key in table else None
+        for key in ("capacity", "largest_demand")
+    )
+    return DynamicsSection(
+        kind="stock",
+        prior="uniform",
+        strength=table.number("strength", above=0.0) if "strength" in table else None,
+        pooling=cast('Literal["auto", "pooled", "separate"]', pooling),
+        capacity=capacity,
+        largest_demand=largest_demand,
+    )
+
+
 def _ends(table: Table) -> tuple[Reading, ...]:
     allowed = "a list of states, each a label in quotes or a number, or a list of these"
     values = table.given("ends", allowed)
@@ -569,7 +676,7 @@ def _as_reading(table: Table, key: str, value: object, allowed: str) -> Reading:
 # --- what actions cost or earn --------------------------------------------------------------------
 
 
-def _amounts(top: Table, folder: Path) -> AmountSection:
+def _amounts(top: Table, folder: Path, dynamics: DynamicsSection) -> AmountSection:
     given = [word for word in ("cost", "reward") if word in top]
     if len(given) == 2:
         raise top.error("reward", "cannot stand beside [cost]: choose one of the two words")
@@ -580,6 +687,8 @@ def _amounts(top: Table, folder: Path) -> AmountSection:
         )
     word: Word = "cost" if given == ["cost"] else "reward"
     table = top.section(word, "a table")
+    if dynamics.kind == "stock":
+        return AmountSection(word, prices=_prices(table, word, dynamics))
     actions = [key for key, value in table.values.items() if isinstance(value, dict)]
     keys = [key for key in table.values if key not in actions]
     if actions and keys:
@@ -588,7 +697,8 @@ def _amounts(top: Table, folder: Path) -> AmountSection:
         )
     if actions:
         return AmountSection(word, tuple(_amount(table, key, word) for key in actions))
-    table.require_known(("file", "column", "low", "high"), {})
+    of_stock = dict.fromkeys(PRICES, 'to [dynamics] kind = "stock"')
+    table.require_known(("file", "column", "low", "high"), of_stock)
     if "file" in table:
         for key in ("column", "low", "high"):
             if key in table:
@@ -603,6 +713,22 @@ def _amounts(top: Table, folder: Path) -> AmountSection:
     return AmountSection(
         word, column=table.text("column", "the name of a column"), low=low, high=high
     )
+
+
+def _prices(table: Table, word: Word, dynamics: DynamicsSection) -> Prices:
+    elsewhere = 'to a model without kind = "stock"'
+    table.require_known(PRICES, dict.fromkeys(("file", "column", "low", "high"), elsewhere))
+    if not table.values:
+        raise InvalidInputError(
+            f"{table.named()} must have one or more of the keys {', '.join(PRICES)}"
+        )
+    prices = Prices(word, **{key: _figure(table, key) for key in table.values})
+    if "lost" in prices.given and dynamics.largest_demand is None:
+        raise table.error(
+            "lost",
+            "needs largest_demand, in [dynamics]: no log of sales tells how large demand can be",
+        )
+    return prices
 
 
 def _amount(table: Table, action: str, word: Word) -> ActionAmount:

@@ -9,12 +9,20 @@ import numpy as np
 
 from brmdp._validation import BoolArray
 from brmdp.errors import InvalidInputError
-from brmdp.logs import Log
+from brmdp.logs import Bins, Categories, Log
 from brmdp.logs.reading import read_log
 from brmdp.models.costs import resolve_costs, unknown
 from brmdp.models.file import ModelFile, Reading, read_model_file
 from brmdp.models.headers import column_names
 from brmdp.models.model import Dynamics, Model
+from brmdp.models.stock import (
+    STRENGTH,
+    Stock,
+    StockModel,
+    log_of_stocks,
+    orders_of,
+    stocks_of,
+)
 from brmdp.models.toml import listed, shown
 
 __all__ = ["load_model"]
@@ -75,7 +83,7 @@ def log_of(file: ModelFile) -> Log:
     _require_columns(file)
     return read_log(
         section.file,
-        state=file.states,
+        state=_stocks(file) if file.dynamics.kind == "stock" else file.states,
         action=file.action.column,
         unit=section.unit or None,
         time=section.time,
@@ -89,6 +97,15 @@ def log_of(file: ModelFile) -> Log:
         encoding=section.encoding,
         missing=section.missing,
     )
+
+
+def _stocks(file: ModelFile) -> tuple[Bins | Categories, ...]:
+    """The states of a stock: up to the capacity, if it is given; lines with others are dropped."""
+    (axis,) = file.states
+    capacity = file.dynamics.capacity
+    if capacity is None or not isinstance(axis, Categories) or axis.labels is not None:
+        return file.states
+    return (Categories(axis.column, tuple(str(stock) for stock in range(capacity + 1))),)
 
 
 def _require_columns(file: ModelFile) -> None:
@@ -121,6 +138,8 @@ def _require_columns(file: ModelFile) -> None:
 
 def model_of(file: ModelFile, log: Log) -> Model:
     """The model that a file describes, for its log."""
+    if file.dynamics.kind == "stock":
+        return _stock_model(file, log)
     for action, state in file.dynamics.reset:
         if action not in log.actions:
             key = ("dynamics", "reset", action)
@@ -149,6 +168,41 @@ def model_of(file: ModelFile, log: Log) -> Model:
             possible=dynamics.possible,
             pooling=None if dynamics.pooling == "auto" else dynamics.pooling,
         ),
+        admissible=file.action.admissible,
+        level=file.level,
+        title=file.title,
+        file=file.path.name,
+        digest=file.digest,
+        seed=file.seed,
+    )
+
+
+def _stock_model(file: ModelFile, log: Log) -> StockModel:
+    dynamics, prices = file.dynamics, file.amounts.prices
+    assert prices is not None
+    keys = ("state", "column")
+    try:
+        stocks_of(log.states)
+        keys = ("action", "column")
+        orders = orders_of(log.actions)
+        keys = ("dynamics", "capacity")
+        shelf = log_of_stocks(log, orders, dynamics.capacity)
+    except InvalidInputError as error:
+        raise file.error(keys, f'does not fit kind = "stock": {error}') from None
+    if file.start is not None:
+        _require_state(file, shelf, ("start",), file.start)
+    return StockModel(
+        shelf,
+        discount=file.discount,
+        confidence=file.confidence,
+        **{f"{prices.word}s": prices},
+        stock=Stock(
+            shelf.states.n_states - 1,
+            dynamics.largest_demand,
+            STRENGTH if dynamics.strength is None else dynamics.strength,
+            "pooled" if dynamics.pooling == "pooled" else "separate",
+        ),
+        start=file.start,
         admissible=file.action.admissible,
         level=file.level,
         title=file.title,

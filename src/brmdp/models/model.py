@@ -41,6 +41,7 @@ from brmdp.logs import Log, StateSpace
 from brmdp.mdp import counted
 from brmdp.models.costs import Costs
 from brmdp.models.file import Word
+from brmdp.models.wording import policy_in_words
 from brmdp.pattern import TransitionPattern, pattern_and_entries
 from brmdp.planning.text import call_like
 
@@ -216,7 +217,7 @@ class Model:
                 "costs must be given in numbers: they are not learned from a column of the log yet"
             )
         self.amounts: FloatArray = self.ended(self.costs.amounts)
-        self.rewards: FloatArray = self.sign * self.amounts
+        self.rewards: Any = self.rewards_of(self.costs.amounts)
         self._start = None if start is None else self._as_start(start)
         self.groups: tuple[str | None, ...] = log.group_names or (None,)
         if self.dynamics.pooling not in (None, "pooled") and self.groups == (None,):
@@ -280,6 +281,10 @@ class Model:
         pairs = self.log.state[rows] * k + self.log.action[rows]
         found = np.bincount(pairs, minlength=self.states.n_states * k)
         return found.reshape(self.states.n_states, k).astype(np.int64)
+
+    def evidence(self, group: str | None = None) -> IntArray:
+        """(S, A) number of transitions that tell about each pair: those of the pair itself."""
+        return self.counts(group)
 
     def units(self, group: str | None = None) -> int:
         """Number of units behind the transitions."""
@@ -479,7 +484,7 @@ class Model:
             f"discount={self.discount:.10g}",
             f"confidence={self.confidence:.10g}",
         ]
-        return call_like("Model", parts)
+        return call_like(type(self).__name__, parts)
 
     # --- checks of the arguments ------------------------------------------------------------------
 
@@ -514,6 +519,14 @@ class Model:
                 f"{mask.dtype} of shape {mask.shape}"
             )
         return np.array(mask)
+
+    def rewards_of(self, amounts: FloatArray) -> Any:
+        """What the engine maximises, for other amounts than those of the model."""
+        return self.sign * self.ended(amounts)
+
+    def words(self, policy: IntArray, visits: FloatArray) -> tuple[str, ...]:
+        """What a policy does, in sentences; ``visits`` are the shares of its time in each state."""
+        return policy_in_words(self.states, self.actions, policy, visits, self.ends)
 
     def ended(self, amounts: FloatArray) -> FloatArray:
         """The amounts with nothing paid where everything has ended."""
