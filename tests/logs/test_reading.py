@@ -99,8 +99,10 @@ def test_other_kinds_of_files(read):
 def test_other_encodings(read):
     latin = "s,a\ngrün,go\nrot,go\n".encode("latin-1")
     assert read(latin, encoding="latin-1").states.labels == ("grün", "rot")
-    with pytest.raises(InvalidInputError, match=r"not text in utf-8.*encoding='cp1252'"):
+    with pytest.raises(InvalidInputError, match=r"not text in utf-8 on line 2.*encoding='cp1252'"):
         read(latin)
+    with pytest.raises(InvalidInputError, match="utf-8 on line 4"):
+        read(b"s,a\n1,go\n2,go\n\xff\n3,go\n")  # neither text nor of two fields
     with pytest.raises(InvalidInputError, match="in the header"):
         read("s,ü,a\n1,2,3\n".encode("latin-1"))
 

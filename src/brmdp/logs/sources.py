@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import hashlib
@@ -139,9 +140,10 @@ def _of_text(
     check_columns(names, header)
     wanted = [header.index(name) for name in names]
     try:
+        _check_encoding(path, encoding)
         rows, broken = _rows(path, header_bytes, len(header), wanted, delimiter, encoding)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError(_in_plain_words(str(error), path, header, encoding)) from None
+        raise InvalidInputError(_in_plain_words(str(error), path)) from None
     except (OSError, EOFError, UnicodeError) as error:
         raise InvalidInputError(
             f"source must be a readable file; {shown(path.name)}: {shown(str(error), 200)}"
@@ -259,6 +261,23 @@ def _wrong_encoding(name: str, encoding: str, where: str) -> InvalidInputError:
     )
 
 
+def _check_encoding(path: Path, encoding: str) -> None:
+    """Arrow would pass over broken lines in silence if they were not text."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    lines = 1
+    with _opened(path) as stream:
+        while True:
+            block = stream.read(BLOCK)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                lines += error.object[: error.start].count(b"\n")
+                raise _wrong_encoding(path.name, encoding, f" on line {lines}") from None
+            if not block:
+                return
+            lines += block.count(b"\n")
+
+
 def _rows(
     path: Path,
     skip: int,
@@ -339,9 +358,7 @@ class _WithLastLine(io.RawIOBase):
         return found + self.more.read(size)
 
 
-def _in_plain_words(error: str, path: Path, header: Sequence[str], encoding: str) -> str:
-    if "UTF8" in error:
-        return str(_wrong_encoding(path.name, encoding, ""))
+def _in_plain_words(error: str, path: Path) -> str:
     if "straddling" in error or "block" in error:
         return (
             f"source must have lines of at most {BLOCK // 2**20} MB; {shown(path.name)} has a "
