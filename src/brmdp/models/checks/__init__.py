@@ -17,8 +17,10 @@ from brmdp.models.checks.memory import check_memory
 from brmdp.models.checks.prediction import check_prediction
 from brmdp.models.checks.prior import check_prior
 from brmdp.models.checks.reading import check_reading
+from brmdp.models.checks.stock import check_stock
 from brmdp.models.checks.units import check_units
 from brmdp.models.results import Check
+from brmdp.models.stock import StockModel
 
 if TYPE_CHECKING:
     from brmdp.models.model import Model
@@ -51,7 +53,9 @@ def check_model(model: Model) -> tuple[Check, ...]:
     tuple of Check
         "log", "coverage", "prior", "groups", "units", "drift", "memory", "actions" and
         "prediction", as far as the log allows them: without groups there is nothing to say about
-        groups.
+        groups. For a stock, see :func:`brmdp.models.checks.stock.check_stock`.
     """
+    if isinstance(model, StockModel):
+        return check_stock(model)
     bench = Bench(model)
     return tuple(found for check in CHECKS if (found := check(bench)) is not None)
