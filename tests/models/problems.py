@@ -247,9 +247,7 @@ def clinic(
 
     behaviour = rng.dirichlet(np.ones(k), size=n)
     lines = simulate(kernel_at, behaviour, units=units, steps=steps, rng=rng)
-    log = log_of(
-        lines.unit, lines.state, lines.action, n_states=n, n_actions=k, ordered=False
-    )
+    log = log_of(lines.unit, lines.state, lines.action, n_states=n, n_actions=k, ordered=False)
     return Model(
         log,
         rewards=rng.uniform(0.0, 1.0, (n, 1)) + rng.uniform(-0.1, 0.1, (n, k)),
@@ -261,9 +259,7 @@ def clinic(
 
 def _dirichlet(concentration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One row of probabilities per row of concentrations; impossible where these are zero."""
-    rows = np.where(
-        concentration > 0, rng.standard_gamma(np.maximum(concentration, 1e-3)), 0.0
-    )
+    rows = np.where(concentration > 0, rng.standard_gamma(np.maximum(concentration, 1e-3)), 0.0)
     rows = np.maximum(rows, np.where(concentration > 0, 1e-12, 0.0))
     found: np.ndarray = rows / rows.sum(axis=1, keepdims=True)
     return found

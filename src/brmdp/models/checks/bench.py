@@ -15,7 +15,7 @@ from brmdp.decisions.families import SHAPES, Family, family_of, locate
 from brmdp.decisions.held_out import Evidence
 from brmdp.errors import InvalidInputError
 from brmdp.models.checks.splits import Observed, Split, blocks_of
-from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE
+from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE, SHORTFALL
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Curve, Picture
 from brmdp.models.wording import figure
@@ -276,6 +276,11 @@ class Bench:
         if plan.group not in self._guarantees:
             self._guarantees[plan.group] = self._guarantee(plan)
         return self._guarantees[plan.group]
+
+    def breaks(self, plan: Plan, value: float) -> bool:
+        """Whether the guarantee of the plan is false if it is worth so much."""
+        promised = self.guarantee(plan)
+        return promised is not None and value < promised - SHORTFALL * plan.scale
 
     def _guarantee(self, plan: Plan) -> float | None:
         n = min(GUARANTEE_DRAWS, DRAWN_NUMBERS // max(self.pattern.n_transitions, 1))

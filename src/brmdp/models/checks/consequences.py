@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from brmdp.models.checks.bench import Bench, Plan
 from brmdp.models.checks.splits import How, Split
-from brmdp.models.checks.verdicts import SHORTFALL
 from brmdp.models.wording import figure
 
 __all__ = ["Consequence", "Outcome", "consequence_of"]
@@ -91,10 +90,8 @@ def consequence_of(
         base, richer = outcome(plan, stratum, "pooled"), outcome(plan, stratum, how)
         losses.append(max(0.0, richer.loss - base.loss))
         values.append(plan.value + richer.value - base.value)
-        promised = bench.guarantee(plan)
-        short = promised is not None and values[-1] < promised - SHORTFALL * plan.scale
-        broken.append(float(short))
-        promises.append(promised)
+        broken.append(float(bench.breaks(plan, values[-1])))
+        promises.append(bench.guarantee(plan))
     average = bench.average(losses)
     scale = bench.average(p.scale for p in bench.plans)
     hit = [

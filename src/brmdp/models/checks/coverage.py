@@ -21,7 +21,7 @@ THIN = 5
 THIN_TIME = 0.05
 """Share of the plan's time in such pairs that calls for a look."""
 
-BLIND_TIME = 0.2
+BLIND_TIME = 0.5
 """Share of its time where what was assumed outweighs what was observed, for a stop."""
 
 DRAWS = 200

@@ -50,13 +50,16 @@ def check_drift(bench: Bench) -> Check | None:
         return Outcome(plan.value_in(later), plan.loss(later))
 
     found = consequence_of(bench, split, how, outcome)
-    verdict = verdict_of(sign.strong, sign.clear or sign.blind, found.material)
+    verdict = verdict_of(sign.strong, sign.clear or sign.blind, found.material and sign.hinted)
+    if_so = "If the future is like the second half"
+    if not sign.clear:
+        if_so += ", as far as it seems to differ"
     return Check(
         "drift",
         QUESTION,
         verdict,
         sign.words(f"transitions change over time (halves of {whose})"),
-        found.words(bench, "If the future is like the second half"),
+        found.words(bench, if_so),
         {
             "standard_errors": sign.errors,
             "detectable": sign.detectable,

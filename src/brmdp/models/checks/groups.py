@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from brmdp.models.checks.bench import Bench
-from brmdp.models.checks.verdicts import SHORTFALL, percentage, verdict_of
+from brmdp.models.checks.verdicts import percentage, verdict_of
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check, Curve, Picture
 from brmdp.models.wording import figure
@@ -48,20 +48,19 @@ def check_groups(bench: Bench) -> Check | None:
         max(0.0, p.loss(own) - p.loss(base)) for p, own in zip(bench.plans, kernels, strict=True)
     ]
     values = [p.value_in(own) for p, own in zip(bench.plans, kernels, strict=True)]
-    promised = [bench.guarantee(p) for p in bench.plans]
-    broken = [
-        g is not None and v < g - SHORTFALL * p.scale
-        for g, v, p in zip(promised, values, bench.plans, strict=True)
-    ]
+    broken = [bench.breaks(p, value) for p, value in zip(bench.plans, values, strict=True)]
     n_units = sum(model.units(g) for g in model.groups)
     false_for = sum(model.units(g) for g, bad in zip(model.groups, broken, strict=True) if bad)
     hit = bench.average(float(p.material(x)) for p, x in zip(bench.plans, losses, strict=True))
     average = bench.average(losses)
     material = hit >= CONCERNED or false_for >= CONCERNED * n_units or plan.material(average)
-    verdict = verdict_of(sign.strong, sign.clear or sign.blind, material)
+    verdict = verdict_of(sign.strong, sign.clear or sign.blind, material and sign.hinted)
+    if_so = "With groups that differ as the log says"
+    if not sign.clear:
+        if_so = "If groups differed as they seem to, which may be chance"
     share = 100.0 * average / bench.average(p.scale for p in bench.plans)
     consequence = (
-        f"With groups that differ as the log says, the one plan for all loses {figure(average, 3)} "
+        f"{if_so}, the one plan for all loses {figure(average, 3)} "
         f"per unit on average ({share:.2g} % of its {model.word}), against a plan for each group; "
         f"the guarantee for all would be false for {false_for} of {n_units} units."
     )

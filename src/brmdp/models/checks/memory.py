@@ -69,7 +69,9 @@ def past_of(bench: Bench) -> Past | None:
         if not moved.size:
             return None
         ends = np.unique(np.quantile(moved, [1 / 3, 2 / 3], method="lower"))
-        ends = ends[ends < moved.max()]
+        ends = ends[ends < change.max()]
+        if not ends.size:
+            return None
         middle = int(np.searchsorted(ends, np.median(moved)))
         names = _change_names(ends)
         # the size of a reset tells nothing
@@ -125,9 +127,10 @@ def check_memory(bench: Bench) -> Check | None:
     words = "What this costs was not computed: the problem with memory would be too large."
     if affordable:
         found = consequence_of(bench, split, how, _outcome_in(bench, past, split))
-        words = found.words(bench, "If it is so")
+        if_so = "If it is so" if sign.clear else "If it were as it seems, which may be chance"
+        words = found.words(bench, if_so)
     material = found is not None and found.material
-    verdict = verdict_of(sign.strong, sign.clear or sign.blind, material)
+    verdict = verdict_of(sign.strong, sign.clear or sign.blind, material and sign.hinted)
     return Check(
         "memory",
         QUESTION,

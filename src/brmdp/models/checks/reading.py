@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from brmdp.models.checks.bench import Bench
+from brmdp.models.checks.consequences import Outcome
 from brmdp.models.checks.verdicts import percentage
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check, Curve, Picture, Verdict
@@ -34,11 +35,17 @@ def check_reading(bench: Bench) -> Check:
     share = n / max(report.lines, 1)
     wrong = model.contradictions
     contradicted = _contradicted(bench)
-    losses, worst = [0.0] * len(bench.plans), max(contradicted.values(), default=0.0)
+    plans, worst = bench.plans, max(contradicted.values(), default=0.0)
+    outcomes = [Outcome(plan.value, 0.0) for plan in plans]
     if wrong.size:
-        losses = [_loss_if_true(bench, k) for k in range(len(bench.plans))]
+        outcomes = [_if_true(bench, k) for k in range(len(plans))]
+    losses = [outcome.loss for outcome in outcomes]
     loss, scale = bench.average(losses), bench.average(p.scale for p in bench.plans)
-    hit = bench.average(float(p.material(x)) for p, x in zip(bench.plans, losses, strict=True))
+    hit = bench.average(
+        float(p.material(x.loss) or bench.breaks(p, x.value))
+        for p, x in zip(plans, outcomes, strict=True)
+    )
+    value = bench.average(outcome.value for outcome in outcomes)
     verdict: Verdict = "fine"
     if share > LOST or wrong.size:
         verdict = "look"
@@ -56,13 +63,11 @@ def check_reading(bench: Bench) -> Check:
             + (f" ({named} of its steps)" if named else "")
             + " and were left out."
         )
-        if loss <= 1e-6 * scale:
-            parts.append("If they were right, the plan would still be the best one.")
-        else:
-            parts.append(
-                f"If they were right, the plan would lose {figure(loss, 3)} "
-                f"({percentage(loss / scale)} of its {model.word})."
-            )
+        parts.append(
+            f"If they were right, the plan's {model.word} would be {bench.shown(value)} instead of "
+            f"{bench.shown(bench.average(p.value for p in plans))}, and it would lose "
+            f"{figure(loss, 3)} against the best plan."
+        )
     if n:
         parts.append(
             f"The decision rests on the other {percentage(1.0 - share)} of the lines; it is right "
@@ -102,15 +107,15 @@ def _contradicted(bench: Bench) -> dict[str, float]:
     return found
 
 
-def _loss_if_true(bench: Bench, number: int) -> float:
-    """The plan's loss if what contradicts had happened as logged.
+def _if_true(bench: Bench, number: int) -> Outcome:
+    """The plan's value and loss if what contradicts had happened as logged.
 
     An action said to lead to one state is taken to lead where its steps led, in all states alike.
     """
     model, log, plan = bench.model, bench.model.log, bench.plans[number]
     n, k = bench.pattern.n_states, bench.pattern.n_actions
     if n * n * k > 20_000_000:
-        return 0.0
+        return Outcome(plan.value, 0.0)
     rows = np.zeros((n * k, n))
     rows[bench.pattern.pair_of_transition, bench.pattern.next_states] = plan.world.entries
     mine = np.ones(log.state.size, dtype=bool)
@@ -122,7 +127,6 @@ def _loss_if_true(bench: Bench, number: int) -> float:
             continue
         seen = np.bincount(log.next_state[taken], minlength=n).astype(np.float64)
         rows[action::k] = np.where(model.admissible[:, action, None], seen / seen.sum(), 0.0)
-    indptr = np.arange(n * k + 1) * n
     admissible = np.repeat(model.admissible.ravel(), n)
     widths = np.where(model.admissible.ravel(), n, 0)
     indptr = np.concatenate(([0], np.cumsum(widths)))
@@ -130,7 +134,8 @@ def _loss_if_true(bench: Bench, number: int) -> float:
     rewards = np.asarray(pattern.gather(model.rewards), dtype=np.float64)
     world = World(pattern, rows.ravel()[admissible], rewards, model.discount)
     _, best = world.best(plan.policy)
-    return max(0.0, float(plan.start @ (best - world.values(plan.policy))))
+    value = float(plan.start @ world.values(plan.policy))
+    return Outcome(value, max(0.0, float(plan.start @ best) - value))
 
 
 def _picture(bench: Bench) -> Picture | None:

@@ -6,8 +6,8 @@ does the plan lose if the richer model is right?
 
 - *stop*: chance alone would show such a difference in at most :data:`STRONG` of all logs, *and* the
   consequence is material.
-- *look*: the difference is clear (at most :data:`CLEAR`), or the consequence would be material if
-  what the log hints at were true.
+- *look*: the difference is clear (at most :data:`CLEAR`); or the richer model predicts better, if
+  not clearly so, and the consequence would be material; or the log is too small to tell.
 - *fine*: neither. With few data a real difference may go unseen, so the finding says which
   difference could have been seen.
 
@@ -118,6 +118,11 @@ class Sign:
     def blind(self) -> bool:
         """Whether hardly any difference could have been seen."""
         return not self.clear and self.detectable >= BLIND
+
+    @property
+    def hinted(self) -> bool:
+        """Whether the richer model predicts better at all, if only by chance."""
+        return self.gain > 0.0
 
     def words(self, richer: str) -> str:
         """The statistics in a sentence; ``richer`` says what would predict better."""
