@@ -24,13 +24,14 @@ from brmdp.models.page.numbers import (
     exact_percent,
     number,
     percent,
+    probability,
 )
 from brmdp.models.page.page import LARGEST
 from brmdp.models.page.policies import lay_out, runs
 from brmdp.models.page.sentences import Language, discount_in_words
 from brmdp.models.page.svg import Charts, ticks
 from brmdp.models.page.text import clean, shorten
-from brmdp.models.results import Amount, Curve, Picture
+from brmdp.models.results import Amount, Caution, Curve, Picture
 from models import decisions
 
 VOID = {"meta", "br", "input", "link", "img", "hr"}
@@ -310,6 +311,7 @@ def test_hostile_text_is_shown_as_text():
 def test_clean_and_shorten():
     assert clean("a\x00\u202eb\ud83d") == "a\ufffd\ufffdb\ufffd"
     assert clean("שלום 🚌") == "שלום 🚌"
+    assert clean("10 % of 5 %s") == "10\u00a0% of 5\u00a0%s"
     assert shorten("  a\n b ", 9) == "a b"
     assert shorten("abcdef", 4) == "abc…"
 
@@ -385,6 +387,12 @@ def test_percent(share, direction, text):
     assert percent(share, direction).replace("\u00a0", " ") == text
 
 
+def test_draws_that_all_agree_do_not_make_certain():
+    assert probability(1.0, 0.9942, 1.0) == "over 99.4\u00a0%"
+    assert probability(0.0, 0.0, 0.0058) == "under 0.6\u00a0%"
+    assert probability(0.983, 0.97, 0.99) == "98.3\u00a0%"
+
+
 def test_confidence_keeps_its_digits():
     assert exact_percent(0.9999) == "99.99\u00a0%"
     assert exact_percent(0.9) == "90\u00a0%"
@@ -421,6 +429,38 @@ def test_nothing_to_change_and_losses_are_said():
     said = " ".join(Language("cost").comparison(worse)).replace("\u00a0", " ")
     assert "The recommendation loses 3.0 (95 % credible interval 1.0 to 5.0)" in said
     assert "practice is better" in Language("cost").figures(worse, False)[1].note
+
+
+def test_units_drawn_again_are_told_apart():
+    said = Language("cost").comparison(changed(units_interval=(56.2247, 56.2281)))[-1]
+    assert "varies from 56.2 to 56.3" in said
+    assert "Steps of one unit" not in " ".join(
+        Language("cost").comparison(changed(units_interval=None))
+    )
+
+
+def test_values_side_by_side_have_like_decimals():
+    (made,) = decisions.fleet().groups
+
+    def valued(half):
+        policies = list(made.policies)
+        middle = policies[made.recommended]
+        policies[made.recommended] = dataclasses.replace(
+            middle, mean=Amount(44.637, 44.637 - half, 44.637 + half)
+        )
+        return dataclasses.replace(made, policies=tuple(policies))
+
+    groups = [valued(1.08), valued(0.98), valued(0.0098)]
+    language = Language.of("cost", groups)
+    assert [language.value_decimals(group) for group in groups] == [1, 1, 4]
+
+
+def test_the_same_plan_at_all_levels_needs_no_dial():
+    made = changed(dial=tuple(Caution(i / 100, 4) for i in range(1, 42)))
+    reader = Reader(page_of(decisions.fleet(groups=(made,))))
+    assert "The plan is the same at all 41 levels from 0.01 to 0.41" in reader.words
+    assert "input" not in {tag for tag, _ in reader.elements}
+    assert reader.data["dials"] == []
 
 
 def test_bounds_of_costs_and_rewards():

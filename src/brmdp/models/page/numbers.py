@@ -18,6 +18,7 @@ __all__ = [
     "number",
     "percent",
     "plural",
+    "probability",
 ]
 
 Direction: TypeAlias = Literal["nearest", "down", "up"]
@@ -131,6 +132,15 @@ def percent(
     if decimals and float(text) == round(float(text)):
         text = str(round(float(text)))
     return f"{text}{SPACE}%"
+
+
+def probability(share: float, low: float, high: float) -> str:
+    """A probability estimated from draws; if all draws agree, only the end of its interval."""
+    if share == 1.0 and low < 1.0:
+        return f"over {percent(low, 'down')}"
+    if share == 0.0 and high > 0.0:
+        return f"under {percent(high, 'up')}"
+    return percent(share)
 
 
 def exact_percent(share: float) -> str:

@@ -3,8 +3,8 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const layout = data.layout;
   const SVG = "http://www.w3.org/2000/svg";
-  const NARROWEST_LABEL = 14;
-  const LABEL_CHARACTER = 1.8;
+  const CHARACTER = 1.8;
+  const SHORTEST_LABEL = 5;
 
   function stretches(text) {
     return text.split(" ").map(function (part) {
@@ -61,19 +61,22 @@
     for (const [length, action] of stretches(policy)) {
       const start = first * wide;
       const width = length * wide;
-      if (width >= NARROWEST_LABEL) {
-        const room = Math.max(3, Math.floor(width / LABEL_CHARACTER));
+      const room = Math.floor(width / CHARACTER) - 1;
+      if (room >= Math.min(Array.from(data.actions[action]).length, SHORTEST_LABEL)) {
         made.push(shape("text", { x: start + "%", y: 14 }, short(data.actions[action], room)));
       }
-      if (start - written >= NARROWEST_LABEL) {
-        const anchor = start < 4 ? "start" : start > 92 ? "end" : "middle";
+      const text = data.boundaries[first];
+      const size = Array.from(text).length * CHARACTER;
+      const anchor = start < size / 2 ? "start" : start > 100 - size / 2 ? "end" : "middle";
+      const edge = start - { start: 0, middle: size / 2, end: size }[anchor];
+      if (edge >= written) {
         const place = { x: start + "%", y: below, "text-anchor": anchor, class: "tick" };
-        made.push(shape("text", place, data.boundaries[first]));
-        written = start;
+        made.push(shape("text", place, text));
+        written = edge + size + CHARACTER;
       }
       first += length;
     }
-    if (data.end && written < 100 - NARROWEST_LABEL) {
+    if (data.end && written <= 100 - Array.from(data.end).length * CHARACTER) {
       const place = { x: "100%", y: below, "text-anchor": "end", class: "tick" };
       made.push(shape("text", place, data.end));
     }

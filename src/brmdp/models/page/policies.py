@@ -32,8 +32,10 @@ MOST_TILES = 30
 MOST_ROWS = 60
 GRID_COLUMNS = 48
 STRIP_TOP, STRIP_HEIGHT = 22.0, 34.0
-NARROWEST_LABEL = 14.0
-LABEL_CHARACTER = 1.8
+CHARACTER = 1.8
+"""Width of a character in percent of the narrowest page."""
+
+SHORTEST_LABEL = 5
 MAP_HEIGHT = 150.0
 MOST_RECTANGLES = 1500
 MOST_BARS = 120
@@ -271,21 +273,24 @@ class PolicyPictures:
         written = -100.0
         for first, last, action in runs(cells):
             start, width = first * wide, (last - first) * wide
-            if width >= NARROWEST_LABEL:
-                room = max(3, int(width / LABEL_CHARACTER))
+            room = int(width / CHARACTER) - 1
+            if room >= min(len(self.actions[action]), SHORTEST_LABEL):
                 yield tag("text", shorten(self.actions[action], room), x=at(start), y=14)
-            if start - written >= NARROWEST_LABEL:
-                anchor = "start" if start < 4 else "end" if start > 92 else "middle"
+            text = self.boundary(first)
+            size = len(text) * CHARACTER
+            anchor = "start" if start < size / 2 else "end" if start > 100 - size / 2 else "middle"
+            left = start - {"start": 0.0, "middle": size / 2, "end": size}[anchor]
+            if left >= written:
                 yield tag(
                     "text",
-                    self.boundary(first),
+                    text,
                     x=at(start),
                     y=below,
                     text_anchor=anchor,
                     class_="tick",
                 )
-                written = start
-        if self.end and written < 100 - NARROWEST_LABEL:
+                written = left + size + CHARACTER
+        if self.end and written <= 100 - len(self.end) * CHARACTER:
             yield tag("text", self.end, x="100%", y=below, text_anchor="end", class_="tick")
 
     def _names(self) -> Iterator[Drawing]:
@@ -296,11 +301,11 @@ class PolicyPictures:
         for i, label in enumerate(rows):
             y = layout.top + (i + 0.5) * layout.height + 4
             yield tag("text", shorten(label, 13), x="0", y=y, class_="tick")
-        every = max(1, math.ceil(NARROWEST_LABEL / wide))
+        every = max(1, math.ceil(8 * CHARACTER / wide))
         for j in range(0, len(columns), every):
             middle = layout.left + (j + 0.5) * wide
             anchor = "end" if middle > 94 else "middle"
-            text = shorten(columns[j], max(4, int(every * wide / LABEL_CHARACTER)))
+            text = shorten(columns[j], max(4, int(every * wide / CHARACTER)))
             yield tag("text", text, x=at(middle), y=26, text_anchor=anchor, class_="tick")
 
     def _tiles(self, cells: IntArray) -> Drawing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from brmdp.models.page.numbers import (
     number,
     percent,
     plural,
+    probability,
 )
 from brmdp.models.page.text import shorten
 from brmdp.models.results import Amount, GroupDecision, PolicyValue
@@ -37,9 +39,23 @@ class Figure:
 
 @dataclass(frozen=True)
 class Language:
-    """Words for costs or for rewards."""
+    """Words for costs or for rewards.
+
+    Attributes
+    ----------
+    word : "cost" or "reward"
+    coarsest : int or None
+        Fewest decimals of the values of any group; groups that need one more do without it.
+    """
 
     word: str
+    coarsest: int | None = None
+
+    @classmethod
+    def of(cls, word: str, groups: Sequence[GroupDecision]) -> Language:
+        """The words for some groups, whose values are shown side by side."""
+        plain = cls(word)
+        return cls(word, min(plain.value_decimals(group) for group in groups))
 
     @property
     def costs(self) -> bool:
@@ -81,8 +97,9 @@ class Language:
         return f"{self.bound} {number(value, decimals, self.safe)}"
 
     def value_decimals(self, group: GroupDecision) -> int:
-        """Decimals for all values of a group."""
-        return decimals_for(group.policies[group.recommended].mean, group.practice)
+        """Decimals for the values of a group's policies."""
+        own = decimals_for(group.policies[group.recommended].mean)
+        return own - 1 if self.coarsest is not None and own == self.coarsest + 1 else own
 
     def in_words(self, policy: PolicyValue, actions: tuple[str, ...]) -> tuple[str, ...]:
         """A policy in a few sentences."""
@@ -131,7 +148,7 @@ class Language:
         places = self.value_decimals(group)
         mean, interval = amount(group.policies[group.recommended].mean, places)
         gain, gained = amount(group.gain)
-        practice = number(group.practice.mean, places)
+        practice, _ = amount(group.practice)
         share, low, high = group.probability_better
         negative = group.gain.mean < 0
         return (
@@ -145,7 +162,7 @@ class Language:
             ),
             Figure(
                 "Better than practice",
-                percent(share),
+                probability(share, low, high),
                 f"probability; simulation error {percent(low, 'down')} to {percent(high, 'up')}"
                 if math.isfinite(low) and math.isfinite(high)
                 else "probability",
@@ -190,7 +207,7 @@ class Language:
             return ("Practice and recommendation were not compared.",)
         places = self.value_decimals(group)
         mean, _ = amount(group.policies[group.recommended].mean, places)
-        practice, practised = amount(group.practice, places)
+        practice, practised = amount(group.practice)
         gain, gained = amount(group.gain)
         share, low, high = group.probability_better
         relative = _relative(group.gain.mean, group.practice.mean)
@@ -207,7 +224,7 @@ class Language:
             f"The recommendation {verb} {size}"
             + (f" (95 % credible interval {sized})" if sized else "")
             + (f", {relative} of what practice has" if relative else "")
-            + f". It is better with probability {percent(share)}"
+            + f". It is better with probability {probability(share, low, high)}"
             + (
                 f" (simulation error {percent(low, 'down')} to {percent(high, 'up')})."
                 if math.isfinite(low) and math.isfinite(high)
@@ -216,10 +233,14 @@ class Language:
         ]
         if group.units_interval is not None:
             low, high = group.units_interval
-            places = decimals_for(Amount((low + high) / 2, low, high))
+            half = Amount((low + high) / 2, low, high)
+            places = min(decimals_for(half), decimals_for(group.gain) + 1)
             said.append(
-                f"With the units of the log drawn again, the {self.gain} lies between "
-                f"{number(low, places, 'down')} and {number(high, places, 'up')} in 95 % of cases."
+                "Steps of one unit may depend on each other. As a test, the comparison was "
+                "repeated with units drawn again, at mean probabilities and with practice held "
+                f"fixed: the {self.gain} then varies from {number(low, places, 'down')} to "
+                f"{number(high, places, 'up')} (95 %). What counts is whether that range is wider "
+                "than the one above."
             )
         return tuple(said)
 

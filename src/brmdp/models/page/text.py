@@ -11,13 +11,18 @@ _UNSHOWABLE = re.compile(
 )
 """Control characters, halves of characters, and marks that turn the direction of what follows."""
 
+_PERCENT = re.compile(r"(?<=\d) %")
+
 
 def clean(text: str) -> str:
-    """The text with a visible sign in place of characters that cannot or must not be shown."""
-    return _UNSHOWABLE.sub("\ufffd", text)
+    """The text with a visible sign in place of characters that cannot or must not be shown.
+
+    A percent sign stays on the line of its number.
+    """
+    return _PERCENT.sub("\u00a0%", _UNSHOWABLE.sub("\ufffd", text))
 
 
 def shorten(text: str, longest: int) -> str:
     """The text, or its beginning with an ellipsis."""
-    text = " ".join(clean(text).split())
+    text = clean(" ".join(text.split()))
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

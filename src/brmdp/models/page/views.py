@@ -18,6 +18,7 @@ from brmdp.models.page.numbers import (
     number,
     percent,
     plural,
+    probability,
 )
 from brmdp.models.page.policies import (
     LOOKS,
@@ -133,6 +134,7 @@ class GroupView:
     legend: tuple[tuple[Drawing, str, str], ...]
     lanes: tuple[tuple[str, Drawing], ...]
     dial: Dial | None
+    no_dial: str
     candidates: Table
     comparison: tuple[str, ...]
     values: Drawing | None
@@ -192,7 +194,7 @@ def view(decision: Decision, detail: Detail) -> PageView:
 class _Builder:
     def __init__(self, decision: Decision, detail: Detail) -> None:
         self.decision, self.detail = decision, detail
-        self.language = Language(decision.word)
+        self.language = Language.of(decision.word, decision.groups)
         self.charts = Charts()
         self.grouped = any(group.name is not None for group in decision.groups)
         shown = sorted(decision.groups, key=lambda group: -group.transitions)[: detail.sections]
@@ -316,7 +318,7 @@ class _Builder:
                         _link(name, anchors.get(group.name), stops.get(group.name, 0) > 0),
                         mean,
                         f"{gain} ({gained})" if gained else gain,
-                        percent(group.probability_better[0]),
+                        probability(*group.probability_better),
                         language.guaranteed(group.guarantee.value, places),
                         count(group.units),
                     ),
@@ -325,8 +327,9 @@ class _Builder:
             )
         confidence = exact_percent(self.decision.confidence)
         return Table(
-            f"The recommendation for each group. Intervals hold with 95 % posterior probability, "
-            f"guarantees with {confidence}.",
+            f"The recommendation for each group. With {confidence} posterior probability, the "
+            f"discounted {language.word} of a group from its start is what stands under "
+            f"“Guaranteed”. What is {language.gained} has a 95 % credible interval.",
             (
                 "Group",
                 f"Expected {language.word}",
@@ -407,6 +410,7 @@ class _Builder:
             legend=self._legend(group),
             lanes=self._lanes(group),
             dial=dial,
+            no_dial=_no_dial(group),
             candidates=self._candidates(group),
             comparison=language.comparison(group),
             values=self._values(group),
@@ -486,7 +490,7 @@ class _Builder:
         )
 
     def _dial(self, anchor: str, group: GroupDecision) -> Dial | None:
-        if len(group.dial) < 2:
+        if len({stop.policy for stop in group.dial}) < 2:
             return None
         policies = group.policies
         best = tuple(i for i, stop in enumerate(group.dial) if stop.policy == group.recommended)
@@ -881,6 +885,17 @@ class _Builder:
             ("Versions", versions),
             ("Seed", str(made.seed)),
         )
+
+
+def _no_dial(group: GroupDecision) -> str:
+    """Why there is nothing to turn, for a group without a dial."""
+    if len(group.dial) < 2:
+        return "There is one plan only, so there is nothing to turn."
+    low, high = level(group.dial[0].level), level(group.dial[-1].level)
+    return (
+        f"The plan is the same at all {len(group.dial)} levels from {low} to {high}: the log "
+        "leaves so little open that caution does not change what to do."
+    )
 
 
 def _stops_of(decision: Decision) -> dict[str | None, int]:
