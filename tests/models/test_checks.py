@@ -41,6 +41,7 @@ from oracles import checks as oracles
 
 NAMES = ("log", "coverage", "prior", "groups", "units", "drift", "memory", "actions", "prediction")
 LAW = [0.3, 0.4, 0.2, 0.1]
+UNIFORM = Dynamics(prior="uniform")
 SLOW, FAST = [0.6, 0.3, 0.1, 0.0], [0.05, 0.15, 0.3, 0.5]
 
 
@@ -244,9 +245,8 @@ def test_classes_that_differ_are_found_and_others_are_not(wear: Model) -> None:
 
 
 def test_strata_are_fitted_one_by_one() -> None:
-    dynamics = Dynamics(prior="uniform")
     rng = np.random.default_rng(0)
-    model = fleet([SLOW, FAST], n=8, units=20, steps=20, rng=rng, dynamics=dynamics)
+    model = fleet([SLOW, FAST], n=8, units=20, steps=20, rng=rng, dynamics=UNIFORM)
     bench = Bench(model)
     label = bench.model.log.unit[bench.free] // 2 % 2
     both = bench.split(label, bench.strata())
@@ -289,7 +289,7 @@ def test_what_reading_lost_is_said(wear: Model) -> None:
         ),
     )  # fmt: skip
     log = dataclasses.replace(wear.log, report=report)
-    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=wear.dynamics)
+    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=UNIFORM)
     found = check_reading(Bench(model))
     assert found.verdict == "look"
     assert found.figures["lost"] == 120
@@ -303,7 +303,7 @@ def test_resets_that_are_none_are_a_stop(wear: Model) -> None:
     renewed = np.flatnonzero(wear.log.action == 1)
     following[renewed[rng.random(renewed.size) < 0.6]] = 9
     log = dataclasses.replace(wear.log, next_state=following)
-    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=wear.dynamics)
+    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=UNIFORM)
     found = check_reading(Bench(model))
     assert found.verdict == "stop"
     assert found.figures["contradictions"] == model.contradictions.size > 0
@@ -312,7 +312,7 @@ def test_resets_that_are_none_are_a_stop(wear: Model) -> None:
     following = wear.log.next_state.copy()
     following[renewed[0]] = 9
     log = dataclasses.replace(wear.log, next_state=following)
-    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=wear.dynamics)
+    model = Model(log, costs=wear.costs, discount=0.95, reset={"b": "0"}, dynamics=UNIFORM)
     assert check_reading(Bench(model)).verdict == "look"
 
 
@@ -354,11 +354,12 @@ def test_a_uniform_prior_on_ordered_bins_is_a_stop() -> None:
     assert found.figures["better"] == "increments"
     assert "learned" in found.remedy
     other = Model(
-        model.log, costs=model.costs, discount=0.95, reset={"b": "0"}, dynamics=Dynamics(draws=200)
+        model.log, costs=model.costs, discount=0.95, reset={"b": "0"}, dynamics=Dynamics(draws=100)
     )
     assert check_prior(Bench(other)).verdict == "fine"
 
 
+@pytest.mark.long
 def test_a_shape_that_is_named_is_compared(wear: Model) -> None:
     def with_shape(shape: str) -> Check:
         dynamics = Dynamics(shape=shape, draws=200)
@@ -385,9 +386,14 @@ def test_successors_read_off_the_log_are_not_foreseen() -> None:
 # --- groups, units, drift, memory, actions --------------------------------------------------------
 
 
+@pytest.mark.long
 def test_groups_that_differ_must_not_be_pooled() -> None:
     rng = np.random.default_rng(0)
-    pooled = fleet([SLOW, LAW, FAST], rng=rng, dynamics=Dynamics(pooling="pooled", draws=200))
+    pooled = fleet(
+        [SLOW, LAW, FAST],
+        rng=rng,
+        dynamics=Dynamics(pooling="pooled", shape="increments", draws=100),
+    )
     found = check_groups(Bench(pooled))
     assert found is not None
     assert found.verdict == "stop"
@@ -395,7 +401,7 @@ def test_groups_that_differ_must_not_be_pooled() -> None:
     assert "partial" in found.remedy
     own = Model(
         pooled.log, costs=pooled.costs, discount=0.95, reset={"b": "0"},
-        dynamics=Dynamics(pooling="separate", draws=200),
+        dynamics=Dynamics(prior="uniform", pooling="separate"),
     )  # fmt: skip
     found = check_groups(Bench(own))
     assert found is not None
@@ -442,13 +448,14 @@ def test_units_that_differ_are_found_and_others_are_not() -> None:
     assert spread_of(noise[:100], np.ones(100), unit[:100], pair[:100], 50, rng) is None
 
 
+@pytest.mark.long
 def test_hidden_types_show_as_units_that_differ() -> None:
-    dynamics = Dynamics(pooling="separate", draws=100)
+    dynamics = Dynamics(pooling="separate", shape="increments", draws=100)
     model = fleet([SLOW, FAST], units=40, rng=np.random.default_rng(0), dynamics=dynamics)
     hidden = dataclasses.replace(model.log, group=None, line_group=None, group_names=None)
     found = check_units(
         Bench(Model(hidden, costs=model.costs, discount=0.95, reset={"b": "0"},
-                    dynamics=Dynamics(draws=200)))
+                    dynamics=Dynamics(draws=100)))
     )  # fmt: skip
     assert found is not None
     assert found.verdict == "stop"
@@ -547,7 +554,7 @@ def test_actions_that_differ_and_actions_that_do_not(patients: Model) -> None:
     state = rng.integers(6, size=unit.size)
     log = log_of(unit, state, rng.integers(2, size=unit.size), n_states=6, n_actions=2,
                  ordered=False)  # fmt: skip
-    model = Model(log, rewards=rng.random((6, 2)), discount=0.9, dynamics=Dynamics(draws=200))
+    model = Model(log, rewards=rng.random((6, 2)), discount=0.9, dynamics=Dynamics(draws=100))
     found = check_actions(Bench(model))
     assert found is not None
     assert found.verdict == "look"
