@@ -87,7 +87,7 @@ def test_damaged_files(way, tmp_path):
 @pytest.mark.parametrize("way", WAYS)
 def test_many_damaged_files(way, tmp_path):
     rng = np.random.default_rng(15)
-    for _ in range(2000):
+    for _ in range(800):
         survives(damaged(rng), tmp_path / "log.csv", way)
         survives(rng.bytes(int(rng.integers(1, 200))), tmp_path / "log.csv", way)
         packed = bytearray(gzip.compress(LOG))
