@@ -389,7 +389,7 @@ def test_percent(share, direction, text):
 
 def test_draws_that_all_agree_do_not_make_certain():
     assert probability(1.0, 0.9942, 1.0) == "over 99.4\u00a0%"
-    assert probability(0.0, 0.0, 0.0058) == "under 0.6\u00a0%"
+    assert probability(0.0, 0.0, 0.0058) == "under 0.58\u00a0%"
     assert probability(0.983, 0.97, 0.99) == "98.3\u00a0%"
 
 

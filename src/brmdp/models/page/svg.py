@@ -220,11 +220,13 @@ class Charts:
         values = list(_points(curves))
         step, head = 15.0, 20.0
         height = head + step * len(curves) + 10
-        bottom = height * len(labels)
-        frame = Frame(_span(values, zero=bars), (0, 1), 1, 99, 0, bottom)
-        parts = list(self._upright_rules(frame, picture.y))
+        above = 18.0
+        bottom = above + height * len(labels)
+        frame = Frame(_span(values, zero=bars), (0, 1), 1, 99, above, bottom)
+        parts = [tag("text", shorten(picture.x, 60), x="0", y=11, class_="tick")]
+        parts += self._upright_rules(frame, picture.y)
         for row, label in enumerate(labels):
-            top = row * height
+            top = above + row * height
             found = [
                 (k, curve, curve.x.index(label))
                 for k, curve in enumerate(curves)

@@ -689,7 +689,7 @@ class _Builder:
             Picture(
                 "points",
                 f"What the change is worth in the {len(worths)} states where it matters most",
-                "state",
+                " and ".join(axis.column for axis in self.decision.states.axes),
                 f"{self.language.gained} by the change there alone",
                 (curve,),
             )
