@@ -116,6 +116,15 @@ def test_unordered_states_have_no_increments():
     assert "increments" not in [one.name for one in model.learned.evidence.candidates]
 
 
+def test_actions_are_not_taken_to_be_alike():
+    """Where actions differ little, sharing their rows predicts best, and decides nothing."""
+    for ordered in (True, False):
+        model = a_model(a_log(ordered=ordered), costs={"a": 1.0, "b": 2.0})
+        assert "actions" not in model.shapes
+    named = a_model(dynamics=Dynamics(shape="actions", draws=40))
+    assert named.learned.shape == "actions"
+
+
 def test_streams_have_numbers_of_their_own():
     model = a_model()
     drawn = {

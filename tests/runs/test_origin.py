@@ -51,6 +51,7 @@ from brmdp.runs.origin import (
     CODE,
     CONTINUOUS,
     DECISIONS,
+    MODELS,
     package_digests,
     program_digest,
     short,
@@ -275,7 +276,7 @@ def test_which_code_counts(tmp_path):
     shutil.copytree(
         Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS)
+    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS)
 
     def digests_after(place, change=lambda text: text + b"\nanother = 1\n"):
         path = package / place
@@ -297,14 +298,19 @@ def test_which_code_counts(tmp_path):
         *("cli.py", "_renamed.py", "runs/store.py", "runs/runner.py", "runs/cluster.py"),
         *("runs/former.py", "report/style.py", "report/panels.py", "studies/lemmas/figures.py"),
         "studies/lemmas/experiment.py",  # counts with its program
+        "models/page/svg.py",
     ):
-        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS), place
+        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS), place
     for place in ("report/claims.py", "report/estimates.py", "studies/lemmas/analysis.py"):
         assert digests_after(place)[0] == CODE
         assert digests_after(place)[1] != ANALYSIS
-    for place, part in (("continuous/fitted_q.py", 2), ("decisions/draws.py", 3)):
+    for place, part in (
+        ("continuous/fitted_q.py", 2),
+        ("decisions/draws.py", 3),
+        ("logs/log.py", 4),
+    ):
         found = digests_after(place)
-        others = [k for k in range(4) if k != part]
+        others = [k for k in range(5) if k != part]
         assert found[part] != package_digests(package)[part]
         assert all(found[k] == package_digests(package)[k] for k in others), place
     assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n"))[0] == CODE

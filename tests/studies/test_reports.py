@@ -43,6 +43,8 @@ SMALL = {
     "DECOMPOSITION": {"worlds": 2, "samples": 100},
     "EPISODE_COUNT": {"repetitions": 10},
     "CERTIFICATES": {"logs": 1, "size": 20, "judging_draws": 200, "draws": 300},
+    "DECIDED": {"logs": 1, "units": 6, "steps": 8},
+    "CHECKED": {"logs": 1, "units": 6, "steps": 8},
     "SEPSIS": {"size": 20, "judging_draws": 200, "draws": 300},
 }
 """Parameters that make a replication short, by program."""

@@ -71,7 +71,8 @@ class Dynamics:
     strength : float, optional
         Weight of a uniform prior per row, in observations; by default one per successor.
     shape : str
-        How rows resemble each other, for a learned prior; by default held-out prediction decides.
+        How rows resemble each other, for a learned prior; by default held-out prediction decides,
+        among the shapes that keep actions apart.
     reach : int, optional
         Largest change of an ordered state in one step.
     possible : "all" or "observed", optional
@@ -381,16 +382,26 @@ class Model:
         """The possible transitions."""
         return pattern_and_entries(self.possible, "possible", self.admissible)[0]
 
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The shapes that are tried if none is named.
+
+        Increments need states with an order. Rows are never shared between the actions of a state:
+        that often predicts best, since actions differ little, and takes away what the decision is
+        about.
+        """
+        left_out = {"actions"} if self.states.ordered else {"actions", "increments"}
+        return tuple(shape for shape in SHAPES if shape not in left_out)
+
     @cached_property
     def learned(self) -> LearnedPrior | None:
         """The prior that was learned from the log; None if it was given."""
         dynamics = self.dynamics
         if dynamics.prior != "learned":
             return None
-        shapes = [one for one in SHAPES if self.states.ordered or one != "increments"]
         return learn_prior(
             self.transitions(),
-            shape=shapes if dynamics.shape == "auto" else dynamics.shape,  # type: ignore[arg-type]
+            shape=self.shapes if dynamics.shape == "auto" else dynamics.shape,  # type: ignore[arg-type]
             possible=self.possible,
             admissible=self.admissible,
             pooling=self._pooling(),

@@ -36,6 +36,7 @@ __all__ = [
     "CODE",
     "CONTINUOUS",
     "DECISIONS",
+    "MODELS",
     "PARTS",
     "UNKNOWN",
     "Origin",
@@ -56,12 +57,13 @@ WITHOUT_INFLUENCE = frozenset(
         *("envs/rendering.py", "runs/__init__.py", "runs/cluster.py", "runs/former.py"),
         *("runs/origin.py", "runs/parquet.py", "runs/records.py", "runs/runner.py"),
         *("runs/store.py", "runs/sweep.py", "continuous", "decisions"),
+        *("logs", "models"),
     }
 )
 """Files and folders of the package that cannot change any run; new ones count until listed here.
 
-The studies' programs, the continuous part and the decisions count only for the cases that use them
-(:func:`program_digest`, :data:`PARTS`).
+The studies' programs, the continuous part, decisions and models of logs count only for the cases
+that use them (:func:`program_digest`, :data:`PARTS`).
 """
 
 DRAWING = frozenset(
@@ -155,12 +157,15 @@ class Digests(NamedTuple):
         What the continuous lake depends on in addition.
     decisions : str
         What programs that learn priors, compare or certify depend on in addition.
+    models : str
+        What programs that decide from logs depend on in addition; pages change no number.
     """
 
     code: str
     analysis: str
     continuous: str
     decisions: str
+    models: str
 
 
 def package_digests(folder: Traversable) -> Digests:
@@ -173,8 +178,15 @@ def package_digests(folder: Traversable) -> Digests:
     def below(part: str) -> str:
         return chosen(lambda place: place.startswith(f"{part}/"))
 
+    def from_a_log(place: str) -> bool:
+        return place.startswith(("logs/", "models/")) and not place.startswith("models/page/")
+
     return Digests(
-        chosen(_can_change_a_run), chosen(_judges), below("continuous"), below("decisions")
+        chosen(_can_change_a_run),
+        chosen(_judges),
+        below("continuous"),
+        below("decisions"),
+        chosen(from_a_log),
     )
 
 
@@ -186,9 +198,9 @@ def _judges(place: str) -> bool:
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
-CODE, ANALYSIS, CONTINUOUS, DECISIONS = package_digests(resources.files("brmdp"))
+CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS = package_digests(resources.files("brmdp"))
 
-PARTS = {"continuous": CONTINUOUS, "decisions": DECISIONS}
+PARTS = {"continuous": CONTINUOUS, "decisions": DECISIONS, "models": MODELS}
 """Digests of the parts that count only for the programs that name them."""
 
 

@@ -29,6 +29,7 @@ FOLDERS = (
     "continuous_lake",
     "certificates",
     "unknown_rewards",
+    "from_logs",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from brmdp._validation import FloatArray, IntArray
-from brmdp.decisions.families import SHAPES, Family, family_of
+from brmdp.decisions.families import Family, family_of
 from brmdp.decisions.held_out import Evidence
 from brmdp.errors import InvalidInputError
 from brmdp.models.checks.bench import Bench
@@ -204,11 +204,7 @@ def _against_others(
 
 def _families(bench: Bench, pattern: TransitionPattern) -> dict[str, Family]:
     found: dict[str, Family] = {}
-    for name in SHAPES:
-        if name == "increments" and not bench.model.states.ordered:
-            continue
-        if name == "actions" and pattern.n_actions == 1:
-            continue
+    for name in bench.model.shapes:
         try:
             found[name] = family_of(name, pattern)
         except InvalidInputError:
