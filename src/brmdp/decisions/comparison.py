@@ -109,7 +109,7 @@ draws."""
 
 MOST_REGRET_DRAWS, FEWEST_LARGE_DRAWS = 1_000, 30
 
-RESAMPLES = 400
+RESAMPLES = 200
 """Resamples of the units."""
 
 FEW_NONZERO = 30
@@ -297,10 +297,13 @@ class UnitLog:
         """
         labels, which = np.unique(np.asarray(self.units), return_inverse=True)
         chosen = [rng.integers(labels.size, size=labels.size) for _ in range(n)]
-        if type(self.prior) is DirichletBelief:
-            means = self._means_of_counts(which, labels.size, chosen)
-        else:
+        of_counts = getattr(self.prior, "means_of_counts", None)
+        if of_counts is None and type(self.prior) is DirichletBelief:
+            of_counts = self._means_of_counts
+        if of_counts is None:
             means = self._means(which, labels.size, chosen)
+        else:
+            means = of_counts(self._resampled_counts(which, labels.size, chosen))
         if self.learn_rewards is None:
             return means, None
         times = (np.bincount(units, minlength=labels.size)[which] for units in chosen)
@@ -328,8 +331,8 @@ class UnitLog:
             found[k] = mean_of(belief)
         return found
 
-    def _means_of_counts(self, unit: IntArray, n_units: int, chosen: list[IntArray]) -> FloatArray:
-        """The same for independent Dirichlet rows, from the counts of every unit."""
+    def _resampled_counts(self, unit: IntArray, n_units: int, chosen: list[IntArray]) -> FloatArray:
+        """Counts (n, transitions) of the log of every choice of units."""
         pattern = self.prior.pattern
         entries = pattern.locate_many(
             *(np.asarray(column) for column in (self.states, self.actions, self.next_states))
@@ -338,7 +341,13 @@ class UnitLog:
             (np.ones(entries.size), (unit, entries)), shape=(n_units, pattern.n_transitions)
         )
         times = np.stack([np.bincount(units, minlength=n_units) for units in chosen])
-        weight: FloatArray = times @ counts + self.prior.concentration_entries
+        resampled: FloatArray = (times @ counts).astype(np.float64)
+        return resampled
+
+    def _means_of_counts(self, counts: FloatArray) -> FloatArray:
+        """Mean kernels after these counts, for independent Dirichlet rows."""
+        pattern = self.prior.pattern
+        weight: FloatArray = counts + self.prior.concentration_entries
         sums = np.add.reduceat(weight, pattern.indptr[pattern.pairs], axis=1)
         weight /= np.repeat(sums, pattern.row_widths, axis=1)
         return weight

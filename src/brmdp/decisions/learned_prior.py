@@ -280,6 +280,26 @@ class LearnedPrior:
             self.family.pattern, found.counts, found.hyper, found.mixing, found.borrowed, self._seed
         )
 
+    def relearned(self, group: Any = None) -> DirichletBelief:
+        """The belief before the log, for resampling the units behind it.
+
+        Its mean after other data is that of a prior learned anew from these data, unless groups are
+        partially pooled: then the prior is the one that was learned.
+
+        Parameters
+        ----------
+        group : label, optional
+            Needed unless groups are pooled, or there are none.
+        """
+        arrays = self.posterior(group).arrays()
+        arrays["counts"] = np.zeros_like(arrays["counts"])
+        if self.pooling == "partial":
+            return DirichletBelief.from_arrays(arrays, "the learned prior")
+        belief = _Relearned.from_arrays(arrays, "the learned prior")
+        low, high = self.range
+        belief.family, belief.bounds = self.family, (math.log(low), math.log(high))
+        return belief
+
     def law(self, number: int = 0, group: Any = None) -> tuple[IntArray, FloatArray]:
         """Categories of a law (increments or destinations; −1 is "stay"), and its posterior mean.
 
@@ -356,6 +376,24 @@ class LearnedPrior:
         edges = sum(bool(found.edge) for found in self.strength)
         parts += [f"{edges} at the edge of the range"] if edges else []
         return call_like("LearnedPrior", parts)
+
+
+class _Relearned(DirichletBelief):
+    """A belief whose prior is learned anew, at the mode, for whatever data it is given."""
+
+    family: Family
+    bounds: tuple[float, float]
+
+    def means_of_counts(self, counts: FloatArray) -> FloatArray:
+        """Mean kernels (n, transitions) after counts (n, transitions)."""
+        pattern = self.pattern
+        means = np.empty_like(counts)
+        for mean, seen in zip(means, counts, strict=True):
+            mode = mode_of(self.family, tally_of(self.family, seen), self.bounds)
+            weight = prior_entries(self.family, mode.log_strength, mode.law) + seen
+            sums = np.bincount(pattern.pair_of_transition, weight, pattern.n_pairs)
+            mean[:] = weight / sums[pattern.pair_of_transition]
+        return means
 
 
 def learn_prior(

@@ -642,7 +642,7 @@ class _Group:
         units = None
         if several and small:
             units = UnitLog(
-                model.prior_belief(self.name),
+                model.unit_prior(self.name),
                 log.unit[rows],
                 log.state[rows],
                 log.action[rows],

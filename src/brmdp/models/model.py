@@ -437,6 +437,13 @@ class Model:
                 self._beliefs[key] = self.learned.belief(key if known else None)
         return self._beliefs[key]
 
+    def unit_prior(self, group: str | None = None) -> DirichletBelief:
+        """The belief before the log, which learns its prior anew when units are resampled."""
+        if self.learned is None:
+            return self.prior_belief(group)
+        key = None if self.pooled else group
+        return self.learned.relearned(key if self.learned.groups != (None,) else None)
+
     def prior_belief(self, group: str | None = None) -> DirichletBelief:
         """The belief to plan with, without the data; a learned prior is taken for known."""
         belief = self.plan_belief(group)
