@@ -564,7 +564,7 @@ class StockModel(Model):
         if not order.any():
             return "Never order anything."
         last = int(stocks[order > 0].max())
-        level = int((stocks + order).max())
+        level = int((stocks + order)[order > 0].max())
         low = stocks <= last
         # the largest order that does not exceed the level
         ladder = np.sort(self.orders)

@@ -107,7 +107,7 @@ class Steps:
     empty : (n,) booleans
         Whether nothing was left, so the demand was at least what was sold.
     stratum : (n,) integers
-        The group, where groups have demands of their own.
+        The group.
     """
 
     there: IntArray
@@ -158,29 +158,38 @@ class Split:
 
 
 def split(
-    bench: StockBench, label: IntArray, rng: np.random.Generator, blocks: IntArray | None = None
+    bench: StockBench,
+    label: IntArray,
+    rng: np.random.Generator,
+    blocks: IntArray | None = None,
+    strata: IntArray | None = None,
 ) -> Split | None:
-    """Compare laws by class with a common law; steps with a negative label are left out."""
+    """Compare laws by class with a law common to each stratum.
+
+    Steps with a negative label are left out. Strata are the groups, unless others are given, so
+    that differences between groups are not taken for something else.
+    """
     used = np.flatnonzero(label >= 0)
     if used.size < FEWEST_STEPS or np.unique(label[used]).size < 2:
         return None
     steps, width = bench.steps, bench.model.largest_demand + 1
     classes = int(label.max()) + 1
-    strata = int(steps.stratum.max()) + 1
+    own = steps.stratum if strata is None else strata
+    n_strata = int(own.max()) + 1
     unit = bench.model.log.unit[bench.rows]
     _, block = np.unique((blocks_of(unit) if blocks is None else blocks)[used], return_inverse=True)
     folds = rng.permutation(np.arange(int(block.max()) + 1) % FOLDS)[block]
-    stratum = steps.stratum[used]
+    stratum = own[used]
     cell = stratum * classes + label[used]
-    counts = np.zeros((2, FOLDS, strata * classes, width))
+    counts = np.zeros((2, FOLDS, n_strata * classes, width))
     exact = ~steps.empty[used] | (steps.sold[used] == width - 1)
     np.add.at(counts, (np.where(exact, 0, 1), folds, cell, steps.sold[used]), 1.0)
     counts[1, :, :, 0] = 0.0
-    weak = np.full((strata, width), bench.model.stock.strength / width)
+    weak = np.full((n_strata, width), bench.model.stock.strength / width)
 
     def laws(tally: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
         """Survival of the common law of each stratum, and of the law of each cell."""
-        sums = tally.reshape(2, strata, classes, width).sum(axis=2)
+        sums = tally.reshape(2, n_strata, classes, width).sum(axis=2)
         common = survivals(weak, sums[0], sums[1])
         prior = np.repeat(loose * -np.diff(common, axis=1), classes, axis=0)
         return common, survivals(prior, tally[0], tally[1])
@@ -190,20 +199,20 @@ def split(
     for fold in range(FOLDS):
         held = np.flatnonzero(folds == fold)
         for k, loose in enumerate(LOOSENESS):
-            common, own = laws(total - counts[:, fold], loose)
-            gains[k, held] = steps.log_chance(own, cell[held], used[held])
+            common, apart = laws(total - counts[:, fold], loose)
+            gains[k, held] = steps.log_chance(apart, cell[held], used[held])
             gains[k, held] -= steps.log_chance(common, stratum[held], used[held])
     best = int(np.argmax(gains.sum(axis=1)))
     sums = np.bincount(block, gains[best])
     error = float(sums.std(ddof=1)) * np.sqrt(sums.size) if sums.size > 1 else 0.0
     sign = Sign(float(sums.sum()), float(error), sums.size, used.size, len(LOOSENESS))
-    common, own = laws(total, LOOSENESS[best])
-    weights: FloatArray = np.bincount(cell, minlength=strata * classes).astype(np.float64)
-    weights = weights.reshape(strata, classes)
+    common, apart = laws(total, LOOSENESS[best])
+    weights: FloatArray = np.bincount(cell, minlength=n_strata * classes).astype(np.float64)
+    weights = weights.reshape(n_strata, classes)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1.0)
     return Split(
         sign,
-        -np.diff(own, axis=1).reshape(strata, classes, width),
+        -np.diff(apart, axis=1).reshape(n_strata, classes, width),
         -np.diff(common, axis=1),
         weights,
     )
@@ -241,7 +250,8 @@ def consequence(
         losses.append(lost)
         values.append(worth)
         broken.append(short)
-        hit.append(float(plan.material(lost)))
+        # of classes that hardly differ, some fall short of a guarantee by chance
+        hit.append(max(float(plan.material(lost)), short if found.sign.clear else 0.0))
         promises.append(promised)
     loss, scale = bench.average(losses), bench.average(p.scale for p in bench.plans)
     known_promises = [promised for promised in promises if promised is not None]
@@ -269,12 +279,13 @@ def _compared(
     *,
     use: Callable[[FloatArray], FloatArray] | None = None,
     blocks: IntArray | None = None,
+    strata: IntArray | None = None,
     lasting: bool = True,
     title: str,
     x: str,
 ) -> Check | None:
     """A check that splits the steps into classes."""
-    found = split(bench, label, bench.model.stream("checks", number), blocks)
+    found = split(bench, label, bench.model.stream("checks", number), blocks, strata)
     if found is None:
         return None
     sign, result = found.sign, consequence(bench, found, use, lasting=lasting)
@@ -527,6 +538,7 @@ def check_groups(bench: StockBench) -> Check | None:
         "If every group has a demand of its own",
         'Let every group have a demand of its own: pooling = "separate".',
         2,
+        strata=np.zeros(bench.rows.size, dtype=np.int64),
         title="Mean demand by group",
         x="group",
     )
@@ -678,7 +690,7 @@ def check_prediction(bench: StockBench) -> Check | None:
     simulated = np.zeros((n, names.size))
     own = len(bench.plans) > 1 and not model.pooled
     for k, plan in enumerate(bench.plans if own else bench.plans[:1]):
-        mine = np.flatnonzero(steps.stratum == k) if own else np.arange(bench.rows.size)
+        mine = np.flatnonzero(bench.plan_of_row == k) if own else np.arange(bench.rows.size)
         laws = model.plan_belief(plan.group).sample_disturbance(n, rng=rng)
         for m, law in enumerate(laws):
             demand = np.searchsorted(np.cumsum(law[:-1]), rng.random(mine.size), side="right")
