@@ -257,6 +257,30 @@ def clinic(
     )
 
 
+def fork(rng: np.random.Generator, *, units: int = 40, steps: int = 30, told: float = 0.9) -> Model:
+    """Which action is right at a fork depends on where one came from.
+
+    States 0 and 1 lead to the fork, 2; from there to 3, which pays, or 4; and from these to 0 or 1.
+    """
+    rows = np.zeros((5, 2, 5))
+    rows[[0, 1], :, 2] = 1.0
+    rows[[3, 4], :, 0] = rows[[3, 4], :, 1] = 0.5
+
+    def kernel_at(t: int, state: Any, action: Any, before: Any) -> np.ndarray:
+        found: np.ndarray = rows[state, action]
+        here = state == 2
+        right = np.where(np.where(before < 0, 0, before) == action, told, 1.0 - told)
+        found[here, 3], found[here, 4] = right[here], 1.0 - right[here]
+        return found
+
+    lines = simulate(kernel_at, np.full((5, 2), 0.5), units=units, steps=steps, rng=rng,
+                     start=rng.integers(2, size=units))  # fmt: skip
+    log = log_of(lines.unit, lines.state, lines.action, n_states=5, n_actions=2, ordered=False)
+    rewards = np.zeros((5, 2))
+    rewards[3] = 1.0
+    return Model(log, rewards=rewards, discount=0.9, dynamics=Dynamics(draws=100))
+
+
 def _dirichlet(concentration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One row of probabilities per row of concentrations; impossible where these are zero."""
     rows = np.where(concentration > 0, rng.standard_gamma(np.maximum(concentration, 1e-3)), 0.0)

@@ -36,7 +36,7 @@ from brmdp.models.checks.verdicts import CLEAR, Sign, percentage, verdict_of
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check
 from brmdp.pattern import full_pattern
-from models.problems import clinic, fleet, log_of, machines
+from models.problems import clinic, fleet, fork, log_of, machines
 from oracles import checks as oracles
 
 NAMES = ("log", "coverage", "prior", "groups", "units", "drift", "memory", "actions", "prediction")
@@ -519,12 +519,12 @@ def test_memory_world_against_dictionaries(patients: Model) -> None:
     c = len(kernels)
     world = remembering(bench.pattern, kernels, bench.rewards, past.after, 0.7)
     policy = bench.plans[0].policy
-    common = {name.removeprefix("from "): k for k, name in enumerate(past.names)}
+    rank = oracles.ranks_of_states_before(patients.log)
     mine, best = oracles.value_with_memory(
         lambda k, s, a: kernels[k][(s * 3 + a) * 8 : (s * 3 + a) * 8 + 8],
         lambda s, a: patients.rewards[s, a],
         policy,
-        lambda s, a, t: common.get(patients.states.labels[s], c - 1),
+        lambda s, a, t: rank.get((t, s), 2),
         n_states=8,
         n_actions=3,
         n_classes=c,
@@ -535,6 +535,13 @@ def test_memory_world_against_dictionaries(patients: Model) -> None:
         world.values(np.repeat(policy, c)), [mine[node] for node in nodes], atol=1e-8
     )
     np.testing.assert_allclose(world.best()[1], [best[node] for node in nodes], atol=1e-8)
+
+
+def test_memory_that_matters_is_a_stop() -> None:
+    found = check_memory(Bench(fork(np.random.default_rng(0))))
+    assert found is not None
+    assert found.verdict == "stop"
+    assert found.figures["loss_share"] > 0.2  # type: ignore[operator]
 
 
 def test_memory_is_found() -> None:

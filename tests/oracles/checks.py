@@ -76,6 +76,21 @@ def classes_of_change(log: Any, known: dict[int, int]) -> list[int]:
     ]
 
 
+def ranks_of_states_before(log: Any) -> dict[tuple[int, int], int]:
+    """How common each state is among those before another; at most 2."""
+    times: dict[int, dict[int, int]] = {}
+    for row, p in enumerate(log.previous):
+        if p >= 0:
+            seen = times.setdefault(int(log.state[row]), {})
+            before = int(log.state[p])
+            seen[before] = seen.get(before, 0) + 1
+    return {
+        (now, before): min(k, 2)
+        for now, seen in times.items()
+        for k, before in enumerate(sorted(seen, key=lambda s, seen=seen: (-seen[s], s)))  # type: ignore[misc]
+    }
+
+
 def surprises(model: Any, policy: Any) -> list[float]:
     """R + γV(s') less its mean for every transition, in the file's sign; one row at a time."""
     belief = model.plan_belief()

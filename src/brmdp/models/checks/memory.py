@@ -20,7 +20,6 @@ __all__ = ["Past", "check_memory", "past_of", "remembering"]
 
 QUESTION = "Does the present state say all that matters, or also what came before?"
 CLASSES = 3
-COMMONEST = 3
 LARGEST = 15_000_000
 """Largest number of transitions of the problem with memory."""
 
@@ -44,7 +43,7 @@ class Past:
 
 
 def past_of(bench: Bench) -> Past | None:
-    """Classes of the past: thirds of the change before, or the state before."""
+    """Classes of the past: thirds of the change before, or how common the state before was."""
     model, log = bench.model, bench.model.log
     previous = log.previous[bench.free]
     used = previous >= 0
@@ -54,14 +53,11 @@ def past_of(bench: Bench) -> Past | None:
     begins, actions = np.divmod(pattern.pair_of_transition, pattern.n_actions)
     known = np.array(sorted(model.known), dtype=np.int64)
     if not model.states.ordered:
-        before = log.state[previous[used]]
-        seen = np.bincount(before, minlength=pattern.n_states)
-        common = np.argsort(-seen, kind="stable")[:COMMONEST]
-        common = common[seen[common] > 0]
-        place = np.full(pattern.n_states, common.size)
-        place[common] = np.arange(common.size)
-        names = (*(f"from {model.states.labels[s]}" for s in common), "from another state")
-        classes, after = place[before], place[begins]
+        before, now = log.state[previous[used]], log.state[bench.free][used]
+        ranks = _Ranks(before, now, pattern.n_states)
+        names: tuple[str, ...] = ("commonest state before", "second commonest", "another state")
+        classes = ranks.of(before, now)
+        after = ranks.of(begins, pattern.next_states)
     else:
         change = log.next_state[previous[used]] - log.state[previous[used]]
         reset = np.isin(log.action[previous[used]], known)
@@ -84,6 +80,25 @@ def past_of(bench: Bench) -> Past | None:
     label = np.full(bench.free.size, -1, dtype=np.int64)
     label[used] = classes
     return Past(label, names, after.astype(np.int64))
+
+
+class _Ranks:
+    """How common a state is among those before another: 0, 1, or the last class."""
+
+    def __init__(self, before: IntArray, now: IntArray, n: int) -> None:
+        self._n = n
+        self._keys, times = np.unique(now * n + before, return_counts=True)
+        order = np.lexsort((self._keys, -times, self._keys // n))
+        owner = self._keys[order] // n
+        self._ranks = np.empty(owner.size, dtype=np.int64)
+        self._ranks[order] = np.arange(owner.size) - np.searchsorted(owner, owner)
+
+    def of(self, before: IntArray, now: IntArray) -> IntArray:
+        """The ranks of states before others."""
+        wanted = now * self._n + before
+        place = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
+        found = self._keys[place] == wanted
+        return np.where(found, np.minimum(self._ranks[place], CLASSES - 1), CLASSES - 1)
 
 
 def _change_names(ends: FloatArray) -> tuple[str, ...]:

@@ -153,13 +153,22 @@ def simulated(
             low = starts[row]
             place = np.clip(place, low, low + pattern.widths[pair] - 1)
             entry = place - which * pattern.n_transitions
-            amounts += np.bincount(
-                rep * units + chains.unit[chain[:going]], paid[entry], n * units
-            ).reshape(n, units)
-            times += np.bincount(rep * s_count + now, minlength=n * s_count).reshape(n, s_count)
-            taken += np.bincount(rep * a_count + action, minlength=n * a_count).reshape(n, a_count)
+            _add(amounts, rep, chains.unit[chain[:going]], paid[entry])
+            _add(times, rep, now)
+            _add(taken, rep, action)
             state[:going] = pattern.next_states[entry]
     return Figures(amounts, times, taken, passage)
+
+
+def _add(
+    table: FloatArray, row: IntArray, column: IntArray, weight: FloatArray | None = None
+) -> None:
+    """Add weights, by default ones, to the entries of a table."""
+    if table.size > 4 * row.size:
+        np.add.at(table, (row, column), 1.0 if weight is None else weight)
+    else:
+        key = row * table.shape[1] + column
+        table += np.bincount(key, weight, table.size).reshape(table.shape)
 
 
 def _drawn(
