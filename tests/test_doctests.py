@@ -13,7 +13,8 @@ import brmdp
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 DOCUMENTED = (
     *("brmdp", "brmdp.agents", "brmdp.beliefs", "brmdp.dirichlet", "brmdp.envs"),
-    *("brmdp.planning", "brmdp.risk", "brmdp.simulation", "brmdp.theory"),
+    *("brmdp.logs", "brmdp.models", "brmdp.planning", "brmdp.risk", "brmdp.simulation"),
+    "brmdp.theory",
 )
 """Packages whose public names each have an example."""
 

@@ -962,3 +962,15 @@ def test_flat_rewards_are_those_of_the_possible_transitions():
     dense = brmdp.plan(belief, mdp.rewards, 0.9, risk=brmdp.Quantile(0.3))
     flat = brmdp.plan(belief, mdp.transition_rewards, 0.9, risk=brmdp.Quantile(0.3))
     np.testing.assert_array_equal(flat.values, dense.values)
+
+
+@pytest.mark.parametrize("horizon", [None, 5])
+def test_where_the_best_is_free_all_values_are_zero(horizon):
+    """No value gives the error bound a scale then."""
+    belief = brmdp.DirichletBelief.uniform(3, 2)
+    belief.observe([0, 1, 2, 0, 1], [0, 0, 0, 1, 1], [1, 2, 0, 2, 2])
+    rewards = np.stack((np.zeros(3), np.full(3, -1.0)), axis=1)
+    for risk in (brmdp.Mean(), brmdp.Quantile(0.1)):
+        plan = brmdp.plan(belief, rewards, 0.9, risk=risk, horizon=horizon)
+        assert (np.asarray(plan.policy) == 0).all()
+        assert np.abs(plan.values).max() <= 1e-12

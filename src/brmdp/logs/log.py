@@ -43,6 +43,12 @@ class Dropped:
     line_kept : bool
         Whether the line itself is valid and only begins no transition. It is then among the lines
         from which practice is learned, and may be where a transition ends.
+
+    Examples
+    --------
+    >>> from brmdp.logs import Dropped
+    >>> Dropped("missing", 2, "'miles' is missing", column="miles").line_kept
+    False
     """
 
     reason: str

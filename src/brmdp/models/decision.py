@@ -377,7 +377,13 @@ def decide(
 
     Examples
     --------
-    See :class:`Decision`.
+    >>> import brmdp, pandas
+    >>> table = {"day": range(60), "stock": ["full", "low", "low"] * 20}
+    >>> table["order"] = ["no", "no", "yes"] * 20
+    >>> log = brmdp.read_log(pandas.DataFrame(table), time="day", state="stock", action="order")
+    >>> model = brmdp.Model(log, costs={"no": 0.5, "yes": 1.0}, discount=0.9)
+    >>> brmdp.models.decide(model, level=0.3, levels=[0.5], checks=False).level
+    0.3
     """
     wanted = model.level if level is None else as_level(level, "level")
     dial = sorted({as_level(one, "levels") for one in levels} | ({wanted} if wanted else set()))
@@ -431,7 +437,10 @@ class _Group:
         self.practice = model.practice(name)
         self.point = model.plan_belief(name)
         self.belief = model.belief(name)
-        self.problem = Problem.of(self.point, model.rewards, model.discount)
+        self.paid = model.plan_rewards(name)
+        self.rewards = model.doubtful_rewards(name)
+        self.amounts = model.learned_amounts(name)
+        self.problem = Problem.of(self.point, self.paid, model.discount)
 
     def decision(self) -> GroupDecision:
         """Plan, choose, prove, compare."""
@@ -515,7 +524,7 @@ class _Group:
         numbered = {str(k): policy for k, (_, policy) in enumerate(candidates)}
         sampler = Sampler(
             self.belief,
-            model.rewards,
+            self.rewards,
             model.discount,
             {**numbered, "practice": self.practice},
             rng=model.stream("policies", self.number),
@@ -563,7 +572,7 @@ class _Group:
         independent = independent_draws(self.belief)
         made = sampled_certificate_of(
             self.belief,
-            model.rewards,
+            self.rewards,
             model.discount,
             model.confidence,
             policy=policy,
@@ -616,12 +625,14 @@ class _Group:
         model = self.model
         if model.pattern.n_transitions > NESTED_TRANSITIONS or not has_exact_quantiles(self.point):
             return None
+        if self.amounts is not None:
+            return None
         belief = self.point.copy()
         belief.caveat = ""
         try:
             made = certificate_of(
                 belief,
-                model.rewards,
+                self.paid,
                 model.discount,
                 model.confidence,
                 coverage_samples=0,
@@ -647,11 +658,12 @@ class _Group:
                 log.state[rows],
                 log.action[rows],
                 log.next_state[rows],
+                learn_rewards=self._relearned(rows),
             )
         n = max(min(self.draws, VALUES // (4 * self.begin.size)), FEWEST_DRAWS)
         return compare(
             self.belief,
-            model.rewards,
+            self.rewards,
             model.discount,
             policy,
             self.practice,
@@ -662,6 +674,14 @@ class _Group:
             units=units,
             rng=model.stream("comparison", self.number),
         )
+
+    def _relearned(self, rows: IntArray) -> Callable[[IntArray], FloatArray] | None:
+        """Mean rewards learned from resampled units; the draws' law of all groups is left out."""
+        model, log = self.model, self.model.log
+        if self.amounts is None or log.amount is None:
+            return None
+        learn = self.amounts.relearned(log.state[rows], log.action[rows], log.amount[rows])
+        return lambda times: model.sign * model.ended(learn(times))
 
     def _unit_notes(self, comparison: Comparison) -> tuple[str, ...]:
         units = comparison.units
@@ -698,7 +718,7 @@ class _Group:
         ):
             value = value_of_information(
                 self.point,
-                model.rewards,
+                self.rewards,
                 model.discount,
                 pairs=[(s, a)],
                 transitions=MORE,
@@ -724,7 +744,7 @@ class _Group:
         phi = point.concentration_entries
         rewards = self.problem.rewards
         target = rewards + gamma * plan.values[pattern.next_states]
-        sampler = Sampler(point, model.rewards, gamma, [np.array(plan.policy)], rng=0)
+        sampler = Sampler(point, self.paid, gamma, [np.array(plan.policy)], rng=0)
         visits = sampler.visits(self.begin)[0] / (1.0 - gamma)
         q = np.array(plan.q_values)
         q[~pattern.admissible] = -np.inf
@@ -759,7 +779,9 @@ class _Group:
                 words = f"discount {other:.6g} instead of {gamma:.6g}"
                 found.append(self._changed(words, policy, level, discount=other))
         alternatives = [(one.words, one.amounts) for one in model.costs.alternatives()]
-        if not alternatives and len(model.actions) <= MOST_ACTIONS:
+        if self.amounts is not None:
+            alternatives = self._ends_of_amounts(self.amounts)
+        elif not alternatives and len(model.actions) <= MOST_ACTIONS:
             for a, action in enumerate(model.actions):
                 for factor in (1.0 - RELATIVE, 1.0 + RELATIVE):
                     if not model.amounts[:, a].any():
@@ -789,6 +811,20 @@ class _Group:
             found.append(self._changed(words, policy, level, belief=even))
         return tuple(found)
 
+    def _ends_of_amounts(self, learned: LearnedAmounts) -> list[tuple[str, FloatArray]]:
+        """Learned amounts at the ends of what the log leaves open, action by action."""
+        model, found = self.model, []
+        if len(model.actions) > MOST_ACTIONS:
+            return []
+        low, high = learned.interval(0.95, rng=model.stream("amounts", self.number))
+        for a, action in enumerate(model.actions):
+            for which, ends in (("low", low), ("high", high)):
+                amounts = np.array(learned.mean)
+                amounts[:, a] = ends[:, a]
+                words = f"{model.word} of {action} at the {which} ends of its 95 % intervals"
+                found.append((words, amounts))
+        return found
+
     def _changed(
         self,
         words: str,
@@ -801,7 +837,7 @@ class _Group:
     ) -> Sensitivity:
         model = self.model
         gamma = model.discount if discount is None else discount
-        paid = model.rewards if rewards is None else rewards
+        paid = self.paid if rewards is None else rewards
         held = self.point if belief is None else belief
         problem = Problem.of(held, paid, gamma)
         planned = np.array(self._plan(problem, held, level, None).policy)
@@ -913,6 +949,9 @@ def assumptions(model: Model) -> tuple[str, ...]:
         labels = ", ".join(model.states.labels[s] for s in model.ends[:6])
         found.append(f"Everything ends in these states: {labels}.")
     found += model.costs.words
+    learned_amounts = model.learned_amounts()
+    if learned_amounts is not None:
+        found += learned_amounts.words(model.word, model.actions, model.admissible)
     found.append(
         "The next state depends on the present state and the action alone, and tomorrow's "
         "probabilities are yesterday's."

@@ -63,7 +63,7 @@ from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, FLOOR, Bellman, Sweep, solve_in_band
-from brmdp.planning.fixed_point import COARSEST, RELATIVE, TINY
+from brmdp.planning.fixed_point import RELATIVE, TINY, coarsest
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED, Solution
 from brmdp.risk.base import APPROXIMATE, EXACT, RiskOperator
 from brmdp.risk.boundary import CheckedRisk
@@ -577,8 +577,7 @@ def _required(
     resolved = 8.0 * (sweep.numerical_error + FLOOR * sweep.size) * longest
     if resolved <= wanted:
         return wanted
-    paid = float(np.abs(bellman.pattern.take(bellman.rewards, sweep.pairs)).max())
-    return max(wanted, min(resolved, max(COARSEST * largest, RELATIVE * paid)))
+    return max(wanted, min(resolved, coarsest(bellman, sweep.pairs, largest)))
 
 
 def failure_with_ends(solution: Solution, longest: float, max_iterations: int) -> str:

@@ -44,7 +44,7 @@ from brmdp._validation import (
 )
 from brmdp.errors import InvalidInputError
 from brmdp.planning.bellman import FLOOR, Bellman
-from brmdp.planning.fixed_point import COARSEST, RELATIVE, TINY, UNSTATED
+from brmdp.planning.fixed_point import RELATIVE, TINY, UNSTATED, coarsest
 from brmdp.planning.mixture import pairs_used
 from brmdp.planning.prior import PriorReliance
 from brmdp.planning.solution import CONVERGED, NOT_CONVERGED
@@ -357,5 +357,4 @@ def _required(
     resolved = float(error.max())
     if resolved <= wanted:
         return wanted
-    paid = float(np.abs(bellman.pattern.take(bellman.rewards, bellman.pairs)).max())
-    return max(wanted, min(4.0 * resolved, max(COARSEST * largest, RELATIVE * paid)))
+    return max(wanted, min(4.0 * resolved, coarsest(bellman, bellman.pairs, largest)))

@@ -77,7 +77,7 @@ class Accuracy:
     An absolute bound must be met, or the solver has failed. The default is RELATIVE × max|V|, or
     four times what arithmetic resolves, (η + rounding)/(1 − γ), if that is more. The latter
     counts only up to COARSEST × max|V|, or, for values that cancel, up to RELATIVE × the largest
-    reward of the actions taken.
+    reward of the actions taken (:func:`coarsest`).
     """
 
     absolute: float | None
@@ -92,8 +92,20 @@ class Accuracy:
         resolved = 4.0 * (sweep.numerical_error + FLOOR * sweep.size) / (1.0 - bellman.discount)
         if resolved <= wanted:
             return wanted
-        paid = float(np.abs(bellman.pattern.take(bellman.rewards, sweep.pairs)).max())
-        return max(wanted, min(resolved, max(COARSEST * largest, RELATIVE * paid)))
+        return max(wanted, min(resolved, coarsest(bellman, sweep.pairs, largest)))
+
+
+def coarsest(bellman: Bellman, pairs: IntArray, largest: float) -> float:
+    """The coarsest default error bound, for values up to ``largest`` and the pairs taken.
+
+    Where nothing is paid and all values are zero, what other actions pay gives the scale: the
+    smallest amount, so that a huge penalty does not.
+    """
+    paid = float(np.abs(bellman.pattern.take(bellman.rewards, pairs)).max())
+    if largest == 0.0 and paid == 0.0:
+        amounts = np.abs(bellman.rewards[bellman.rewards != 0.0])
+        return COARSEST * float(amounts.min(initial=np.inf)) if amounts.size else 0.0
+    return max(COARSEST * largest, RELATIVE * paid)
 
 
 def tie_width(bellman: Bellman, sweep: Sweep) -> float:
