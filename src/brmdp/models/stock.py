@@ -10,8 +10,9 @@ The prior is uniform over the demands 0, 1, …, ``largest_demand``, and worth o
 says hardly anything where there are data, and leaves open what lies beyond the largest stock that
 was ever on the shelf. A prior worth one step *per value* would expect far too many customers: in
 trials with negative binomial demands of up to 24, its guarantees at 90 % were false after 100 steps
-for most logs, and those of a prior worth one step in all for at most 7 %. Groups have demands of their own, or share one; no prior is learned across
-them.
+for most logs, and those of a prior worth one step in all for at most 7 %.
+
+Groups have demands of their own, or share one; no prior is learned across them.
 
 Orders that would exceed the capacity are not admissible. What the log contradicts (a stock that
 grew by more than the order, a stock and order above the capacity, more sold than the largest
