@@ -35,6 +35,7 @@ from brmdp.decisions.comparison import Comparison, Estimate
 from brmdp.decisions.draws import independent_draws
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import ReadingReport, StateSpace
+from brmdp.models.amounts import LearnedAmounts
 from brmdp.models.file import Word
 from brmdp.models.model import Model
 from brmdp.models.results import (
@@ -601,7 +602,11 @@ class _Group:
                 "What was learned about the prior is kept as draws that are worth about "
                 f"{independent:.0f} independent ones; no more are counted."
             )
-        if nested is None and not has_exact_quantiles(self.point):
+        if self.amounts is not None:
+            words.append(f"{self.amounts.caveat} The bound allows for their doubt.")
+        if self.amounts is not None:
+            other = f"There is none where the {model.word} is learned from the log."
+        elif nested is None and not has_exact_quantiles(self.point):
             other = "There is none where demand was hidden by an empty shelf."
         elif nested is None:
             other = "It was not computed for a problem of this size."

@@ -39,6 +39,7 @@ from brmdp.decisions.policies import as_start_weights
 from brmdp.errors import InvalidInputError
 from brmdp.logs import Log, StateSpace
 from brmdp.mdp import counted
+from brmdp.models.amounts import LearnedAmounts, LearnedRewards, learn_amounts
 from brmdp.models.costs import Costs
 from brmdp.models.file import Word
 from brmdp.models.wording import policy_in_words
@@ -54,7 +55,7 @@ __all__ = ["Dynamics", "Model"]
 LARGEST_FULL = 3_000_000
 """Up to this many transitions, all are possible unless something else is said."""
 
-STREAMS = ("prior", "policies", "certificate", "comparison", "information", "checks")
+STREAMS = ("prior", "policies", "certificate", "comparison", "information", "checks", "amounts")
 """Names of the random streams; each has numbers of its own."""
 
 
@@ -135,6 +136,8 @@ class Model:
         One of the two: what each action costs or pays. A mapping has for every action a number, or
         ``{"base": …, "per": …}``: base + per × the number of the state (its lower edge, or the
         number in its label). Arrays have shape (S, A) or (S, A, S).
+        ``Costs("cost", None, column=…, bounds=(low, high))`` learns them from the amounts of the
+        log.
     discount : float
         γ per time step of the log, below 1.
     confidence : float
@@ -213,12 +216,6 @@ class Model:
             else _as_costs(rewards, "reward", self.states, self.actions)
         )
         self.sign = self.costs.sign
-        if self.costs.amounts is None:
-            raise InvalidInputError(
-                "costs must be given in numbers: they are not learned from a column of the log yet"
-            )
-        self.amounts: FloatArray = self.ended(self.costs.amounts)
-        self.rewards: Any = self.rewards_of(self.costs.amounts)
         self._start = None if start is None else self._as_start(start)
         self.groups: tuple[str | None, ...] = log.group_names or (None,)
         if self.dynamics.pooling not in (None, "pooled") and self.groups == (None,):
@@ -227,6 +224,12 @@ class Model:
             )
         self.admissible = self._as_admissible(admissible, (n, k))
         self._beliefs: dict[str | None, Any] = {}
+        self._learned_amounts: dict[str | None, LearnedAmounts] = {}
+        learned = self.learned_amounts()
+        amounts = self.costs.amounts if learned is None else learned.mean
+        assert amounts is not None
+        self.amounts: FloatArray = self.ended(amounts)
+        self.rewards: Any = self.rewards_of(amounts)
 
     # --- what was logged --------------------------------------------------------------------------
 
@@ -537,6 +540,58 @@ class Model:
                 f"{mask.dtype} of shape {mask.shape}"
             )
         return np.array(mask)
+
+    def learned_amounts(self, group: str | None = None) -> LearnedAmounts | None:
+        """Amounts learned from the log's column, of a group or of all; None if they are given.
+
+        Groups that are not pooled have pairs of their own. Unless they are separate, the law of an
+        action is learned from the pairs of all groups.
+        """
+        if self.costs.amounts is not None:
+            return None
+        key = None if self.pooled else group
+        if key in self._learned_amounts:
+            return self._learned_amounts[key]
+        name = f"{self.word}s" if self.costs.column is None else f"the column {self.costs.column!r}"
+        if self.log.amount is None or self.costs.bounds is None:
+            raise InvalidInputError(
+                f"{name} must be read with the log (read_log: amount=…), and its bounds be given, "
+                "to be learned"
+            )
+        shared = key is not None and self.dynamics.pooling != "separate"
+        rows = self.rows(None if shared else key)
+        n = self.states.n_states
+        number = 0 if key is None or not shared else self.groups.index(key)
+        state = self.log.state[rows]
+        if shared and self.log.group is not None:
+            state = state + n * self.log.group[rows]
+        blocks = len(self.groups) if shared else 1
+        numbers = self.states.numbers
+        if numbers is not None:
+            numbers = None if np.isnan(numbers).any() else np.tile(numbers, blocks)
+        low, high = self.costs.bounds
+        found = learn_amounts(
+            state,
+            self.log.action[rows],
+            self.log.amount[rows],
+            shape=(n * blocks, len(self.actions)),
+            low=low,
+            high=high,
+            numbers=numbers,
+            name=name,
+        )
+        self._learned_amounts[key] = found.rows(n * number, n * (number + 1))
+        return self._learned_amounts[key]
+
+    def plan_rewards(self, group: str | None = None) -> Any:
+        """What to plan with: known rewards, or the means of learned ones."""
+        doubtful = self.doubtful_rewards(group)
+        return doubtful.mean_rewards if isinstance(doubtful, LearnedRewards) else doubtful
+
+    def doubtful_rewards(self, group: str | None = None) -> Any:
+        """What to prove with: known rewards, or learned ones with their doubt."""
+        learned = self.learned_amounts(group)
+        return self.rewards if learned is None else LearnedRewards(learned, self.sign, self.ends)
 
     def rewards_of(self, amounts: FloatArray) -> Any:
         """What the engine maximises, for other amounts than those of the model."""
