@@ -31,7 +31,7 @@ from brmdp._version import installed_version
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
 from brmdp.decisions.certificate import sampled_certificate_of
-from brmdp.decisions.comparison import Comparison, Estimate
+from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
 from brmdp.decisions.draws import independent_draws
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import ReadingReport, StateSpace
@@ -690,7 +690,8 @@ class _Group:
 
     def _unit_notes(self, comparison: Comparison) -> tuple[str, ...]:
         units = comparison.units
-        if units is None or units.ratio <= 1.5:
+        # a few units vary by more than that by chance
+        if units is None or units.ratio <= WIDE or units.n_units < FEW_UNITS:
             return ()
         return (
             f"With the {units.n_units} units resampled, the gain varies {units.ratio:.2g} times as "

@@ -115,7 +115,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Amount:
-    """A mean with a 95 % credible interval, and the Monte Carlo error of the mean."""
+    """A mean with a 95 % credible interval, and the Monte Carlo error of the mean.
+
+    What information is worth is a mean over what it may say; its interval is that of the Monte
+    Carlo error alone.
+    """
 
     mean: float
     low: float
