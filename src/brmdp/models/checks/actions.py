@@ -96,5 +96,5 @@ def _gain(bench: Bench, plan: Plan, alike: FloatArray, place: IntArray) -> float
     entries = np.where(place >= 0, alike[np.maximum(place, 0)], plan.world.entries)
     sums = np.bincount(pattern.pair_of_transition, entries, pattern.n_pairs)
     entries = entries / sums[pattern.pair_of_transition]
-    policy, _ = World(pattern, entries, bench.rewards, bench.model.discount).best(plan.policy)
+    policy, _ = World(pattern, entries, plan.world.rewards, bench.model.discount).best(plan.policy)
     return max(0.0, plan.value - float(plan.start @ plan.world.values(policy)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.decisions.draws import Sampler
 from brmdp.decisions.families import SHAPES, Family, family_of, locate
 from brmdp.decisions.held_out import Evidence
+from brmdp.decisions.uncertain_rewards import is_uncertain
 from brmdp.errors import InvalidInputError
 from brmdp.models.checks.splits import Observed, Split, blocks_of
 from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE, SHORTFALL
@@ -122,8 +123,20 @@ class Bench:
 
     @cached_property
     def rewards(self) -> FloatArray:
-        """What is maximised, one number per possible transition."""
+        """What is maximised, one number per possible transition, if it is known."""
         return np.asarray(self.pattern.gather(self.model.rewards), dtype=np.float64)
+
+    @cached_property
+    def learns(self) -> bool:
+        """Whether rewards are learned from the log, too."""
+        return is_uncertain(self.model.doubtful_rewards(self.model.groups[0]))
+
+    def rewards_on(self, pattern: TransitionPattern, plan: Plan) -> FloatArray:
+        """What a plan maximises, known or as its mean, on a pattern."""
+        return np.asarray(pattern.gather(self._given(plan.group)), dtype=np.float64)
+
+    def _given(self, group: str | None) -> Any:
+        return self.model.plan_rewards(group) if self.learns else self.model.rewards
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
@@ -137,7 +150,12 @@ class Bench:
                 world, policy, values = found[0].world, found[0].policy, found[0].values
             else:
                 belief = model.plan_belief(group)
-                world = World(self.pattern, belief.mean_entries(), self.rewards, model.discount)
+                rewards = (
+                    self.rewards
+                    if not self.learns
+                    else np.asarray(self.pattern.gather(self._given(group)), dtype=np.float64)
+                )
+                world = World(self.pattern, belief.mean_entries(), rewards, model.discount)
                 policy, values = world.best(found[-1].policy if found else None)
             start = model.start(group)
             found.append(
@@ -218,7 +236,7 @@ class Bench:
         pattern, gamma = self.pattern, self.model.discount
         for k, plan in enumerate(self.plans):
             mine = self.plan_of_row == k
-            worth = self.rewards + gamma * plan.values[pattern.next_states]
+            worth = plan.world.rewards + gamma * plan.values[pattern.next_states]
             mean = np.bincount(
                 pattern.pair_of_transition, plan.world.entries * worth, pattern.n_pairs
             )
@@ -289,7 +307,7 @@ class Bench:
         model = self.model
         sampler = Sampler(
             model.belief(plan.group),
-            model.rewards,
+            model.doubtful_rewards(plan.group),
             model.discount,
             [plan.policy],
             rng=model.stream("checks", 1),

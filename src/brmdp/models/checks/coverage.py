@@ -145,7 +145,7 @@ def thin_quantile(bench: Bench, plan: Plan, thin: IntArray) -> float | None:
     owner = np.repeat(np.arange(thin.size), widths)
     following, mean = pattern.next_states[entry], plan.world.entries[entry]
     drawn = model.belief(plan.group).sample_entries(draws, pairs, rng=model.stream("checks", 9))
-    worth = bench.rewards[entry] + gamma * plan.values[following]
+    worth = plan.world.rewards[entry] + gamma * plan.values[following]
     weight = plan.start @ reached
     values = np.empty(draws)
     for k, rows in enumerate(drawn):

@@ -87,7 +87,7 @@ def check_groups(bench: Bench) -> Check | None:
 def _own_beliefs(bench: Bench, base: np.ndarray, words: str, errors: float) -> Check:
     """Groups have beliefs of their own: what pooling them would have cost."""
     model = bench.model
-    world = World(bench.pattern, base, bench.rewards, model.discount)
+    world = World(bench.pattern, base, bench.plans[0].world.rewards, model.discount)
     policy, values = world.best(bench.plans[0].policy)
     losses = [max(0.0, p.value - float(p.start @ p.world.values(policy))) for p in bench.plans]
     average = bench.average(losses)

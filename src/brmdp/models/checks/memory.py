@@ -184,7 +184,7 @@ def _outcome_in(bench: Bench, past: Past, split: Split) -> Callable[[Plan, int, 
         kernels = split.kernels(stratum, how)
         pad = [kernels[0]] * (c - len(kernels))
         world = remembering(
-            bench.pattern, kernels + pad, bench.rewards, past.after, bench.model.discount
+            bench.pattern, kernels + pad, plan.world.rewards, past.after, bench.model.discount
         )
         seen = np.bincount(states * c + past.label[used], minlength=n * c).reshape(n, c)
         usual = seen.sum(axis=0) / seen.sum()

@@ -115,13 +115,13 @@ def simulated(
     amounts, times = np.zeros((n, units)), np.zeros((n, s_count))
     taken = np.zeros((n, a_count))
     passage = np.tile(chains.length.astype(np.float64), (n, 1))
-    paid = model.sign * bench.rewards
     drawn: dict[str | None, tuple[FloatArray, IntArray, int]] = {}
     for k in range(len(bench.plans)):
         mine = np.flatnonzero(chains.plan == k)
         if not mine.size:
             continue
         group = bench.plans[k].group
+        paid = model.sign * bench.plans[k].world.rewards
         key = None if model.pooled else group
         if key not in drawn:
             drawn[key] = _drawn(bench, group, n, rng)
@@ -201,7 +201,11 @@ def logged(bench: Bench, chains: Chains, dear: FloatArray) -> Figures:
     pair = log.state[rows] * pattern.n_actions + log.action[rows]
     keys = pattern.pair_of_transition * pattern.n_states + pattern.next_states
     entry = np.searchsorted(keys, pair * pattern.n_states + log.next_state[rows])
-    paid = bench.model.sign * bench.rewards[entry]
+    plan = chains.plan[chain]
+    paid = np.zeros(rows.size)
+    for k in np.unique(plan):
+        mine = plan == k
+        paid[mine] = bench.model.sign * bench.plans[k].world.rewards[entry[mine]]
     units = int(chains.unit.max()) + 1
     amounts = np.bincount(chains.unit[chain], paid, units)[None].astype(np.float64)
     times = np.bincount(log.state[rows], minlength=pattern.n_states)[None].astype(np.float64)

@@ -158,7 +158,7 @@ def _against_others(
         own = observed.strata == len(bench.plans) > 1
         for k, plan in enumerate(bench.plans):
             kernel = split.kernels(k if own else 0, "pooled")[0]
-            rewards = np.asarray(wide.gather(model.rewards), dtype=np.float64)
+            rewards = bench.rewards_on(wide, plan)
             world = World(wide, kernel, rewards, model.discount)
             _, best = world.best(plan.policy)
             mine = world.values(plan.policy)

@@ -131,7 +131,7 @@ def _if_true(bench: Bench, number: int) -> Outcome:
     widths = np.where(model.admissible.ravel(), n, 0)
     indptr = np.concatenate(([0], np.cumsum(widths)))
     pattern = type(bench.pattern)(n, k, indptr, np.tile(np.arange(n), n * k)[admissible])
-    rewards = np.asarray(pattern.gather(model.rewards), dtype=np.float64)
+    rewards = bench.rewards_on(pattern, plan)
     world = World(pattern, rows.ravel()[admissible], rewards, model.discount)
     _, best = world.best(plan.policy)
     value = float(plan.start @ world.values(plan.policy))
