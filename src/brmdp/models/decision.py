@@ -72,6 +72,9 @@ FEWEST_DRAWS = 200
 REUSE = 4
 """Kernels per independent draw of the hyperparameters, in a certificate."""
 
+DRAWS_OF_AMOUNTS = 20_000
+"""Largest number of draws in a certificate with learned amounts and a given prior."""
+
 NESTED_TRANSITIONS = 300_000
 """Beyond this many transitions, Proposition 1's bound is left out."""
 
@@ -578,7 +581,7 @@ class _Group:
             model.confidence,
             policy=policy,
             start=self.begin,
-            draws=None if math.isinf(independent) else math.ceil(REUSE * independent),
+            draws=self._certificate_draws(independent),
             nested=False,
             rng=model.stream("certificate", self.number),
         )
@@ -624,6 +627,12 @@ class _Group:
         notes = () if made.prior is None or not made.prior.outweighs else (str(made.prior),)
         guarantee = Guarantee(model.confidence, bound, nested, made.gap, tuple(words), other)
         return guarantee, tuple(" ".join(note.split()) for note in notes)
+
+    def _certificate_draws(self, independent: float) -> int | None:
+        """Largest number of draws; drawn amounts cost more than the kernel of a small problem."""
+        if math.isfinite(independent):
+            return math.ceil(REUSE * independent)
+        return None if self.amounts is None else DRAWS_OF_AMOUNTS
 
     def _nested(self) -> float | None:
         """Proposition 1's bound, with a learned prior taken for known."""

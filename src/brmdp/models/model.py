@@ -136,8 +136,8 @@ class Model:
         One of the two: what each action costs or pays. A mapping has for every action a number, or
         ``{"base": …, "per": …}``: base + per × the number of the state (its lower edge, or the
         number in its label). Arrays have shape (S, A) or (S, A, S).
-        ``Costs("cost", None, column=…, bounds=(low, high))`` learns them from the amounts of the
-        log.
+        ``brmdp.models.costs.Costs("cost", None, column=…, bounds=(low, high))`` learns them from
+        the amounts of the log (:mod:`brmdp.models.amounts`).
     discount : float
         γ per time step of the log, below 1.
     confidence : float
