@@ -591,6 +591,7 @@ def test_the_command_and_the_library_share_their_stores(no_report):
 
 
 def test_python_m_is_the_command_too(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "brmdp.__main__", raising=False)  # another test's import
     monkeypatch.setattr(sys, "argv", ["brmdp", "list"])
     with pytest.raises(SystemExit) as left:
         runpy.run_module("brmdp", run_name="__main__")
