@@ -526,8 +526,15 @@ def test_output_may_be_closed():
 @pytest.mark.filterwarnings(
     "ignore:os.fork.. was called"
 )  # because of preexec_fn, just before an exec: not what JAX warns about
-@pytest.mark.parametrize("finished", [0, 2])
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("workers", "finished"),
+    [
+        ("1", 2),
+        ("2", 0),
+        pytest.param("1", 0, marks=pytest.mark.slow),
+        pytest.param("2", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     """While workers are starting and kernels being loaded, and when runs are under way."""
     Path("sweep.toml").write_text(
