@@ -246,7 +246,7 @@ beta_tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 5))]
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4, 5))]
 )
 def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
     case = two_states(seed, discount=0.7)
@@ -256,7 +256,7 @@ def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_cvar_of_two_states_with_beta_functions(seed):
     case = two_states(seed, discount=0.6)
     levels = np.random.default_rng(seed).uniform(0.05, 0.95, case.shape)
