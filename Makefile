@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+# tests start many processes, which else would each compile every module they import
+unexport PYTHONDONTWRITEBYTECODE
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 

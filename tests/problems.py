@@ -307,3 +307,16 @@ class Frozen:
 
     def bind(self, belief: Any) -> Any:
         return self.bound
+
+
+def dense_draws(risk: Any, belief: Any) -> Callable[[int, int], np.ndarray]:
+    """A function of (s, a) that gives the (draws, S) rows which a sampling measure has drawn."""
+    draws, pattern = risk.bind(belief).draws, belief.pattern
+
+    def drawn(s: int, a: int) -> np.ndarray:
+        pair = s * pattern.n_actions + a
+        out = np.zeros((len(draws[pair]), pattern.n_states))
+        out[:, pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]] = draws[pair]
+        return out
+
+    return drawn

@@ -526,8 +526,15 @@ def test_output_may_be_closed():
 @pytest.mark.filterwarnings(
     "ignore:os.fork.. was called"
 )  # because of preexec_fn, just before an exec: not what JAX warns about
-@pytest.mark.parametrize("finished", [0, 2])
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("workers", "finished"),
+    [
+        ("1", 2),
+        ("2", 0),
+        pytest.param("1", 0, marks=pytest.mark.slow),
+        pytest.param("2", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupt_keeps_what_is_finished(workers, finished, no_report):
     """While workers are starting and kernels being loaded, and when runs are under way."""
     Path("sweep.toml").write_text(
@@ -591,6 +598,7 @@ def test_the_command_and_the_library_share_their_stores(no_report):
 
 
 def test_python_m_is_the_command_too(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "brmdp.__main__", raising=False)  # another test's import
     monkeypatch.setattr(sys, "argv", ["brmdp", "list"])
     with pytest.raises(SystemExit) as left:
         runpy.run_module("brmdp", run_name="__main__")

@@ -29,6 +29,12 @@ def with_tests_on_the_path():
 # --- interactions ---------------------------------------------------------------------------------
 
 
+def children(process):
+    """Ids of the processes that a process started, from Linux's list."""
+    tasks = Path(f"/proc/{process}/task")
+    return [int(pid) for task in tasks.glob("*/children") for pid in task.read_text().split()]
+
+
 def tiny(runs=3, steps=60, seed=11, name="tiny"):
     """Four cases that between them use every kind of column, and random numbers for everything."""
 

@@ -403,7 +403,7 @@ def test_a_confidence_is_never_rounded_up():
 def test_words():
     case = problem("riverswim")
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
-        got = certify(case.belief, case.rewards, case.discount, start=0, rng=0)
+        got = certify(case.belief, case.rewards, case.discount, start=0, draws=50_000, rng=0)
     text = " ".join(str(got).split())
     for part in (
         "With posterior probability at least 0.9",
@@ -419,11 +419,13 @@ def test_words():
     assert got.value > got.nested_value
     assert max(map(len, str(got).splitlines())) <= 100
     assert len(repr(got)) < 600
-    everywhere = certify(case.belief, case.rewards, case.discount, rng=0)
+    everywhere = certify(case.belief, case.rewards, case.discount, draws=50_000, rng=0)
     assert "every state at once" in " ".join(str(everywhere).split())
     assert (everywhere.values > everywhere.nested.values).all()
     dependent = certify(
-        *[getattr(KINDS["disturbance"](1), n) for n in ("belief", "rewards", "discount")], rng=0
+        *[getattr(KINDS["disturbance"](1), n) for n in ("belief", "rewards", "discount")],
+        draws=50_000,
+        rng=0,
     )
     assert "union bound" in " ".join(str(dependent).split())
 
@@ -469,7 +471,7 @@ def test_gaps_next_to_zero_are_finite():
 def test_a_practice_is_certified_at_its_mean():
     case = KINDS["dense"](1)
     logged = practice(np.arange(12).reshape(4, 3))
-    got = certify(case.belief, case.rewards, 0.8, policy=logged, start=0, rng=0)
+    got = certify(case.belief, case.rewards, 0.8, policy=logged, start=0, draws=2000, rng=0)
     np.testing.assert_allclose(got.policy, logged.mean)
 
 
@@ -477,7 +479,13 @@ def test_how_far_a_policy_with_probabilities_rests_on_the_prior_is_said():
     case = problem("riverswim")
     weights = np.tile([0.25, 0.75], (6, 1))
     with pytest.warns(brmdp.PriorWarning, match="this certificate rests heavily on the prior"):
-        got = certify(case.belief, case.rewards, case.discount, policy=weights, start=0, rng=0)
+        got = certify(
+            *(case.belief, case.rewards, case.discount),
+            policy=weights,
+            start=0,
+            draws=2000,
+            rng=0,
+        )
     wanted = brmdp.prior_reliance(case.belief, weights, case.discount, start=0)
     assert str(got.prior) == str(wanted)
     assert str(wanted).splitlines()[0] in str(got)

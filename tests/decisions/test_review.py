@@ -25,14 +25,14 @@ def belief():
 def test_the_certificate_of_a_practice_allows_for_its_own_doubt(belief):
     done = practice([[0, 1], [0, 1]])
     for given in ({"policy": done}, {"candidates": {"now": done}}):
-        found = certify(belief, REWARDS, 0.5, start=0, **given, rng=0)
+        found = certify(belief, REWARDS, 0.5, start=0, **given, draws=100_000, rng=0)
         assert found.policy_drawn
         assert "the bound allows for that" in str(found)
         values = values_in_draws(
             belief, REWARDS, 0.5, {"now": done}, start=0, draws=50_000, rng=1
         ).values
         assert 0.07 < (values < found.value).mean() <= 0.1
-    fixed = certify(belief, REWARDS, 0.5, start=0, policy=done.mean, rng=0)
+    fixed = certify(belief, REWARDS, 0.5, start=0, policy=done.mean, draws=100_000, rng=0)
     assert not fixed.policy_drawn
     assert fixed.value > found.value + 0.1
 

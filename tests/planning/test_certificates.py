@@ -15,7 +15,16 @@ from scipy import sparse, special
 
 import brmdp
 from oracles import dirichlet_functional, planning
-from problems import MEASURES, RANDOM, WORLDS, Problem, iterate_backup, measure, problem
+from problems import (
+    MEASURES,
+    RANDOM,
+    WORLDS,
+    Problem,
+    dense_draws,
+    iterate_backup,
+    measure,
+    problem,
+)
 
 ACCURACY = 1e-12
 TOLERANCES = (1.0, 1e-1, 1e-4)
@@ -222,15 +231,8 @@ def test_sampled_quantile_with_the_oracle(kind):
     def maker():
         return brmdp.Quantile(levels, brmdp.MonteCarlo(samples=25, rng=5))
 
-    draws, pattern = maker().bind(case.belief).draws, case.belief.pattern
-
-    def dense_draws(s, a):
-        pair = s * case.shape[1] + a
-        out = np.zeros((25, case.n_states))
-        out[:, pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]] = draws[pair]
-        return out
-
-    check_with_oracle(case, maker, planning.sampled_quantile_risk(dense_draws, levels))
+    drawn = dense_draws(maker(), case.belief)
+    check_with_oracle(case, maker, planning.sampled_quantile_risk(drawn, levels))
 
 
 def two_states(seed, discount):
@@ -246,7 +248,7 @@ beta_tails = dirichlet_functional.merged(dirichlet_functional.beta_tails)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 5))]
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4, 5))]
 )
 def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
     case = two_states(seed, discount=0.7)
@@ -256,7 +258,7 @@ def test_quantile_of_two_states_with_a_beta_quantile_by_bisection(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_cvar_of_two_states_with_beta_functions(seed):
     case = two_states(seed, discount=0.6)
     levels = np.random.default_rng(seed).uniform(0.05, 0.95, case.shape)

@@ -24,6 +24,7 @@ from problems import (
     MEASURES,
     RANDOM,
     Problem,
+    dense_draws,
     drawn_policy,
     followed,
     inadmissible,
@@ -226,15 +227,8 @@ def test_sampled_quantile_with_the_oracle(kind):
     def maker():
         return brmdp.Quantile(levels, brmdp.MonteCarlo(samples=25, rng=5))
 
-    draws, pattern = maker().bind(case.belief).draws, case.belief.pattern
-
-    def dense_draws(s, a):
-        pair = s * case.shape[1] + a
-        out = np.zeros((25, case.n_states))
-        out[:, pattern.next_states[pattern.indptr[pair] : pattern.indptr[pair + 1]]] = draws[pair]
-        return out
-
-    risk = planning.sampled_quantile_risk(dense_draws, levels)
+    drawn = dense_draws(maker(), case.belief)
+    risk = planning.sampled_quantile_risk(drawn, levels)
     assert check_with_oracle(case, maker, risk).status == "sampled"
 
 

@@ -162,7 +162,7 @@ def test_evaluate_against_a_linear_solve(seed):
     np.testing.assert_allclose(brmdp.evaluate_in_mdp(scaled, policy), 1e9 * wanted, rtol=1e-10)
 
 
-@pytest.mark.long
+@pytest.mark.slow  # quantecon compiles for seconds
 @pytest.mark.filterwarnings("ignore")
 def test_solve_against_quantecon():
     markov = pytest.importorskip("quantecon.markov")

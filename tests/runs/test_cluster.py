@@ -1,10 +1,12 @@
 """The same code path on a Dask cluster: a real scheduler and two worker processes."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import pickle
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from brmdp.errors import ExperimentError
 from brmdp.report import writing
 from brmdp.runs import Computation, Store, cluster, cluster_executor, run_experiment, runner
 from brmdp.studies import Study
-from tiny_experiments import dicing, tiny
+from tiny_experiments import children, dicing, tiny
 
 pytestmark = pytest.mark.long
 
@@ -306,7 +308,11 @@ def test_all_workers_of_the_cluster_die(dask_cluster, tmp_path, impatient):
     def kill(finished, wanted):
         if finished == 1:
             for process in dask_cluster.workers:
-                process.kill()  # a nanny's worker follows
+                orphans = children(process.pid)
+                process.kill()
+                for orphan in orphans:  # a nanny's worker would follow, but finish runs until then
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(orphan, signal.SIGKILL)
 
     with (
         pytest.raises(ExperimentError, match=r"had no workers for 1 s\. Finished runs are kept"),

@@ -22,7 +22,7 @@ from brmdp.runs import runner as runner_module
 from brmdp.runs.execution import extra_of, validate
 from brmdp.runs.lake import LAKE
 from brmdp.studies import FOLDERS, find_study
-from tiny_experiments import deadly, longer, tiny, with_tests_on_the_path
+from tiny_experiments import children, deadly, longer, tiny, with_tests_on_the_path
 
 TINY = tiny()
 
@@ -413,12 +413,6 @@ def tell(*_):
     print("on", flush=True)
 run_experiment(longer(int(runs)), folder, workers=int(workers), on_progress=tell)
 """
-
-
-def children(process):
-    """Process ids, from Linux's list."""
-    tasks = Path(f"/proc/{process}/task")
-    return [int(pid) for task in tasks.glob("*/children") for pid in task.read_text().split()]
 
 
 def kill_at_random(folder, workers, runs, whole_group, chance):

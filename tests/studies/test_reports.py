@@ -119,6 +119,7 @@ def written(stored, tmp_path_factory):
         with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
             warnings.simplefilter("error")
             patch.setitem(style.STYLE, "savefig.dpi", 70)  # which is faster, and as good here
+            patch.setitem(style.STYLE, "pdf.fonttype", 3)  # likewise; no subset of a font is made
             findings, figures = study.findings(records), study.draw(records)
             for figure in figures.values():  # laid out once, not for every file
                 figure.draw_without_rendering()
