@@ -19,6 +19,7 @@ LONGEST = (
     "tests/runs/test_cluster.py",
     "tests/test_deployment.py",
     "tests/test_cli.py",
+    "tests/models/",
     "tests/decisions/",
     "tests/report/test_figures.py",
     "tests/risk/",
