@@ -18,6 +18,10 @@ CONCERNED = 0.1
 NOTHING = 1e-6
 """Losses below this share of the value are none."""
 
+IMMATERIAL = 1e-3
+"""Losses below this share of the value, with every guarantee kept, are no reason to look: with much
+data every model can be told from the truth."""
+
 
 class Outcome(NamedTuple):
     """A plan in a world that differs from the model's: its value there, and what it loses."""
@@ -50,6 +54,11 @@ class Consequence:
     promised: float | None
     broken: float
     material: bool
+
+    @property
+    def negligible(self) -> bool:
+        """Whether it is no reason to look, however clear the difference is."""
+        return self.share < IMMATERIAL and not self.broken and not self.material
 
     def words(self, bench: Bench, if_so: str) -> str:
         """The consequence in a sentence."""

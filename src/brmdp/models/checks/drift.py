@@ -50,7 +50,8 @@ def check_drift(bench: Bench) -> Check | None:
         return Outcome(plan.value_in(later), plan.loss(later))
 
     found = consequence_of(bench, split, how, outcome)
-    verdict = verdict_of(sign.strong, sign.clear or sign.blind, found.material and sign.hinted)
+    matters = sign.clear and not found.negligible
+    verdict = verdict_of(sign.strong, matters or sign.blind, found.material and sign.hinted)
     if_so = "If the future is like the second half"
     if not sign.clear:
         if_so += ", as far as it seems to differ"

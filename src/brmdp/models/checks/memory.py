@@ -145,7 +145,8 @@ def check_memory(bench: Bench) -> Check | None:
         if_so = "If it is so" if sign.clear else "If it were as it seems, which may be chance"
         words = found.words(bench, if_so)
     material = found is not None and found.material
-    verdict = verdict_of(sign.strong, sign.clear or sign.blind, material and sign.hinted)
+    matters = sign.clear and not (found is not None and found.negligible)
+    verdict = verdict_of(sign.strong, matters or sign.blind, material and sign.hinted)
     return Check(
         "memory",
         QUESTION,
