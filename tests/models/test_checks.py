@@ -544,12 +544,14 @@ def test_memory_that_matters_is_a_stop() -> None:
     assert found.figures["loss_share"] > 0.2  # type: ignore[operator]
 
 
-def test_memory_is_found() -> None:
+def test_memory_is_found_and_is_fine_where_it_changes_nothing() -> None:
     model = fleet([LAW], memory=0.7, units=60, rng=np.random.default_rng(0))
     found = check_memory(Bench(model))
     assert found is not None
-    assert found.verdict != "fine"
     assert found.figures["standard_errors"] > 5  # type: ignore[operator]
+    assert "There are signs" in found.finding
+    assert found.figures["loss_share"] == 0.0
+    assert found.verdict == "fine"
 
 
 def test_actions_that_differ_and_actions_that_do_not(patients: Model) -> None:

@@ -19,8 +19,9 @@ NOTHING = 1e-6
 """Losses below this share of the value are none."""
 
 IMMATERIAL = 1e-3
-"""Losses below this share of the value, with every guarantee kept, are no reason to look: with much
-data every model can be told from the truth."""
+"""Losses below this share of the value, with every guarantee kept and a value that differs by less
+than ten times as much, are no reason to look: with much data every model can be told from the truth.
+"""
 
 
 class Outcome(NamedTuple):
@@ -46,6 +47,8 @@ class Consequence:
         Share of units for which the guarantee would be false.
     material : bool
         Whether a tenth of the units or more is concerned.
+    off : float
+        By what share of the value it would differ from what was planned.
     """
 
     loss: float
@@ -54,11 +57,13 @@ class Consequence:
     promised: float | None
     broken: float
     material: bool
+    off: float
 
     @property
     def negligible(self) -> bool:
         """Whether it is no reason to look, however clear the difference is."""
-        return self.share < IMMATERIAL and not self.broken and not self.material
+        harmless = self.share < IMMATERIAL and self.off < 10.0 * IMMATERIAL
+        return harmless and not self.broken and not self.material
 
     def words(self, bench: Bench, if_so: str) -> str:
         """The consequence in a sentence."""
@@ -114,4 +119,5 @@ def consequence_of(
         bench.average(known) if len(known) == len(promises) else None,
         bench.average(broken),
         bench.average(hit) >= CONCERNED,
+        abs(bench.average(values) - bench.average(p.value for p in bench.plans)) / scale,
     )

@@ -263,6 +263,7 @@ def consequence(
         bench.average(known_promises) if complete else None,
         bench.average(broken),
         bench.average(hit) >= CONCERNED,
+        abs(bench.average(values) - bench.average(p.value for p in bench.plans)) / scale,
     )
 
 
