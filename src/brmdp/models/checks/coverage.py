@@ -66,7 +66,7 @@ def check_coverage(bench: Bench) -> Check:
         verdict = "stop"
     if share <= 0.0:
         finding = f"The plan uses no pair that was observed fewer than {THIN} times."
-        consequence = f"Its {model.word} of {bench.shown(value)} rests on none."
+        consequence = f"Nothing of its {model.word} of {bench.shown(value)} rests on such pairs."
     else:
         finding = (
             f"The plan spends {percentage(share)} of its discounted time in pairs that were "

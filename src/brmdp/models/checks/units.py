@@ -146,13 +146,19 @@ def check_units(bench: Bench) -> Check | None:
         )
         if seen > scale:
             verdict = "look"
-    consequence = (
-        f"If units keep such differences, their {model.word} under the plan varies by about "
-        f"± {figure(spread, 3)} around {bench.shown(bench.average(p.value for p in bench.plans))}"
-    )
-    consequence += (
-        "." if below is None else f"; for {percentage(below)} of them the guarantee would be false."
-    )
+    value = bench.shown(bench.average(p.value for p in bench.plans))
+    if spread <= 0.0:
+        consequence = f"Under the plan, all units have about the same {model.word}, {value}."
+    else:
+        consequence = (
+            f"If units keep such differences, their {model.word} under the plan varies by about "
+            f"± {figure(spread, 3)} around {value}"
+        )
+        consequence += (
+            "."
+            if below is None
+            else f"; for {percentage(below)} of them the guarantee would be false."
+        )
     return Check(
         "units",
         QUESTION,
