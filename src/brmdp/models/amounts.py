@@ -28,12 +28,17 @@ much more does their variance vary from sample to sample.
 
 A draw draws κ_a, slope, G_a and all pairs. It lies between the bounds.
 
-All of this is an approximation and no posterior. In trials, central 80 % intervals of r̄(s,a)
-covered the truth in 75 to 90 % of pairs and those of a policy's mean in 70 to 85 %; least where a
-rare amount decides, or where amounts vary most in the states that are seen least (64 %). Where r̄(s,a) is neither alike in all states nor a
-line, deviations of neighbouring states may go together, which is not used: states beyond what was
-logged may lie outside. Amounts of one unit that depend on each other are not allowed for, either;
-resampled units show them.
+All of this is an approximation and no posterior. In trials with nine kinds of amounts, bounds 5 to
+20 times as wide as their means and 20 to 2,000 lines, central 80 % intervals of a pair covered the
+truth in 73 to 100 % of trials, but in as few as 58 % where a rare amount decides, and as 63 % where
+amounts vary most in the states that are seen least. The mean of a policy was above its 90 %
+quantile in at most 16 %, and below its 10 % quantile in at most 24 % with 20 lines and 21 % with
+more: the bounds raise what was hardly seen. That is the safe side for costs, not for rewards.
+
+Where r̄(s,a) is neither alike in all states nor a line, deviations of neighbouring states may go
+together, which is not used: states beyond what was logged may lie outside. So may the pairs of a
+group that differs from the others as a whole. Amounts of one unit that depend on each other are not
+allowed for, either; resampled units show them.
 """
 
 from __future__ import annotations
