@@ -8,7 +8,7 @@ import pytest
 from brmdp.errors import InvalidInputError
 from brmdp.logs import Categories, StateSpace
 from brmdp.models import Dynamics, Model, read_policy
-from brmdp.models.wording import figure, policy_in_words
+from brmdp.models.wording import bound_figure, figure, policy_in_words
 from models.problems import log_of
 
 GAMMA = 0.9
@@ -256,3 +256,73 @@ def test_figures(value, text):
 def test_too_few_draws_are_refused():
     with pytest.raises(InvalidInputError, match="at least 200"):
         a_model().decide(draws=10)
+
+
+@pytest.mark.parametrize(
+    ("value", "side", "text"),
+    [
+        (71.4178, "most", "71.42"),
+        (71.4112, "most", "71.42"),
+        (71.4178, "least", "71.41"),
+        (-71.4178, "most", "-71.41"),
+        (31_267.2, "most", "31,268"),
+        (9.9999, "most", "10.000"),
+        (0.0, "most", "0"),
+    ],
+)
+def test_bounds_are_rounded_in_the_safe_direction(value, side, text):
+    assert bound_figure(value, side) == text
+
+
+def test_what_is_done_already_gains_nothing():
+    """Practice that is followed everywhere is not doubted where it was seen."""
+    rng = np.random.default_rng(0)
+    state, lines = 0, []
+    for _ in range(300):
+        action = int(state == 1)
+        lines.append((state, action))
+        state = 0 if action else int(rng.random() < 0.1)
+    states, actions = np.array(lines).T
+    log = log_of([0] * 300, states, actions, n_states=2, n_actions=2)
+    model = Model(log, costs=[[0.0, 4.0], [9.0, 4.0]], discount=GAMMA, dynamics=APART)
+    decided = model.decide(checks=False, draws=400, levels=[0.2, 0.5])
+    (group,) = decided.groups
+    assert group.policy.tolist() == [0, 1]
+    assert (group.gain.mean, group.gain.low, group.gain.high) == (0.0, 0.0, 0.0)
+    assert group.probability_better[0] == 0.0
+    assert group.practice.mean == group.policies[group.recommended].mean.mean
+    assert "This is what was done so far" in str(decided)
+
+
+def test_an_action_never_tried_is_avoided_by_caution_and_worth_trying():
+    rng = np.random.default_rng(1)
+    state = rng.integers(4, size=400)
+    log = log_of(np.repeat(np.arange(20), 20), state, 0 * state, n_states=4, n_actions=2)
+    paid = np.arange(4.0)
+    model = Model(
+        log, costs=np.stack((paid, paid), 1), discount=GAMMA, dynamics=Dynamics(draws=400)
+    )
+    decided = model.decide(checks=False, draws=400, levels=[0.05, 0.95])
+    (group,) = decided.groups
+    cautious, curious = (group.policies[stop.policy].actions for stop in group.dial)
+    assert (cautious == 0).all()
+    assert (curious == 1).all()
+    assert group.more_data[0].action == 1
+    assert group.more_data[0].gain.mean > 0
+
+
+def test_matched_rows_have_the_spread_of_draws():
+    model = a_model()
+    drawn = model.belief().sample(4000, rng=0)
+    matched = model.matched_belief()
+    assert matched.mean() == pytest.approx(drawn.mean(axis=0), abs=0.01)
+    other = matched.sample(4000, rng=1)
+    mine, theirs = (one.var(axis=0).sum(axis=-1) for one in (other, drawn))
+    assert mine == pytest.approx(theirs, rel=0.25, abs=1e-4)
+
+
+def test_a_high_confidence_stores_more_draws_or_is_refused():
+    sure = a_model(confidence=0.99, dynamics=None).decide(checks=False, draws=200, levels=[0.5])
+    assert sure.groups[0].guarantee.confidence == 0.99
+    with pytest.raises(InvalidInputError, match=r"confidence must be at most 0\.996"):
+        a_model(confidence=0.999)

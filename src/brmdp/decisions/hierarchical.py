@@ -19,7 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from brmdp._validation import FloatArray, IntArray, as_float_array, as_index_array, as_number
+from brmdp._validation import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_float_array,
+    as_index_array,
+    as_number,
+    as_positive_int,
+    as_rng,
+)
+from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows, log_gammas, normalise_log_rows
 from brmdp.beliefs.observations import broadcast_observations
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays, shape_of
@@ -256,6 +266,10 @@ class GroupDraws:
         return result
 
 
+SMALLEST_MATCH, LARGEST_MATCH = 1e-2, 1e9
+"""Range of the strength of a matched row."""
+
+
 class HierarchicalBelief(KernelBelief, Saveable):
     """Joint draws of κ, the shared laws and the rows; see :func:`learn_prior`.
 
@@ -316,6 +330,47 @@ class HierarchicalBelief(KernelBelief, Saveable):
     def _by_pair(self, entries: NDArray[Any]) -> FloatArray:
         owners, n = self.pattern.pair_of_transition, self.pattern.n_pairs
         return np.bincount(owners, entries, n).astype(np.float64)
+
+    def matched(self, draws: int = 200, *, rng: Seed = None) -> DirichletBelief:
+        """Independent Dirichlet rows with about the same means and the same spread, to plan with.
+
+        What is uncertain about κ and the laws widens each row, as it does in draws; that rows then
+        err together is lost. Where the log says nothing about κ, a row is as open as the prior has
+        it, which it is not at any single κ. Rows are matched from some of the stored draws.
+
+        Parameters
+        ----------
+        draws : int
+        rng : numpy.random.Generator or seed, optional
+            Random stream of what the draws do not store.
+        """
+        pattern, stream = self.pattern, as_rng(rng)
+        n = min(as_positive_int(draws, "draws"), len(self._hyper))
+        chosen = np.linspace(0, len(self._hyper) - 1, n).astype(np.int64)
+        weights = self._weights()[chosen]
+        weights /= weights.sum()
+        owners = pattern.pair_of_transition
+        mean, square, inner = (np.zeros(pattern.n_transitions) for _ in range(3))
+        for draw, weight in zip(chosen, weights, strict=True):
+            theta = self._hyper.prior(np.array([draw]), None, stream)[0] + self._counts
+            total = self._by_pair(theta)[owners]
+            row = theta / total
+            mean += weight * row
+            square += weight * row**2
+            inner += weight * row * (1.0 - row) / (total + 1.0)
+        variance = self._by_pair(np.maximum(square - mean**2, 0.0) + inner)
+        whole = self._by_pair(mean * (1.0 - mean))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(variance > 0.0, whole / variance - 1.0, LARGEST_MATCH)
+        size = np.clip(size, SMALLEST_MATCH, LARGEST_MATCH)
+        arrays = {
+            "shape": np.array([pattern.n_states, pattern.n_actions]),
+            "indptr": pattern.indptr,
+            "next_states": pattern.next_states,
+            "prior": np.maximum(mean * size[owners], SMALLEST),
+            "counts": np.zeros_like(self._counts),
+        }
+        return DirichletBelief.from_arrays(arrays, "the hierarchy")
 
     def _weights(self) -> FloatArray:
         """Weights of the stored draws, which sum to one."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
 from brmdp.decisions.certificate import sampled_certificate_of
 from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
-from brmdp.decisions.draws import independent_draws
+from brmdp.decisions.draws import independent_draws, worth_of
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import ReadingReport, StateSpace
 from brmdp.models.amounts import LearnedAmounts
@@ -52,14 +52,20 @@ from brmdp.models.results import (
     ThinPair,
 )
 from brmdp.models.stock import StockModel
-from brmdp.models.wording import figure
-from brmdp.planning.guarantees import certificate_of
+from brmdp.models.wording import bound_figure, figure
+from brmdp.planning.guarantees import certificate_of, clopper_pearson
 from brmdp.planning.planner import Problem
-from brmdp.planning.text import at_least, at_most, percent, wrapped
+from brmdp.planning.text import percent, wrapped
 from brmdp.risk.measures import Mean, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import order_statistic_rank
 
 __all__ = ["Decision", "decide"]
+
+NO_GAIN = 1e-12
+"""Gains below this share of the value are rounding."""
+
+RESAMPLES, TIES = 100, 1_000_000
+"""Resamples that tell policies with equal guarantees, and where their random numbers begin."""
 
 LEVELS = (0.01, *(round(0.025 * k, 3) for k in range(1, 40)), 0.99)
 """Levels of the dial."""
@@ -121,6 +127,8 @@ class Decision:
     assumptions : tuple of str
     report : ReadingReport
     fingerprint : Fingerprint
+    ends : tuple of int
+        States in which everything ends; nothing is decided there.
 
     Examples
     --------
@@ -147,6 +155,7 @@ class Decision:
     assumptions: tuple[str, ...]
     report: ReadingReport
     fingerprint: Fingerprint
+    ends: tuple[int, ...] = ()
 
     @property
     def stops(self) -> tuple[Check, ...]:
@@ -202,7 +211,10 @@ class Decision:
         return {
             "policy": {
                 label: self.actions[a]
-                for label, a in zip(self.states.labels, group.policy.tolist(), strict=True)
+                for s, (label, a) in enumerate(
+                    zip(self.states.labels, group.policy.tolist(), strict=True)
+                )
+                if s not in self.ends
             },
             "words": list(chosen.words),
             "value": _amount(chosen.mean),
@@ -211,6 +223,7 @@ class Decision:
                 "value": group.guarantee.value,
                 "nested_value": group.guarantee.nested_value,
                 "gap": group.guarantee.gap,
+                "stopped": self.stopped(group),
             },
             "practice": {"value": group.practice.mean, "ci95": _ends(group.practice)},
             "comparison": {
@@ -275,6 +288,8 @@ class Decision:
         for group in self.groups:
             policy = group.policy
             for s, label in enumerate(self.states.labels):
+                if s in self.ends:
+                    continue
                 if group.name is not None:
                     table["group"].append(group.name)
                 table["state"].append(label)
@@ -325,17 +340,30 @@ class Decision:
     def answer(self, group: GroupDecision) -> tuple[str, ...]:
         """The recommendation for a group, its value and its guarantee, in sentences."""
         chosen = group.policies[group.recommended]
-        better, gain = group.probability_better[0], group.gain
-        return (
-            *chosen.words,
+        gain = group.gain
+        value = (
             f"Expected {self.word}: {figure(chosen.mean.mean)} (95 % credible interval "
-            f"{figure(chosen.mean.low)} to {figure(chosen.mean.high)}); what was done so far: "
-            f"{figure(group.practice.mean)} ({figure(group.practice.low)} to "
-            f"{figure(group.practice.high)}).",
-            f"The gain over it is {figure(gain.mean)} ({figure(gain.low)} to {figure(gain.high)}); "
-            f"it is a gain with probability {_probability(better)}.",
-            group.guarantee.words[0],
+            f"{figure(chosen.mean.low)} to {figure(chosen.mean.high)})"
         )
+        against: tuple[str, ...]
+        if gain.low == gain.high == 0.0:
+            against = (f"{value}. This is what was done so far, wherever anything was logged.",)
+        else:
+            against = (
+                f"{value}; what was done so far: {figure(group.practice.mean)} "
+                f"({figure(group.practice.low)} to {figure(group.practice.high)}).",
+                f"The gain over it is {figure(gain.mean)} ({figure(gain.low)} to "
+                f"{figure(gain.high)}); the probability of a gain is "
+                f"{_probability(group.probability_better[0])}.",
+            )
+        promise = group.guarantee.words[0]
+        if self.stopped(group):
+            promise = f"If the model were right, which a check denies: {_uncapitalised(promise)}"
+        return (*chosen.words, *against, promise)
+
+    def stopped(self, group: GroupDecision) -> bool:
+        """Whether a check of this group, or of all, says *stop*."""
+        return any(check.group in (None, group.name) for check in self.stops)
 
     def __repr__(self) -> str:
         stops = len(self.stops)
@@ -398,12 +426,12 @@ def decide(
     total = len(model.groups) + 2
     tell("learning from the log", 0, total)
     _ = model.plan_belief(model.groups[0])
-    tell("checking the model", 1, total)
-    found = model.check() if checks is True else (checks or ())
     groups = []
     for k, name in enumerate(model.groups):
-        tell("deciding" if name is None else f"deciding for {name}", 2 + k, total)
+        tell("deciding" if name is None else f"deciding for {name}", 1 + k, total)
         groups.append(_Group(model, name, k, wanted, dial, n).decision())
+    tell("checking the model", total - 1, total)
+    found = model.check() if checks is True else (checks or ())
     tell("done", total, total)
     return Decision(
         title=model.title,
@@ -419,6 +447,7 @@ def decide(
         assumptions=assumptions(model),
         report=model.log.report,
         fingerprint=fingerprint(model, command),
+        ends=tuple(model.ends.tolist()),
     )
 
 
@@ -438,9 +467,10 @@ class _Group:
         self.wanted, self.dial, self.draws = wanted, dial, draws
         self.sign = model.sign
         self.begin = model.start(name)
-        self.practice = model.practice(name)
+        self.done = model.practice(name)
         self.point = model.plan_belief(name)
         self.belief = model.belief(name)
+        self.matched = model.matched_belief(name)
         self.paid = model.plan_rewards(name)
         self.rewards = model.doubtful_rewards(name)
         self.amounts = model.learned_amounts(name)
@@ -450,11 +480,18 @@ class _Group:
         """Plan, choose, prove, compare."""
         model, name = self.model, self.name
         candidates, stops = self._candidates()
-        policies, practice, visits = self._values(candidates)
-        recommended = self._recommended(policies, stops)
-        policy = policies[recommended].actions
-        comparison = self._comparison(policy)
-        low, high = comparison.better_interval
+        values, visits = self._values(candidates)
+        recommended = self._recommended(values[:, :-1], stops)
+        policy = candidates[recommended][1]
+        practice = self._as_practice(policy)
+        if practice is policy:
+            values[:, -1] = values[:, recommended]
+        policies = self._worths(candidates, values, visits)
+        comparison = self._comparison(policy, practice)
+        gains = values[:, recommended] - values[:, -1]
+        worth = worth_of(gains.size, independent_draws(self.belief))
+        better = float((gains > NO_GAIN * np.abs(values[:, -1])).mean())
+        low, high = clopper_pearson(round(better * worth), worth)
         guarantee, notes = self._guarantee(policy)
         return GroupDecision(
             name=name,
@@ -464,9 +501,9 @@ class _Group:
             recommended=recommended,
             dial=stops,
             guarantee=guarantee,
-            practice=practice,
-            gain=Amount(comparison.gain.mean, *comparison.interval, comparison.gain.error),
-            probability_better=(comparison.better, low, high),
+            practice=self._amount(values[:, -1]),
+            gain=self._of_rewards(gains),
+            probability_better=(better, low, high),
             units_interval=None if comparison.units is None else comparison.units.interval,
             worths=tuple(
                 StateWorth(
@@ -476,7 +513,7 @@ class _Group:
                 )
                 for one in comparison.differences
             ),
-            perfect_information=_of_mean(comparison.regret),
+            perfect_information=self._perfect(comparison, values[:, :-1], recommended),
             more_data=self._more_data(policy),
             sensitivities=self._sensitivities(policy, self._level_of(recommended, stops)),
             thin=self._thin(policy, visits[recommended]),
@@ -500,7 +537,7 @@ class _Group:
         """Distinct policies with their names, and the stops of the dial."""
         found: list[tuple[str, IntArray]] = []
         stops = []
-        initial = self.problem.solve(self.point, Mean())
+        initial = self.problem.solve(self.matched, Mean())
         mean = np.array(initial.policy)
         values: Any = initial.values
         middle = min(range(len(self.dial)), key=lambda k: abs(self.dial[k] - 0.5))
@@ -508,7 +545,7 @@ class _Group:
         for order in (range(middle, -1, -1), range(middle + 1, len(self.dial))):
             values = initial.values
             for k in order:
-                plan = self._plan(self.problem, self.point, self.dial[k], values)
+                plan = self._plan(self.problem, self.matched, self.dial[k], values)
                 values, planned[k] = plan.values, np.array(plan.policy)
         for k, level in enumerate(self.dial):
             number = _number_of(found, planned[k])
@@ -518,50 +555,90 @@ class _Group:
             stops.append(Caution(level, number))
         if _number_of(found, mean) is None:
             found.append(("mean", mean))
+        counts = self.done.counts
+        usual = np.where(counts.any(axis=1), counts.argmax(axis=1), mean)
+        if _number_of(found, usual) is None:
+            found.append(("as usual", usual))
         return found, tuple(stops)
 
-    def _values(
-        self, candidates: list[tuple[str, IntArray]]
-    ) -> tuple[list[PolicyValue], Amount, FloatArray]:
-        """Candidates and practice in common draws."""
+    def _values(self, candidates: list[tuple[str, IntArray]]) -> tuple[FloatArray, FloatArray]:
+        """Values (n, candidates and practice) in common draws, and shares of time in states."""
         model = self.model
         numbered = {str(k): policy for k, (_, policy) in enumerate(candidates)}
         sampler = Sampler(
             self.belief,
             self.rewards,
             model.discount,
-            {**numbered, "practice": self.practice},
+            {**numbered, "practice": self.done},
             rng=model.stream("policies", self.number),
         )
-        n_states = self.begin.size
-        affordable = VALUES // (n_states * (len(candidates) + 1))
+        affordable = VALUES // (self.begin.size * (len(candidates) + 1))
         n = max(min(self.draws, affordable), FEWEST_DRAWS)
         values = np.concatenate([block.values @ self.begin for block in sampler.blocks(n)])
-        visits = sampler.visits(self.begin)
-        rank = int(order_statistic_rank(n, 1.0 - model.confidence)) - 1
-        policies = [
+        return values, sampler.visits(self.begin)
+
+    def _worths(
+        self, candidates: list[tuple[str, IntArray]], values: FloatArray, visits: FloatArray
+    ) -> list[PolicyValue]:
+        quantiles = self._quantiles(values)
+        return [
             PolicyValue(
                 name,
                 policy,
-                model.words(policy, visits[k]),
+                self.model.words(policy, visits[k]),
                 self._amount(values[:, k]),
-                self.sign * float(np.sort(values[:, k])[rank]),
+                self.sign * float(quantiles[k]),
             )
             for k, (name, policy) in enumerate(candidates)
         ]
-        return policies, self._amount(values[:, -1]), visits
+
+    def _quantiles(self, values: FloatArray) -> FloatArray:
+        """The value of every policy that holds with the model's confidence, in these draws."""
+        rank = int(order_statistic_rank(len(values), 1.0 - self.model.confidence)) - 1
+        held: FloatArray = np.partition(values, rank, axis=0)[rank]
+        return held
+
+    def _as_practice(self, policy: IntArray) -> Any:
+        """Practice; the policy itself if it was followed wherever anything was logged."""
+        counts = self.done.counts
+        followed = counts[np.arange(policy.size), policy] == counts.sum(axis=1)
+        return policy if followed.all() and counts.any() else self.done
 
     def _amount(self, values: FloatArray) -> Amount:
         """Values of the engine as an amount of the model."""
-        mine = self.sign * values
-        low, high = np.quantile(mine, (0.025, 0.975))
-        error = Estimate.of(mine, independent_draws(self.belief)).error
-        return Amount(float(mine.mean()), float(low), float(high), error)
+        return self._of_rewards(self.sign * values)
 
-    def _recommended(self, policies: list[PolicyValue], stops: tuple[Caution, ...]) -> int:
+    def _of_rewards(self, values: FloatArray) -> Amount:
+        """The same for what has the sign it is to have."""
+        low, high = np.quantile(values, (0.025, 0.975))
+        error = Estimate.of(values, independent_draws(self.belief)).error
+        return Amount(float(values.mean()), float(low), float(high), error)
+
+    def _recommended(self, values: FloatArray, stops: tuple[Caution, ...]) -> int:
+        """The policy at the level that was chosen, or the one with the best guarantee.
+
+        Policies whose guarantees cannot be told apart in these draws are tied; the one with the
+        best mean is taken.
+        """
         if self.wanted is not None:
             return next(stop.policy for stop in stops if stop.level == self.wanted)
-        return max(range(len(policies)), key=lambda k: self.sign * policies[k].guaranteed)
+        best = int(np.argmax(self._quantiles(values)))
+        stream = self.model.stream("policies", self.number + TIES)
+        behind = np.empty((RESAMPLES, values.shape[1]))
+        for k in range(RESAMPLES):
+            held = self._quantiles(values[stream.integers(len(values), size=len(values))])
+            behind[k] = held[best] - held
+        tied = np.quantile(behind, 0.05, axis=0) <= 0.0
+        return int(np.argmax(np.where(tied, values.mean(axis=0), -np.inf)))
+
+    def _perfect(self, comparison: Comparison, values: FloatArray, recommended: int) -> Amount:
+        """What knowing the kernel would be worth, beyond the best that can be done without."""
+        regret = _of_mean(comparison.regret)
+        without = float(values.mean(axis=0).max() - values[:, recommended].mean())
+        mean, low, high = (
+            max(0.0, one - without) for one in (regret.mean, regret.low, regret.high)
+        )
+        return Amount(mean, low, high, regret.error)
 
     @staticmethod
     def _level_of(recommended: int, stops: tuple[Caution, ...]) -> float:
@@ -588,10 +665,16 @@ class _Group:
         assert made.value is not None
         nested = self._nested()
         bound = self.sign * made.value
-        side, shown = ("most", at_most(bound)) if self.sign < 0 else ("least", at_least(bound))
+        side: Literal["most", "least"] = "most" if self.sign < 0 else "least"
+        shown = bound_figure(bound, side)
+        stated = (
+            f", with {model.word}s at their stated values"
+            if any(True for _ in model.costs.alternatives())
+            else ""
+        )
         words = [
             f"With {100 * model.confidence:.4g} % posterior probability, the expected discounted "
-            f"{model.word} of this policy from the start is at {side} {shown}.",
+            f"{model.word} of this policy from the start is at {side} {shown}{stated}.",
             "The bound comes from posterior draws of the whole model, made after the policy was "
             f"chosen: it is number {made.rank:,} of {made.draws:,} values, in the order of their "
             f"{model.word}, worst first, and gives away {percent(made.gap)} of the quantile that "
@@ -616,7 +699,7 @@ class _Group:
         else:
             other = (
                 f"Quantiles of single rows, nested, guarantee at {side} "
-                f"{at_most(nested) if self.sign < 0 else at_least(nested)} with the policy that is "
+                f"{bound_figure(nested, side)} with the policy that is "
                 "best for them (Proposition 1 of the paper)"
                 + (
                     ", if the prior that was learned from the log is taken for known."
@@ -657,7 +740,7 @@ class _Group:
         assert made.value is not None
         return self.sign * made.value
 
-    def _comparison(self, policy: IntArray) -> Comparison:
+    def _comparison(self, policy: IntArray, practice: Any) -> Comparison:
         model, log = self.model, self.model.log
         rows = model.rows(self.name)
         several = np.unique(log.unit[rows]).size > 1
@@ -680,7 +763,7 @@ class _Group:
             self.rewards,
             model.discount,
             policy,
-            self.practice,
+            practice,
             start=self.begin,
             draws=n,
             regret_draws=max(100, n // 3),
@@ -732,7 +815,7 @@ class _Group:
             model.informative(policy) if isinstance(model, StockModel) else self._promising(stream)
         ):
             value = value_of_information(
-                self.point,
+                self.matched,
                 self.rewards,
                 model.discount,
                 pairs=[(s, a)],
@@ -753,7 +836,7 @@ class _Group:
         For every pair, futures of its row are drawn: predictive means after more transitions. What
         is gained by acting on them for one step, weighted by the visits, ranks the pairs.
         """
-        model, point = self.model, self.point
+        model, point = self.model, self.matched
         plan = self.problem.solve(point, Mean())
         pattern, gamma = point.pattern, model.discount
         phi = point.concentration_entries
@@ -899,8 +982,14 @@ def _tail(x: float) -> float:
 
 def _probability(share: float) -> str:
     if share in (0.0, 1.0):
-        return "0 in all draws" if share == 0.0 else "above 0.99 (in all draws)"
+        return "below 0.01 (no draw)" if share == 0.0 else "above 0.99 (all draws)"
+    if not 0.001 <= share <= 0.999:
+        return "below 0.001" if share < 0.5 else "above 0.999"
     return f"{share:.3g}"
+
+
+def _uncapitalised(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _amount(amount: Amount) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.special import gammaln
 
 from brmdp._streams import independent_streams
 from brmdp._validation import (
@@ -32,7 +33,7 @@ from brmdp._validation import (
     as_positive_number,
 )
 from brmdp.beliefs.dirichlet import DirichletBelief
-from brmdp.decisions import LearnedPrior, Practice, Transitions, learn_prior
+from brmdp.decisions import LearnedPrior, Practice, Transitions, draws_needed, learn_prior
 from brmdp.decisions.families import SHAPES
 from brmdp.decisions.learned_prior import POOLINGS
 from brmdp.decisions.policies import as_start_weights
@@ -54,6 +55,15 @@ __all__ = ["Dynamics", "Model"]
 
 LARGEST_FULL = 3_000_000
 """Up to this many transitions, all are possible unless something else is said."""
+
+FEWEST_STORED, SPARE = 2_000, 2.6
+"""Joint draws stored by a learned prior, and how many times what a certificate needs at least."""
+
+SUREST = 0.996
+"""With a learned prior, a higher confidence would need more joint draws than can be afforded."""
+
+PRACTICE_WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Weights of the prior over practice, in observations, of which the log chooses one."""
 
 STREAMS = ("prior", "policies", "certificate", "comparison", "information", "checks", "amounts")
 """Names of the random streams; each has numbers of its own."""
@@ -82,8 +92,9 @@ class Dynamics:
     pooling : str, optional
         "pooled", "partial" or "separate", for groups; by default partial, or separate where that
         predicts held-out units clearly better.
-    draws : int
-        Joint draws of the hyperparameters that a learned prior stores.
+    draws : int, optional
+        Joint draws of the hyperparameters that a learned prior stores; by default as many as the
+        confidence needs, at least 2,000.
 
     Examples
     --------
@@ -98,7 +109,7 @@ class Dynamics:
     reach: int | None = None
     possible: Literal["all", "observed"] | None = None
     pooling: str | None = None
-    draws: int = 2_000
+    draws: int | None = None
 
     def __post_init__(self) -> None:
         _require_one_of(self.prior, ("learned", "uniform", "observed"), "prior")
@@ -109,7 +120,8 @@ class Dynamics:
             as_positive_int(self.reach, "reach")
             if self.possible is not None or self.prior == "observed":
                 raise InvalidInputError("reach must not be given together with observed successors")
-        as_positive_int(self.draws, "draws")
+        if self.draws is not None:
+            as_positive_int(self.draws, "draws")
         if self.strength is not None:
             as_positive_number(self.strength, "strength")
             if self.prior == "learned":
@@ -200,10 +212,15 @@ class Model:
         self.actions: tuple[str, ...] = log.actions
         self.discount = as_discount(discount)
         self.confidence = as_level(confidence, "confidence")
+        self.dynamics = Dynamics() if dynamics is None else dynamics
+        if self.confidence > SUREST and self.dynamics.prior == "learned":
+            raise InvalidInputError(
+                f"confidence must be at most {SUREST} with a learned prior, whose draws would not "
+                f"suffice; got {self.confidence:.10g}. Use it, or prior='uniform' or 'observed'"
+            )
         self.level = None if level is None else as_level(level, "level")
         self.title, self.file, self.digest = title or "A decision", file, digest
         self.seed = seed
-        self.dynamics = Dynamics() if dynamics is None else dynamics
         n, k = self.states.n_states, len(self.actions)
         self.ends: IntArray = np.unique([self.states.index(end) for end in ends]).astype(np.int64)
         self.known: dict[int, int] = {
@@ -312,8 +329,9 @@ class Model:
     def practice(self, group: str | None = None) -> Practice:
         """What was done so far, with its doubt.
 
-        In each state, the prior is worth one observation and spread like the actions of all
-        states, so a state that was hardly seen is taken to be treated as the others are.
+        In each state, the prior is spread like the actions of all states. Its weight is learned
+        from the log: where every state had an action of its own, a state that was hardly seen says
+        little about what is done there, and one that was often seen says all.
         """
         log = self.log
         mine = np.ones(log.line_state.size, dtype=bool)
@@ -324,8 +342,9 @@ class Model:
         counts = np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
         counts[~self.admissible] = 0
         usual = counts.sum(axis=0) + 0.5 / shape[1]
-        weight = np.where(self.admissible, usual, 0.0)
-        return Practice(counts, counts + weight / weight.sum(axis=1, keepdims=True))
+        share = np.where(self.admissible, usual, 0.0)
+        share /= share.sum(axis=1, keepdims=True)
+        return Practice(counts, counts + _practice_weight(counts, share) * share)
 
     # --- what is believed -------------------------------------------------------------------------
 
@@ -408,9 +427,15 @@ class Model:
             possible=self.possible,
             admissible=self.admissible,
             pooling=self._pooling(),
-            draws=dynamics.draws,
+            draws=self._stored_draws(),
             rng=self.stream("prior"),
         )
+
+    def _stored_draws(self) -> int:
+        """Joint draws that leave the certificate some room beyond what its confidence needs."""
+        if self.dynamics.draws is not None:
+            return self.dynamics.draws
+        return max(FEWEST_STORED, math.ceil(SPARE * draws_needed(1.0 - self.confidence)))
 
     def _pooling(self) -> Any:
         if self.groups == (None,):
@@ -428,6 +453,17 @@ class Model:
         if self.learned is not None:
             return self.learned.posterior(key if self.learned.groups != (None,) else None)
         return self._given(key)
+
+    def matched_belief(self, group: str | None = None) -> DirichletBelief:
+        """The belief to plan with by caution: every row as open as draws of :meth:`belief` are.
+
+        Independent rows with the means and the spread that follow from everything that is
+        uncertain; at point hyperparameters, rows without data would be as narrow as others are.
+        """
+        if self.learned is None:
+            return self.plan_belief(group)
+        matched: DirichletBelief = self.belief(group).matched(rng=self.stream("prior", 1))
+        return matched
 
     def belief(self, group: str | None = None) -> Any:
         """The belief to prove with; its draws leave nothing that is uncertain out."""
@@ -577,6 +613,7 @@ class Model:
             shape=(n * blocks, len(self.actions)),
             low=low,
             high=high,
+            sign=self.sign,
             numbers=numbers,
             name=name,
         )
@@ -606,6 +643,20 @@ class Model:
         found = np.array(amounts, dtype=np.float64)
         found[self.ends] = 0.0
         return found
+
+
+def _practice_weight(counts: IntArray, share: FloatArray) -> float:
+    """The weight of a Dirichlet prior with these shares that makes the counts likeliest."""
+    seen = counts.sum(axis=1) > 0
+    n, m = counts[seen], np.maximum(share[seen], 1e-300)
+    total = n.sum(axis=1)
+
+    def log_likelihood(weight: float) -> float:
+        rows = gammaln(weight) - gammaln(weight + total)
+        cells = gammaln(weight * m + n) - gammaln(weight * m)
+        return float(rows.sum() + cells.sum())
+
+    return max(PRACTICE_WEIGHTS, key=log_likelihood)
 
 
 def _require_one_of(value: Any, allowed: tuple[Any, ...], name: str) -> None:

@@ -36,8 +36,10 @@ def write_policy(decision: Decision, path: str | Path) -> None:
     grouped = decision.groups[0].name is not None
     writer.writerow([*(["group"] if grouped else []), "state", "action"])
     for group in decision.groups:
-        for label, a in zip(decision.states.labels, group.policy.tolist(), strict=True):
-            row = [label, decision.actions[a]]
+        for s, label in enumerate(decision.states.labels):
+            if s in decision.ends:
+                continue
+            row = [label, decision.actions[group.policy[s]]]
             writer.writerow([_safe(cell) for cell in ([str(group.name), *row] if grouped else row)])
     write_bytes(path, text.getvalue().encode())
 
@@ -102,6 +104,8 @@ def read_policy(path: str | Path, model: Model) -> dict[str | None, IntArray]:
             )
         found[group][state] = model.actions.index(cells["action"])
     for group, policy in found.items():
+        ended = model.ends[policy[model.ends] < 0]
+        policy[ended] = model.admissible[ended].argmax(axis=1)
         if (policy < 0).any():
             label = model.states.labels[int(np.argmax(policy < 0))]
             where = "" if group is None else f" in group {shown(group)}"

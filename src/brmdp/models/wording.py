@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.logs import Bins, StateSpace
 
-__all__ = ["figure", "policy_in_words"]
+__all__ = ["bound_figure", "figure", "policy_in_words"]
 
 MOST_RUNS = 4
 """Up to this many stretches of states with one action are described as such."""
 
 NEGLIGIBLE = 1e-3
 """Share of its time up to which a policy's states may be left out of its description."""
+
+LARGEST_PLAIN = 1e9
+"""Smaller numbers are written without an exponent."""
 
 LISTED = 6
 """Up to this many labels are listed one by one."""
@@ -25,11 +29,28 @@ LISTED = 6
 def figure(value: float, digits: int = 4) -> str:
     """A number with so many digits, without an exponent where people write none."""
     if value == 0.0 or not math.isfinite(value):
-        return f"{value:.0f}"
-    if 1e-4 <= abs(value) < 1e9:
+        return f"{abs(value) if value == 0.0 else value:.0f}"
+    if 1e-4 <= abs(value) < LARGEST_PLAIN:
         places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
         return f"{value:,.{places}f}"
     return f"{value:.{digits - 1}e}"
+
+
+def bound_figure(value: float, side: Literal["most", "least"], digits: int = 4) -> str:
+    """A bound with so many digits, rounded so that it stays one."""
+    text = figure(value, digits)
+    shown = float(text.replace(",", ""))
+    if value == 0.0 or not math.isfinite(value) or shown == value:
+        return text
+    if (shown > value) == (side == "most"):
+        return text
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    if abs(value) < LARGEST_PLAIN:
+        step = min(step, 1.0)
+    moved = figure(shown + (step if side == "most" else -step), digits)
+    kept = float(moved.replace(",", ""))
+    holds = kept >= value if side == "most" else kept <= value
+    return moved if holds else f"{value:.17g}"
 
 
 def policy_in_words(
