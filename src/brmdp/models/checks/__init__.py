@@ -6,8 +6,10 @@ means for the decision, and what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from brmdp._validation import IntArray
 from brmdp.models.checks.actions import check_actions
 from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.coverage import check_coverage
@@ -41,12 +43,17 @@ CHECKS = (
 )
 
 
-def check_model(model: Model) -> tuple[Check, ...]:
+def check_model(
+    model: Model, policies: Mapping[str | None, IntArray] | None = None
+) -> tuple[Check, ...]:
     """Check a model against its log.
 
     Parameters
     ----------
     model : Model
+    policies : mapping from group to (S,) actions, optional
+        The policies that are judged, such as those recommended; without groups, that of None. By
+        default, the best ones at the mean of the belief.
 
     Returns
     -------
@@ -56,6 +63,6 @@ def check_model(model: Model) -> tuple[Check, ...]:
         groups. For a stock, see :func:`brmdp.models.checks.stock.check_stock`.
     """
     if isinstance(model, StockModel):
-        return check_stock(model)
-    bench = Bench(model)
+        return check_stock(model, policies)
+    bench = Bench(model, policies)
     return tuple(found for check in CHECKS if (found := check(bench)) is not None)

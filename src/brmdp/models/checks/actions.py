@@ -97,4 +97,4 @@ def _gain(bench: Bench, plan: Plan, alike: FloatArray, place: IntArray) -> float
     sums = np.bincount(pattern.pair_of_transition, entries, pattern.n_pairs)
     entries = entries / sums[pattern.pair_of_transition]
     policy, _ = World(pattern, entries, plan.world.rewards, bench.model.discount).best(plan.policy)
-    return max(0.0, plan.value - float(plan.start @ plan.world.values(policy)))
+    return max(0.0, plan.best - float(plan.start @ plan.world.values(policy)))

@@ -1,8 +1,12 @@
-"""What all checks need: the plan, its value, and what a different belief would say of it."""
+"""What all checks need: the plan, its value, and what a different belief would say of it.
+
+The plan is the policy that is judged: the recommended one, or else the best at the mean of the
+belief.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,7 +41,7 @@ DRAWN_NUMBERS = 40_000_000
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan at the mean of the belief, for one group.
+    """The policy that is judged, for one group.
 
     Attributes
     ----------
@@ -70,6 +74,11 @@ class Plan:
         return float(self.start @ self.values)
 
     @cached_property
+    def best(self) -> float:
+        """What the best policy at the mean of the belief is worth at the start."""
+        return float(self.start @ self.world.best(self.policy)[1])
+
+    @cached_property
     def practice_value(self) -> float:
         """Value of practice at the start."""
         return float(self.start @ self.world.values(self.practice))
@@ -100,10 +109,23 @@ class Plan:
 
 
 class Bench:
-    """A model, with what several checks compute from it."""
+    """A model, with what several checks compute from it.
 
-    def __init__(self, model: Model) -> None:
+    Parameters
+    ----------
+    model : Model
+    policies : mapping from group to (S,) actions, optional
+        What is judged; by default the best policy at the mean of the belief.
+    """
+
+    def __init__(self, model: Model, policies: Mapping[str | None, IntArray] | None = None) -> None:
         self.model = model
+        self.policies = policies
+        if policies is not None and set(policies) != set(model.groups):
+            raise InvalidInputError(
+                f"policies must have one policy for each of {len(model.groups)} groups (None "
+                f"without groups); got {', '.join(map(str, policies))[:60]}"
+            )
         self.rows: IntArray = model.rows()
         self.free: IntArray = self.rows[
             model.pattern.widths[self._pair(self.rows)] > 1
@@ -146,7 +168,7 @@ class Bench:
         weights = n / n.sum()
         found: list[Plan] = []
         for group, weight in zip(model.groups, weights, strict=True):
-            if model.pooled and found:
+            if model.pooled and found and self.policies is None:
                 world, policy, values = found[0].world, found[0].policy, found[0].values
             else:
                 belief = model.plan_belief(group)
@@ -156,7 +178,11 @@ class Bench:
                     else np.asarray(self.pattern.gather(self._given(group)), dtype=np.float64)
                 )
                 world = World(self.pattern, belief.mean_entries(), rewards, model.discount)
-                policy, values = world.best(found[-1].policy if found else None)
+                if self.policies is None:
+                    policy, values = world.best(found[-1].policy if found else None)
+                else:
+                    policy = np.asarray(self.policies[group], dtype=np.int64)
+                    values = world.values(policy)
             start = model.start(group)
             found.append(
                 Plan(
@@ -316,6 +342,13 @@ class Bench:
         return float(np.quantile(drawn, 1.0 - model.confidence))
 
     # --- words ------------------------------------------------------------------------------------
+
+    @property
+    def about(self) -> str:
+        """Which policy is judged, in a sentence."""
+        if self.policies is None:
+            return "Here and below, the plan is the plan at the mean of the belief."
+        return "Here and below, the plan is the recommended policy."
 
     def shown(self, value: float) -> str:
         """A value as a reward in the file's own sign."""

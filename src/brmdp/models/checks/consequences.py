@@ -19,8 +19,8 @@ NOTHING = 1e-6
 """Losses below this share of the value are none."""
 
 IMMATERIAL = 1e-3
-"""Losses below this share of the value, with every guarantee kept and a value that differs by less
-than ten times as much, are no reason to look: with much data every model can be told from the truth.
+"""Losses below this share of the value are no reason to look, if every guarantee is kept and the
+value differs by less than ten times as much: with much data, every model can be told from the truth.
 """
 
 

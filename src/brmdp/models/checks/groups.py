@@ -89,7 +89,7 @@ def _own_beliefs(bench: Bench, base: np.ndarray, words: str, errors: float) -> C
     model = bench.model
     world = World(bench.pattern, base, bench.plans[0].world.rewards, model.discount)
     policy, values = world.best(bench.plans[0].policy)
-    losses = [max(0.0, p.value - float(p.start @ p.world.values(policy))) for p in bench.plans]
+    losses = [max(0.0, p.best - float(p.start @ p.world.values(policy))) for p in bench.plans]
     average = bench.average(losses)
     share = average / bench.average(p.scale for p in bench.plans)
     how = "partially pooled"

@@ -162,7 +162,7 @@ def _against_others(
             world = World(wide, kernel, rewards, model.discount)
             _, best = world.best(plan.policy)
             mine = world.values(plan.policy)
-            losses[k] = max(0.0, float(plan.start @ (best - mine)))
+            losses[k] = max(0.0, float(plan.start @ (best - mine)) - (plan.best - plan.value))
             values[k] = float(plan.start @ mine)
     loss, scale = bench.average(losses), bench.average(p.scale for p in bench.plans)
     off = bench.average(

@@ -78,7 +78,7 @@ def check_reading(bench: Bench) -> Check:
         QUESTION,
         verdict,
         finding,
-        " ".join(parts) or "Nothing that bears on the decision was left out.",
+        " ".join((*(parts or ["Nothing that bears on the decision was left out."]), bench.about)),
         {
             "lines": report.lines,
             "lost": n,
@@ -135,7 +135,8 @@ def _if_true(bench: Bench, number: int) -> Outcome:
     world = World(pattern, rows.ravel()[admissible], rewards, model.discount)
     _, best = world.best(plan.policy)
     value = float(plan.start @ world.values(plan.policy))
-    return Outcome(value, max(0.0, float(plan.start @ best) - value))
+    known = plan.best - plan.value
+    return Outcome(value, max(0.0, float(plan.start @ best) - value - known))
 
 
 def _picture(bench: Bench) -> Picture | None:

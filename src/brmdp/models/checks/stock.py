@@ -9,7 +9,7 @@ of the classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -374,7 +374,7 @@ def check_log(bench: StockBench) -> Check:
         "How much of the log was left out, and does it contradict the rules of a stock?",
         verdict,
         finding,
-        " ".join(parts) or "Nothing that bears on the decision was left out.",
+        " ".join((*(parts or ["Nothing that bears on the decision was left out."]), bench.about)),
         {
             "lines": report.lines,
             "lost": n,
@@ -407,7 +407,7 @@ def check_coverage(bench: StockBench) -> Check:
             )
             policy, _ = world.best(plan.policy)
             own = float(plan.start @ plan.world.values(policy))
-            losses.append(max(0.0, plan.value - own))
+            losses.append(max(0.0, plan.best - own))
     share, hidden = bench.average(thin), bench.average(sold_out)
     scale, value = bench.average(p.scale for p in plans), bench.average(p.value for p in plans)
     lost = bench.average(max(0.0, p.value - v) for p, v in zip(plans, low, strict=True))
@@ -498,9 +498,9 @@ def check_prior(bench: StockBench) -> Check:
     shares = [_prior_share(bench, plan) for plan in bench.plans]
     losses = []
     for plan in bench.plans:
-        worst = 0.0
+        worst, known = 0.0, plan.best - plan.value
         for _, other in model.other_beliefs(plan.group):
-            worst = max(worst, plan.loss(bench.entries_of(other.disturbance_mean())))
+            worst = max(worst, plan.loss(bench.entries_of(other.disturbance_mean())) - known)
         losses.append(worst)
     share, loss = bench.average(shares), bench.average(losses)
     scale = bench.average(p.scale for p in bench.plans)
@@ -751,12 +751,16 @@ CHECKS: tuple[Callable[[StockBench], Check | None], ...] = (
 )
 
 
-def check_stock(model: StockModel) -> tuple[Check, ...]:
+def check_stock(
+    model: StockModel, policies: Mapping[str | None, IntArray] | None = None
+) -> tuple[Check, ...]:
     """Check a model of a stock against its log.
 
     Parameters
     ----------
     model : StockModel
+    policies : mapping from group to (S,) actions, optional
+        The policies that are judged; by default, the best ones at the mean of the belief.
 
     Returns
     -------
@@ -764,5 +768,5 @@ def check_stock(model: StockModel) -> tuple[Check, ...]:
         "log", "coverage", "prior", "groups", "units", "drift", "memory", "shelf", "week" and
         "prediction", as far as the log allows them.
     """
-    bench = StockBench(model)
+    bench = StockBench(model, policies)
     return tuple(found for check in CHECKS if (found := check(bench)) is not None)
