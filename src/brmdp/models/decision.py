@@ -30,7 +30,7 @@ from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int
 from brmdp._version import installed_version
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
-from brmdp.decisions.certificate import sampled_certificate_of
+from brmdp.decisions.certificate import FAILURE, order_statistic, sampled_certificate_of
 from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
 from brmdp.decisions.draws import independent_draws, worth_of
 from brmdp.errors import ConvergenceError, InvalidInputError
@@ -592,11 +592,21 @@ class _Group:
             for k, (name, policy) in enumerate(candidates)
         ]
 
-    def _quantiles(self, values: FloatArray) -> FloatArray:
-        """The value of every policy that holds with the model's confidence, in these draws."""
-        rank = int(order_statistic_rank(len(values), 1.0 - self.model.confidence)) - 1
+    def _quantiles(self, values: FloatArray, level: float | None = None) -> FloatArray:
+        """Quantiles of all values, by default at the model's confidence."""
+        share = 1.0 - self.model.confidence if level is None else level
+        rank = int(order_statistic_rank(len(values), share)) - 1
         held: FloatArray = np.partition(values, rank, axis=0)[rank]
         return held
+
+    def _promised_share(self) -> float:
+        """The level of the quantile that the certificate will promise: its draws are limited."""
+        alpha, independent = 1.0 - self.model.confidence, independent_draws(self.belief)
+        draws = self._certificate_draws(independent)
+        if draws is None:
+            return alpha
+        worth = worth_of(draws, independent)
+        return max(order_statistic(worth, alpha, FAILURE / math.e), 1) / worth
 
     def _as_practice(self, policy: IntArray) -> Any:
         """Practice; the policy itself if it was followed wherever anything was logged."""
@@ -617,16 +627,19 @@ class _Group:
     def _recommended(self, values: FloatArray, stops: tuple[Caution, ...]) -> int:
         """The policy at the level that was chosen, or the one with the best guarantee.
 
-        Policies whose guarantees cannot be told apart in these draws are tied; the one with the
-        best mean is taken.
+        The guarantee is that of the certificate, which promises a little less than the quantile
+        that it stands for. Policies whose guarantees cannot be told apart in these draws are tied;
+        the one with the best mean is taken.
         """
         if self.wanted is not None:
             return next(stop.policy for stop in stops if stop.level == self.wanted)
-        best = int(np.argmax(self._quantiles(values)))
+        share = self._promised_share()
+        best = int(np.argmax(self._quantiles(values, share)))
         stream = self.model.stream("policies", self.number + TIES)
         behind = np.empty((RESAMPLES, values.shape[1]))
         for k in range(RESAMPLES):
-            held = self._quantiles(values[stream.integers(len(values), size=len(values))])
+            drawn = values[stream.integers(len(values), size=len(values))]
+            held = self._quantiles(drawn, share)
             behind[k] = held[best] - held
         tied = np.quantile(behind, 0.05, axis=0) <= 0.0
         return int(np.argmax(np.where(tied, values.mean(axis=0), -np.inf)))
