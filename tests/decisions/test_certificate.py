@@ -12,6 +12,7 @@ import brmdp
 from brmdp.decisions import (
     Sampler,
     candidate_policies,
+    certificate,
     certify,
     draws_needed,
     order_statistic,
@@ -316,6 +317,28 @@ def test_candidates():
     got = certify(own.belief, own.rewards, own.discount, start=0, rng=0)
     assert got.nested is None
     assert got.prior is None
+
+
+def test_candidates_of_large_problems_are_planned_roughly(monkeypatch):
+    rng = np.random.default_rng(1)
+    belief = brmdp.DirichletBelief.uniform(6, 3)
+    belief.observe(rng.integers(6, size=60), rng.integers(3, size=60), rng.integers(6, size=60))
+    rewards = rng.normal(size=(6, 3))
+    monkeypatch.setattr(certificate, "MANY_TRANSITIONS", 0)
+    monkeypatch.setattr(certificate, "DRAWN_PLAN_TRANSITIONS", 0)
+    found = candidate_policies(belief, rewards, 0.9)
+    assert set(found) <= {"mean", "quantile 0.3", "quantile 0.1"}
+    for level in (0.3, 0.1):
+        risk = brmdp.Quantile(level)
+        best = brmdp.plan(belief, rewards, 0.9, risk=risk).values
+        values = np.max(
+            [
+                brmdp.evaluate_under_belief(belief, rewards, 0.9, p, risk=risk).values
+                for p in found.values()
+            ],
+            axis=0,
+        )
+        assert (values >= best - 0.02 * np.abs(best).max()).all()
 
 
 def test_the_best_candidate_is_certified():

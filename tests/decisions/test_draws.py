@@ -97,6 +97,26 @@ def test_long_chains(n):
         assert np.abs(block.values[m, 0] - wanted).max() <= block.errors[m, 0] + 1e-9
 
 
+def test_draws_far_from_the_mean_need_no_elimination(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 150
+    possible = np.zeros((n, 1, n), dtype=bool)
+    for s in range(n):
+        possible[s, 0, rng.choice(n, 8, replace=False)] = True
+    belief = brmdp.DirichletBelief.uniform(n, 1, 0.1, possible=possible)
+    rewards = rng.normal(size=(n, 1))
+    sampler = Sampler(belief, rewards, 0.95, [np.zeros(n, dtype=int)], kernels=True, rng=0)
+    exact = np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", None)
+    (block,) = sampler.blocks(10)
+    for m, entries in enumerate(block.kernels):
+        kernel = np.zeros((n, n))
+        kernel[possible[:, 0]] = entries
+        wanted = exact(np.eye(n) - 0.95 * kernel, rewards[:, 0])
+        off = np.abs(block.values[m, 0] - wanted).max()
+        assert off <= block.errors[m, 0] <= 1e-7 * np.abs(wanted).max()
+
+
 def test_error_bound_is_honest_when_iteration_ends_early(monkeypatch):
     monkeypatch.setattr(draws, "DIRECT_STATES", 0)
     monkeypatch.setattr(draws, "DENSE_STATES", 0)

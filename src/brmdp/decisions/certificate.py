@@ -90,6 +90,7 @@ from brmdp.planning.horizon_prior import reliance_over, reliance_until_end
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
 from brmdp.planning.text import at_least, call_like, extent, percent, wrapped
+from brmdp.risk.dirichlet import has_dirichlet_rows
 from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 
@@ -108,7 +109,10 @@ TAILS = (0.1, 0.3, 0.6)
 """Levels of the CVaR plans among the candidates."""
 
 FEW_LEVELS, MANY_TRANSITIONS = (0.3,), 200_000
-"""Quantile levels beside α for larger problems, where a plan takes seconds and CVaR far longer."""
+"""Quantile levels beside α for larger problems, where exact plans take long and CVaR far longer."""
+
+ROUGH, ROUGH_SWEEPS = 1e-3, 60
+"""Accuracy of their plans, by the saddlepoint approximation, and the largest number of sweeps."""
 
 SELECTION_DRAWS = 2_000
 """Largest number of draws on which candidates are compared."""
@@ -459,7 +463,8 @@ def candidate_policies(
     """Policies worth certifying: plans of the mean, and at several quantile and CVaR levels.
 
     Problems of more than 200,000 transitions get two quantile plans only, those at 0.3 and at the
-    confidence's own level, since each takes seconds. Small problems get the optima of a few
+    confidence's own level, by the saddlepoint approximation and no more accurately than needed to
+    tell actions apart whose difference matters. Small problems get the optima of a few
     posterior draws, too: with scenarios or a shared disturbance, no nested level may lead to the
     best policy. For a belief that offers nothing but draws, quantile plans are made from a few
     hundred of them, unless that is too much. A candidate needs no guarantee.
@@ -490,13 +495,16 @@ def candidate_policies(
     alpha = 1.0 - as_level(confidence, "confidence")
     pattern = belief.pattern
     stream = as_rng(rng)
-    problem = Problem.of(belief, mean_rewards(belief, rewards), discount, undiscounted=True)
+    known = mean_rewards(belief, rewards)
+    problem = Problem.of(belief, known, discount, undiscounted=True)
     if horizon is None and terminal is not None:
         raise InvalidInputError("terminal must be given only together with a horizon")
     # without discounting, measures that look at single kernels may meet one that does not end
     endless = problem.discount == 1.0 and horizon is None
     failures = (ConvergenceError, InvalidInputError) if endless else ConvergenceError
     risks: list[tuple[str, Any]] = [("mean", Mean())]
+    method: Literal["exact", "saddlepoint"] = "exact"
+    sketch: Problem | None = None
     if has_exact_quantiles(belief):
         if not has_known_kernel(belief):
             nested = certified_level(
@@ -504,9 +512,14 @@ def candidate_policies(
             )
             # from the middle outwards, so that each plan is a warm start for the next
             many = pattern.n_transitions > MANY_TRANSITIONS
+            if many and horizon is None and not endless and has_dirichlet_rows(belief):
+                method = "saddlepoint"
+                sketch = Problem.of(
+                    belief, known, discount, max_iterations=ROUGH_SWEEPS, relative=ROUGH
+                )
             levels = {*FEW_LEVELS, alpha} if many else {*LEVELS, alpha, nested}
             for level in sorted(levels, reverse=True):
-                risks.append((f"quantile {level:.3g}", Quantile(level)))
+                risks.append((f"quantile {level:.3g}", Quantile(level, method)))
             if not many:
                 risks += [(f"CVaR {level:.3g}", CVaR(level)) for level in TAILS]
     elif SAMPLED_PLAN_DRAWS * pattern.n_transitions <= SAMPLED_PLAN_NUMBERS:
@@ -522,6 +535,8 @@ def candidate_policies(
         try:
             if horizon is not None:
                 plan = problem.solve_over(belief, risk, horizon, terminal)
+            elif sketch is not None and name != "mean":
+                plan = sketch.solve(belief, risk, initial, raise_on_failure=False)
             else:
                 plan = problem.solve(belief, risk, initial)
         except failures:
