@@ -431,7 +431,8 @@ def decide(
         tell("deciding" if name is None else f"deciding for {name}", 1 + k, total)
         groups.append(_Group(model, name, k, wanted, dial, n).decision())
     tell("checking the model", total - 1, total)
-    found = model.check() if checks is True else (checks or ())
+    chosen = {group.name: group.policy for group in groups}
+    found = model.check(chosen) if checks is True else (checks or ())
     tell("done", total, total)
     return Decision(
         title=model.title,

@@ -506,11 +506,17 @@ class Model:
 
     # --- what follows -----------------------------------------------------------------------------
 
-    def check(self) -> tuple[Check, ...]:
-        """Check the model against its log; see :mod:`brmdp.models.checks`."""
+    def check(self, policies: Mapping[str | None, IntArray] | None = None) -> tuple[Check, ...]:
+        """Check the model against its log; see :mod:`brmdp.models.checks`.
+
+        Parameters
+        ----------
+        policies : mapping from group to (S,) integers, optional
+            The policies to judge; by default the plan at the mean of the belief.
+        """
         from brmdp.models.checks import check_model
 
-        return check_model(self)
+        return check_model(self, policies)
 
     def decide(self, **settings: Any) -> Decision:
         """Recommend a policy, prove what it is worth and compare it with what was done.
