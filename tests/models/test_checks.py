@@ -27,12 +27,13 @@ from brmdp.models.checks.coverage import check_coverage, thin_quantile
 from brmdp.models.checks.drift import check_drift, halves
 from brmdp.models.checks.groups import check_groups
 from brmdp.models.checks.memory import check_memory, past_of, remembering
-from brmdp.models.checks.prediction import chains_of, check_prediction, logged, simulated
+from brmdp.models.checks.prediction import check_prediction, logged, simulated
 from brmdp.models.checks.prior import check_prior
 from brmdp.models.checks.reading import check_reading
 from brmdp.models.checks.splits import BOUNDS, Observed, Split, blocks_of
 from brmdp.models.checks.units import check_units, spread_of
 from brmdp.models.checks.verdicts import CLEAR, Sign, percentage, verdict_of
+from brmdp.models.checks.walks import chains_of
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check
 from brmdp.pattern import full_pattern

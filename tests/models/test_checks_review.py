@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import brmdp.models.checks
 from brmdp.errors import InvalidInputError
-from brmdp.models import Dynamics
+from brmdp.models import Dynamics, Model
 from brmdp.models.checks import check_model
 from brmdp.models.checks.bench import Bench
+from brmdp.models.checks.coverage import check_coverage
+from brmdp.models.checks.drift import halves
+from brmdp.models.checks.prediction import check_prediction, logged, simulated
+from brmdp.models.checks.reading import check_reading
+from brmdp.models.checks.units import check_units, simulated_spread
+from brmdp.models.checks.walks import Chains, chains_of, followed, walks
 from brmdp.models.results import Check
-from models.problems import fleet
+from models.problems import fleet, log_of
 
 UNIFORM = Dynamics(prior="uniform")
 LAW = [0.3, 0.4, 0.2, 0.1]
@@ -23,7 +30,8 @@ def by_name(checks: tuple[Check, ...]) -> dict[str, Check]:
 # --- the policy that is judged --------------------------------------------------------------------
 
 
-def test_the_recommended_policy_is_judged() -> None:
+def test_the_recommended_policy_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brmdp.models.checks, "CHECKS", (check_reading, check_coverage))
     model = fleet([LAW], n=10, units=12, steps=15, rng=np.random.default_rng(0), dynamics=UNIFORM)
     mean, lazy = Bench(model), Bench(model, {None: np.zeros(10, dtype=np.int64)})
     plan = lazy.plans[0]
@@ -52,3 +60,100 @@ def test_policies_belong_to_groups() -> None:
     assert [plan.policy.sum() for plan in plans] == [0, 6]
     with pytest.raises(InvalidInputError, match="one policy for each of 2 groups"):
         Bench(model, {None: lazy})
+
+
+# --- logs in which units come to an end -----------------------------------------------------------
+
+
+def mortal(*, units: int = 40, steps: int = 20, frailty: float = 0.0, seed: int = 0) -> Model:
+    """Units that die, or leave the log after some steps; deaths vary between them by frailty."""
+    rng = np.random.default_rng(seed)
+    risk = np.array([[0.03, 0.06], [0.15, 0.1]])
+    unit, state, action = [], [], []
+    for u in range(units):
+        factor, s = np.exp(frailty * rng.normal()), int(rng.integers(2))
+        for _ in range(int(rng.integers(steps // 2, steps)) + 1):
+            a = int(rng.random() < 0.4) if s < 2 else 0
+            unit.append(u)
+            state.append(s)
+            action.append(a)
+            if s == 2:
+                break
+            dies = rng.random() < min(0.9, factor * risk[s, a])
+            s = 2 if dies else int(rng.random() < (0.3 if a else 0.5))
+    log = log_of(unit, state, action, n_states=3, n_actions=2, ordered=False)
+    costs = np.array([[1.0, 1.5], [2.0, 2.5], [0.0, 0.0]])
+    return Model(log, costs=costs, discount=0.95, ends=("s002",), dynamics=UNIFORM)
+
+
+def test_units_are_simulated_until_they_end() -> None:
+    bench = Bench(mortal())
+    rng = np.random.default_rng(0)
+    chains = chains_of(bench, 10**9, rng)
+    assert 10 < chains.ended.sum() < 40
+    for k, (first, length) in enumerate(zip(chains.first, chains.length, strict=True)):
+        following = bench.model.log.next_state[chains.rows[first : first + length]]
+        assert (following[:-1] != 2).all()
+        assert (following[-1] == 2) == chains.ended[k]
+    alive = np.ones((40, chains.first.size), dtype=bool)
+    limits = followed(chains, 40, np.random.default_rng(1))
+    for step in walks(bench, chains, 40, np.random.default_rng(1)):
+        at = step.replicate, step.chain
+        assert alive[at].all()
+        assert (step.number < limits[at]).all()
+        assert (step.state != 2).all()
+        alive[at] = bench.pattern.next_states[step.entry] != 2
+    found = simulated(bench, chains, np.array([False, True, False]), 40, rng)
+    assert (found.times[:, 2] == 0.0).all()
+    seen = logged(bench, chains, np.array([False, True, False]))
+    assert seen.ended[0] == chains.ended.sum()
+    for name in ("amounts", "times", "passage", "ended"):
+        assert getattr(found, name).mean() == pytest.approx(getattr(seen, name).mean(), rel=0.3)
+
+
+def test_how_long_the_dead_would_have_been_followed() -> None:
+    length = np.array([3, 5, 5, 8])
+    chains = Chains(
+        np.arange(21), np.array([0, 3, 8, 13]), length, np.arange(4), np.zeros(4, dtype=int),
+        np.array([True, False, False, True]),
+    )  # fmt: skip
+    found = followed(chains, 4_000, np.random.default_rng(0))
+    np.testing.assert_array_equal(found[:, 1:3], 5)
+    # two of three who were still there left after 5 steps; nobody left later
+    assert set(found[:, 0]) == {5, 16}
+    assert (found[:, 0] == 5).mean() == pytest.approx(2 / 3, abs=0.03)
+    assert (found[:, 3] == 16).all()
+
+
+def test_ends_are_no_reason_to_stop() -> None:
+    for seed in range(4):
+        bench = Bench(mortal(seed=seed))
+        for check in (check_units(bench), check_prediction(bench)):
+            assert check is not None
+            assert check.verdict == "fine"
+
+
+def test_late_steps_are_not_those_before_an_end() -> None:
+    bench = Bench(mortal())
+    later, _ = halves(bench)
+    _, first, unit = np.unique(
+        bench.model.log.unit[bench.free], return_index=True, return_inverse=True
+    )
+    rank = np.arange(later.size) - first[unit]
+    assert rank[later == 0].max() < rank[later == 1].min()
+
+
+def test_units_that_die_sooner_than_others_are_found() -> None:
+    bench = Bench(mortal(units=150, frailty=2.5))
+    rng = np.random.default_rng(0)
+    found = simulated_spread(bench, chains_of(bench, 10**9, rng), 60, rng)
+    assert found is not None
+    assert found.chance < 1e-3
+
+
+def test_a_long_log_of_one_unit_is_cut() -> None:
+    model = fleet([LAW], n=6, units=1, steps=50, rng=np.random.default_rng(0), dynamics=UNIFORM)
+    bench = Bench(model)
+    chains = chains_of(bench, 20, np.random.default_rng(0))
+    assert chains.rows.size == chains.length.sum() == 20
+    assert logged(bench, chains, np.zeros(6, dtype=bool)).times.sum() == 20

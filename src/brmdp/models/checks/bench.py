@@ -259,20 +259,21 @@ class Bench:
         file's own sign. If the model is right, these numbers have mean zero whatever was done.
         """
         surprise, variance = np.zeros(self.free.size), np.zeros(self.free.size)
-        pattern, gamma = self.pattern, self.model.discount
         for k, plan in enumerate(self.plans):
             mine = self.plan_of_row == k
-            worth = plan.world.rewards + gamma * plan.values[pattern.next_states]
-            mean = np.bincount(
-                pattern.pair_of_transition, plan.world.entries * worth, pattern.n_pairs
-            )
-            spread = (worth - mean[pattern.pair_of_transition]) ** 2
-            second = np.bincount(
-                pattern.pair_of_transition, plan.world.entries * spread, pattern.n_pairs
-            )
-            surprise[mine] = worth[self.entries[mine]] - mean[self.pairs[mine]]
-            variance[mine] = second[self.pairs[mine]]
-        return self.model.sign * surprise, variance
+            beyond, spread = self.beyond(plan)
+            surprise[mine] = beyond[self.entries[mine]]
+            variance[mine] = spread[self.pairs[mine]]
+        return surprise, variance
+
+    def beyond(self, plan: Plan) -> tuple[FloatArray, FloatArray]:
+        """The same for every possible transition, and the variance for every pair."""
+        pattern = self.pattern
+        worth = plan.world.rewards + self.model.discount * plan.values[pattern.next_states]
+        owner, n = pattern.pair_of_transition, pattern.n_pairs
+        found = worth - np.bincount(owner, plan.world.entries * worth, n)[owner]
+        variance = np.bincount(owner, plan.world.entries * found**2, n)
+        return self.model.sign * found, np.asarray(variance, dtype=np.float64)
 
     def split(self, label: IntArray, strata: IntArray | None = None) -> Split | None:
         """The free rows in classes; rows with a negative label are left out."""

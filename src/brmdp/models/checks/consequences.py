@@ -20,7 +20,7 @@ NOTHING = 1e-6
 
 IMMATERIAL = 1e-3
 """Losses below this share of the value are no reason to look, if every guarantee is kept and the
-value differs by less than ten times as much: with much data, every model can be told from the truth.
+value differs by less than ten times as much: with much data, any model can be told from the truth.
 """
 
 

@@ -1,7 +1,8 @@
 """Whether the model would have produced this log.
 
-The logged units are simulated: the same starts and lengths, with probabilities drawn from the
-belief and actions drawn from practice. What the log shows is then one more simulation if the model
+The logged units are simulated (:mod:`brmdp.models.checks.walks`): from the same starts, for as long
+as they were followed or until everything ends, with probabilities drawn from the belief and actions
+drawn from practice. What the log shows is then one more simulation if the model
 is right, so each figure of it should lie among the simulated ones. Belief and practice were learned
 from the same log, which makes this test lenient.
 """
@@ -14,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from brmdp._validation import FloatArray, IntArray
+from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.verdicts import CLEAR, MATERIAL, STRONG, verdict_of
+from brmdp.models.checks.walks import Chains, chains_of, walks
 from brmdp.models.results import Check, Curve, Picture
 from brmdp.models.wording import figure
 
-__all__ = ["Chains", "chains_of", "check_prediction", "simulated"]
+__all__ = ["check_prediction", "logged", "simulated"]
 
 QUESTION = "Would the model have produced a log like this one?"
 
@@ -28,61 +30,10 @@ REPLICATES = 100
 STEPS = 1_500_000
 """Steps simulated in all."""
 
-DRAWN_NUMBERS = 6_000_000
-"""Probabilities drawn for the kernels."""
-
 PICTURED = 24
 
 RARE = 0.1
 """The worst states are those that make up this share of the logged time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """Uninterrupted stretches of the log.
-
-    Attributes
-    ----------
-    rows : (steps,) integers
-        Rows of the log, chain by chain.
-    first : (chains,) integers
-        Where each chain begins in ``rows``.
-    length : (chains,) integers
-    unit : (chains,) integers
-        Numbered from zero.
-    plan : (chains,) integers
-        Number of the group's plan.
-    """
-
-    rows: IntArray
-    first: IntArray
-    length: IntArray
-    unit: IntArray
-    plan: IntArray
-
-
-def chains_of(bench: Bench, most: int, rng: np.random.Generator) -> Chains:
-    """The chains of the log, or those of so many units as make up ``most`` steps."""
-    log, rows = bench.model.log, bench.rows
-    distinct, unit, size = np.unique(log.unit[rows], return_inverse=True, return_counts=True)
-    if rows.size > most:
-        order = rng.permutation(distinct.size)
-        kept = np.zeros(distinct.size, dtype=bool)
-        kept[order[np.cumsum(size[order]) <= most]] = True
-        kept[order[0]] = True
-        rows = rows[kept[unit]]
-        _, unit = np.unique(log.unit[rows], return_inverse=True)
-    previous = log.previous[rows]
-    follows = np.zeros(rows.size, dtype=bool)
-    follows[1:] = previous[1:] == rows[:-1]
-    first = np.flatnonzero(~follows)
-    length = np.diff(np.append(first, rows.size))
-    if length.size:
-        length = np.minimum(length, most)
-    plan = np.zeros(first.size, dtype=np.int64)
-    if log.group is not None and len(bench.plans) > 1:
-        plan = np.asarray(log.group[rows[first]], dtype=np.int64)
-    return Chains(rows, first, length, np.asarray(unit[first], dtype=np.int64), plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,67 +48,40 @@ class Figures:
     taken : (n, A) array
     passage : (n, chains) array
         Steps until one of the worst states is reached; the chain's length if none is.
+    reached, ended : (n,) arrays
+        Number of chains that reach one of these, and that come to an end.
     """
 
     amounts: FloatArray
     times: FloatArray
     taken: FloatArray
     passage: FloatArray
+    reached: FloatArray
+    ended: FloatArray
 
 
 def simulated(
-    bench: Bench, chains: Chains, dear: FloatArray, n: int, rng: np.random.Generator
+    bench: Bench, chains: Chains, dear: BoolArray, n: int, rng: np.random.Generator
 ) -> Figures:
     """Simulate the chains ``n`` times."""
-    model, pattern, log = bench.model, bench.pattern, bench.model.log
-    s_count, a_count = pattern.n_states, pattern.n_actions
-    units = int(chains.unit.max()) + 1
-    amounts, times = np.zeros((n, units)), np.zeros((n, s_count))
-    taken = np.zeros((n, a_count))
-    passage = np.tile(chains.length.astype(np.float64), (n, 1))
-    drawn: dict[str | None, tuple[FloatArray, IntArray, int]] = {}
-    for k in range(len(bench.plans)):
-        mine = np.flatnonzero(chains.plan == k)
-        if not mine.size:
-            continue
-        group = bench.plans[k].group
-        paid = model.sign * bench.plans[k].world.rewards
-        key = None if model.pooled else group
-        if key not in drawn:
-            drawn[key] = _drawn(bench, group, n, rng)
-        cumulated, starts, kernels = drawn[key]
-        practice = model.practice(group).draw(kernels, rng=rng)
-        ladder = np.cumsum(practice, axis=2)
-        ladder /= ladder[:, :, -1:]
-        # all simulations at once, the longest chains first, so those still going come first
-        order = mine[np.argsort(-chains.length[mine], kind="stable")]
-        chain = np.repeat(order, n)
-        replicate = np.tile(np.arange(n), order.size)
-        kernel = replicate % kernels
-        state = log.state[chains.rows[chains.first[chain]]]
-        left = chains.length[chain]
-        pending = np.ones(chain.size, dtype=bool)
-        lengths = -left  # increasing
-        for step in range(int(left.max())):
-            going = int(np.searchsorted(lengths, -step, side="left"))
-            now, which, rep = state[:going], kernel[:going], replicate[:going]
-            reached = pending[:going] & dear[now]
-            at = np.flatnonzero(reached)
-            passage[rep[at], chain[at]] = step
-            pending[at] = False
-            steps = ladder[which, now]
-            action = (rng.random(going)[:, None] > steps).sum(axis=1)
-            pair = now * a_count + action
-            row = which * pattern.n_pairs + pair
-            place = np.searchsorted(cumulated, row + rng.random(going), side="right")
-            low = starts[row]
-            place = np.clip(place, low, low + pattern.widths[pair] - 1)
-            entry = place - which * pattern.n_transitions
-            _add(amounts, rep, chains.unit[chain[:going]], paid[entry])
-            _add(times, rep, now)
-            _add(taken, rep, action)
-            state[:going] = pattern.next_states[entry]
-    return Figures(amounts, times, taken, passage)
+    model, pattern = bench.model, bench.pattern
+    amounts = np.zeros((n, int(chains.unit.max()) + 1))
+    times, taken = np.zeros((n, pattern.n_states)), np.zeros((n, pattern.n_actions))
+    length, ended = np.zeros((n, chains.first.size)), np.zeros(n)
+    passage = np.full(length.shape, np.inf)
+    final = np.isin(pattern.next_states, model.ends)
+    for step in walks(bench, chains, n, rng):
+        paid = model.sign * bench.plans[step.plan].world.rewards
+        _add(amounts, step.replicate, chains.unit[step.chain], paid[step.entry])
+        _add(times, step.replicate, step.state)
+        _add(taken, step.replicate, step.action)
+        length[step.replicate, step.chain] = step.number + 1
+        at = np.flatnonzero(dear[step.state])
+        where = step.replicate[at], step.chain[at]
+        passage[where] = np.minimum(passage[where], step.number)
+        ended += np.bincount(step.replicate[final[step.entry]], minlength=n)
+    reached = np.isfinite(passage).sum(axis=1).astype(np.float64)
+    return Figures(amounts, times, taken, np.minimum(passage, length), reached, ended)
 
 
 def _add(
@@ -171,28 +95,7 @@ def _add(
         table += np.bincount(key, weight, table.size).reshape(table.shape)
 
 
-def _drawn(
-    bench: Bench, group: str | None, n: int, rng: np.random.Generator
-) -> tuple[FloatArray, IntArray, int]:
-    """Kernels, cumulated row by row (row number + distribution), and where their rows begin."""
-    pattern = bench.pattern
-    share = max(1, len(bench.plans)) if not bench.model.pooled else 1
-    kernels = int(np.clip(DRAWN_NUMBERS // (pattern.n_transitions * share), 2, n))
-    entries = bench.model.belief(group).sample_entries(kernels, rng=rng)
-    sums = np.cumsum(entries, axis=1)
-    ends = pattern.indptr[1:] - 1
-    whole = np.concatenate((np.zeros((kernels, 1)), sums), axis=1)
-    before = whole[:, pattern.indptr[:-1]]
-    total = whole[:, ends + 1] - before
-    owner = pattern.pair_of_transition
-    inner = (sums - before[:, owner]) / total[:, owner]
-    number = np.arange(kernels)[:, None] * pattern.n_pairs + owner
-    cumulated = (number + np.clip(inner, 0.0, 1.0)).ravel()
-    starts = (np.arange(kernels)[:, None] * pattern.n_transitions + pattern.indptr[:-1]).ravel()
-    return cumulated, starts, kernels
-
-
-def logged(bench: Bench, chains: Chains, dear: FloatArray) -> Figures:
+def logged(bench: Bench, chains: Chains, dear: BoolArray) -> Figures:
     """The same figures of the log itself."""
     log, rows = bench.model.log, chains.rows
     pattern = bench.pattern
@@ -211,9 +114,11 @@ def logged(bench: Bench, chains: Chains, dear: FloatArray) -> Figures:
     times = np.bincount(log.state[rows], minlength=pattern.n_states)[None].astype(np.float64)
     taken = np.bincount(log.action[rows], minlength=pattern.n_actions)[None].astype(np.float64)
     passage = chains.length.astype(np.float64)
-    reached = dear[log.state[rows]]
-    np.minimum.at(passage, chain[reached], step[reached])
-    return Figures(amounts, times, taken, passage[None])
+    here = dear[log.state[rows]]
+    np.minimum.at(passage, chain[here], step[here])
+    reached = np.array([np.unique(chain[here]).size], dtype=np.float64)
+    ended = np.array([chains.ended.sum()], dtype=np.float64)
+    return Figures(amounts, times, taken, passage[None], reached, ended)
 
 
 def check_prediction(bench: Bench) -> Check | None:
@@ -226,7 +131,7 @@ def check_prediction(bench: Bench) -> Check | None:
     chains = chains_of(bench, STEPS // n, rng)
     dear = _dear(bench, chains)
     found, seen = simulated(bench, chains, dear, n, rng), logged(bench, chains, dear)
-    statistics = _statistics(found, seen, chains)
+    statistics = _statistics(found, seen)
     chance = min(1.0, len(statistics) * min(s.chance for s in statistics))
     worst = min(statistics, key=lambda s: s.chance)
     mean = found.amounts.mean(axis=1)
@@ -248,8 +153,9 @@ def check_prediction(bench: Bench) -> Check | None:
             f"The log looks like simulated ones in all {len(statistics)} figures compared; the "
             f"most unusual is {worst.name}: {worst.seen} (rank {worst.rank} of {n + 1})."
         )
+    over = "until its end or that of its log" if model.ends.size else "over its logged steps"
     consequence = (
-        f"The model predicts a {model.word} of {figure(expected)} per {unit} over its logged steps "
+        f"The model predicts a {model.word} of {figure(expected)} per {unit} {over} "
         f"(95 % interval {figure(float(low))} to {figure(float(high))}); it was "
         f"{figure(observed)}."
     )
@@ -306,8 +212,8 @@ def _compare(
     return _Statistic(name, chance, rank, figure(seen, 3), figure(float(drawn.mean()), 3))
 
 
-def _statistics(found: Figures, seen: Figures, chains: Chains) -> list[_Statistic]:
-    """What is compared: amounts, their spread, times in states, actions, first passages."""
+def _statistics(found: Figures, seen: Figures) -> list[_Statistic]:
+    """What is compared: amounts, their spread, times in states, actions, passages, ends."""
     total, own = found.amounts.mean(axis=1), float(seen.amounts.mean())
     parts = [_compare("the total per unit", total, own)]
     if seen.amounts.shape[1] >= 5:
@@ -327,11 +233,11 @@ def _statistics(found: Figures, seen: Figures, chains: Chains) -> list[_Statisti
     others = found.taken.sum(axis=1) - found.taken[:, most]
     own = float(seen.taken[0].sum() - seen.taken[0, most])
     parts.append(_compare("the number of less usual actions", others, own, root=True))
-    never = chains.length.astype(np.float64)
-    reached = (found.passage < never).sum(axis=1).astype(np.float64)
-    own = float((seen.passage < never).sum())
     name = "the number of stretches that reach the worst states"
-    parts.append(_compare(name, reached, own, root=True))
+    parts.append(_compare(name, found.reached, float(seen.reached[0]), root=True))
+    if seen.ended[0] or found.ended.any():
+        name = "the number of stretches that come to an end"
+        parts.append(_compare(name, found.ended, float(seen.ended[0]), root=True))
     name = "the mean time until the worst states are reached"
     parts.append(_compare(name, found.passage.mean(axis=1), float(seen.passage.mean())))
     return parts
@@ -347,16 +253,17 @@ def _distances(drawn: FloatArray, seen: FloatArray) -> tuple[FloatArray, float]:
     return found, float(((seen - mean) ** 2 / (mean + 1.0)).sum()) + 1e-9
 
 
-def _dear(bench: Bench, chains: Chains) -> FloatArray:
+def _dear(bench: Bench, chains: Chains) -> BoolArray:
     """(S,) booleans: the states that are worst for the plan, up to a share of the logged time."""
     weights = [float(p.weight) for p in bench.plans]
     values = np.average([p.values for p in bench.plans], axis=0, weights=weights)
     time = np.bincount(bench.model.log.state[chains.rows], minlength=values.size)
     order = np.argsort(values, kind="stable")
+    order = order[~np.isin(order, bench.model.ends)]
     share = np.cumsum(time[order]) / max(int(time.sum()), 1)
     dear = np.zeros(values.size, dtype=bool)
     dear[order[share <= RARE]] = True
-    dear[order[0]] = True
+    dear[order[:1]] = True
     return dear
 
 

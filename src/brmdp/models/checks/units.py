@@ -6,6 +6,10 @@ probabilities, these surprises can be exchanged among equal pairs of state and a
 each unit's surprises is compared with those after exchanging them at random. Units that differ, or
 steps of a unit that depend on each other, make the sums larger. A difference that does not change
 the value cannot be seen this way, and does not matter either.
+
+Where everything ends in some states, a unit's length depends on its steps, which cannot be
+exchanged then. The sums are compared with those of units simulated by the model
+(:mod:`brmdp.models.checks.walks`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 
 from brmdp._validation import FloatArray, IntArray
+from brmdp.decisions.families import locate
 from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.verdicts import (
     CLEAR,
@@ -26,10 +31,11 @@ from brmdp.models.checks.verdicts import (
     percentage,
     verdict_of,
 )
+from brmdp.models.checks.walks import Chains, chains_of, walks
 from brmdp.models.results import Check, Curve, Picture
 from brmdp.models.wording import figure
 
-__all__ = ["Spread", "check_units", "spread_of"]
+__all__ = ["Spread", "check_units", "simulated_spread", "spread_of"]
 
 QUESTION = "Do single units behave like each other?"
 
@@ -39,6 +45,9 @@ WORK = 4_000_000
 
 MOST_STEPS = 100_000
 MOST_EXCHANGES, FEWEST_EXCHANGES = 300, 40
+REPLICATES, SIMULATED = 200, 3_000_000
+"""Simulated logs, and their steps in all, where everything ends in some states."""
+
 PICTURED = 30
 
 
@@ -94,17 +103,55 @@ def spread_of(
     random = np.array(
         [sums(values[np.argsort(sorted_rank + rng.random(values.size))]) for _ in range(exchanges)]
     )
+    return _judged(np.array([seen, square]), random, size[counts])
+
+
+def _judged(seen: FloatArray, random: FloatArray, size: FloatArray) -> Spread | None:
+    """Compare sums of squares, weighted and not, with those that chance gives."""
     mean, deviation = float(random[:, 0].mean()), float(random[:, 0].std(ddof=1))
     if deviation <= 1e-12 * mean or mean <= 0.0:
         return None
-    # a multiple of χ² with the moments of the exchanged sums
+    # a multiple of χ² with the moments of those by chance
     form, width = (mean / deviation) ** 2, deviation**2 / mean
-    chance = float(gammaincc(form, seen / width))
-    weight = float((size[counts] ** 2).sum())
-    between = math.sqrt(max(0.0, square - float(random[:, 1].mean())) / weight)
+    chance = float(gammaincc(form, seen[0] / width))
+    weight = float((size**2).sum())
+    between = math.sqrt(max(0.0, float(seen[1] - random[:, 1].mean())) / weight)
     # χ² tails at level CLEAR lie some 2.4 deviations above the mean
     rises = 2.4 * float(random[:, 1].std(ddof=1))
-    return Spread(seen / mean, chance, between, math.sqrt(rises / weight))
+    return Spread(float(seen[0]) / mean, chance, between, math.sqrt(rises / weight))
+
+
+def simulated_spread(
+    bench: Bench, chains: Chains, n: int, rng: np.random.Generator
+) -> Spread | None:
+    """Compare the units' sums with those of units simulated by the model."""
+    log, pattern = bench.model.log, bench.pattern
+    n_units = int(chains.unit.max()) + 1
+    if n_units < FEWEST_UNITS:
+        return None
+    beyond = np.array([bench.beyond(plan)[0] for plan in bench.plans])
+
+    def squares(replicate: IntArray, chain: IntArray, entry: IntArray, count: int) -> FloatArray:
+        """Sums of squares of the units' sums in every replicate."""
+        plan = chains.plan[chain]
+        surprise = beyond[plan, entry]
+        pair = plan * pattern.n_pairs + pattern.pair_of_transition[entry]
+        key = replicate * (len(bench.plans) * pattern.n_pairs) + pair
+        _, rank = np.unique(key, return_inverse=True)
+        # what all units have in common is no difference between them
+        rest = surprise - (np.bincount(rank, surprise) / np.bincount(rank))[rank]
+        total = np.bincount(replicate * n_units + chains.unit[chain], rest, count * n_units)
+        return np.asarray((total.reshape(count, n_units) ** 2).sum(axis=1))
+
+    steps = [(s.replicate, s.chain, s.entry) for s in walks(bench, chains, n, rng)]
+    replicate, chain, entry = (np.concatenate(parts) for parts in zip(*steps, strict=True))
+    random = squares(replicate, chain, entry, n)
+    own = np.repeat(np.arange(chains.first.size), chains.length)
+    pairs = log.state[chains.rows] * pattern.n_actions + log.action[chains.rows]
+    entry = locate(pattern, pairs, log.next_state[chains.rows])
+    seen = float(squares(np.zeros_like(own), own, entry, 1)[0])
+    size = np.bincount(chains.unit, chains.length, n_units).astype(np.float64)
+    return _judged(np.array([seen, seen]), np.column_stack((random, random)), size)
 
 
 def check_units(bench: Bench) -> Check | None:
@@ -119,11 +166,17 @@ def check_units(bench: Bench) -> Check | None:
     group = np.zeros(unit.size, dtype=np.int64) if log.group is None else log.group[bench.free]
     pair = group * bench.pattern.n_pairs + bench.pairs
     _, place = np.unique(unit[used], return_inverse=True)
-    exchanges = min(MOST_EXCHANGES, max(FEWEST_EXCHANGES, WORK // max(int(used.sum()), 1)))
-    found = spread_of(surprise[used], variance[used], place, pair[used], exchanges, rng)
+    if model.ends.size:
+        chains = chains_of(bench, SIMULATED // REPLICATES, rng)
+        found, others = simulated_spread(bench, chains, REPLICATES, rng), "units simulated"
+    else:
+        exchanges = min(MOST_EXCHANGES, max(FEWEST_EXCHANGES, WORK // max(int(used.sum()), 1)))
+        found = spread_of(surprise[used], variance[used], place, pair[used], exchanges, rng)
+        others = "steps exchanged at random"
     if found is None:
         return None
-    horizon = 1.0 / (1.0 - model.discount)
+    over = bench.average(float(plan.visits[model.ends].sum()) for plan in bench.plans)
+    horizon = max(0.0, 1.0 - over) / (1.0 - model.discount)
     spread = found.between * horizon
     scale = bench.average(p.scale for p in bench.plans)
     below = _below(bench, spread)
@@ -135,12 +188,12 @@ def check_units(bench: Bench) -> Check | None:
     if clear:
         finding = (
             f"Units{within} differ, or their steps depend on each other: the sums of their steps "
-            f"vary {found.ratio:.2f} times as much as those of steps exchanged at random."
+            f"vary {found.ratio:.2f} times as much as those of {others}."
         )
     else:
         finding = (
             f"No clear sign that units{within} differ: the sums of their steps vary "
-            f"{found.ratio:.2f} times as much as those of steps exchanged at random. Only "
+            f"{found.ratio:.2f} times as much as those of {others}. Only "
             f"differences between units of more than about {figure(seen, 2)} in their "
             f"{model.word} would show."
         )
