@@ -576,7 +576,7 @@ class _Group:
         affordable = VALUES // (self.begin.size * (len(candidates) + 1))
         n = max(min(self.draws, affordable), FEWEST_DRAWS)
         values = np.concatenate([block.values @ self.begin for block in sampler.blocks(n)])
-        return values, sampler.visits(self.begin)
+        return values, model.before_end(sampler.visits(self.begin))
 
     def _worths(
         self, candidates: list[tuple[str, IntArray]], values: FloatArray, visits: FloatArray
@@ -954,7 +954,7 @@ class _Group:
         problem = Problem.of(held, paid, gamma)
         planned = np.array(self._plan(problem, held, level, None).policy)
         sampler = Sampler(held, paid, gamma, [policy, planned], rng=0)
-        visits = sampler.visits(self.begin)
+        visits = model.before_end(sampler.visits(self.begin))
         values = sampler.evaluate(held.mean_entries()[None]).values[0] @ self.begin
         differ = (planned != policy) & (visits.max(axis=0) > THIN_VISITS)
         differ[model.ends] = False

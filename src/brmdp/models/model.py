@@ -644,6 +644,14 @@ class Model:
         """What a policy does, in sentences; ``visits`` are the shares of its time in each state."""
         return policy_in_words(self.states, self.actions, policy, visits, self.ends)
 
+    def before_end(self, visits: FloatArray) -> FloatArray:
+        """Shares of time (…, S) without the time after everything has ended, if any is left."""
+        left = np.array(visits)
+        left[..., self.ends] = 0.0
+        total = left.sum(axis=-1, keepdims=True)
+        shares: FloatArray = np.divide(left, total, out=np.array(visits), where=total > 0.0)
+        return shares
+
     def ended(self, amounts: FloatArray) -> FloatArray:
         """The amounts with nothing paid where everything has ended."""
         found = np.array(amounts, dtype=np.float64)

@@ -56,7 +56,7 @@ class Plan:
         Mean probabilities of what was done so far.
     start : (S,) array
     visits : (S,) array
-        Shares of the plan's discounted time.
+        Shares of the plan's discounted time, as far as not everything has ended.
     """
 
     group: str | None
@@ -193,7 +193,7 @@ class Bench:
                     values,
                     model.practice(group).mean,
                     start,
-                    world.visits(policy, start),
+                    model.before_end(world.visits(policy, start)),
                 )
             )
         return tuple(found)

@@ -17,7 +17,7 @@ from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check, Curve, Picture
 from brmdp.models.wording import figure
 from brmdp.pattern import TransitionPattern
-from brmdp.planning.prior import PriorReliance, reliance
+from brmdp.planning.prior import PriorReliance, reliance_in, separates_prior
 
 __all__ = ["check_prior"]
 
@@ -89,7 +89,11 @@ def _resting(bench: Bench, outweighs: float) -> str:
 def _reliance(bench: Bench, number: int) -> PriorReliance | None:
     plan = bench.plans[number]
     belief = bench.model.plan_belief(plan.group)
-    return reliance(belief, plan.policy, bench.model.discount, plan.start)
+    if not separates_prior(belief):
+        return None
+    # the time after the end, of which everything is known, would hide the rest
+    pairs = np.arange(plan.policy.size) * len(bench.model.actions) + plan.policy
+    return reliance_in(belief, pairs, plan.visits, "given", 1e-7)
 
 
 def _wide(bench: Bench) -> TransitionPattern:
