@@ -13,6 +13,7 @@ from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.coverage import check_coverage
 from brmdp.models.checks.drift import halves
 from brmdp.models.checks.prediction import check_prediction, logged, simulated
+from brmdp.models.checks.prior import check_prior
 from brmdp.models.checks.reading import check_reading
 from brmdp.models.checks.units import check_units, simulated_spread
 from brmdp.models.checks.walks import Chains, chains_of, followed, walks
@@ -157,3 +158,34 @@ def test_a_long_log_of_one_unit_is_cut() -> None:
     chains = chains_of(bench, 20, np.random.default_rng(0))
     assert chains.rows.size == chains.length.sum() == 20
     assert logged(bench, chains, np.zeros(6, dtype=bool)).times.sum() == 20
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_the_worst_group_decides() -> None:
+    """One group of three was hardly seen; an average over units would hide it."""
+    rng = np.random.default_rng(0)
+    group = np.array([0] * 20 + [1] * 20 + [2])
+    unit = np.repeat(np.arange(41), 12)
+    keep = (group[unit] < 2) | (np.arange(unit.size) % 12 < 4)
+    state, action = rng.integers(4, size=unit.size), rng.integers(2, size=unit.size)
+    log = log_of(
+        unit[keep], state[keep], action[keep], n_states=4, n_actions=2, group=group[unit][keep]
+    )
+    dynamics = Dynamics(prior="uniform", pooling="separate")
+    costs = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.5], [3.0, 2.0]])
+    bench = Bench(Model(log, costs=costs, discount=0.9, dynamics=dynamics))
+    coverage, prior = check_coverage(bench), check_prior(bench)
+    assert coverage.verdict != "fine"
+    assert coverage.group == prior.group == "g2"
+    assert coverage.figures["thin_time"] > 0.5  # type: ignore[operator]
+    assert "the plan for group g2" in coverage.finding
+    assert prior.verdict != "fine"
+    assert prior.figures["prior_share"] > 0.5  # type: ignore[operator]
+    verdicts = ["look", "stop", "fine", "stop"]
+    several = Bench(
+        fleet([LAW] * 4, n=4, units=4, steps=5, rng=rng, dynamics=Dynamics(prior="uniform"))
+    )
+    assert several.worst(verdicts, [9.0, 1.0, 0.0, 2.0]) == ("stop", 3)  # type: ignore[arg-type]
+    assert several.worst(["fine"] * 4, [1.0] * 4) == ("fine", None)

@@ -6,7 +6,7 @@ belief.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.models.checks.splits import Observed, Split, blocks_of
 from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE, SHORTFALL
 from brmdp.models.checks.worlds import World
-from brmdp.models.results import Curve, Picture
+from brmdp.models.results import Curve, Picture, Verdict
 from brmdp.models.wording import figure
 from brmdp.pattern import TransitionPattern
 
@@ -362,3 +362,28 @@ class Bench:
     def average(self, numbers: Iterable[float]) -> float:
         """A mean over groups, weighted by their units."""
         return float(sum(p.weight * x for p, x in zip(self.plans, numbers, strict=True)))
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def worst(
+        self, verdicts: Sequence[Verdict], badness: Iterable[float]
+    ) -> tuple[Verdict, int | None]:
+        """The worst verdict on a group, and the number of the worst group; None if all are fine."""
+        rank = ("fine", "look", "stop")
+        places = range(len(verdicts))
+        number = max(zip(map(rank.index, verdicts), badness, places, strict=True))[2]
+        several = len(verdicts) > 1 and verdicts[number] != "fine"
+        return verdicts[number], number if several else None
+
+    def of(self, numbers: Iterable[float], number: int | None) -> float:
+        """The number of one group, or the average of all."""
+        return self.average(numbers) if number is None else float(list(numbers)[number])
+
+    def naming(self, verdicts: Sequence[Verdict], number: int | None) -> tuple[str | None, str]:
+        """The group that is judged, and its plan in words."""
+        if number is None:
+            return None, "the plan"
+        same = sum(verdict == verdicts[number] for verdict in verdicts)
+        worst = "" if same == 1 else f" (the worst of {same} such groups)"
+        group = self.plans[number].group
+        return group, f"the plan for group {group}{worst}"

@@ -7,7 +7,7 @@ import numpy as np
 from brmdp._validation import IntArray
 from brmdp.models.checks.bench import Bench, Plan
 from brmdp.models.checks.verdicts import MATERIAL, percentage
-from brmdp.models.results import Check, Curve, Picture
+from brmdp.models.results import Check, Curve, Picture, Verdict
 from brmdp.models.wording import figure
 from brmdp.planning.prior import reliance
 
@@ -50,26 +50,29 @@ def check_coverage(bench: Bench) -> Check:
         found = reliance(model.plan_belief(plan.group), plan.policy, model.discount, plan.start)
         assumed.append(0.0 if found is None else found.outweighed)
         for s in thin[np.argsort(-plan.visits[thin], kind="stable")[:PICTURED]]:
-            group = "" if len(bench.plans) == 1 else f" ({plan.group})"
-            label = f"{model.states.labels[s]}: {model.actions[plan.policy[s]]}{group}"
+            of = "" if len(bench.plans) == 1 else f" ({plan.group})"
+            label = f"{model.states.labels[s]}: {model.actions[plan.policy[s]]}{of}"
             parts.append((plan.weight * float(plan.visits[s]), label))
     plans = bench.plans
-    share, unseen, blind = bench.average(time), bench.average(never), bench.average(assumed)
-    lost = bench.average(max(0.0, p.value - v) for p, v in zip(plans, low, strict=True))
-    scale = bench.average(p.scale for p in plans)
-    value = bench.average(p.value for p in plans)
-    material = lost >= MATERIAL * scale
-    verdict = "fine"
-    if share >= THIN_TIME or material:
-        verdict = "look"
-    if blind >= BLIND_TIME and share >= BLIND_TIME and material:
-        verdict = "stop"
+    losses = [max(0.0, p.value - v) for p, v in zip(plans, low, strict=True)]
+    # the worst group decides: an average would hide it
+    parted = zip(time, assumed, losses, plans, strict=True)
+    verdicts = [_verdict(share, blind, loss, plan) for share, blind, loss, plan in parted]
+    badness = [
+        share + loss / plan.scale for share, loss, plan in zip(time, losses, plans, strict=True)
+    ]
+    verdict, number = bench.worst(verdicts, badness)
+    group, named = bench.naming(verdicts, number)
+    share, unseen = bench.of(time, number), bench.of(never, number)
+    blind, lost = bench.of(assumed, number), bench.of(losses, number)
+    scale = bench.of((p.scale for p in plans), number)
+    value = bench.of((p.value for p in plans), number)
     if share <= 0.0:
         finding = f"The plan uses no pair that was observed fewer than {THIN} times."
         consequence = f"Nothing of its {model.word} of {bench.shown(value)} rests on such pairs."
     else:
         finding = (
-            f"The plan spends {percentage(share)} of its discounted time in pairs that were "
+            f"Of its discounted time, {named} spends {percentage(share)} in pairs that were "
             f"observed fewer than {THIN} times, {percentage(unseen)} in pairs never observed."
         )
         consequence = (
@@ -97,7 +100,7 @@ def check_coverage(bench: Bench) -> Check:
     return Check(
         "coverage",
         QUESTION,
-        verdict,  # type: ignore[arg-type]
+        verdict,
         finding,
         consequence,
         {
@@ -111,7 +114,16 @@ def check_coverage(bench: Bench) -> Check:
         if verdict == "fine"
         else "Observe these pairs first, or admit only actions that were observed.",
         picture,
+        group,
     )
+
+
+def _verdict(share: float, blind: float, loss: float, plan: Plan) -> Verdict:
+    """The verdict on one group."""
+    material = loss >= MATERIAL * plan.scale
+    if blind >= BLIND_TIME and share >= BLIND_TIME and material:
+        return "stop"
+    return "look" if share >= THIN_TIME or material else "fine"
 
 
 def _thin(bench: Bench, plan: Plan, counts: IntArray) -> IntArray:

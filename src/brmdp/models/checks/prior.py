@@ -14,7 +14,7 @@ from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.splits import Fixed, Observed, Split, compared, sign_of
 from brmdp.models.checks.verdicts import MATERIAL, Sign, percentage, verdict_of
 from brmdp.models.checks.worlds import World
-from brmdp.models.results import Check, Curve, Picture
+from brmdp.models.results import Check, Curve, Picture, Verdict
 from brmdp.models.wording import figure
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.prior import PriorReliance, reliance_in, separates_prior
@@ -40,11 +40,18 @@ def check_prior(bench: Bench) -> Check:
     model = bench.model
     plans = bench.plans
     reliances = [_reliance(bench, k) for k in range(len(plans))]
-    assumed = bench.average(0.0 if r is None else r.share for r in reliances)
-    borrowed = bench.average(0.0 if r is None else r.borrowed for r in reliances)
-    outweighs = bench.average(float(r is not None and r.outweighs) for r in reliances)
+    shares = [0.0 if r is None else r.share for r in reliances]
+    # the worst group decides: an average would hide it
+    verdicts: list[Verdict] = [
+        "look" if r is not None and r.outweighs else "fine" for r in reliances
+    ]
+    _, number = bench.worst(verdicts, shares)
+    group, named = bench.naming(verdicts, number)
+    outweighs = "look" in verdicts
+    assumed = bench.of(shares, number)
+    borrowed = bench.of((0.0 if r is None else r.borrowed for r in reliances), number)
     weight = (
-        f"In the pairs that the plan uses, {percentage(assumed)} of the weight comes from the "
+        f"In the pairs that {named} uses, {percentage(assumed)} of the weight comes from the "
         f"prior itself and {percentage(borrowed)} from other rows of the log."
     )
     figures: dict[str, float | int | str | None] = {
@@ -64,21 +71,22 @@ def check_prior(bench: Bench) -> Check:
         return Check(
             "prior",
             QUESTION,
-            "look" if outweighs > 0.1 or not found.folds else "fine",
+            "look" if outweighs or not found.folds else "fine",
             f"{words} {weight}",
-            _resting(bench, outweighs),
+            _resting(bench, outweighs, number),
             figures,
             "Collect more data where the plan goes, or say what is impossible (reach)."
-            if outweighs > 0.1
+            if outweighs
             else "",
             _picture(found, found.chosen),
+            group,
         )
-    return _against_others(bench, weight, outweighs, figures)
+    return _against_others(bench, weight, number, outweighs, figures)
 
 
-def _resting(bench: Bench, outweighs: float) -> str:
-    value = bench.shown(bench.average(p.value for p in bench.plans))
-    if outweighs > 0.1:
+def _resting(bench: Bench, outweighs: bool, number: int | None) -> str:
+    value = bench.shown(bench.of((p.value for p in bench.plans), number))
+    if outweighs:
         return (
             f"The plan's {bench.model.word} of {value} rests more on what was assumed than on what "
             "was observed."
@@ -117,7 +125,8 @@ def _wide(bench: Bench) -> TransitionPattern:
 def _against_others(
     bench: Bench,
     weight: str,
-    outweighs: float,
+    number: int | None,
+    outweighs: bool,
     figures: dict[str, float | int | str | None],
 ) -> Check:
     model = bench.model
@@ -130,9 +139,10 @@ def _against_others(
             "look",
             ("The log is too short" if few else "The problem is too large")
             + f" to compare the prior with others. {weight}",
-            _resting(bench, outweighs),
+            _resting(bench, outweighs, number),
             figures,
             'Let the prior be learned from the log: prior = "learned".',
+            group=None if number is None else bench.plans[number].group,
         )
     families = _families(bench, wide)
     keys = wide.pair_of_transition * wide.n_states + wide.next_states
@@ -168,31 +178,39 @@ def _against_others(
             mine = world.values(plan.policy)
             losses[k] = max(0.0, float(plan.start @ (best - mine)) - (plan.best - plan.value))
             values[k] = float(plan.start @ mine)
-    loss, scale = bench.average(losses), bench.average(p.scale for p in bench.plans)
-    off = bench.average(
-        abs(v - p.value) / p.scale for v, p in zip(values, bench.plans, strict=True)
-    )
-    figures |= {"loss": loss, "loss_share": loss / scale, "value_off": off}
-    hit = bench.average(float(p.material(x)) for p, x in zip(bench.plans, losses, strict=True))
-    material = hit >= 0.1 or off >= MATERIAL
+    # the worst group decides here, too
+    off = [abs(v - p.value) / p.scale for v, p in zip(values, bench.plans, strict=True)]
+    material = [
+        p.material(x) or y >= MATERIAL for p, x, y in zip(bench.plans, losses, off, strict=True)
+    ]
+    verdicts: list[Verdict] = ["fine"] * len(bench.plans)
+    if sign.errors > 0 and better:
+        verdicts = [verdict_of(sign.strong, sign.clear, m and sign.clear) for m in material]
+        badness = (x / p.scale + y for p, x, y in zip(bench.plans, losses, off, strict=True))
+        if any(material) and sign.clear:
+            _, number = bench.worst(verdicts, badness)
+    group, named = bench.naming(verdicts, number)
+    loss = bench.of(losses, number)
+    scale = bench.of((p.scale for p in bench.plans), number)
+    figures |= {"loss": loss, "loss_share": loss / scale, "value_off": bench.of(off, number)}
     name = WORDS.get(better, better)
     if sign.errors > 0 and better:
-        verdict = verdict_of(sign.strong, sign.clear, material and sign.clear)
+        verdict = verdict_of(sign.strong, sign.clear, any(material) and sign.clear)
         statistics = (
             f"A prior learned from the log ({name}) predicts held-out transitions better than the "
             f"one in use, by {sign.errors:.1f} standard errors."
         )
         consequence = (
-            f"Under the better prior, the plan would lose {figure(loss, 3)} "
+            f"Under the better prior, {named} would lose {figure(loss, 3)} "
             f"({percentage(loss / scale)} of its {model.word}); its {model.word} would be "
-            f"{bench.shown(bench.average(values))}, not "
-            f"{bench.shown(bench.average(p.value for p in bench.plans))}."
+            f"{bench.shown(bench.of(values, number))}, not "
+            f"{bench.shown(bench.of((p.value for p in bench.plans), number))}."
         )
     else:
         verdict = verdict_of(False, False, False)
         statistics = "No prior that could be learned predicts held-out transitions better."
-        consequence = _resting(bench, outweighs)
-    if outweighs > 0.1 and verdict == "fine":
+        consequence = _resting(bench, outweighs, number)
+    if outweighs and verdict == "fine":
         verdict = "look"
     return Check(
         "prior",
@@ -203,6 +221,7 @@ def _against_others(
         figures,
         "" if verdict == "fine" else 'Let the prior be learned from the log: prior = "learned".',
         None if found is None else _picture(found, IN_USE),
+        group,
     )
 
 
