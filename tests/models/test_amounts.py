@@ -66,14 +66,14 @@ def test_means_and_draws_against_a_loop(kind):
     state, amount = some_lines(kind, rng)
     found = one_action(state, amount, 5)
     chances = found._laws[0].found.chances
-    wanted = oracle.mean(state, amount, 5, chances, STRENGTHS, LOW, HIGH)
+    wanted = oracle.mean(state, amount, 5, chances, STRENGTHS, HIGH)
     np.testing.assert_allclose(found.mean[:, 0], wanted, rtol=1e-9)
     drawn = found.draw(4_000, np.arange(5), rng=rng)
     error = drawn.std(axis=0) / np.sqrt(4_000)
     assert (np.abs(drawn.mean(axis=0) - wanted) < 5 * error).all()
     if kind == "rare":
         return  # near the bounds the package keeps means, and the loop does not
-    settings = (state, amount, 5, chances, STRENGTHS, LOW, HIGH, BORROWED)
+    settings = (state, amount, 5, chances, STRENGTHS, HIGH, BORROWED)
     slow = np.array([oracle.draw(*settings, rng) for _ in range(800)])
     for s in range(5):
         assert stats.ks_2samp(drawn[:, s], slow[:, s]).statistic < 0.09
@@ -82,11 +82,15 @@ def test_means_and_draws_against_a_loop(kind):
 def test_what_is_always_the_same_leaves_only_the_bounds_open():
     found = one_action([0] * 12 + [1] * 8, [0.0] * 20, 3)
     drawn = found.draw(3_000, np.arange(3), rng=np.random.default_rng(0))
-    # all pairs together, with Jeffreys' prior on the highest amount and some on the lowest
-    law = stats.beta(0.5, 0.5 + 20)
+    # all pairs together, with half an observation of the highest amount
+    law = stats.beta(0.5, 20)
     for s in range(3):
         assert stats.kstest(drawn[:, s] / HIGH, law.cdf).statistic < 0.05
-    np.testing.assert_allclose(found.mean, HIGH * 0.5 / 21, rtol=0.02)
+    np.testing.assert_allclose(found.mean, HIGH * 0.5 / 20.5, rtol=0.02)
+    # rewards are held against the lowest amount
+    rewards = one_action([0] * 12 + [1] * 8, [30.0] * 20, 3, sign=1)
+    np.testing.assert_allclose(rewards.mean, 30.0 * 20 / 20.5, rtol=0.02)
+    assert rewards.draw(300, np.arange(3), rng=np.random.default_rng(0)).max() <= 30.0 + 1e-12
 
 
 def test_never_seen():
@@ -158,7 +162,7 @@ def test_many_values_are_merged_without_losing_means():
     assert 0.0 < found.merged < 0.03
     assert found._laws[0].weights.shape[1] <= MOST_VALUES + 2
     chances = found._laws[0].found.chances
-    wanted = oracle.mean(state, amount, 4, chances, STRENGTHS, LOW, HIGH)
+    wanted = oracle.mean(state, amount, 4, chances, STRENGTHS, HIGH)
     np.testing.assert_allclose(found.mean[:, 0], wanted, rtol=1e-9)
     for s in range(4):
         mine = amount[state == s]
@@ -347,30 +351,31 @@ def truth(kind, n_states, rng):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("lines", [30, 300])
 @pytest.mark.parametrize("kind", ["rare", "gamma", "line", "by state", "constant"])
-def test_intervals_cover_the_truth(kind, lines):
-    """Central 80 % intervals of r̄(s,a) and of a policy's mean; the dear side matters most."""
-    n_states, runs = 15, 200
+def test_intervals_cover_the_truth(kind, lines, sign):
+    """Central 80 % intervals of r̄(s,a), and the adverse side of a policy's mean."""
+    n_states, runs = 15, 150
     weight = np.exp(-np.arange(n_states) / 4.0)
     weight /= weight.sum()
-    inside, seldom, below, above = [], [], 0, 0
+    inside, seldom, worse = [], [], 0
     for run in range(runs):
         rng = np.random.default_rng([run, lines])
         means, pay = truth(kind, n_states, rng)
         state = rng.choice(n_states, lines, p=weight)
-        found = one_action(state, pay(state), n_states, numbers=np.arange(float(n_states)))
-        drawn = found.draw(300, np.arange(n_states), rng=rng)
+        numbers = np.arange(float(n_states))
+        found = one_action(state, pay(state), n_states, numbers=numbers, sign=sign)
+        drawn = sign * found.draw(300, np.arange(n_states), rng=rng)
         low, high = np.quantile(drawn, (0.1, 0.9), axis=0)
-        covered = (low - 1e-9 <= means) & (means <= high + 1e-9)
+        covered = (low <= sign * means) & (sign * means <= high)
         inside += covered.tolist()
         seldom += covered[found.counts[:, 0] < 4].tolist()
-        low, high = np.quantile(drawn @ weight, (0.1, 0.9))
-        below += means @ weight < low - 1e-9
-        above += means @ weight > high + 1e-9
-    assert np.mean(inside) > 0.74
-    # worst where amounts vary most in the states that are seen least
-    assert np.mean(seldom) > 0.6
-    # nominal: a tenth each, with three standard errors of 200 runs
-    assert above / runs < 0.2
-    assert below / runs < 0.25
+        worse += sign * means @ weight < np.quantile(drawn @ weight, 0.1) - 1e-9
+    # nominal: a tenth, with three standard errors of 150 runs and what is only approximate
+    assert worse / runs < 0.2
+    if kind != "constant":
+        # its intervals lie on the adverse side of what is always paid
+        assert np.mean(inside) > 0.7
+        # worst where amounts vary most in the states that are seen least
+        assert np.mean(seldom) > 0.55

@@ -57,13 +57,12 @@ def mean(
     n_states: int,
     chances: np.ndarray,
     strengths: np.ndarray,
-    low: float,
     high: float,
 ) -> np.ndarray:
     """Posterior means without a slope: the credibility formula, averaged over κ."""
     out = np.zeros(n_states)
     for chance, kappa in zip(chances, strengths, strict=True):
-        weight, total = 1.0, 0.5 * (low + high)
+        weight, total = 0.5, 0.5 * high
         for s in range(n_states):
             own = amount[state == s]
             if own.size:
@@ -81,7 +80,6 @@ def draw(
     n_states: int,
     chances: np.ndarray,
     strengths: np.ndarray,
-    low: float,
     high: float,
     borrowed: float,
     rng: np.random.Generator,
@@ -100,7 +98,7 @@ def draw(
     shares = np.array(weights) / sum(weights)
     residuals = np.array(pooled) - shares @ np.array(pooled)
     kappa = rng.choice(strengths, p=chances)
-    values, law = [low, high], [0.5, 0.5]
+    values, law = [high], [0.5]
     for mine in own:
         for y in mine:
             values.append(y)
