@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 
 import brmdp.models.checks
 from brmdp.errors import InvalidInputError
 from brmdp.models import Dynamics, Model
 from brmdp.models.checks import check_model
+from brmdp.models.checks.actions import check_actions, difference_of
 from brmdp.models.checks.bench import Bench
 from brmdp.models.checks.coverage import check_coverage
 from brmdp.models.checks.drift import halves
@@ -189,3 +191,43 @@ def test_the_worst_group_decides() -> None:
     )
     assert several.worst(verdicts, [9.0, 1.0, 0.0, 2.0]) == ("stop", 3)  # type: ignore[arg-type]
     assert several.worst(["fine"] * 4, [1.0] * 4) == ("fine", None)
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+def test_actions_that_differ_a_little_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    state, action = rng.integers(6, size=600), rng.integers(2, size=600)
+    up = rng.random(600) < np.where(action == 1, 0.65, 0.35)
+    following = (state + np.where(up, 1, -1)) % 6
+    chance, detectable = difference_of(state, action, following, 1.0 * following, rng)
+    assert chance < 1e-6
+    assert 0.05 < detectable < 0.3  # the difference is 0.3
+    chance, _ = difference_of(state, rng.permutation(action), following, 1.0 * following, rng)
+    assert chance > 0.02
+    # actions that depend on the state alone cannot be compared
+    assert difference_of(state, state % 2, following, 1.0 * following, rng) == (1.0, 1.0)
+
+
+def test_squares_are_those_of_tables() -> None:
+    """Differences in one state with two outcomes: the usual χ² with one degree of freedom."""
+    action, following = np.repeat([0, 1], 500), np.tile([0, 1], 500)
+    following[:90] = 0
+    chance, _ = difference_of(
+        np.zeros(1_000, dtype=int), action, following, 1.0 * following, np.random.default_rng(0)
+    )
+    table = np.array([np.bincount(following[action == a]) for a in range(2)])
+    assert chance == pytest.approx(2.0 * chi2_contingency(table, correction=False).pvalue, rel=0.9)
+
+
+def test_lack_of_power_is_no_evidence() -> None:
+    rng = np.random.default_rng(0)
+    log = log_of(np.repeat(np.arange(8), 8), rng.integers(3, size=64), rng.integers(2, size=64),
+                 n_states=3, n_actions=2, ordered=False)  # fmt: skip
+    model = Model(log, rewards=rng.random((3, 2)), discount=0.9, dynamics=UNIFORM)
+    found = check_actions(Bench(model))
+    assert found is not None
+    assert found.verdict == "look"
+    assert "Only differences between actions" in found.finding
+    assert "hardly supports" not in found.consequence
