@@ -32,7 +32,7 @@ A draw draws κ_a, slope, G_a and all pairs. It lies between the bounds.
 All of this is an approximation and no posterior. In trials with nine kinds of amounts from 0 to
 500, with means of 5 to 100 and 20 to 2,000 lines, the mean of a policy was worse than its 10 %
 quantile in at most 17 % of trials, the most where a rare amount decides. It was better than its
-90 % quantile in up to 30 % of trials with 20 lines, and always where all amounts are the same, since
+90 % quantile in up to 30 % of trials with 20 lines, and always where all amounts are alike, since
 the adverse bound makes everything look a little worse. Central 80 % intervals of a pair covered the
 truth in about 80 %, but in as few as 56 % where a rare amount decides, and as 60 % where amounts
 vary most in the states that are seen least.
