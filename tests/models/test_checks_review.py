@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
 import brmdp.models.checks
 from brmdp.errors import InvalidInputError
+from brmdp.logs import Dropped, ReadingReport
 from brmdp.models import Dynamics, Model
 from brmdp.models.checks import check_model
 from brmdp.models.checks.actions import check_actions, difference_of
@@ -231,3 +234,38 @@ def test_lack_of_power_is_no_evidence() -> None:
     assert found.verdict == "look"
     assert "Only differences between actions" in found.finding
     assert "hardly supports" not in found.consequence
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+def test_lines_without_an_action_that_end_steps_are_not_lost() -> None:
+    whole = mortal()
+    dead = int((whole.log.next_state == 2).sum())
+    report = ReadingReport(
+        whole.log.line_state.size, whole.log.line_state.size - dead, 40, whole.log.state.size,
+        (
+            Dropped("missing", dead, "no action", column="action"),
+            Dropped("last line", 40 - dead, "last lines", line_kept=True),
+        ),
+    )  # fmt: skip
+    log = dataclasses.replace(whole.log, report=report)
+    model = Model(log, costs=np.ones((3, 2)), discount=0.95, ends=("s002",), dynamics=UNIFORM)
+    found = check_reading(Bench(model))
+    assert found.verdict == "fine"
+    assert found.figures["lost"] == 0
+    assert f"{dead} lines without an action only say where steps led; none lost" in found.finding
+
+
+def test_steps_larger_than_possible_are_a_stop() -> None:
+    rng = np.random.default_rng(0)
+    state = np.cumsum(rng.choice([-1, 0, 1], size=600)) % 8
+    state[::12] = rng.integers(8, size=50)
+    log = log_of(np.zeros(600), state, rng.integers(2, size=600), n_states=8, n_actions=2)
+    costs = {"a": {"per": 1.0}, "b": {"base": 1.0, "per": 1.0}}
+    model = Model(log, costs=costs, discount=0.9, dynamics=Dynamics(prior="uniform", reach=1))
+    assert model.contradictions.size > 60
+    found = check_reading(Bench(model))
+    assert found.verdict == "stop"
+    left, right = found.consequence.split(" instead of ")
+    assert left.split()[-1] != right.split(",")[0]

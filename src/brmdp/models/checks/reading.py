@@ -24,6 +24,9 @@ LOST = 0.05
 CONTRADICTED = 0.05
 """Share of an action's steps that may contradict what is known of it."""
 
+IMPOSSIBLE = 0.1
+"""Share of all steps that may be larger than what is said to be possible."""
+
 NAMED = 3
 
 
@@ -31,7 +34,8 @@ def check_reading(bench: Bench) -> Check:
     """Sum up what reading dropped, and try what the contradictions would change."""
     model, report = bench.model, bench.model.log.report
     lost = [one for one in report.dropped if one.reason not in EXPECTED]
-    n = sum(one.lines for one in lost)
+    ending = min(_ending(bench), sum(one.lines for one in lost))
+    n = sum(one.lines for one in lost) - ending
     share = n / max(report.lines, 1)
     wrong = model.contradictions
     contradicted = _contradicted(bench)
@@ -51,9 +55,15 @@ def check_reading(bench: Bench) -> Check:
         verdict = "look"
     if worst > CONTRADICTED and hit >= 0.1:
         verdict = "stop"
+    leaps = wrong[~np.isin(model.log.action[wrong], list(model.known))]
+    leaps = leaps[~np.isin(model.log.state[leaps], model.ends)]
+    if leaps.size > IMPOSSIBLE * model.log.state.size:
+        verdict = "stop"
     finding = f"{report.lines:,} lines gave {report.transitions:,} transitions"
     reasons = sorted(lost, key=lambda one: -one.lines)[:NAMED]
     listed = ", ".join(f"{one.reason} {one.lines:,}" for one in reasons)
+    if ending:
+        finding += f"; {ending:,} lines without an action only say where steps led"
     finding += f"; {n:,} lines ({percentage(share)}) were lost ({listed})." if n else "; none lost."
     parts = []
     if wrong.size:
@@ -63,11 +73,14 @@ def check_reading(bench: Bench) -> Check:
             + (f" ({named} of its steps)" if named else "")
             + " and were left out."
         )
+        planned = bench.shown(bench.average(p.value for p in plans))
         parts.append(
-            f"If they were right, the plan's {model.word} would be {bench.shown(value)} instead of "
-            f"{bench.shown(bench.average(p.value for p in plans))}, and it would lose "
-            f"{figure(loss, 3)} against the best plan."
+            f"If they were right, the plan's {model.word} would hardly change"
+            if bench.shown(value) == planned
+            else f"If they were right, the plan's {model.word} would be {bench.shown(value)} "
+            f"instead of {planned}"
         )
+        parts[-1] += f", and it would lose {figure(loss, 3)} against the best plan."
     if n:
         parts.append(
             f"The decision rests on the other {percentage(1.0 - share)} of the lines; it is right "
@@ -94,6 +107,21 @@ def check_reading(bench: Bench) -> Check:
     )
 
 
+def _ending(bench: Bench) -> int:
+    """Lines without an action that are where steps led, at least; such as deaths."""
+    log, report = bench.model.log, bench.model.log.report
+    states = {axis.column for axis in log.states.axes}
+    incomplete = sum(
+        one.lines
+        for one in report.dropped
+        if one.reason == "missing" and not one.line_kept and one.column not in states
+    )
+    # steps that no step follows lead to a line that begins none: a valid one, or one of these
+    followed = np.unique(log.previous[log.previous >= 0]).size
+    valid = sum(one.lines for one in report.dropped if one.line_kept)
+    return max(0, min(incomplete, log.state.size - followed - valid))
+
+
 def _contradicted(bench: Bench) -> dict[str, float]:
     """Share of each known action's steps that contradict what is known of it."""
     model, log = bench.model, bench.model.log
@@ -111,6 +139,7 @@ def _if_true(bench: Bench, number: int) -> Outcome:
     """The plan's value and loss if what contradicts had happened as logged.
 
     An action said to lead to one state is taken to lead where its steps led, in all states alike.
+    Other steps are added to those of their pairs.
     """
     model, log, plan = bench.model, bench.model.log, bench.plans[number]
     n, k = bench.pattern.n_states, bench.pattern.n_actions
@@ -121,6 +150,12 @@ def _if_true(bench: Bench, number: int) -> Outcome:
     mine = np.ones(log.state.size, dtype=bool)
     if log.group is not None and len(bench.plans) > 1 and not model.pooled:
         mine = log.group == number
+    leaps = model.contradictions
+    leaps = leaps[mine[leaps] & ~np.isin(log.action[leaps], list(model.known))]
+    pairs = log.state[leaps] * k + log.action[leaps]
+    weight = np.bincount(log.state[mine] * k + log.action[mine], minlength=n * k) + 1.0
+    rows *= (1.0 - np.bincount(pairs, minlength=n * k) / weight)[:, None]
+    np.add.at(rows, (pairs, log.next_state[leaps]), 1.0 / weight[pairs])
     for action in model.known:
         taken = mine & (log.action == action)
         if not taken.any():
