@@ -723,7 +723,8 @@ class Sampler:
             return values - self.discount * moved
 
         def products(a: FloatArray, b: FloatArray) -> FloatArray:
-            return np.einsum("ns,ns->n", a, b)[:, None]
+            summed: FloatArray = np.einsum("ns,ns->n", a, b)[:, None]
+            return summed
 
         for _ in range(ACCELERATED):
             going = np.abs(rest).max(axis=1, keepdims=True) > 0.1 * aim

@@ -75,6 +75,9 @@ DRAWS, VALUES = 1_000, 2_000_000
 
 FEWEST_DRAWS = 200
 
+SKETCHED, SKETCH, SKETCH_SWEEPS = 50_000, 1e-3, 60
+"""Beyond this many transitions, plans are only so accurate: they propose, and prove nothing."""
+
 REUSE = 4
 """Kernels per independent draw of the hyperparameters, in a certificate."""
 
@@ -529,6 +532,16 @@ class _Group:
     def _plan(self, problem: Problem, belief: Any, level: float, initial: Any) -> Any:
         if isinstance(self.model, StockModel):
             return problem.solve(belief, self.model.quantile(belief, level), initial)
+        if problem.pattern.n_transitions > SKETCHED:
+            sketch = Problem(
+                problem.pattern,
+                problem.rewards,
+                problem.discount,
+                max_iterations=SKETCH_SWEEPS,
+                relative=SKETCH,
+            )
+            quantile = Quantile(level, method="saddlepoint")
+            return sketch.solve(belief, quantile, initial, raise_on_failure=False)
         try:
             return problem.solve(belief, Quantile(level, method="saddlepoint"), initial)
         except ConvergenceError:
