@@ -37,7 +37,7 @@ from brmdp.models.checks.walks import chains_of
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Check
 from brmdp.pattern import full_pattern
-from models.problems import clinic, fleet, fork, log_of, machines
+from models.simulated import clinic, fleet, fork, log_of, machines
 from oracles import checks as oracles
 
 NAMES = ("log", "coverage", "prior", "groups", "units", "drift", "memory", "actions", "prediction")

@@ -23,7 +23,7 @@ from brmdp.models.checks.reading import check_reading
 from brmdp.models.checks.units import check_units, simulated_spread
 from brmdp.models.checks.walks import Chains, chains_of, followed, walks
 from brmdp.models.results import Check
-from models.problems import fleet, log_of
+from models.simulated import fleet, log_of
 
 UNIFORM = Dynamics(prior="uniform")
 LAW = [0.3, 0.4, 0.2, 0.1]

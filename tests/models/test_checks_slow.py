@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from brmdp.models import Dynamics, Model
 from brmdp.models.checks import check_model
 from brmdp.planning.guarantees import clopper_pearson
-from models.problems import clinic, fleet, fork, machines
+from models.simulated import clinic, fleet, fork, machines
 
 Maker = Callable[[np.random.Generator], Model]
 

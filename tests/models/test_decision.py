@@ -9,7 +9,7 @@ from brmdp.errors import InvalidInputError
 from brmdp.logs import Categories, StateSpace
 from brmdp.models import Dynamics, Model, read_policy
 from brmdp.models.wording import bound_figure, figure, policy_in_words
-from models.problems import log_of
+from models.simulated import log_of
 
 GAMMA = 0.9
 WEAR = np.array([0.5, 0.35, 0.15])

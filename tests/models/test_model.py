@@ -6,7 +6,7 @@ import pytest
 from brmdp.decisions import certify
 from brmdp.errors import InvalidInputError
 from brmdp.models import Dynamics, Model
-from models.problems import log_of
+from models.simulated import log_of
 
 COSTS = {"a": {"base": 1.0, "per": 0.5}, "b": 3.0}
 
