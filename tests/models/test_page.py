@@ -32,7 +32,7 @@ from brmdp.models.page.sentences import Language, discount_in_words
 from brmdp.models.page.svg import Charts, ticks
 from brmdp.models.page.text import clean, shorten
 from brmdp.models.results import Amount, Caution, Curve, Picture
-from models import decisions
+from models import made_up as decisions
 
 VOID = {"meta", "br", "input", "link", "img", "hr"}
 INLINE = {"a", "bdi", "strong", "i"}

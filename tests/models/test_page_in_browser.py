@@ -3,7 +3,7 @@
 import pytest
 
 from brmdp.models.page import page_of
-from models import decisions
+from models import made_up as decisions
 from models.chromium import Browser, find_chromium
 
 pytestmark = [
