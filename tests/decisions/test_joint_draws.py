@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import digamma, polygamma
 
 import brmdp
+from brmdp._kernels import groups
+from brmdp._kernels.tables import LARGE_VARIANCE
 from brmdp.beliefs.gammas import dirichlet_rows
 from brmdp.decisions import learn_prior
 from brmdp.decisions.families import family_of
 from brmdp.decisions.gibbs import BLOCK, EXACT_SEATS, mixing_of, row_term, seat_blocks, slice_step
-from brmdp.decisions.partial import GroupSampler, Seats, group_point
+from brmdp.decisions.partial import GroupSampler, group_point
 from brmdp.pattern import full_pattern
 from oracles.learned_prior import group_moments, two_category_posterior, two_group_posterior
 from problems_of_priors import logged, simulated
@@ -86,7 +89,7 @@ def group_sweeps(family, counts, bounds, chains, sweeps, rng):
     for sweep in range(200 + sweeps):
         state = sampler.sweep(*state)
         if sweep >= 200:
-            total = total + group_numbers(*state)
+            total = total + group_numbers(*sampler.whole(*state))
     means = total / sweeps
     return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(chains)
 
@@ -132,23 +135,6 @@ def test_blocks_of_seats_cover_every_seat_once():
             np.testing.assert_array_equal(np.diff(edges), size[mine])
     assert (size[first < EXACT_SEATS] == 1).all()
     assert (size <= first * BLOCK + 1).all()
-
-
-@pytest.mark.long
-def test_tables_of_many_customers_have_the_mean_and_variance_of_single_seats():
-    n, theta = 30_000, 40.0
-    chance = theta / (theta + np.arange(1, n))
-    seats = Seats(np.array([float(n)]))
-    drawn = seats.tables(np.full((2000, 1), theta), np.random.default_rng(4))[:, 0]
-    deviation = np.sqrt((chance * (1 - chance)).sum())
-    assert drawn.mean() == pytest.approx(chance.sum(), abs=5 * deviation / np.sqrt(2000))
-    assert drawn.std() == pytest.approx(deviation, rel=0.08)
-    # and with fewer customers than there can be
-    some = seats.tables(
-        np.full((2000, 1), theta), np.random.default_rng(5), np.full((2000, 1), 2000.0)
-    )[:, 0]
-    wanted = chance[:1999].sum()
-    assert some.mean() == pytest.approx(wanted, abs=5 * np.sqrt(wanted / 2000))
 
 
 @pytest.mark.long
@@ -349,3 +335,83 @@ def test_rows_without_data_lean_on_the_others():
     np.testing.assert_allclose(mean, [0.7, 0.2, 0.1], atol=0.12)
     pattern_rows = logged(belief.pattern, belief.mean_entries(), 5, rng)
     assert pattern_rows.sum() == 15
+
+
+def test_entries_without_data_share_what_the_others_leave():
+    """In proportions that follow the prior, κ m."""
+    counts = np.zeros((2, 25), dtype=np.int64)
+    counts[:, [0, 1, 5, 6, 7]] = [[5, 2, 4, 1, 0], [3, 0, 6, 0, 2]]  # two of five rows
+    family = family_of("destinations", full_pattern(5, 1))
+    sampler = GroupSampler(family, counts, BOUNDS, np.random.default_rng(17))
+    np.testing.assert_array_equal(sampler.entries, [0, 1, 5, 6, 7])
+    rest = np.array([0.3, 0.1])
+    rows = np.array([0.4, 0.3, 0.5, 0.3, 0.1])
+    law = np.array([0.5, 0.2, 0.1, 0.2])  # 0, 1, 2, and 3 and 4 together
+    n = 20_000
+    state = (np.log([[4.0]]), np.zeros((1, 2)), law[None], rows[None], rest[None])
+    _, _, laws, whole = sampler.whole(*(np.repeat(part, n, axis=0) for part in state))
+    np.testing.assert_allclose(whole.reshape(n, 5, 5).sum(axis=2), 1.0, atol=1e-12)
+    np.testing.assert_allclose(laws.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(laws[:, :3], np.tile(law[:3], (n, 1)))
+    np.testing.assert_allclose(laws[:, 3:].mean(axis=0), 0.1, atol=0.002)
+    np.testing.assert_array_equal(whole[:, sampler.entries], np.tile(rows, (n, 1)))
+    mean = whole.mean(axis=0).reshape(5, 5)
+    np.testing.assert_allclose(mean[0, 2:], 0.3 * np.array([0.25, 0.25, 0.25]) / 0.75, atol=0.005)
+    np.testing.assert_allclose(mean[1, 3:], 0.05, atol=0.002)
+    np.testing.assert_allclose(mean[3], [0.5, 0.2, 0.1, 0.1, 0.1], atol=0.01)
+    # and given the law, the last three of the first row are Dir(4 (0.1, m_3, m_4))
+    part = whole[:, 2] / 0.3
+    third = 0.1 / 0.3
+    assert part.var() == pytest.approx(third * (1 - third) / (4 * 0.3 + 1), rel=0.05)
+
+
+@pytest.mark.long
+def test_the_same_seed_gives_the_same_partially_pooled_groups():
+    counts = {g: np.random.default_rng(g).poisson(3.0, (3, 2, 3)) for g in range(3)}
+    one, two = (
+        learn_prior(counts, shape="destinations", pooling="partial", draws=80, rng=18)
+        for _ in range(2)
+    )
+    assert one.strength == two.strength
+    assert one.mixing == two.mixing
+    np.testing.assert_array_equal(one.belief(1)._hyper.rows, two.belief(1)._hyper.rows)
+
+
+@pytest.mark.long
+def test_tables_of_all_cells_of_an_entry_and_of_a_kind_add_up():
+    """Large sums are drawn at once, small ones seat by seat; mean and variance are right."""
+    rng = np.random.default_rng(19)
+    family = family_of("destinations", full_pattern(4, 1))
+    rows = rng.dirichlet([8.0, 4.0, 1.0, 0.02], size=4).ravel()
+    counts = rng.poisson(np.array([[3.0], [400.0], [20_000.0]]) * rows)
+    sampler = GroupSampler(family, counts, BOUNDS, rng)
+    layout, entries = sampler._layout, sampler.entries
+    lower, upper = np.log([3.0, 70.0, 900.0]), np.log([150.0])
+    times = 4000
+
+    def moments(customers, weight):
+        """Means and variances of all tables but the first."""
+        seen = customers > 0
+        n, theta = np.maximum(customers, 1), np.where(seen, weight, 1.0)
+        mean = theta * (digamma(theta + n) - digamma(theta + 1))
+        square = theta**2 * (polygamma(1, theta + 1) - polygamma(1, theta + n))
+        return np.where(seen, mean, 0.0), np.where(seen, mean - square, 0.0)
+
+    def agree(found, mean, variance):
+        assert (np.abs(found.mean(axis=0) - mean) < 5 * np.sqrt(variance / times) + 1e-9).all()
+        np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.15, atol=0.02)
+
+    found = np.empty((times, entries.size))
+    for out in found:
+        groups.seat_customers(layout, lower, rows[entries], rng, out)
+    means, variances = moments(counts[:, entries], np.exp(lower)[:, None] * rows[entries])
+    agree(found, (means + (counts[:, entries] > 0)).sum(axis=0), variances.sum(axis=0))
+    assert variances.sum(axis=0).max() > 5 * LARGE_VARIANCE > 10 * variances.sum(axis=0).min()
+
+    customers = found[0]
+    share = np.array([0.5, 0.3, 0.19, 0.01])
+    found = np.empty((times, 4))
+    for out in found:
+        groups.seat_kinds(layout, upper, share, customers, rng, out)
+    means, variances = moments(customers, 150.0 * share[layout.entry_kind])
+    agree(found, *(np.bincount(layout.entry_kind, part, 4) for part in (means + 1.0, variances)))

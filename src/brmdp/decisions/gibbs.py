@@ -512,11 +512,34 @@ def mixing_of(watched: FloatArray) -> tuple[float, float]:
     return float((chains * n / time).min()), float(r_hat.max())
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """How long chains run before draws are kept, and how far apart these are.
+
+    Attributes
+    ----------
+    burn_in, pilot : int
+        Sweeps per chain that are thrown away, and those from which the thinning is chosen.
+    worth : float
+        What a draw should be worth, in independent ones; a quarter of its number is demanded.
+    """
+
+    burn_in: int = BURN_IN
+    pilot: int = PILOT
+    worth: float = 1.0
+
+
+def _itself(*state: FloatArray) -> tuple[FloatArray, ...]:
+    return state
+
+
 def run_chains(
     sweep: Callable[..., tuple[FloatArray, ...]],
     start: tuple[FloatArray, ...],
     watch: Callable[..., FloatArray],
     draws: int,
+    keep: Callable[..., tuple[FloatArray, ...]] = _itself,
+    schedule: Schedule = Schedule(),
 ) -> tuple[tuple[FloatArray, ...], Mixing]:
     """Run chains until enough draws are kept.
 
@@ -529,34 +552,41 @@ def run_chains(
         Takes the state and returns the numbers whose mixing is watched, (chains, numbers).
     draws : int
         Draws to keep, of all chains together.
+    keep : function
+        Takes the state and returns what is kept of it; by default the state itself.
+    schedule : Schedule
 
     Returns
     -------
     tuple of arrays, Mixing
-        The states kept, (draws, …), chain after chain.
+        What was kept of the states, (draws, …), chain after chain.
     """
     chains = start[0].shape[0]
-    state, burn_in = start, BURN_IN
-    for _ in range(BURN_IN):
+    state, burn_in = start, schedule.burn_in
+    for _ in range(burn_in):
         state = sweep(*state)
     seen = []
-    for _ in range(PILOT):
+    for _ in range(schedule.pilot):
         state = sweep(*state)
         seen.append(watch(*state))
     effective, _ = mixing_of(np.stack(seen, axis=1))
-    burn_in += PILOT
-    thinning = int(np.clip(np.ceil(chains * PILOT / effective), 1, MOST_THINNING))
+    burn_in += schedule.pilot
+    apart = np.ceil(schedule.worth * chains * schedule.pilot / effective)
+    thinning = int(np.clip(apart, 1, MOST_THINNING))
     each = -(-draws // chains)
     positions = max(each, FEWEST_WATCHED)
     stored = np.rint(np.linspace(0, positions - 1, each)).astype(int).tolist()
     for attempt in range(ROUNDS):
-        kept = [np.empty((chains, each, *part.shape[1:])) for part in state]
+        kept: list[FloatArray] = []
         watched = []
         for position in range(positions):
             for _ in range(thinning):
                 state = sweep(*state)
             if position in stored:
-                for store, part in zip(kept, state, strict=True):
+                parts = keep(*state)
+                if not kept:
+                    kept = [np.empty((chains, each, *part.shape[1:])) for part in parts]
+                for store, part in zip(kept, parts, strict=True):
                     store[:, stored.index(position)] = part
             watched.append(watch(*state))
         effective, r_hat = mixing_of(np.stack(watched, axis=1))

@@ -64,7 +64,7 @@ from brmdp.decisions.families import (
     family_of,
     require_possible,
 )
-from brmdp.decisions.gibbs import CHAINS, Mixing, SharedSampler, run_chains, watched_kinds
+from brmdp.decisions.gibbs import CHAINS, Mixing, Schedule, SharedSampler, run_chains, watched_kinds
 from brmdp.decisions.held_out import Evidence, compare_held_out, without_data
 from brmdp.decisions.hierarchical import (
     GroupDraws,
@@ -105,6 +105,9 @@ LARGEST_STORE = 50_000_000
 """Largest number of numbers in the stored draws (400 MB)."""
 
 FEWEST_DRAWS = 40
+
+PARTIAL = Schedule(burn_in=120, pilot=100, worth=0.35)
+"""Sweeps over partially pooled groups cost more than those over one, and mix more slowly."""
 
 FEW = 6
 """Up to this many strengths are listed one by one."""
@@ -846,15 +849,13 @@ def _partially_pooled(
     counts = problem.by_group(cells.count)
     point = group_point(family, counts, problem.bounds)
     sampler = GroupSampler(family, counts, problem.bounds, problem.rng)
-    kinds = watched_kinds(family, tally_of(family, counts.sum(axis=0)))
-    busy = np.unique(sampler.cells.group)
-    most = np.argsort(-counts.sum(axis=0), kind="stable")[:50]
+    most = np.argsort(-counts.sum(axis=0)[sampler.entries], kind="stable")[:50]
 
     def watch(
-        upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
+        upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray, rest: FloatArray
     ) -> FloatArray:
-        shares = family.shares(law)[:, kinds[: 0 if family.fixed is not None else None]]
-        return np.concatenate((upper, lower[:, busy], shares, rows[:, most]), axis=1)
+        parts = (upper, lower[:, sampler.busy], rows[:, most], sampler.watched_shares(law))
+        return np.concatenate(parts, axis=1)
 
     size = family.n_categories + family.pattern.n_transitions
     if size * FEWEST_DRAWS > 4 * LARGEST_STORE:
@@ -863,7 +864,12 @@ def _partially_pooled(
             "reach"
         )
     kept, mixing = run_chains(
-        sampler.sweep, sampler.start(point, CHAINS), watch, _affordable(draws, size)
+        sampler.sweep,
+        sampler.start(point, CHAINS),
+        watch,
+        _affordable(draws, size),
+        sampler.whole,
+        PARTIAL,
     )
     upper, lower, law, rows = kept
     mean_law = law.mean(axis=0)
@@ -951,11 +957,12 @@ def _weighted(
     κ_g is large just where the rows over groups are close to this group's, so their plain mean
     would not do beside a typical κ_g.
     """
-    totals = np.bincount(pattern.pair_of_transition, counts, pattern.n_pairs)
-    result, sums = np.zeros(counts.size), np.zeros(pattern.n_pairs)
-    for strength, drawn in zip(np.exp(log_strength), rows, strict=True):
-        part = strength / (strength + totals)
-        result += part[pattern.pair_of_transition] * drawn
-        sums += part
-    found: FloatArray = result / sums[pattern.pair_of_transition]
-    return found
+    totals = np.bincount(pattern.pair_of_transition, counts, pattern.n_pairs)[pattern.pairs]
+    strength = np.exp(log_strength)[:, None]
+    part = strength / (strength + totals)
+    part /= part.sum(axis=0)
+    result = np.empty(counts.size)
+    begins = pattern.indptr[pattern.pairs].tolist()
+    for k, (begin, width) in enumerate(zip(begins, pattern.row_widths.tolist(), strict=True)):
+        result[begin : begin + width] = part[:, k] @ rows[:, begin : begin + width]
+    return result

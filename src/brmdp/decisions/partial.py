@@ -15,6 +15,10 @@ Hastings, with Q drawn independently of its last value from what is nearly its d
 
 one moves ln κ_g of a group, or exchanges those of two, and all rows Q at once; the other moves
 every row Q_i on its own.
+
+Sweeps run in compiled code (:mod:`brmdp._kernels.groups`), one chain after another, from one stream
+of random numbers. Numbers of tables are exact, but that sums with a variance of 20 and more are
+drawn through their first four cumulants (:mod:`brmdp._kernels.tables`).
 """
 
 from __future__ import annotations
@@ -23,18 +27,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, polygamma
 
-from brmdp._validation import BoolArray, FloatArray, IntArray
-from brmdp.beliefs.gammas import SMALLEST, dirichlet_rows
-from brmdp.decisions.families import Family
-from brmdp.decisions.gibbs import LawSampler, Widths, added, seat_blocks, slice_step
+from brmdp._kernels import groups
+from brmdp._validation import FloatArray, IntArray
+from brmdp.beliefs.gammas import SMALLEST
+from brmdp.decisions.families import Family, condensed
+from brmdp.decisions.gibbs import MOST_WATCHED, Widths
+from brmdp.decisions.hierarchical import SharedDraws
 from brmdp.decisions.marginal import Mode, mode_of, tally_of
 
 __all__ = ["GroupPoint", "GroupSampler", "Grouped", "group_point", "newton_step"]
-
-JUMPS = (0.3, 1.5, 6.0)
-"""Sizes of the steps of ln κ when it moves together with the rows."""
 
 MOST_STEPS = 100
 TOLERANCE = 1e-4
@@ -69,58 +72,15 @@ class GroupCells:
         key = self.group * pattern.n_pairs + pattern.pair_of_transition[self.entry]
         totals = np.bincount(key, self.count, self.n_groups * pattern.n_pairs)
         rows = np.flatnonzero(totals)
-        self.row_group = rows // pattern.n_pairs
+        self.row_group, self.row_pair = np.divmod(rows, pattern.n_pairs)
         self.row_total = totals[rows].astype(np.float64)
-        self.cell_total = totals[key]
-        self.seats = Seats(self.count)
-
-    def log_evidence(self, log_strength: FloatArray, rows: FloatArray) -> FloatArray:
-        """Log likelihood (chains, groups), given the rows over groups (chains, transitions)."""
-        weight = np.maximum(np.exp(log_strength)[:, self.group] * rows[:, self.entry], SMALLEST)
-        terms = gammaln(weight + self.count) - gammaln(weight)
-        return added(self.group, terms, self.n_groups) + self.losses(log_strength)
-
-    def losses(self, log_strength: FloatArray) -> FloatArray:
-        """The part of the log likelihood that depends on κ_g alone, (chains, groups)."""
-        total = np.exp(log_strength)[:, self.row_group]
-        terms = gammaln(total) - gammaln(total + self.row_total)
-        return added(self.row_group, terms, self.n_groups)
-
-
-class Seats:
-    """All seats but the first of cells with up to ``most`` customers each."""
-
-    def __init__(self, most: FloatArray) -> None:
-        self._n = most.size
-        self._cell, self._first, self._size = seat_blocks(np.ones(most.size), most)
-        self._number = self._first + 0.5 * (self._size - 1)
-        self._blocks = np.flatnonzero(self._size > 1)
-
-    def tables(
-        self, weight: FloatArray, rng: np.random.Generator, customers: FloatArray | None = None
-    ) -> FloatArray:
-        """Tables opened by all customers but the first of each cell, (chains, cells).
-
-        By default there are as many customers as there can be; otherwise (chains, cells) of them.
-        """
-        at_seat = weight[:, self._cell]
-        chance = at_seat / (at_seat + self._number)
-        opened = rng.random(chance.shape) < chance
-        if customers is not None:
-            taken = customers[:, self._cell] - self._first
-            opened &= taken > 0
-        drawn = opened.astype(np.float64)
-        some = self._blocks
-        if some.size:
-            times = np.broadcast_to(self._size[some], (weight.shape[0], some.size))
-            if customers is not None:
-                times = np.clip(taken[:, some], 0, times).astype(np.int64)
-            drawn[:, some] = rng.binomial(times, chance[:, some])
-        return added(self._cell, drawn, self._n)
 
 
 class GroupSampler:
     """Draws of (ln κ of the family, ln κ of the groups, m, Q), several chains at once.
+
+    While the chains run, entries of Q that no group observed are counted together, row by row, and
+    so are categories of m that belong to no entry observed. :meth:`whole` tells them apart.
 
     Parameters
     ----------
@@ -129,6 +89,11 @@ class GroupSampler:
     bounds : (float, float)
         Range of every ln κ.
     rng : numpy.random.Generator
+
+    Attributes
+    ----------
+    entries : integers
+        The entries that some group observed.
     """
 
     def __init__(
@@ -140,24 +105,66 @@ class GroupSampler:
     ) -> None:
         self.family, self.bounds, self.rng = family, bounds, rng
         self._lower_widths, self._upper_widths = Widths(bounds), Widths(bounds)
-        self.cells = GroupCells(family, counts)
-        all_groups = np.where(family.uncertain, counts.sum(axis=0), 0)
-        self._laws = LawSampler(family, tally_of(family, all_groups), rng)
-        # the entries that have customers in the rows over groups, and seats for all they can have
-        self._entry = np.flatnonzero(all_groups)
-        self._place = np.zeros(all_groups.size, dtype=np.int64)
-        self._place[self._entry] = np.arange(self._entry.size)
-        self._kind = family.kind_of_entry[self._entry]
-        self._seats = Seats(all_groups[self._entry].astype(np.float64))
+        cells = GroupCells(family, counts)
+        self.busy = np.unique(cells.group)
+        self.entries = np.unique(cells.entry)
         pattern = family.pattern
-        owners = pattern.pair_of_transition[self._entry]
-        self._rows, self._row = np.unique(owners, return_inverse=True)
-        self._strength_of_row = family.strength_of_pair[self._rows]
-        self._busy = np.unique(self._strength_of_row)
-        self._row_of_cell = self._row[self._place[self.cells.entry]]
+        kind_of_entry = family.kind_of_entry[self.entries]
+        kinds = np.unique(kind_of_entry)
+        self._smaller, self._place = condensed(family, kinds)
+        if family.fixed is None:
+            kind_of_entry = np.searchsorted(kinds, kind_of_entry)
+        owners = pattern.pair_of_transition[self.entries]
+        self._rows, entry_row = np.unique(owners, return_inverse=True)
+        row_strength = family.strength_of_pair[self._rows]
+        self._layout = self._laid_out(cells, entry_row, kind_of_entry)
+        all_groups = counts.sum(axis=0)[self.entries]
+        seen = np.bincount(kind_of_entry, all_groups, self._smaller.n_kinds)
+        most = 0 if family.fixed is not None else MOST_WATCHED
+        self._watched = np.argsort(-seen, kind="stable")[:most]
+        n = family.n_strengths
+        self._by_strength = (
+            np.argsort(row_strength[entry_row], kind="stable"),
+            _begins(row_strength[entry_row], n),
+            np.argsort(row_strength, kind="stable"),
+            _begins(row_strength, n),
+        )
+        # the entries that nobody observed, and the rows they belong to
+        unseen = np.ones(pattern.n_transitions, dtype=bool)
+        unseen[self.entries] = False
+        self._unseen = np.flatnonzero(unseen)
+        owners = pattern.pair_of_transition[self._unseen]
+        self._unseen_begins = _begins(owners, pattern.n_pairs)
+
+    def _laid_out(
+        self, cells: GroupCells, entry_row: IntArray, entry_kind: IntArray
+    ) -> groups.Layout:
+        family, pattern = self._smaller, self.family.pattern
+        keys = cells.row_group * pattern.n_pairs + cells.row_pair
+        of_cell = cells.group * pattern.n_pairs + pattern.pair_of_transition[cells.entry]
+        row_entries = _begins(entry_row, self._rows.size)
+        return groups.Layout(
+            group_cells=_begins(cells.group, cells.n_groups),
+            group_rows=_begins(cells.row_group, cells.n_groups),
+            cell_entry=np.searchsorted(self.entries, cells.entry),
+            cell_count=cells.count,
+            cell_total=cells.row_total[np.searchsorted(keys, of_cell)],
+            total_count=cells.row_total,
+            row_entries=row_entries,
+            row_strength=self.family.strength_of_pair[self._rows],
+            row_whole=np.diff(row_entries) == pattern.widths[self._rows],
+            entry_row=entry_row.astype(np.int64),
+            entry_kind=entry_kind.astype(np.int64),
+            kind_strength=family.strength_of_kind,
+            kind_members=family.kinds.indptr.astype(np.int64),
+            members=family.kinds.indices.astype(np.int64),
+            law_categories=np.concatenate(([0], np.cumsum(family.law_sizes))).astype(np.int64),
+            base=np.ascontiguousarray(family.base, dtype=np.float64),
+            fixed=np.zeros(0) if family.fixed is None else family.fixed,
+        )
 
     def start(self, point: GroupPoint, chains: int) -> tuple[FloatArray, ...]:
-        """Dispersed states around the point."""
+        """Dispersed states around the point: ln κ, ln κ of the groups, laws, rows, what is left."""
         low, high = self.bounds
 
         def dispersed(log_strength: FloatArray) -> FloatArray:
@@ -165,140 +172,83 @@ class GroupSampler:
             near: FloatArray = np.clip(log_strength + spread, low, high)
             return near
 
+        law = point.upper.law
+        if self.family.fixed is None:
+            law = np.bincount(self._place, law, self._smaller.n_categories).astype(np.float64)
+        owners = self.family.pattern.pair_of_transition[self._unseen]
+        left = np.bincount(owners, point.rows[self._unseen], self.family.pattern.n_pairs)
         return (
             dispersed(point.upper.log_strength),
             dispersed(point.log_strength),
-            np.tile(point.upper.law, (chains, 1)),
-            np.tile(point.rows, (chains, 1)),
+            np.tile(law, (chains, 1)),
+            np.tile(point.rows[self.entries], (chains, 1)),
+            np.tile(left[self._rows], (chains, 1)),
         )
 
     def sweep(
-        self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
+        self,
+        upper: FloatArray,
+        lower: FloatArray,
+        law: FloatArray,
+        rows: FloatArray,
+        rest: FloatArray,
     ) -> tuple[FloatArray, ...]:
-        """One round; (chains, strengths), (chains, groups), (chains, categories or entries)."""
-        family, cells, rng = self.family, self.cells, self.rng
-        chains = upper.shape[0]
-        # κ of the groups with their tables integrated out, then the tables
-        lower = slice_step(
-            lower,
-            lambda x: cells.log_evidence(x, rows),
+        """One round; the arrays are (chains, strengths), (chains, groups), and so on."""
+        state = tuple(part.copy() for part in (upper, lower, law, rows, rest))
+        groups.sweep(
+            self._layout,
+            self._by_strength,
             self.bounds,
-            rng,
-            self._lower_widths.width,
+            self._lower_widths.width + np.zeros(lower.shape[1]),
+            self._upper_widths.width + np.zeros(upper.shape[1]),
+            *state,
+            self.rng,
         )
-        self._lower_widths.learn(lower)
-        lower, rows = self._moved(upper, lower, law, rows)
-        weight = np.exp(lower)[:, cells.group] * rows[:, cells.entry]
-        tables = cells.seats.tables(weight, rng) + 1.0
-        customers = added(self._place[cells.entry], tables, self._entry.size)
-        # the same one level up, with the rows over groups integrated out
-        share = family.shares(law)
-        totals = added(self._row, customers, self._rows.size)
-        moved = slice_step(
-            upper,
-            lambda x: self._upper_evidence(x, share, customers, totals),
-            self.bounds,
-            rng,
-            self._upper_widths.width,
-        )
-        self._upper_widths.learn(moved)
-        upper = rng.uniform(*self.bounds, upper.shape)  # right where there are no data
-        upper[:, self._busy] = moved[:, self._busy]
-        weight = (np.exp(upper)[:, family.strength_of_kind] * share)[:, self._kind]
-        opened = self._seats.tables(weight, rng, customers)
-        by_kind = added(self._kind, opened + (customers > 0), family.n_kinds)
+        self._lower_widths.learn(state[1])
+        self._upper_widths.learn(state[0])
+        return state
+
+    def watched_shares(self, law: FloatArray) -> FloatArray:
+        """Probabilities of the kinds observed most, (chains, kinds)."""
+        return self._smaller.shares(law)[:, self._watched]
+
+    def whole(
+        self,
+        upper: FloatArray,
+        lower: FloatArray,
+        law: FloatArray,
+        rows: FloatArray,
+        rest: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """All ln κ, laws (chains, categories) and rows (chains, transitions).
+
+        What was counted together is drawn apart: in proportions that follow the base of the laws,
+        and the laws.
+        """
+        family, pattern = self.family, self.family.pattern
         if family.fixed is None:
-            law = self._laws.draw(by_kind, law)
-        # and the rows over groups themselves
+            law = SharedDraws(family, upper, law, self._place).whole(law, self.rng)
         weight = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
-        weight = np.maximum(weight[:, family.kind_of_entry], SMALLEST)
-        weight[:, self._entry] += customers
-        widths = np.tile(family.pattern.row_widths, chains)
-        rows = dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
-        return upper, lower, law, rows
+        result = np.empty((upper.shape[0], pattern.n_transitions))
+        result[:, self.entries] = rows
+        left = np.ones((upper.shape[0], pattern.n_pairs))
+        left[:, self._rows] = rest
+        for drawn, weights, shares in zip(result, weight, left, strict=True):
+            groups.spread(
+                weights,
+                family.kind_of_entry,
+                self._unseen,
+                self._unseen_begins,
+                shares,
+                self.rng,
+                drawn,
+            )
+        return upper, lower, law, result
 
-    def _moved(
-        self, upper: FloatArray, lower: FloatArray, law: FloatArray, rows: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Move κ of one group and all rows over groups at once, then every row on its own."""
-        family, rng = self.family, self.rng
-        if not self._entry.size:
-            return lower, rows
-        chains = lower.shape[0]
-        prior = np.exp(upper)[:, family.strength_of_kind] * family.shares(law)
-        prior = np.maximum(prior[:, family.kind_of_entry], SMALLEST)
-        strength = np.exp(upper)[:, self._strength_of_row]
-        widths = np.tile(family.pattern.row_widths, chains)
 
-        def drawn(own: FloatArray) -> FloatArray:
-            weight = prior.copy()
-            weight[:, self._entry] += own
-            return dirichlet_rows(weight.ravel(), 1, rng, widths).reshape(chains, -1)
-
-        def log_ratio(x: FloatArray, q: FloatArray, own: FloatArray) -> FloatArray:
-            """Log density of each row given κ_g, less that of drawing it, (chains, rows)."""
-            seen = prior[:, self._entry]
-            terms = gammaln(seen + own) - gammaln(seen)
-            terms -= own * np.log(np.maximum(q[:, self._entry], SMALLEST))
-            whole = added(self._row, own, self._rows.size)
-            theta = np.exp(x)[:, self.cells.group] * q[:, self.cells.entry]
-            theta = np.maximum(theta, SMALLEST)
-            gained = gammaln(theta + self.cells.count) - gammaln(theta)
-            result = added(self._row, terms, self._rows.size)
-            result += added(self._row_of_cell, gained, self._rows.size)
-            result += gammaln(strength) - gammaln(strength + whole)
-            return result
-
-        tried, inside = self._tried(lower)
-        own, own_tried = self._worth(lower), self._worth(tried)
-        proposal = drawn(own_tried)
-        gain = log_ratio(tried, proposal, own_tried) - log_ratio(lower, rows, own)
-        losses = self.cells.losses(tried) - self.cells.losses(lower)
-        taken = inside & (np.log(rng.random(chains)) < gain.sum(axis=1) + losses.sum(axis=1))
-        lower = np.where(taken[:, None], tried, lower)
-        rows = np.where(taken[:, None], proposal, rows)
-        own = np.where(taken[:, None], own_tried, own)
-
-        proposal = drawn(own)
-        gain = log_ratio(lower, proposal, own) - log_ratio(lower, rows, own)
-        accepted = np.ones((chains, family.pattern.n_pairs), dtype=bool)  # right without data
-        accepted[:, self._rows] = np.log(rng.random(gain.shape)) < gain
-        return lower, np.where(accepted[:, family.pattern.pair_of_transition], proposal, rows)
-
-    def _tried(self, lower: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Another ln κ_g for one group, or two groups' exchanged; and whether it is in range."""
-        rng, n = self.rng, self.cells.n_groups
-        tried = lower.copy()
-        if n > 1 and rng.random() < 0.5:
-            one, other = rng.choice(n, 2, replace=False)
-            tried[:, [one, other]] = lower[:, [other, one]]
-        else:
-            group = rng.integers(n)
-            tried[:, group] += rng.choice(JUMPS) * rng.standard_normal(lower.shape[0])
-        low, high = self.bounds
-        inside: BoolArray = np.all((tried > low) & (tried < high), axis=1)
-        return np.where(inside[:, None], tried, lower), inside
-
-    def _worth(self, lower: FloatArray) -> FloatArray:
-        """What the groups' data are worth as observations of Q, (chains, observed entries)."""
-        cells = self.cells
-        strength = np.exp(lower)[:, cells.group]
-        own = cells.count * (strength / (strength + cells.cell_total))
-        return added(self._place[cells.entry], own, self._entry.size)
-
-    def _upper_evidence(
-        self, log_strength: FloatArray, share: FloatArray, customers: FloatArray, totals: FloatArray
-    ) -> FloatArray:
-        family = self.family
-        strength = np.exp(log_strength)
-        weight = np.maximum((strength[:, family.strength_of_kind] * share)[:, self._kind], SMALLEST)
-        terms = gammaln(weight + customers) - gammaln(weight)
-        total = strength[:, self._strength_of_row]
-        losses = gammaln(total) - gammaln(total + totals)
-        n = family.n_strengths
-        return added(family.strength_of_kind[self._kind], terms, n) + added(
-            self._strength_of_row, losses, n
-        )
+def _begins(number: IntArray, n: int) -> IntArray:
+    """Where each of the numbers 0 … n − 1 begins if they are sorted, and the end."""
+    return np.concatenate(([0], np.cumsum(np.bincount(number, minlength=n)))).astype(np.int64)
 
 
 def prior_entries(family: Family, log_strength: FloatArray, law: FloatArray) -> FloatArray:
