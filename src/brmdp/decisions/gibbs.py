@@ -51,8 +51,8 @@ PILOT = 200
 MOST_THINNING = 40
 LARGEST_R_HAT = 1.05
 ROUNDS = 3
-"""Draws with a larger R̂, or worth less than a quarter of their number, are thrown away and replaced
-by sparser ones, up to this many rounds."""
+"""Draws with a larger R̂, or worth too little, are thrown away and replaced by sparser ones, up to
+this many rounds."""
 
 FEWEST_WATCHED = 50
 """Number of states per chain that R̂ is computed from, even if fewer are kept."""
@@ -520,13 +520,14 @@ class Schedule:
     ----------
     burn_in, pilot : int
         Sweeps per chain that are thrown away, and those from which the thinning is chosen.
-    worth : float
-        What a draw should be worth, in independent ones; a quarter of its number is demanded.
+    worth, least : float
+        What a draw should be worth, in independent ones, and what it must be worth.
     """
 
     burn_in: int = BURN_IN
     pilot: int = PILOT
     worth: float = 1.0
+    least: float = 0.25
 
 
 def _itself(*state: FloatArray) -> tuple[FloatArray, ...]:
@@ -591,7 +592,7 @@ def run_chains(
             watched.append(watch(*state))
         effective, r_hat = mixing_of(np.stack(watched, axis=1))
         effective *= each / positions
-        enough = r_hat <= LARGEST_R_HAT and effective >= draws / 4
+        enough = r_hat <= LARGEST_R_HAT and effective >= schedule.least * draws
         if enough or attempt == ROUNDS - 1 or thinning == MOST_THINNING:
             break
         burn_in += positions * thinning

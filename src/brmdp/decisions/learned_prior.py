@@ -106,7 +106,7 @@ LARGEST_STORE = 50_000_000
 
 FEWEST_DRAWS = 40
 
-PARTIAL = Schedule(burn_in=120, pilot=100, worth=0.35)
+PARTIAL = Schedule(burn_in=120, pilot=100, worth=0.35, least=0.15)
 """Sweeps over partially pooled groups cost more than those over one, and mix more slowly."""
 
 FEW = 6
