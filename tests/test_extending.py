@@ -70,19 +70,23 @@ def test_two_processes_and_one_give_the_same_runs(on_the_path, tmp_path):
     assert alone.digest() == together.digest()
 
 
+def command(*words, cwd=EXTEND, path=None):
+    """What the installed command prints: in the examples' folder, or elsewhere with a path."""
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if path is not None:
+        env["PYTHONPATH"] = str(path)
+    program = [Path(sys.executable).parent / "brmdp", *map(str, words)]
+    done = subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def coin(tmp_path_factory):
-    """The folder of a study from outside, as the command leaves it, and what it said."""
+    """The folder of a study from outside, as the page's command leaves it, and what it said."""
     folder = tmp_path_factory.mktemp("outside")
-    command = [sys.executable, "-m", "brmdp.cli", "reproduce", "coin:STUDY", "--runs", "12"]
-    done = subprocess.run(
-        [*command, "--workers", "1", "--out", str(folder)],
-        env=environment(EXTEND),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / "coin", done.stdout
+    options = ("--runs", 12, "--workers", 1, "--out", folder)
+    return folder / "coin", command("reproduce", "coin:STUDY", *options)
 
 
 def test_a_study_and_its_claim_and_column_from_outside(coin):
@@ -101,33 +105,18 @@ def test_a_study_and_its_claim_and_column_from_outside(coin):
 
 
 def test_the_commands_of_the_page_work_in_the_folder_of_the_examples(tmp_path):
-    """The installed command, without PYTHONPATH; and a report does not lose a study's verdicts."""
-    command = Path(sys.executable).parent / "brmdp"
-    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    for words in (
-        ["run", "sweep.toml", "--runs", "1", "--steps", "20"],
-        ["reproduce", "coin:STUDY", "--runs", "3"],
-    ):
-        done = subprocess.run(
-            [command, *words, "--workers", "1", "--out", str(tmp_path)],
-            cwd=EXTEND,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-    claims = (tmp_path / "coin" / "claims.json").read_text()
-    for words in ([], ["--study", "coin:STUDY"]):
-        folder = str(tmp_path / "coin")
-        done = subprocess.run(
-            [command, "report", folder, *words],
-            cwd=EXTEND,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        assert (tmp_path / "coin" / "claims.json").read_text() == claims
+    command(*("run", "sweep.toml", "--runs", 1, "--steps", 20, "--workers", 1, "--out", tmp_path))
+    assert list(tmp_path.rglob("claims.json"))
+
+
+def test_a_report_does_not_lose_the_verdicts_of_a_study_from_outside(coin, tmp_path):
+    """Nor from another folder, with the study's on the path."""
+    folder = shutil.copytree(coin[0], tmp_path / "coin")
+    claims = (folder / "claims.json").read_text()
+    command("report", folder)
+    assert (folder / "claims.json").read_text() == claims
+    command("report", folder, "--study", "coin:STUDY", cwd=tmp_path, path=EXTEND)
+    assert (folder / "claims.json").read_text() == claims
 
 
 def test_reading_results_imports_nothing_from_outside(coin, forks):

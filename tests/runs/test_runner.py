@@ -472,8 +472,10 @@ def kill_often(folder, times, runs, seed):
 
 
 @pytest.mark.long
-def test_killed_a_few_times_nothing_is_lost(tmp_path):
-    kill_often(tmp_path, 4, runs=12, seed=1)
+@pytest.mark.parametrize("times", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_killed_a_few_times_nothing_is_lost(times, tmp_path):
+    """The first time with one process, the second with two."""
+    kill_often(tmp_path, times, runs=12, seed=1)
 
 
 @pytest.mark.slow
