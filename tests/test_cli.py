@@ -98,6 +98,8 @@ def test_list(capsys):
             "certificates",
             "certificates-icu",
             "unknown-rewards",
+            "from-logs",
+            "alarms",
         ),
         "all",
     ]
