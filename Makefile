@@ -43,7 +43,7 @@ test-lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
-	  --editable ".[experiments,cluster,continuous,test,bench]"
+	  --editable ".[experiments,decide,cluster,continuous,test,bench]"
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-lowest/numba $(VENV)-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" \
 	  -W ignore::DeprecationWarning -W ignore::pytest.PytestUnraisableExceptionWarning
 # warnings of old packages that rest on new ones, which have no bounds here; and of JAX 0.4 when loky 3.4 starts a process

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTED = ("experiments", "cluster", "continuous", "test", "bench")
+TESTED = ("experiments", "decide", "cluster", "continuous", "test", "bench")
 
 
 def test_the_tested_lowest_versions_are_the_allowed_ones():
@@ -19,7 +19,7 @@ def test_the_tested_lowest_versions_are_the_allowed_ones():
         ]
     )
     lines = (ROOT / "constraints-lowest.txt").read_text().split()
-    assert all(re.fullmatch(r"[a-z-]+==[0-9.]+", line) for line in lines)
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+", line) for line in lines)
     pinned = dict(line.split("==") for line in lines)
     del pinned[
         "pyparsing"
