@@ -241,8 +241,8 @@ def test_bins_are_round_and_hold_everything(low, spread, most, whole):
         assert spread < 1e-9 * abs(low)
         return
     start, width, count = (Fraction(repr(part)) for part in bins)
-    assert start <= Fraction(low)
-    assert Fraction(high) <= start + count * width
+    assert start <= Fraction(repr(low))
+    assert Fraction(repr(high)) <= start + count * width
     assert 1 <= count <= most
     assert float(start).is_integer() or not whole
     mantissa = f"{float(width):e}".split("e")[0].rstrip("0").rstrip(".")
