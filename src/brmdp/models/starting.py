@@ -326,6 +326,10 @@ def _levels(facts: Facts, found: Survey) -> list[str]:
     return lines
 
 
+SMALLEST_SPREAD = 1e-290
+"""Numbers that lie closer together cannot be divided into bins."""
+
+
 def nice_bins(
     low: float, high: float, most: int, *, whole: bool
 ) -> tuple[float, float, int] | None:
@@ -337,6 +341,8 @@ def nice_bins(
         return None
     if high == low:
         return math.floor(low), 1.0, 1
+    if high - low < SMALLEST_SPREAD:
+        return None
     first, last = Decimal(repr(low)), Decimal(repr(high))
     exponent = math.floor(math.log10((high - low) / most))
     exponent = max(exponent, 0) if whole else exponent
