@@ -25,6 +25,7 @@ quickstart: install
 
 # from a log file to a page
 example: install
+	@mkdir -p results
 	$(BIN)/brmdp decide examples/fleet/model.toml --report results/fleet.html
 	@echo "Open results/fleet.html in a browser; examples/fleet/README.md says how to read it."
 
