@@ -269,6 +269,87 @@ def test_semicolons_and_decimal_commas(begin, filled):
     assert filled().log.report.transitions == 299
 
 
+def test_a_log_in_german_with_decimal_commas_in_one_column(begin):
+    lines = [
+        ("A1", f"2024-0{month}-01", state, did, cost)
+        for month, (state, did, cost) in enumerate(
+            [("gut", "nichts", "0"), ("mittel", "nichts", "1,5"), ("alt", "neu", "20")] * 3, 1
+        )
+    ]
+    text, words = begin(("Anlage", "Datum", "Zustand", "Maßnahme", "Kosten"), lines, delimiter=";")
+    assert words["state"].startswith("'Zustand'")
+    assert words["cost"].startswith("'Kosten'")
+    assert 'decimal = ","' in text
+    assert "1,234" not in text
+
+
+def test_commas_that_could_divide_thousands_are_named(begin):
+    lines = [("A", day, f"{day},{100 + day}", "go") for day in range(1, 9)]
+    text, _ = begin(("unit", "day", "miles", "action"), lines, delimiter=";")
+    assert "In 'miles', 1,234 is read as 1.234." in text
+    # one decimal is enough to know better
+    text, _ = begin(
+        ("unit", "day", "miles", "action"), [*lines, ("A", 9, "9,5", "go")], "l.csv", ";"
+    )
+    assert 'decimal = ","' in text
+    assert "1,234" not in text
+
+
+@pytest.mark.parametrize("name", ["visit", "nr"])
+def test_a_column_that_counts_the_lines_of_each_unit_is_the_time(begin, name):
+    lines = [(f"p{p}", n, (p + n) % 3, "ab"[n % 2]) for p in range(6) for n in range(8)]
+    lines.append(lines[-1])  # a line twice
+    _, words = begin(("patient", name, "severity", "drug"), lines)
+    assert words["time"].startswith(f"'{name}'")
+    assert words["unit"].startswith("'patient'")
+    # one that goes back counts nothing
+    back = [(p, n % 4 if name == "nr" else n, state, drug) for p, n, state, drug in lines]
+    _, words = begin(("patient", name, "severity", "drug"), back)
+    assert words["time"].startswith("none" if name == "nr" else "'visit'")
+
+
+def test_a_stock_is_recognised(begin):
+    def shop(most):
+        stock, lines = 5, []
+        for day in range(60):
+            order = (0, 2, 4)[day % 3] if stock < most else 0
+            lines.append(("s", day, stock, order))
+            stock = max(stock + order - (3 * day) % 5, 0)
+        return lines
+
+    lines = shop(6)
+    text, _ = begin(("shop", "day", "stock", "order"), lines)
+    top = max(stock + order for _, _, stock, order in lines)
+    assert f'# kind = "stock"\n# capacity = {top}\n# largest_demand = {2 * top}\n' in text
+    assert "after all steps" in text
+    assert "# [cost]\n# sold = 0\n" in text
+    # neither other names nor a stock that grows by itself
+    assert "kind" not in begin(("shop", "day", "level", "order"), lines)[0]
+    grows = [(shop, day, 3 * day, 1) for shop, day, _, _ in lines]
+    assert "kind" not in begin(("shop", "day", "stock", "order"), grows)[0]
+
+
+def test_the_suggested_stock_is_a_model(begin, tmp_path):
+    lines, stock = [], 4
+    for day in range(80):
+        order = (0, 3)[stock < 4]
+        lines.append(("s", day, stock, order))
+        stock = max(stock + order - (7 * day) % 4, 0)
+    text, _ = begin(("shop", "day", "stock", "order"), lines)
+    # as the comments say: these in place of those above
+    head, _, amounts = text.partition("[cost.0]")
+    section = head.index("[dynamics]")
+    kept = [line[2:] for line in head[section:].splitlines() if re.match(r"# \w+ = [\d\"]", line)]
+    chosen = [line for line in kept if line.split()[0] in ("kind", "capacity", "largest_demand")]
+    prices = "\n".join(line[2:] for line in amounts.splitlines() if re.match(r"# \w+ = 0", line))
+    prices = prices.replace("sold = 0", "sold = -3").replace("base = 0\n", "")
+    prices = prices.replace("per = 0\n", "")
+    path = tmp_path / "stock.toml"
+    path.write_text("\n".join([head[:section], "[dynamics]", *chosen, "[cost]", prices]))
+    model = load_model(path)
+    assert model.capacity == max(stock + order for _, _, stock, order in lines)
+
+
 def test_tabs_gzip_and_other_encodings(begin, filled):
     lines = [("prüfen" if k % 2 else "laufen", k % 4) for k in range(30)]
     text, _ = begin(("decision", "level"), lines, name="log.tsv.gz", delimiter="\t")

@@ -380,7 +380,25 @@ def _dynamics_section(found: Survey, roles: Roles) -> list[str]:
     lines += _comment("If you know that an action surely leads to one state, say so:")
     lines.append(f"# reset = {{ {action} = 0 }}")
     lines += _comment("States where everything ends:")
-    return [*lines, '# ends = ["…"]']
+    lines.append('# ends = ["…"]')
+    if roles.stock is not None:
+        lines += _comment(
+            "State and action look like a stock and what is ordered for it: after "
+            f"{_share(roles.stock.share)} steps, the stock was at most stock and order together. "
+            "If the order comes before the demand, and only the demand is unknown, write this "
+            "instead of the keys above; demand that an empty shelf could not serve is allowed for:"
+        )
+        lines += [
+            '# kind = "stock"',
+            f"# capacity = {roles.stock.capacity}",
+            f"# largest_demand = {2 * roles.stock.capacity}",
+        ]
+    return lines
+
+
+def _share(share: float) -> str:
+    """A share in words; only all is called all."""
+    return "all" if share == 1.0 else f"{min(100 * share, 99.9):.3g} % of"
 
 
 def _amounts(found: Survey, roles: Roles) -> list[str]:
@@ -404,6 +422,14 @@ def _amounts(found: Survey, roles: Roles) -> list[str]:
             lines += [f"[{word}.{toml_key(label)}]", "# base = 0"]
             lines += ["# per = 0"] if state is not None and state.numeric >= MOSTLY else []
             lines.append("")
+    if roles.stock is not None:
+        lines += _comment(
+            f'For kind = "stock", write this instead of the tables above: what a unit sold, a unit '
+            f"ordered, an order, a unit left over and a unit of demand that was lost {verb}:"
+        )
+        lines.append(f"# [{word}]")
+        lines += [f"# {price} = 0" for price in ("sold", "ordered", "order", "held", "lost")]
+        lines.append("")
     amount = _facts(found, roles.amount)
     if amount is not None:
         lines += _comment(

@@ -50,18 +50,27 @@ MOST_KINDS = 50
 """A column with more labels is no column of actions or groups, unless its name says so."""
 
 HINTS = {
-    "time": "time date day month week year hour minute second quarter step period t timestamp when",
+    "time": "time date day month week year hour minute second quarter step period t timestamp when "
+    "visit datum zeit zeitpunkt tag monat woche jahr stunde temps jour mois semaine fecha dia mes "
+    "semana",
     "unit": "id unit bus patient machine customer vehicle shop store user subject device site "
-    "asset engine truck car client person episode case sensor pump item serial name",
+    "asset engine truck car client person episode case sensor pump item serial name "
+    "anlage maschine fahrzeug kunde gerät filiale véhicule magasin máquina cliente tienda",
     "action": "action decision choice treatment did act dose intervention maintenance order move "
-    "control",
-    "cost": "cost price paid expense expenses spent charge fee loss",
-    "reward": "reward profit revenue sales income margin gain return earned payoff",
+    "control aktion entscheidung maßnahme massnahme behandlung bestellung décision traitement "
+    "acción decisión tratamiento",
+    "cost": "cost price paid expense expenses spent charge fee loss kosten preis ausgaben coût "
+    "costo coste",
+    "reward": "reward profit revenue sales income margin gain return earned payoff "
+    "gewinn ertrag erlös umsatz recette beneficio",
     "state": "state condition status level stock inventory mile miles mileage km odometer reading "
-    "wear age score grade health stage severity temperature queue load position hours",
+    "wear age score grade health stage severity temperature queue load position hours "
+    "zustand bestand lager kilometer stufe état niveau estado nivel",
     "next": "next after following successor then later",
+    "stock": "stock inventory shelf bestand lager lagerbestand",
+    "order": "order ordered bestellung bestellt replenishment",
 }
-"""Words in the name of a column that speak for a part."""
+"""Words in the name of a column that speak for a part, in English, German, French and Spanish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +214,14 @@ def survey(path: Path) -> Survey:
             raise
         encoding = OTHER_ENCODING
         n_lines, columns = read(encoding)
-    decimal = "," if delimiter not in (None, ",") and _has_decimal_commas(columns) else "."
+    commas = [] if delimiter in (None, ",") else _decimal_commas(columns)
+    decimal = "," if commas else "."
+    doubtful = [name for name in commas if _could_be_thousands(columns[name])]
+    if doubtful:
+        notes.append(
+            f"In {', '.join(map(shown, doubtful))}, 1,234 is read as 1.234. If it means 1234, "
+            "remove these commas from the log."
+        )
     facts = tuple(_facts(column, decimal) for column in columns.values())
     return Survey(path, delimiter, decimal, encoding, n_lines, facts, tuple(notes))
 
@@ -245,13 +261,22 @@ def _delimiter(path: Path) -> str:
     return max((",", ";", "\t", "|"), key=rank)
 
 
-def _has_decimal_commas(columns: dict[str, Column]) -> bool:
-    """Whether some column has numbers only if a comma is their decimal mark."""
-    return any(
-        column.is_text
-        and np.isfinite(column.numbers(",")).sum() > 2 * np.isfinite(column.numbers(".")).sum()
-        for column in columns.values()
-    )
+def _decimal_commas(columns: dict[str, Column]) -> list[str]:
+    """Columns that hold numbers only if a comma is their decimal mark."""
+    found = []
+    for name, column in columns.items():
+        if column.is_text and len(column.values):
+            with_commas = np.isfinite(column.numbers(","))
+            plain = np.isfinite(column.numbers("."))
+            if with_commas.mean() >= MOSTLY and with_commas.sum() > plain.sum():
+                found.append(name)
+    return found
+
+
+def _could_be_thousands(column: Column) -> bool:
+    """Whether every comma of a column stands before three digits, like that of 1,234."""
+    texts = [str(text) for text in column.values if "," in str(text)]
+    return all(re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+", text.strip()) for text in texts)
 
 
 def _facts(column: Column, decimal: str) -> Facts:
@@ -289,7 +314,8 @@ class Roles:
     """The part of each column, as far as it could be guessed.
 
     ``word`` says whether the column of amounts holds costs or rewards; ``clock`` is what one step
-    of time seems to be.
+    of time seems to be; ``stock`` whether state and action look like a stock and what is ordered
+    for it.
     """
 
     unit: Guess
@@ -301,6 +327,23 @@ class Roles:
     amount: Guess
     word: str
     clock: Clock | None
+    stock: Stock | None
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What speaks for a stock.
+
+    Attributes
+    ----------
+    capacity : int
+        The largest stock and order together.
+    share : float
+        Steps after which the stock was at most stock and order together.
+    """
+
+    capacity: int
+    share: float
 
 
 def guess_roles(found: Survey) -> Roles:
@@ -318,13 +361,16 @@ def guess_roles(found: Survey) -> Roles:
     word = "reward" if any(facts.hinted("reward") for facts in free.values()) else "cost"
     amount = take(_amount(free))
     unit = take(_unit(found, free, time))
+    if unit.columns and not time.columns:
+        time = take(_counter(found, free, unit, time))
     constant = _constant(found, free, unit)
     groups = _groups(free, constant, unit, found)
     for name in constant:
         free.pop(name, None)
     state = take(_state(free, next_state))
     clock = _clock(found, unit, time)
-    return Roles(unit, time, groups, state, next_state, action, amount, word, clock)
+    stock = _stock(found, unit, time, state, action)
+    return Roles(unit, time, groups, state, next_state, action, amount, word, clock, stock)
 
 
 def _percent(share: float) -> str:
@@ -367,6 +413,22 @@ def _time(free: dict[str, Facts]) -> Guess:
     best = candidates[0]
     reason = "its values are dates" if best in dates else "its name, and it holds numbers"
     return Guess((best,), reason, tuple(candidates[1:]))
+
+
+def _counter(found: Survey, free: dict[str, Facts], unit: Guess, time: Guess) -> Guess:
+    """A column that counts the lines of each unit, where nothing else looks like a time."""
+    codes = _unit_codes(found, unit)
+    order = np.argsort(codes, kind="stable")
+    together = np.diff(codes[order]) == 0
+    counters = []
+    for name, facts in free.items():
+        if facts.numeric == 1.0 and facts.whole and facts.present == found.n_lines:
+            steps = np.diff(facts.numbers[facts.column.codes[order]])[together]
+            if steps.size and (steps >= 0.0).all() and (steps == 1.0).mean() >= MOSTLY:
+                counters.append(name)
+    if not counters:
+        return time
+    return Guess((counters[0],), "it counts the lines of each unit", tuple(counters[1:]))
 
 
 def _action(free: dict[str, Facts]) -> Guess:
@@ -514,6 +576,37 @@ def _state(free: dict[str, Facts], next_state: Guess) -> Guess:
     best = candidates[0]
     reason = "its name" if free[best].hinted("state") else "it is left over"
     return Guess((best,), reason, tuple(candidates[1:]))
+
+
+def _stock(found: Survey, unit: Guess, time: Guess, state: Guess, action: Guess) -> Stock | None:
+    """Whether names and numbers say that the state is a stock and the action an order for it."""
+    every = {facts.name: facts for facts in found.facts}
+    columns = [*state.columns[:1], *action.columns[:1], *time.columns[:1]]
+    if len(columns) < 3:
+        return None
+    stock, order, when = (every[name] for name in columns)
+    named = stock.hinted("stock") and order.hinted("order")
+    amounts = all(
+        facts.numeric >= MOSTLY and facts.whole and facts.quantile(0.0) >= 0.0
+        for facts in (stock, order)
+    )
+    if not named or not amounts:
+        return None
+    # times in the order of their values; text such as dates sorts as it is written
+    rank = np.argsort(np.argsort(when.numbers if when.numeric >= MOSTLY else when.column.values))
+    units = _unit_codes(found, unit) if unit.columns else np.zeros(found.n_lines, dtype=np.int64)
+    codes = [facts.column.codes for facts in (stock, order, when)]
+    kept = np.flatnonzero(np.logical_and.reduce([one >= 0 for one in codes]))
+    lines = kept[np.lexsort((rank[codes[2][kept]], units[kept]))]
+    before, after = lines[:-1], lines[1:]
+    same = units[before] == units[after]
+    level = stock.numbers[codes[0]]
+    together = level + order.numbers[codes[1]]
+    with np.errstate(invalid="ignore"):
+        below = (level[after] <= together[before])[same]
+    if not below.size or below.mean() < MOSTLY:
+        return None
+    return Stock(int(np.nanmax(together[lines])), float(below.mean()))
 
 
 def _clock(found: Survey, unit: Guess, time: Guess) -> Clock | None:
