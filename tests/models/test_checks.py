@@ -374,6 +374,18 @@ def test_a_shape_that_is_named_is_compared(wear: Model) -> None:
     assert found.figures["standard_errors"] > 2  # type: ignore[operator]
 
 
+def test_a_shape_that_is_never_tried_unasked_is_compared(patients: Model) -> None:
+    model = Model(
+        patients.log,
+        rewards=patients.costs,
+        discount=patients.discount,
+        dynamics=Dynamics(shape="actions", draws=100),
+    )
+    found = check_prior(Bench(model))
+    assert np.isfinite(found.figures["standard_errors"])  # type: ignore[arg-type]
+    assert "in use" in found.finding or "No prior" in found.finding
+
+
 def test_successors_read_off_the_log_are_not_foreseen() -> None:
     rng = np.random.default_rng(0)
     model = fleet(
@@ -382,6 +394,23 @@ def test_successors_read_off_the_log_are_not_foreseen() -> None:
     found = check_prior(Bench(model))
     assert found.verdict != "fine"
     assert found.figures["better"] == "increments"
+
+
+def test_a_prior_learned_over_successors_read_off_the_log_is_too_strong() -> None:
+    """With many successors and few visits, whatever was seen looks uniform."""
+    rng = np.random.default_rng(0)
+    model = fleet(
+        [[0.1] * 10],
+        n=40,
+        units=20,
+        steps=15,
+        rng=rng,
+        dynamics=Dynamics(possible="observed", draws=100),
+    )
+    found = check_prior(Bench(model))
+    assert "too strong" in found.finding
+    assert found.verdict != "fine"
+    assert "reach" in found.remedy
 
 
 # --- groups, units, drift, memory, actions --------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +20,20 @@ from brmdp.models.wording import figure
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.prior import PriorReliance, reliance_in, separates_prior
 
+if TYPE_CHECKING:
+    from brmdp.models.model import Model
+
 __all__ = ["check_prior"]
 
 QUESTION = "Is the prior a good one, and how much rests on it?"
 IN_USE = "in use"
 LARGEST = 4_000_000
 """Up to this many possible transitions, other priors are tried."""
+
+FLATTERED = (
+    "Which successors are possible was read off the log from which the strength of the prior was "
+    "learned, too, so it is too strong. "
+)
 
 WORDS = {
     "uniform": "all successors alike",
@@ -59,7 +68,7 @@ def check_prior(bench: Bench) -> Check:
         "borrowed_share": borrowed,
     }
     chosen = model.learned is not None and model.learned.evidence is not None
-    if chosen:
+    if chosen and not model.observed_only:
         assert model.learned is not None
         bench.evidence = model.learned.evidence
         found = model.learned.evidence
@@ -131,6 +140,7 @@ def _against_others(
 ) -> Check:
     model = bench.model
     wide = _wide(bench)
+    flattered = FLATTERED if model.observed_only and model.learned is not None else ""
     if wide.n_transitions > LARGEST or bench.free.size < 2:
         few = bench.free.size < 2
         return Check(
@@ -138,10 +148,10 @@ def _against_others(
             QUESTION,
             "look",
             ("The log is too short" if few else "The problem is too large")
-            + f" to compare the prior with others. {weight}",
+            + f" to compare the prior with others. {flattered}{weight}",
             _resting(bench, outweighs, number),
             figures,
-            'Let the prior be learned from the log: prior = "learned".',
+            _remedy(model),
             group=None if number is None else bench.plans[number].group,
         )
     families = _families(bench, wide)
@@ -210,24 +220,30 @@ def _against_others(
         verdict = verdict_of(False, False, False)
         statistics = "No prior that could be learned predicts held-out transitions better."
         consequence = _resting(bench, outweighs, number)
-    if outweighs and verdict == "fine":
+    if (outweighs or flattered) and verdict == "fine":
         verdict = "look"
     return Check(
         "prior",
         QUESTION,
         verdict,
-        f"{statistics} {weight}",
+        f"{statistics} {flattered}{weight}",
         consequence,
         figures,
-        "" if verdict == "fine" else 'Let the prior be learned from the log: prior = "learned".',
+        "" if verdict == "fine" else _remedy(model),
         None if found is None else _picture(found, IN_USE),
         group,
     )
 
 
+def _remedy(model: Model) -> str:
+    if model.observed_only:
+        return 'Say what is possible instead of reading it off the log: reach, or possible = "all".'
+    return 'Let the prior be learned from the log: prior = "learned".'
+
+
 def _families(bench: Bench, pattern: TransitionPattern) -> dict[str, Family]:
-    found: dict[str, Family] = {}
-    for name in bench.model.shapes:
+    learned, found = bench.model.learned, {}
+    for name in dict.fromkeys((*bench.model.shapes, *(() if learned is None else (learned.shape,)))):
         try:
             found[name] = family_of(name, pattern)
         except InvalidInputError:
@@ -240,7 +256,7 @@ def _in_use(
 ) -> Callable[[IntArray], FloatArray]:
     """The prediction of the prior in use."""
     learned = bench.model.learned
-    if learned is not None:
+    if learned is not None and learned.shape in splits and not bench.model.observed_only:
         return splits[learned.shape].predictor("pooled")
     pattern = bench.pattern
     belief = bench.model.prior_belief(bench.plans[0].group)

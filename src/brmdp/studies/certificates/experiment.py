@@ -354,8 +354,8 @@ HOSPITAL = Experiment(
     "certificates-icu",
     "Certificates for ICU-Sepsis",
     tuple(
-        _case("icu-sepsis", size, logs=1, judging_draws=1_000, draws=1_000)
-        for size in (200, 2_000, 20_000)
+        _case("icu-sepsis", size, logs=1, judging_draws=1_000, draws=draws)
+        for size, draws in ((200, 4_000), (2_000, 1_000), (20_000, 1_000))
     ),
     runs=5,
 )
