@@ -224,6 +224,30 @@ def test_squares_are_those_of_tables() -> None:
     assert chance == pytest.approx(2.0 * chi2_contingency(table, correction=False).pvalue, rel=0.9)
 
 
+def test_an_action_without_alternatives_says_nothing() -> None:
+    """Rounding must not become a sign."""
+    rng = np.random.default_rng(0)
+    state = rng.integers(7, size=2_000)
+    action = np.where(state < 6, rng.integers(2, size=state.size), 2)
+    following = rng.integers(7, size=state.size)
+    worth = rng.normal(size=7)[following] * 1e3
+    with np.errstate(all="raise"):
+        chance, _ = difference_of(state, action, following, worth, np.random.default_rng(1))
+    assert chance > 0.01
+
+
+def test_actions_alike_are_compared_with_what_is_done() -> None:
+    """With laws alike, every policy is best; the plan itself must not be the one compared with."""
+    action = (np.random.default_rng(0).random(400) < 0.2).astype(np.int64)
+    state = np.concatenate(([0], action[:-1]))  # an action leads to the state of its number
+    log = log_of(np.repeat(np.arange(4), 100), state, action, n_states=2, n_actions=2,
+                 ordered=False)  # fmt: skip
+    model = Model(log, rewards=[[0.0, 0.0], [1.0, 1.0]], discount=0.9, dynamics=UNIFORM)
+    found = check_actions(Bench(model))
+    assert found is not None
+    assert found.figures["gain_share"] > 0.5  # type: ignore[operator]
+
+
 def test_lack_of_power_is_no_evidence() -> None:
     rng = np.random.default_rng(0)
     log = log_of(np.repeat(np.arange(8), 8), rng.integers(3, size=64), rng.integers(2, size=64),

@@ -95,7 +95,8 @@ def check_actions(bench: Bench) -> Check | None:
         "fine" if clear else "look",
         finding,
         f"Telling actions apart is worth {figure(gain, 3)} ({100.0 * share:.2g} % of the plan's "
-        f"{model.word}) by the model, against choosing by {model.word}s and known effects alone."
+        f"{model.word}) by the model, against choosing by {model.word}s and known effects, and where "
+        "these do not decide, as was done most often."
         + against,
         {
             "chance": chance,
@@ -149,14 +150,15 @@ def difference_of(
     # what a cell weighs in χ², less what does not change: n² / (n of action · n of move / n)
     weight = size[state] / moves[move]
     taken = np.maximum(share * size[:, None], 1.0)
-    total = np.maximum((size[:, None] * share * (1.0 - share)).sum(axis=0), 1e-300)
+    total = (size[:, None] * share * (1.0 - share)).sum(axis=0)
+    varied = total > 1e-9 * state.size  # the others are never an alternative
 
     def figures(action: IntArray) -> tuple[float, float]:
         cell, place, count = np.unique(move * k + action, return_index=True, return_counts=True)
         here = state[place]
         square = float((count**2 * weight[place] / taken[here, cell % k]).sum()) - state.size
         mean = np.bincount(action, rest, k)
-        return square, float((mean**2 / total).sum())
+        return square, float((mean[varied] ** 2 / total[varied]).sum())
 
     seen = figures(action)
     exchanges = min(MOST_EXCHANGES, max(FEWEST_EXCHANGES, WORK // state.size))
@@ -199,5 +201,7 @@ def _gain(bench: Bench, plan: Plan, alike: FloatArray, place: IntArray) -> float
     entries = np.where(place >= 0, alike[np.maximum(place, 0)], plan.world.entries)
     sums = np.bincount(pattern.pair_of_transition, entries, pattern.n_pairs)
     entries = entries / sums[pattern.pair_of_transition]
-    policy, _ = World(pattern, entries, plan.world.rewards, bench.model.discount).best(plan.policy)
+    # where nothing else decides, what is done most often stays
+    usual = plan.practice.argmax(axis=1)
+    policy, _ = World(pattern, entries, plan.world.rewards, bench.model.discount).best(usual)
     return max(0.0, plan.best - float(plan.start @ plan.world.values(policy)))
