@@ -1,5 +1,6 @@
 """Tables of Chinese restaurants, against their exact law."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import gammaln, ndtr
@@ -18,9 +19,10 @@ def law_of(n, weight):
 
 def drawn(n, weight, times, rng):
     """Numbers of tables, with the first."""
-    out = np.empty(times)
-    tables.tables_of(np.full(times, float(n)), np.full(times, weight), rng, out)
-    return out + 1
+    out = np.ones(times)
+    kinds, once = np.arange(times), np.ones(times)
+    tables.add_tables(kinds, np.full(times, float(n)), once, np.full(times, weight), rng, out)
+    return out
 
 
 class Scored:
@@ -109,11 +111,43 @@ def test_logarithms_of_gamma():
         np.testing.assert_allclose(rises, exact, rtol=1e-12, atol=1e-14 * np.abs(gammaln(x)).max())
 
 
+@pytest.mark.parametrize("weight", [0.7, 30.0])
+def test_tables_of_several_restaurants_add_up(weight):
+    """Of one kind: three with 40 customers and two with 400; another kind has one with 5."""
+    rng = np.random.default_rng(5)
+    kinds, customers = np.array([0, 0, 1]), np.array([40.0, 400.0, 5.0])
+    found = np.zeros((4_000, 2))
+    for out in found:
+        tables.add_tables(kinds, customers, np.array([3.0, 2.0, 1.0]), np.full(2, weight), rng, out)
+    mean, variance = np.zeros(2), np.zeros(2)
+    for kind, n, times in ((0, 40, 3), (0, 400, 2), (1, 5, 1)):
+        chance = weight / (weight + np.arange(1, n))
+        mean[kind] += times * chance.sum()
+        variance[kind] += times * (chance * (1.0 - chance)).sum()
+    errors = (found.mean(axis=0) - mean) / np.sqrt(variance / len(found))
+    assert (np.abs(errors) < 4.0).all()
+    np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.12)
+
+
 def test_the_same_stream_gives_the_same_tables():
     n, weight = np.full(50, 500.0), np.geomspace(1e-3, 1e3, 50)
     found = []
     for _ in range(2):
-        out = np.empty(50)
-        tables.tables_of(n, weight, np.random.default_rng(1), out)
+        out = np.zeros(50)
+        rng = np.random.default_rng(1)
+        tables.add_tables(np.arange(50), n, np.ones(50), weight, rng, out)
         found.append(out)
     np.testing.assert_array_equal(*found)
+
+
+def test_differences_of_slopes():
+    weight = np.repeat(np.geomspace(1e-12, 1e7, 60), 9)
+    n = np.tile([0.0, 1.0, 4.0, 9.0, 2.5, 10.0, 11.3, 400.0, 1e7], 60)
+    first, second = np.empty(n.size), np.empty(n.size)
+    tables.rises(weight, n, first, second)
+    with mpmath.workdps(40):
+        for i, (x, y) in enumerate(zip(map(mpmath.mpf, weight), map(mpmath.mpf, n), strict=True)):
+            for k, found in enumerate((first[i], second[i])):
+                exact = mpmath.psi(k, x + y) - mpmath.psi(k, x)
+                loss = 1e-14 * abs(mpmath.psi(k, x))  # what a difference of large numbers costs
+                assert abs(found - exact) <= 1e-12 * abs(exact) + loss, (x, y, k)

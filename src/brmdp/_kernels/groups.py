@@ -15,7 +15,9 @@ import numpy as np
 from brmdp._kernels.compiled import kernel
 from brmdp._kernels.tables import (
     LARGE_WEIGHT,
+    SMALLEST,
     add_cumulants,
+    add_tables,
     drawn_sum,
     is_large,
     log_gamma,
@@ -23,7 +25,6 @@ from brmdp._kernels.tables import (
     opened,
 )
 
-SMALLEST = 1e-30
 # Standard deviations of the steps of ln κ when it moves together with the rows, and the share of
 # these moves that exchange two groups' instead.
 SHORT, MIDDLE, LONG = 0.3, 1.5, 6.0
@@ -336,24 +337,13 @@ def seat_customers(layout, lower, rows, rng, customers):
 @kernel
 def seat_kinds(layout, upper, share, customers, rng, tables):
     """Draw the tables of the rows over groups, by kind of entry."""
-    sums = np.zeros((share.size, 4))
-    most = np.zeros(share.size)
+    weights = np.empty(share.size)
+    for k in range(share.size):
+        weights[k] = math.exp(upper[layout.kind_strength[k]]) * share[k]
     tables[:] = 0.0
     for e in range(customers.size):
-        k = layout.entry_kind[e]
-        weight = math.exp(upper[layout.kind_strength[k]]) * share[k]
-        tables[k] += 1.0
-        if weight >= LARGE_WEIGHT and customers[e] > 1.0:
-            add_cumulants(customers[e], weight, sums[k])
-            most[k] += customers[e] - 1.0
-    for e in range(customers.size):
-        k = layout.entry_kind[e]
-        if not is_large(sums[k]):
-            weight = math.exp(upper[layout.kind_strength[k]]) * share[k]
-            tables[k] += opened(customers[e], max(weight, SMALLEST), rng)
-    for k in range(share.size):
-        if is_large(sums[k]):
-            tables[k] += drawn_sum(sums[k], most[k], rng)
+        tables[layout.entry_kind[e]] += 1.0
+    add_tables(layout.entry_kind, customers, np.ones(customers.size), weights, rng, tables)
 
 
 @kernel

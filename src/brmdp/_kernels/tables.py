@@ -20,6 +20,10 @@ LARGE_VARIANCE, LARGE_WEIGHT = 20.0, 8.0
 # The series for lnΓ is used from here on.
 STIRLING = 7.0
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+# The series for the derivatives of lnΓ are used from here on.
+ASYMPTOTIC = 10.0
+# No weight is taken to be smaller.
+SMALLEST = 1e-30
 # Up to so many factors, Γ(θ + n)/Γ(θ) is multiplied out.
 FEW_FACTORS = 9.0
 
@@ -51,6 +55,43 @@ def log_rise(theta, n):
             product *= theta + j
         return math.log(product)
     return log_gamma(theta + n) - log_gamma(theta)
+
+
+@kernel
+def slopes(x):
+    """The first two derivatives of lnΓ at x > 0."""
+    first = second = 0.0
+    while x < ASYMPTOTIC:
+        inverse = 1.0 / x
+        first -= inverse
+        second += inverse * inverse
+        x += 1.0
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series = 1.0 / 252.0 - square * (1.0 / 240.0 - square * (1.0 / 132.0))
+    series = 1.0 / 12.0 - square * (1.0 / 120.0 - square * series)
+    first += math.log(x) - 0.5 * inverse - square * series
+    series = 1.0 / 42.0 - square * (1.0 / 30.0 - square * (5.0 / 66.0))
+    series = 1.0 / 6.0 - square * (1.0 / 30.0 - square * series)
+    second += inverse + 0.5 * square + inverse * square * series
+    return first, second
+
+
+@kernel
+def rises(theta, n, first, second):
+    """Differences of the first two derivatives of lnΓ between θ + n and θ, for θ > 0 and n ≥ 0."""
+    for i in range(theta.size):
+        if n[i] <= FEW_FACTORS and n[i] == math.floor(n[i]):
+            first[i] = second[i] = 0.0
+            for j in range(int(n[i])):
+                inverse = 1.0 / (theta[i] + j)
+                first[i] += inverse
+                second[i] -= inverse * inverse
+        else:
+            low = slopes(theta[i])
+            high = slopes(theta[i] + n[i])
+            first[i] = high[0] - low[0]
+            second[i] = high[1] - low[1]
 
 
 @kernel
@@ -144,15 +185,28 @@ def is_large(sums):
 
 
 @kernel
-def tables_of(customers, weights, rng, out):
-    """Tables of all customers but the first, for each pair of customers and weight."""
-    sums = np.empty(4)
-    for i in range(out.size):
-        n, theta = customers[i], weights[i]
-        if theta >= LARGE_WEIGHT and n > 1.0:
-            sums[:] = 0.0
-            add_cumulants(n, theta, sums)
-            if is_large(sums):
-                out[i] = drawn_sum(sums, n - 1.0, rng)
-                continue
-        out[i] = opened(n, theta, rng)
+def add_tables(kinds, customers, times, weights, rng, tables):
+    """Add to each kind's tables those of all customers but the first.
+
+    ``times[i]`` restaurants of the kind ``kinds[i]`` had ``customers[i]`` customers each.
+    """
+    own = np.empty(4)
+    sums = np.zeros((tables.size, 4))
+    most = np.zeros(tables.size)
+    for i in range(kinds.size):
+        k = kinds[i]
+        if weights[k] >= LARGE_WEIGHT and customers[i] > 1.0:
+            own[:] = 0.0
+            add_cumulants(customers[i], weights[k], own)
+            for j in range(4):
+                sums[k, j] += times[i] * own[j]
+            most[k] += times[i] * (customers[i] - 1.0)
+    for i in range(kinds.size):
+        k = kinds[i]
+        if not is_large(sums[k]):
+            weight = max(weights[k], SMALLEST)
+            for _ in range(int(times[i])):
+                tables[k] += opened(customers[i], weight, rng)
+    for k in range(tables.size):
+        if is_large(sums[k]):
+            tables[k] += drawn_sum(sums[k], most[k], rng)

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import gammaln
 
+from brmdp._kernels.tables import add_tables
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST, log_gammas, normalise_log_rows
 from brmdp.decisions.families import Family
@@ -66,6 +67,9 @@ MOST_CELLS = 100_000
 LEARNED_AT = (20, 60, BURN_IN)
 SPREADS, NARROWEST = 6.0, 1e-3
 """Slice intervals are this many standard deviations wide, as seen after so many sweeps."""
+
+FEW = 2
+"""Entries are seated one by one if there are this many times fewer of them than different seats."""
 
 EXACT_SEATS, BLOCK = 256, 1.0 / 64.0
 """Seats up to this number are looked at one by one; beyond, in blocks whose length is at most this
@@ -251,6 +255,7 @@ class SharedSampler:
         self._collapsed = 0 < tally.kind.size <= MOST_CELLS
         self._widths = Widths(bounds)
         self._kind, self._seat, self._times, self._certain = _seats(family, tally)
+        self._few = float(tally.times.sum()) * FEW <= self._kind.size
         # most seats belong to one entry only, and a comparison is cheaper than a binomial draw
         self._single = np.flatnonzero(self._times == 1)
         self._several = np.flatnonzero(self._times != 1)
@@ -304,12 +309,18 @@ class SharedSampler:
 
     def _tables(self, weight: FloatArray) -> FloatArray:
         """Tables of every kind, (chains, kinds), given the weights κ m of the kinds."""
+        tally, rng = self._tally, self.rng
+        if self._few:
+            tables = np.tile(self._certain, (weight.shape[0], 1))
+            for own, out in zip(weight, tables, strict=True):
+                add_tables(tally.kind, tally.count, tally.times, own, rng, out)
+            return tables
         at_seat = weight[:, self._kind]
         chance = at_seat / (at_seat + self._seat)
         drawn = np.empty(chance.shape)
         one, more = self._single, self._several
-        drawn[:, one] = self.rng.random((weight.shape[0], one.size)) < chance[:, one]
-        drawn[:, more] = self.rng.binomial(self._times[more], chance[:, more])
+        drawn[:, one] = rng.random((weight.shape[0], one.size)) < chance[:, one]
+        drawn[:, more] = rng.binomial(self._times[more], chance[:, more])
         return added(self._kind, drawn, self.family.n_kinds) + self._certain
 
     def _row_terms(

@@ -42,7 +42,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma
 
 from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
@@ -72,7 +71,7 @@ from brmdp.decisions.hierarchical import (
     HyperDraws,
     SharedDraws,
 )
-from brmdp.decisions.marginal import Mode, mode_of, tally_of
+from brmdp.decisions.marginal import Mode, differences, mode_of, tally_of
 from brmdp.decisions.partial import GroupSampler, group_point, prior_entries
 from brmdp.decisions.transitions import Cells, Transitions, cells_of
 from brmdp.errors import InvalidInputError
@@ -927,7 +926,7 @@ def _tables(family: Family, counts: IntArray | FloatArray, prior: FloatArray) ->
     result = np.zeros(counts.size)
     seen = np.flatnonzero(family.uncertain & (counts > 0))
     theta = prior[seen]
-    result[seen] = theta * (digamma(theta + counts[seen]) - digamma(theta))
+    result[seen] = theta * differences(theta, counts[seen].astype(np.float64))[0]
     return result
 
 

@@ -20,12 +20,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import gammaln
 
+from brmdp._kernels.tables import rises
 from brmdp._validation import FloatArray, IntArray
 from brmdp.decisions.families import Family
 
-__all__ = ["Mode", "Tally", "log_evidence", "merged", "mode_of", "tally_of"]
+__all__ = [
+    "Mode",
+    "Tally",
+    "differences",
+    "log_evidence",
+    "merged",
+    "mode_of",
+    "sums",
+    "tally_of",
+    "uphill",
+]
 
 MOST_ITERATIONS = 2000
 LAW_TOLERANCE, STRENGTH_TOLERANCE = 1e-9, 1e-6
@@ -155,33 +166,51 @@ def _objective(family: Family, tally: Tally, at: Point) -> float:
     return log_evidence(family, tally, log_strength, law) + float(family.base @ np.log(law))
 
 
+def differences(weight: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """ψ(θ + n) − ψ(θ) and ψ′(θ + n) − ψ′(θ), for θ > 0 and n ≥ 0."""
+    first, second = np.empty(weight.shape), np.empty(weight.shape)
+    rises(weight, count, first, second)
+    return first, second
+
+
 def _improved(family: Family, tally: Tally, bounds: tuple[float, float], at: Point) -> Point:
     """One step of the fixed point for the laws, and one of Newton's for every ln κ."""
     log_strength, law = at
     share = family.shares(law)
     strength = np.exp(log_strength)
     weight = (strength[family.strength_of_kind] * share)[tally.kind]
-    gain = tally.times * weight * (digamma(weight + tally.count) - digamma(weight))
-    tables = np.bincount(tally.kind, gain, family.n_kinds)
+    first, second = differences(weight, tally.count)
+    tables = np.bincount(tally.kind, tally.times * weight * first, family.n_kinds)
     if family.fixed is None:
         ratio = tables / np.maximum(share, SMALLEST_SHARE)
         law = family.normalised(
             np.maximum(family.base + law * (family.kinds.T @ ratio), SMALLEST_SHARE)
         )
         weight = (strength[family.strength_of_kind] * family.shares(law))[tally.kind]
-        gain = tally.times * weight * (digamma(weight + tally.count) - digamma(weight))
-    bend = tally.times * weight**2 * (polygamma(1, weight + tally.count) - polygamma(1, weight))
+        first, second = differences(weight, tally.count)
+    gain: FloatArray = tally.times * weight * first
+    bend: FloatArray = tally.times * weight**2 * second
     total = strength[tally.strength]
-    loss = tally.rows * total * (digamma(total + tally.total) - digamma(total))
-    turn = tally.rows * total**2 * (polygamma(1, total + tally.total) - polygamma(1, total))
+    first, second = differences(total, tally.total)
+    loss: FloatArray = tally.rows * total * first
+    turn: FloatArray = tally.rows * total**2 * second
     n = family.n_strengths
     of_cell = family.strength_of_kind[tally.kind]
-    first = np.bincount(of_cell, gain, n) - np.bincount(tally.strength, loss, n)
-    second = np.bincount(of_cell, gain + bend, n) - np.bincount(tally.strength, loss + turn, n)
+    slope = sums(of_cell, gain, n) - sums(tally.strength, loss, n)
+    curve = sums(of_cell, gain + bend, n) - sums(tally.strength, loss + turn, n)
+    return np.clip(log_strength + uphill(slope, curve), *bounds), law
+
+
+def sums(label: IntArray, value: FloatArray, n: int) -> FloatArray:
+    """Sums of values by label, 0 … n − 1."""
+    return np.bincount(label, value, n).astype(np.float64)
+
+
+def uphill(slope: FloatArray, curve: FloatArray) -> FloatArray:
+    """Newton's step to a maximum, of at most 1; where the curve is not concave, 1 uphill."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.where(second < 0.0, -first / second, np.sign(first))
-    step = np.clip(np.where(np.isfinite(step), step, 0.0), -1.0, 1.0)
-    return np.clip(log_strength + step, *bounds), law
+        step = np.where(curve < 0.0, -slope / curve, np.sign(slope))
+    return np.clip(np.where(np.isfinite(step), step, 0.0), -1.0, 1.0)
 
 
 def _leap(

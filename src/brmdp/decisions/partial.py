@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import digamma, polygamma
 
 from brmdp._kernels import groups
 from brmdp._validation import FloatArray, IntArray
@@ -35,7 +34,7 @@ from brmdp.beliefs.gammas import SMALLEST
 from brmdp.decisions.families import Family, condensed
 from brmdp.decisions.gibbs import MOST_WATCHED, Widths
 from brmdp.decisions.hierarchical import SharedDraws
-from brmdp.decisions.marginal import Mode, mode_of, tally_of
+from brmdp.decisions.marginal import Mode, differences, mode_of, sums, tally_of, uphill
 
 __all__ = ["GroupPoint", "GroupSampler", "Grouped", "group_point", "newton_step"]
 
@@ -289,7 +288,7 @@ def group_point(family: Family, counts: IntArray, bounds: tuple[float, float]) -
             if step < TOLERANCE / 10:
                 break
         theta = np.exp(log_strength)[cells.group] * rows[cells.entry]
-        tables = theta * (digamma(theta + cells.count) - digamma(theta))
+        tables = theta * differences(theta, cells.count)[0]
         customers = np.bincount(cells.entry, tables, pattern.n_transitions).astype(np.float64)
         moved = float(np.abs(log_strength - before).max(initial=0.0))
         if upper is not None:
@@ -310,15 +309,14 @@ def newton_step(
     strength = np.exp(log_strength)
     theta = np.maximum(strength[cells.group] * rows[cells.entry], SMALLEST)
     total = strength[cells.row_group]
-    gain = theta * (digamma(theta + cells.count) - digamma(theta))
-    bend = theta**2 * (polygamma(1, theta + cells.count) - polygamma(1, theta))
-    loss = total * (digamma(total + cells.row_total) - digamma(total))
-    turn = total**2 * (polygamma(1, total + cells.row_total) - polygamma(1, total))
+    first, second = differences(theta, cells.count)
+    gain: FloatArray = theta * first
+    bend: FloatArray = theta**2 * second
+    first, second = differences(total, cells.row_total)
+    loss: FloatArray = total * first
+    turn: FloatArray = total**2 * second
     n = cells.n_groups
-    first = np.bincount(cells.group, gain, n) - np.bincount(cells.row_group, loss, n)
-    second = np.bincount(cells.group, gain + bend, n) - np.bincount(cells.row_group, loss + turn, n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.where(second < 0.0, -first / second, np.sign(first))
-    step = np.clip(np.where(np.isfinite(step), step, 0.0), -1.0, 1.0)
-    moved = np.clip(log_strength + step, *bounds)
+    slope = sums(cells.group, gain, n) - sums(cells.row_group, loss, n)
+    curve = sums(cells.group, gain + bend, n) - sums(cells.row_group, loss + turn, n)
+    moved = np.clip(log_strength + uphill(slope, curve), *bounds)
     return moved, float(np.abs(moved - log_strength).max(initial=0.0))

@@ -96,8 +96,7 @@ def check_actions(bench: Bench) -> Check | None:
         finding,
         f"Telling actions apart is worth {figure(gain, 3)} ({100.0 * share:.2g} % of the plan's "
         f"{model.word}) by the model, against choosing by {model.word}s and known effects, and where "
-        "these do not decide, as was done most often."
-        + against,
+        "these do not decide, as was done most often." + against,
         {
             "chance": chance,
             "detectable": detectable,

@@ -243,7 +243,9 @@ def _remedy(model: Model) -> str:
 
 def _families(bench: Bench, pattern: TransitionPattern) -> dict[str, Family]:
     learned, found = bench.model.learned, {}
-    for name in dict.fromkeys((*bench.model.shapes, *(() if learned is None else (learned.shape,)))):
+    for name in dict.fromkeys(
+        (*bench.model.shapes, *(() if learned is None else (learned.shape,)))
+    ):
         try:
             found[name] = family_of(name, pattern)
         except InvalidInputError:

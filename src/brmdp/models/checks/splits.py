@@ -22,14 +22,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import digamma
 
 from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.gammas import SMALLEST
 from brmdp.decisions.families import Family
 from brmdp.decisions.held_out import Evidence, compare_held_out
 from brmdp.decisions.learned_prior import RANGE
-from brmdp.decisions.marginal import Mode, Tally, merged, mode_of
+from brmdp.decisions.marginal import Mode, Tally, differences, merged, mode_of
 from brmdp.decisions.partial import newton_step, prior_entries
 from brmdp.decisions.transitions import Cells
 from brmdp.models.checks.verdicts import Sign
@@ -225,7 +224,7 @@ def _point(layout: _Layout, counts: FloatArray, near: _Point | None) -> _Point:
             if change < NEAR / 10:
                 break
         theta = np.exp(log_strength)[cells.group] * rows[cells.entry]
-        tables = theta * (digamma(theta + cells.count) - digamma(theta))
+        tables = theta * differences(theta, cells.count)[0]
         customers = np.bincount(cells.entry, tables, layout.seen.size).astype(np.float64)
         moved = float(np.abs(log_strength - before).max(initial=0.0))
         if upper is not None and step:
