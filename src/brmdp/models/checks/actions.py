@@ -95,8 +95,8 @@ def check_actions(bench: Bench) -> Check | None:
         "fine" if clear else "look",
         finding,
         f"Telling actions apart is worth {figure(gain, 3)} ({100.0 * share:.2g} % of the plan's "
-        f"{model.word}) by the model, against choosing by {model.word}s and known effects, and where "
-        "these do not decide, as was done most often." + against,
+        f"{model.word}) by the model, against choosing by {model.word}s and known effects, and as "
+        "was done most often where these do not decide." + against,
         {
             "chance": chance,
             "detectable": detectable,
