@@ -133,8 +133,8 @@ class PriorReliance:
     >>> belief.observe([0, 1, 2, 3, 4] * 20, 1, [1, 2, 3, 4, 5] * 20)
     >>> found = brmdp.prior_reliance(belief, policy=[1, 1, 1, 1, 1, 1], discount=0.9)
     >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
-    The policy spends 47.1 % of its discounted time in state-action pairs where the prior outweighs
-    the data; the prior's mean share is 53.9 %.
+    In the state-action pairs that the policy uses, the prior has 53.9 % of the weight (averaged
+    over its discounted time); for 47.1 % of the time, it outweighs the data.
     Never observed: 1 of its 6 pairs, in which it spends 47.1 % of its time (start: observed
     states).
     >>> found.never_observed
@@ -174,9 +174,9 @@ class PriorReliance:
             )
         else:
             first = (
-                f"The policy spends {percent(self.outweighed)} of its discounted time in "
-                "state-action pairs where the prior outweighs the data; the prior's mean share is "
-                f"{percent(self.share)}."
+                "In the state-action pairs that the policy uses, the prior has "
+                f"{percent(self.share)} of the weight (averaged over its discounted time); for "
+                f"{percent(self.outweighed)} of the time, it outweighs the data."
             )
         second = f"{self.unseen()} (start: {self.start})."
         if self.accuracy > _ACCURACY:
