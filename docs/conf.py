@@ -26,7 +26,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_ext", "gallery", "**.ipynb_checkpoints"]
+exclude_patterns = ["_ext", "gallery", "generated/**.ipynb", "**.ipynb_checkpoints"]
 exclude_patterns += ["decisions.md", "deployment.md", "extending.md", "from-a-log.md", "online.md"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]
@@ -40,8 +40,6 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_ipywidgets_js = {}
 nb_merge_streams = True
-# kernels start without the variables of the notebook's folder
-nb_execution_in_temp = False
 
 # reference
 autosummary_generate = True
@@ -86,7 +84,8 @@ html_show_sphinx = False
 html_theme_options = {
     "logo": {"text": "brmdp"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 9,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "search_as_you_type": False,

@@ -17,12 +17,10 @@ LOGGER = logging.getLogger(__name__)
 REWRITTEN = (
     (r"\\label\{[^}]*\}|\\(?:notag|nonumber)\b", ""),
     (r"\\middle(?![a-zA-Z])", ""),
-    (r"\\operatorname\*", r"\\operatorname"),
-    (r"\\(arg\s*max|arg\s*min)(?![a-zA-Z])", r"\\\1"),
-    (r"\\argmax(?![a-zA-Z])", r"\\operatorname{arg\\,max}"),
-    (r"\\argmin(?![a-zA-Z])", r"\\operatorname{arg\\,min}"),
+    (r"\\arg(max|min)(?![a-zA-Z])", r"\\arg\\\1"),
     (r"\\Dir(?![a-zA-Z])", r"\\mathrm{Dir}"),
     (r"\\diag(?![a-zA-Z])", r"\\operatorname{diag}"),
+    (r"\\([td]?frac)\s*(\d)\s*(\d)", r"\\\1{\2}{\3}"),
     (r"\\stackrel(?![a-zA-Z])", r"\\overset"),
     (r"\\dots(?![a-zA-Z])", r"\\ldots"),
     (r"\\([bB]igg?)(?![a-zA-Z])", r"\\\1l"),
@@ -30,6 +28,14 @@ REWRITTEN = (
     (r"\\end\{(?:align|gather|equation|split)\*?\}", r"\\end{aligned}"),
 )
 """Patterns that the translation does not know, and what is put in their place."""
+
+
+def _operator(found: re.Match[str]) -> str:
+    r"""Operators named by several words: ``\operatorname*{arg\,max}`` is ``\arg\max``."""
+    words = re.split(r"\\[,;: ]|\s+", found[1].strip())
+    if words[0] == "arg" and words[1:] in (["max"], ["min"]):
+        return rf"\arg\{words[1]} "
+    return rf"\operatorname{{{'~'.join(words)}}}"
 
 
 def as_mathml(latex: str, block: bool) -> str:
@@ -40,6 +46,7 @@ def as_mathml(latex: str, block: bool) -> str:
     MathError
         If something in the formula is not known.
     """
+    latex = re.sub(r"\\operatorname\*?\{([^}]*)\}", _operator, latex)
     for pattern, replacement in REWRITTEN:
         latex = re.sub(pattern, replacement, latex)
     try:
@@ -55,7 +62,7 @@ def _translated(translator: Any, node: nodes.Element, block: bool) -> str:
     except MathError as error:
         LOGGER.warning("formula %r: %s", latex, error, location=node)
         found = f"<code>{translator.encode(latex)}</code>"
-    return re.sub(r"\n\s*", "", found)
+    return re.sub(r"\n\s*", "", found).replace("<mo>'</mo>", '<mo lspace="0" rspace="0">′</mo>')
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
@@ -66,7 +73,7 @@ def visit_inline(translator: Any, node: nodes.math) -> None:
 
 def visit_block(translator: Any, node: nodes.math_block) -> None:
     """Write a formula on lines of its own, with its number if it has one."""
-    translator.body.append(translator.starttag(node, "div", CLASS="math formula"))
+    translator.body.append(translator.starttag(node, "div", CLASS="formula"))
     translator.body.append(_translated(translator, node, True))
     if node.get("number"):
         translator.body.append(f'<span class="eqno">({node["number"]})')
