@@ -9,8 +9,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-import brmdp  # noqa: E402
 from public_names import file_names  # noqa: E402
+
+import brmdp  # noqa: E402
 
 project = "brmdp"
 author = "The brmdp developers"
@@ -19,6 +20,7 @@ version = release = brmdp.__version__
 
 extensions = [
     "mathml",
+    "command_line",
     "public_names",
     "myst_nb",
     "numpydoc",

@@ -581,7 +581,7 @@ class Store:
         -------
         pandas.DataFrame
             The columns are ``case``, ``run`` and ``step`` (``row`` for a computation), followed by
-            those listed in docs/reference/sweeps.md. For polars and other libraries use
+            those listed in docs/reference/records.md. For polars and other libraries use
             :meth:`to_arrow`, which does not need pandas.
 
         Raises
