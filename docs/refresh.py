@@ -34,6 +34,8 @@ from brmdp.studies import all_studies
 from brmdp.studies.paper.schematics import schematics
 
 DOCS = Path(__file__).parent
+MADE = ("generated", "reference/api")
+"""Folders that the site's build fills."""
 FIGURES = DOCS / "figures"
 BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
 COLUMNS = re.compile(
@@ -46,6 +48,13 @@ NEXT = "--- next block ---"
 MADE_BY = re.compile(
     r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
 )
+
+
+def pages_of_docs() -> list[Path]:
+    """Every page that is written by hand."""
+    made = [DOCS / one for one in MADE]
+    pages = DOCS.rglob("*.md")
+    return sorted(page for page in pages if not any(map(page.is_relative_to, made)))
 
 
 def refresh(page: Path, results: Path) -> None:
@@ -65,7 +74,7 @@ def refresh(page: Path, results: Path) -> None:
 
     text = with_columns(BLOCK.sub(filled, page.read_text()))
     page.write_text(text)
-    for name in re.findall(r"\(figures/(\S+)\.png\)", text):
+    for name in re.findall(r"\((?:\.\./)*figures/(\S+)\.png\)", text):
         for found in results.glob(f"*/{name}.png"):
             shutil.copyfile(found, FIGURES / f"{name}.png")
 
@@ -107,7 +116,7 @@ def with_outputs(text: str, printed: str) -> str:
 
 def outputs() -> None:
     """Run the pages that show what their blocks print."""
-    for page in sorted(DOCS.glob("*.md")):
+    for page in pages_of_docs():
         text = page.read_text()
         if any(block["output"] is not None for block in PRINTING.finditer(text)):
             command = [sys.executable, "-c", program_of(text)]
@@ -164,7 +173,7 @@ def digests_of_today(table: str) -> set[str]:
 
 def check() -> int:
     """Say which tables are older than the code they rest on."""
-    pages = sorted(DOCS.glob("*.md"))
+    pages = pages_of_docs()
     older = [line for page in pages for line in stale(page)]
     tables = sum(len(BLOCK.findall(page.read_text())) for page in pages)
     print(
@@ -176,7 +185,7 @@ def check() -> int:
 def main(results: Path) -> None:
     """Refresh all pages."""
     FIGURES.mkdir(exist_ok=True)
-    for page in sorted(DOCS.glob("*.md")):
+    for page in pages_of_docs():
         refresh(page, results)
     for picture in write_figures(schematics(), FIGURES):
         if picture.suffix == ".pdf":

@@ -14,10 +14,22 @@ from brmdp.runs.catalogue import AGENTS, ENVIRONMENTS, PARTS, PRIOR
 from brmdp.runs.sweep import COMMON, DEFAULTS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = ("generated", "api", "jupyter_execute")
+"""Folders of pages that the site's build makes."""
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        page for page in (ROOT / "docs").rglob("*.md") if not set(MADE).intersection(page.parts)
+    ),
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?"
 SWEEP = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def name_of(page):
+    """The name of a page in the tests' output."""
+    return str(page.relative_to(ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +41,7 @@ def refresh():
     return module
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_links_to_is_there(page):
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
@@ -37,7 +49,7 @@ def test_what_a_page_links_to_is_there(page):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
+    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=name_of
 )
 def test_blocks_run_and_print_what_the_page_shows(page, tmp_path, forks, refresh):
     text = page.read_text()
@@ -64,7 +76,7 @@ def run_the_sweep(page, folder):
 
 
 def test_the_pages_list_the_columns_that_the_code_declares(refresh):
-    page = ROOT / "docs" / "sweeps.md"
+    page = ROOT / "docs" / "reference" / "sweeps.md"
     assert refresh.with_columns(page.read_text()) == page.read_text()
     # and every program of every study is among them
     programs = {
@@ -77,7 +89,7 @@ def test_the_pages_list_the_columns_that_the_code_declares(refresh):
 
 
 def test_the_page_on_sweeps_names_every_key():
-    text = (ROOT / "docs" / "sweeps.md").read_text()
+    text = (ROOT / "docs" / "reference" / "sweeps.md").read_text()
     names = [*DEFAULTS, *ENVIRONMENTS, *(key for keys in ENVIRONMENTS.values() for key in keys)]
     names += [*AGENTS, *(key for _, keys in AGENTS.values() for key in keys)]
     names += [name for known in PARTS.values() for name in known.by_name]

@@ -21,7 +21,7 @@ say where such a group would have to lie to undo their verdict.
 **All runs equal.** Without spread and without a known range there is no interval: that all runs
 seen are equal does not show that all runs are.
 
-The measured coverage is given in docs/intervals.md (``python -m benchmarks.intervals``).
+The measured coverage is given in docs/reproduce/intervals.md (``python -m benchmarks.intervals``).
 """
 
 from __future__ import annotations

@@ -581,8 +581,8 @@ class Store:
         -------
         pandas.DataFrame
             The columns are ``case``, ``run`` and ``step`` (``row`` for a computation), followed by
-            those listed in docs/sweeps.md. For polars and other libraries use :meth:`to_arrow`,
-            which does not need pandas.
+            those listed in docs/reference/sweeps.md. For polars and other libraries use
+            :meth:`to_arrow`, which does not need pandas.
 
         Raises
         ------

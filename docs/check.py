@@ -1,0 +1,1 @@
+"""Check the built site; ``make docs`` ends with this."""
