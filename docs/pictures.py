@@ -1,7 +1,7 @@
 """The picture at the top of README and of the start page, and the style of the gallery.
 
-``python docs/pictures.py`` writes ``docs/figures/dial.png``: what caution does to a policy, and what
-that is truly worth, for logs of four lengths. It takes about twenty seconds.
+``python docs/pictures.py`` writes ``docs/figures/dial.png``: what caution does to a plan, and what
+the plan is truly worth, for logs of four lengths. It takes about twenty seconds.
 """
 
 from __future__ import annotations

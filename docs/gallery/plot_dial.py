@@ -39,12 +39,13 @@ for _ in range(200):
 
 # %%
 # One plan per level, and what each is worth: in 2,000 worlds drawn from the belief, and in truth.
-# Curious plans enter states that were hardly seen; they rest on the prior, and warn of it.
+# Curious plans enter states that were hardly seen; they rest on the prior, and warn of it. One log
+# proves nothing about caution: the picture on the start page is of two hundred.
 
 warnings.simplefilter("ignore", brmdp.PriorWarning)
 levels = np.linspace(0.04, 0.96, 24)
-plans = [brmdp.plan(belief, profit, 0.95, risk=brmdp.Quantile(a), start=0) for a in levels]
-policies = [plan.policy for plan in plans]
+risks = [brmdp.Quantile(level) for level in levels]
+policies = [brmdp.plan(belief, profit, 0.95, risk=risk, start=0).policy for risk in risks]
 limits = [int((policy == RENEW).argmax()) for policy in policies]
 drawn = brmdp.values_in_draws(belief, profit, 0.95, policies, start=0, draws=2000, rng=0).values
 truth = [brmdp.evaluate_in_mdp(world, policy)[0] for policy in policies]
@@ -57,6 +58,3 @@ below.plot(levels, np.quantile(drawn, 0.1, axis=0), label="exceeded with 90 %, b
 below.plot(levels, truth, label="in truth")
 below.set(title="Its worth", ylabel="discounted profit", xlabel="cautious ← level → curious")
 below.legend()
-
-# %%
-# One log proves nothing about caution: over many logs, see the picture on the start page.

@@ -5,7 +5,7 @@ Groups that differ
 Twelve depots run the same machine. It wears faster the older it is, and in some depots faster than
 in others. Some logs are long, some short. Pooling takes all depots to be alike; separate learning
 leaves a short log alone with its prior. Partial pooling learns how much depots differ, and each
-leans on the others as far as its own log is short. Averages over six such companies.
+leans on the others as far as its own log is short. Averages over six companies, ± 2 standard errors.
 """
 
 import matplotlib.pyplot as plt
@@ -51,7 +51,7 @@ for _ in range(COMPANIES):
 figure, axes = plt.subplots()
 for way, found in error.items():
     by_length = np.array(found).reshape(COMPANIES, 3, 4).mean(axis=1)
-    reach = 1.96 * by_length.std(axis=0, ddof=1) / np.sqrt(COMPANIES)
+    reach = 2.0 * by_length.std(axis=0, ddof=1) / np.sqrt(COMPANIES)
     axes.errorbar(DAYS[:4], by_length.mean(axis=0), reach, capsize=3, label=way)
 axes.set(title="Error of the estimated wear", xscale="log", xlabel="days", ylabel="mean error")
 axes.set_xticks(DAYS[:4], DAYS[:4])

@@ -22,7 +22,7 @@ for change, share in enumerate(CHANGE):
 truth = kernel @ lengths - lengths  # expected change
 
 # %%
-# Twenty logs of sixty days, and two beliefs from each.
+# Twenty logs of sixty days, and two beliefs from each. Bars are two standard errors.
 
 rng = np.random.default_rng(0)
 error, chosen = np.empty((LOGS, 2, LONGEST + 1)), []
@@ -43,7 +43,7 @@ print(f"lengths found to be alike in {chosen.count('increments')} of {LOGS} logs
 
 figure, (above, below) = plt.subplots(2, sharex=True, figsize=(5.2, 5.0), height_ratios=[2, 1])
 for k, label in enumerate(["learned prior", "uniform prior"]):
-    reach = 1.96 * error[:, k].std(axis=0, ddof=1) / np.sqrt(LOGS)
+    reach = 2.0 * error[:, k].std(axis=0, ddof=1) / np.sqrt(LOGS)
     above.errorbar(lengths, error[:, k].mean(axis=0), reach, capsize=2, label=label)
 above.set(title="Error of the expected change", ylabel="customers an hour")
 above.legend()

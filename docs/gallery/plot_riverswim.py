@@ -4,8 +4,8 @@ Learning to swim against the current
 
 RiverSwim has a small reward at the near end and a large one at the far end, which only those find
 who keep swimming. AQ-BRMDP and Continuing PSRL (one posterior draw per plan) learn it from nothing
-but which moves are possible. Thirty runs each, with common seeds; bands are 95 % intervals of the
-mean.
+but which moves are possible. Thirty runs each, with common seeds; bands are two standard errors of
+the mean.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ for name, make in AGENTS.items():
 figure, axes = plt.subplots()
 for name, runs in regret.items():
     mean = runs.mean(axis=0)
-    error = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(RUNS)
+    error = 2.0 * runs.std(axis=0, ddof=1) / np.sqrt(RUNS)
     (line,) = axes.plot(mean, markevery=200, label=name)
     axes.fill_between(
         np.arange(STEPS), mean - error, mean + error, alpha=0.2, color=line.get_color()
@@ -42,7 +42,7 @@ axes.set(title="Cumulative true regret, 30 runs", xlabel="step", ylabel="discoun
 axes.legend()
 
 difference = np.subtract(*regret.values())[:, -1]
-reach = 1.96 * difference.std(ddof=1) / np.sqrt(RUNS)
+reach = 2.0 * difference.std(ddof=1) / np.sqrt(RUNS)
 print(f"AQ-BRMDP − PSRL after {STEPS} steps: {difference.mean():.0f} ± {reach:.0f}")
 
 # %%
