@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_ext"))
+sys.path[:0] = [str(HERE / "_ext"), str(HERE)]
 
 from public_names import file_names  # noqa: E402
 
@@ -81,7 +81,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "plot_gallery": True,
     "thumbnail_size": (400, 280),
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "pictures.gallery_style"),
 }
 warnings.filterwarnings("ignore", category=brmdp.PriorWarning)
 # Sphinx forks to read pages; these processes use JAX for nothing but its names
