@@ -31,7 +31,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_ext", "gallery", "generated/**.ipynb", "**.ipynb_checkpoints"]
-exclude_patterns += ["decisions.md", "deployment.md", "extending.md", "from-a-log.md", "online.md"]
 templates_path = ["_templates"]
 # "ref.python": an attribute "name" is not the only one of its name
 suppress_warnings = ["config.cache", "ref.python"]
