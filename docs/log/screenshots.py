@@ -59,9 +59,9 @@ def brmdp(*words: str, folder: Path) -> str:
     """What the command prints."""
     command = [sys.executable, "-m", "brmdp", *words]
     environment = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"brmdp {' '.join(words)}: {done.stderr}")
     return done.stdout
 
 
