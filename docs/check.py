@@ -72,7 +72,9 @@ LINKS = ("alternate", "author", "canonical", "license", "next", "prev", "search"
 """Relations of a ``<link>`` that load nothing."""
 
 IN_STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
-IN_SCRIPT = re.compile(r"(?:fetch|importScripts|import)\(\s*['\"](https?:[^'\"]+)")
+IN_SCRIPT = re.compile(
+    r"(?:(?:fetch|importScripts|import)\(|\.(?:src|href)\s*=)\s*['\"`]((?:https?:)?//[^'\"`]+)"
+)
 LEFT_BEHIND = (
     'class="problematic"',
     'class="system-message"',
