@@ -46,7 +46,7 @@ TERMS = {
     "optimism": "reproduce/optimism",
     "Thompson": "reproduce/unknown-rewards",
     "FrozenLake": "reproduce/reproduction",
-    "stationary": "log/",
+    "guarantee": "log/",
     "drift": "log/",
     "explain": "online/",
     "certificate": "plan/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -31,6 +32,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_ext", "gallery", "generated/**.ipynb", "**.ipynb_checkpoints"]
+smartquotes = False  # quotes stand in code and in what is to be typed
 templates_path = ["_templates"]
 # "ref.python": an attribute "name" is not the only one of its name
 suppress_warnings = ["config.cache", "ref.python"]
@@ -53,6 +55,14 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_ipywidgets_js = {}
 nb_merge_streams = True
+# kernels take nothing from the settings of whoever builds the site, and say only what is wrong
+kernels = HERE.parent / "build" / "ipython"
+settings = kernels / "profile_default" / "ipython_kernel_config.py"
+settings.parent.mkdir(parents=True, exist_ok=True)
+settings.write_text(
+    "c = get_config()\nc.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
+)
+os.environ["IPYTHONDIR"] = str(kernels)
 
 # reference
 autosummary_generate = True
