@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart example test test-quick test-slow test-lowest test-newest check docs-status bench reproduction theory continuous clean
+.PHONY: install quickstart example test test-quick test-slow test-lowest test-newest check docs docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -61,6 +61,13 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# the site, in build/docs; a warning is an error, and what was built is checked
+docs: install
+	rm -rf build/docs build/docs-doctrees docs/generated docs/reference/api
+	$(BIN)/python -m sphinx -W --keep-going -q -E -j $(WORKERS) -d build/docs-doctrees docs build/docs
+	$(BIN)/python docs/check.py build/docs
+	@echo "Open build/docs/index.html in a browser; it needs no network."
+
 docs-status: install
 	$(BIN)/python docs/refresh.py --check
 
@@ -83,4 +90,4 @@ continuous: install
 	$(BIN)/python docs/refresh.py results
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build docs/generated docs/reference/api dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis

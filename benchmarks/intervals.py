@@ -1,6 +1,6 @@
 """How often 95 % intervals cover the mean.
 
-``python -m benchmarks.intervals 20000`` prints the table of docs/intervals.md.
+``python -m benchmarks.intervals 20000`` prints the table of docs/reproduce/intervals.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 It fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables
 that the studies wrote, and copies the figures that the pages show to docs/figures/. What the folder
 of results does not hold stays as it is. Blocks that begin with ``<!-- columns: NAME -->`` list the
-columns that the code declares.
+columns that the code declares. Rows of docs/reproduce/index.md count the verdicts of each page.
 
 ``python docs/refresh.py --outputs`` runs the Python blocks of the pages and puts what they print
 into the ``text`` blocks that follow them.
@@ -34,6 +34,8 @@ from brmdp.studies import all_studies
 from brmdp.studies.paper.schematics import schematics
 
 DOCS = Path(__file__).parent
+MADE = ("generated", "reference/api")
+"""Folders that the site's build fills."""
 FIGURES = DOCS / "figures"
 BLOCK = re.compile(r"(<!-- results: (?P<path>\S+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
 COLUMNS = re.compile(
@@ -42,10 +44,21 @@ COLUMNS = re.compile(
 PRINTING = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL | re.MULTILINE
 )
+COUNTS = re.compile(
+    r"^(?P<head>\| \[[^]|]*\]\((?P<page>\S+\.md)\) \|[^|\n]*)(?:\| *\d* *){3}\|$", re.MULTILINE
+)
+VERDICTS = ("reproduced", "not resolved", "contradicted")
 NEXT = "--- next block ---"
 MADE_BY = re.compile(
     r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
 )
+
+
+def pages_of_docs() -> list[Path]:
+    """Every page that is written by hand."""
+    made = [DOCS / one for one in MADE]
+    pages = DOCS.rglob("*.md")
+    return sorted(page for page in pages if not any(map(page.is_relative_to, made)))
 
 
 def refresh(page: Path, results: Path) -> None:
@@ -63,9 +76,9 @@ def refresh(page: Path, results: Path) -> None:
             )
         return f"{block[1]}\n{content}\n\n{block[4]}"
 
-    text = with_columns(BLOCK.sub(filled, page.read_text()))
+    text = with_counts(with_columns(BLOCK.sub(filled, page.read_text())), page.parent)
     page.write_text(text)
-    for name in re.findall(r"\(figures/(\S+)\.png\)", text):
+    for name in re.findall(r"\((?:\.\./)*figures/(\S+)\.png\)", text):
         for found in results.glob(f"*/{name}.png"):
             shutil.copyfile(found, FIGURES / f"{name}.png")
 
@@ -73,6 +86,19 @@ def refresh(page: Path, results: Path) -> None:
 def with_columns(text: str) -> str:
     """The text of a page with the columns that the code declares."""
     return COLUMNS.sub(lambda block: f"{block[1]}\n{_listed(block['name'])}\n\n{block[4]}", text)
+
+
+def with_counts(text: str, folder: Path) -> str:
+    """The text of a page with the verdicts counted, in rows that link to the page of a study."""
+
+    def counted(row: re.Match[str]) -> str:
+        study = (folder / row["page"]).read_text()
+        numbers = [
+            len(re.findall(rf"^\| \*\*{word}\*\*", study, re.MULTILINE)) for word in VERDICTS
+        ]
+        return f"{row['head']}| {' | '.join(str(number) for number in numbers)} |"
+
+    return COUNTS.sub(counted, text)
 
 
 def _listed(name: str) -> str:
@@ -107,7 +133,7 @@ def with_outputs(text: str, printed: str) -> str:
 
 def outputs() -> None:
     """Run the pages that show what their blocks print."""
-    for page in sorted(DOCS.glob("*.md")):
+    for page in pages_of_docs():
         text = page.read_text()
         if any(block["output"] is not None for block in PRINTING.finditer(text)):
             command = [sys.executable, "-c", program_of(text)]
@@ -164,7 +190,7 @@ def digests_of_today(table: str) -> set[str]:
 
 def check() -> int:
     """Say which tables are older than the code they rest on."""
-    pages = sorted(DOCS.glob("*.md"))
+    pages = pages_of_docs()
     older = [line for page in pages for line in stale(page)]
     tables = sum(len(BLOCK.findall(page.read_text())) for page in pages)
     print(
@@ -176,7 +202,7 @@ def check() -> int:
 def main(results: Path) -> None:
     """Refresh all pages."""
     FIGURES.mkdir(exist_ok=True)
-    for page in sorted(DOCS.glob("*.md")):
+    for page in pages_of_docs():
         refresh(page, results)
     for picture in write_figures(schematics(), FIGURES):
         if picture.suffix == ".pdf":

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
 EXTEND = ROOT / "examples" / "extend"
-FILES = ("own_risk_measure", "own_belief", "own_agent", "own_environment")
+FILES = ("own_risk_measure", "own_belief", "own_agent", "own_environment", "own_schedule")
 
 
 @pytest.fixture
