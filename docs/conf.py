@@ -9,6 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE)]
 
+from public_names import file_names  # noqa: E402
+
 import brmdp  # noqa: E402
 
 project = "brmdp"
@@ -18,6 +20,8 @@ version = release = brmdp.__version__
 
 extensions = [
     "mathml",
+    "command_line",
+    "public_names",
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -29,7 +33,17 @@ extensions = [
 exclude_patterns = ["_ext", "gallery", "generated/**.ipynb", "**.ipynb_checkpoints"]
 exclude_patterns += ["decisions.md", "deployment.md", "extending.md", "from-a-log.md", "online.md"]
 templates_path = ["_templates"]
-suppress_warnings = ["config.cache"]
+# "ref.python": an attribute "name" is not the only one of its name
+suppress_warnings = ["config.cache", "ref.python"]
+nitpicky = True
+# named in docstrings, but not public
+nitpick_ignore_regex = [
+    ("py:.*", r"brmdp\.(models\.file|runs\.sweep|report\.writing|decisions|decisions\.families)"),
+    ("py:.*", r"brmdp\.(models\.checks\.verdicts|report\.estimates\.unseen_share)"),
+    ("py:.*", r"brmdp\.(runs\.(records|lake|catalogue|encoding)|theory\.exposure)\.\w+"),
+    ("py:.*", r"brmdp\.risk\.dirichlet\.DirichletRows|DrivenBelief|Accuracy|policy_nodes"),
+    ("py:.*", r"[A-Z_]+|digest_of|UncertainRewards|pyarrow\..*|enum\..*|gymnasium\..*"),
+]
 
 # pages in Markdown; code cells are run whenever their page is built, and must not fail
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"]
@@ -43,14 +57,13 @@ nb_merge_streams = True
 
 # reference
 autosummary_generate = True
+autosummary_filename_map = file_names()
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
-autodoc_default_options = {"show-inheritance": False}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88
-add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # gallery: docs/gallery/plot_*.py become docs/generated/gallery
@@ -71,6 +84,8 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "pictures.gallery_style"),
 }
 warnings.filterwarnings("ignore", category=brmdp.PriorWarning)
+# Sphinx forks to read pages; these processes use JAX for nothing but its names
+warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
 
 # looks: nothing here is loaded from elsewhere
 html_theme = "pydata_sphinx_theme"

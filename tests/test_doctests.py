@@ -12,9 +12,10 @@ import brmdp
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 DOCUMENTED = (
-    *("brmdp", "brmdp.agents", "brmdp.beliefs", "brmdp.dirichlet", "brmdp.envs"),
-    *("brmdp.logs", "brmdp.models", "brmdp.planning", "brmdp.risk", "brmdp.simulation"),
-    "brmdp.theory",
+    *("brmdp", "brmdp.agents", "brmdp.beliefs", "brmdp.continuous", "brmdp.decisions"),
+    *("brmdp.dirichlet", "brmdp.envs", "brmdp.logs", "brmdp.models", "brmdp.pattern"),
+    *("brmdp.planning", "brmdp.report", "brmdp.risk", "brmdp.runs", "brmdp.simulation"),
+    *("brmdp.studies", "brmdp.theory"),
 )
 """Packages whose public names each have an example."""
 

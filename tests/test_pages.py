@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from brmdp.decisions.families import SHAPES
+from brmdp.decisions.learned_prior import POOLINGS
+from brmdp.models.file import KEYS, PRICES, STOCK_KEYS
 from brmdp.runs import METHODS, Computation, load_sweep, run_experiment
 from brmdp.runs.catalogue import AGENTS, ENVIRONMENTS, PARTS, PRIOR
 from brmdp.runs.sweep import COMMON, DEFAULTS
 
 ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
 MADE = ("generated", "api", "jupyter_execute")
 """Folders of pages that the site's build makes."""
 PAGES = [
@@ -55,7 +59,7 @@ def test_blocks_run_and_print_what_the_page_shows(page, tmp_path, forks, refresh
     text = page.read_text()
     program = refresh.program_of(text)
     if "Store.at(" in program:
-        run_the_sweep(page, tmp_path)
+        run_the_sweep(tmp_path)
     done = forks.run(program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     printed = refresh.with_outputs(text, done.stdout)
@@ -68,15 +72,15 @@ def test_blocks_run_and_print_what_the_page_shows(page, tmp_path, forks, refresh
     assert now == pytest.approx(shown, rel=0.05, abs=0.02)
 
 
-def run_the_sweep(page, folder):
-    """Carry out the sweep of a page, in short runs."""
+def run_the_sweep(folder):
+    """Carry out the sweep of the reference, in short runs."""
     sweep = folder / "sweep.toml"
-    sweep.write_text(SWEEP.search(page.read_text())[1])
+    sweep.write_text(SWEEP.search((REFERENCE / "sweeps.md").read_text())[1])
     run_experiment(load_sweep(sweep).adjusted(runs=1, steps=500), folder / "results", workers=1)
 
 
 def test_the_pages_list_the_columns_that_the_code_declares(refresh):
-    page = ROOT / "docs" / "reference" / "sweeps.md"
+    page = REFERENCE / "records.md"
     assert refresh.with_columns(page.read_text()) == page.read_text()
     # and every program of every study is among them
     programs = {
@@ -89,10 +93,20 @@ def test_the_pages_list_the_columns_that_the_code_declares(refresh):
 
 
 def test_the_page_on_sweeps_names_every_key():
-    text = (ROOT / "docs" / "reference" / "sweeps.md").read_text()
+    text = (REFERENCE / "sweeps.md").read_text()
     names = [*DEFAULTS, *ENVIRONMENTS, *(key for keys in ENVIRONMENTS.values() for key in keys)]
     names += [*AGENTS, *(key for _, keys in AGENTS.values() for key in keys)]
     names += [name for known in PARTS.values() for name in known.by_name]
     names += [*PRIOR, *METHODS, *COMMON]
     missing = [name for name in names if f"`{name}`" not in text and f"[[{name}]]" not in text]
     assert not missing
+
+
+def test_the_page_on_the_model_file_names_every_key():
+    text = (REFERENCE / "model-toml.md").read_text()
+    names = [key for keys in KEYS.values() for key in keys]
+    names += [*STOCK_KEYS, *PRICES, "base", "per", "low", "high", "value"]
+    names += ["start", "width", "count", "edges"]
+    missing = [name for name in names if f"`{name}`" not in text and f"`[{name}]`" not in text]
+    assert not missing
+    assert not [name for name in [*SHAPES, *POOLINGS] if f'`"{name}"`' not in text]

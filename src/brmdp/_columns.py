@@ -62,6 +62,12 @@ class Column:
         The first format of stored files that had it.
     total : str
         What its sum over the steps is called; empty if the sum means nothing.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Column
+    >>> Column("large", "boolean", "whether the number exceeds 1").optional
+    False
     """
 
     name: str
@@ -78,13 +84,33 @@ def column(meaning: str, *, since: int = 1, total: str = "", empty: bool = False
     The annotation of the field gives the type: an array of integers, numbers, booleans or text,
     or a list of these; with ``| None`` it may be absent. With ``empty=True`` it is a list that
     begins empty.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from brmdp.runs import Columns, column
+    >>> from numpy.typing import NDArray
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Draws(Columns):
+    ...     number: NDArray[np.float64] = column("a normal number")
+    >>> Draws(number=np.array([0.5, -1.0])).number
+    array([ 0.5, -1. ])
     """
     metadata = {"meaning": meaning, "since": since, "total": total}
     return field(default_factory=list, metadata=metadata) if empty else field(metadata=metadata)
 
 
 def columns_of(record: type) -> tuple[Column, ...]:
-    """The columns that a dataclass declares, in order; other fields are left out."""
+    """The columns that a dataclass declares, in order; other fields are left out.
+
+    Examples
+    --------
+    >>> from brmdp.runs import columns_of
+    >>> from brmdp.simulation import Steps
+    >>> [column.name for column in columns_of(Steps)][:3]
+    ['state', 'action', 'reward']
+    """
     return _declared(record)
 
 
@@ -140,12 +166,19 @@ class Columns:
 
     Examples
     --------
-    The table of a computation that draws numbers and says whether each is large::
+    The table of a computation that draws numbers and says whether each is large:
 
-        @dataclass(frozen=True, eq=False)
-        class Draws(Columns):
-            number: FloatArray = column("a standard normal number")
-            large: BoolArray = column("whether it exceeds 1")
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from brmdp.runs import Columns, column
+    >>> from numpy.typing import NDArray
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Draws(Columns):
+    ...     number: NDArray[np.float64] = column("a standard normal number")
+    ...     large: NDArray[np.bool_] = column("whether it exceeds 1")
+    >>> drawn = np.random.default_rng(1).normal(size=3)
+    >>> Draws(number=drawn, large=drawn > 1).large
+    array([False, False, False])
     """
 
     @classmethod

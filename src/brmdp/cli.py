@@ -29,7 +29,7 @@ from brmdp.runs.origin import CODE, short
 from brmdp.runs.references import load
 from brmdp.studies import Study, all_studies, find_study, study_of
 
-__all__ = ["main"]
+__all__ = ["application", "main"]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 """Exit codes after Ctrl-C, and when the reader of our output is gone, as in shells."""
@@ -56,29 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = None
     try:
         cyclopts = optional("cyclopts")
-        app = cyclopts.App(
-            name="brmdp",
-            help=(
-                "Decisions under scarce data. From a log to a decision: init, check, decide. "
-                "Experiments: reproduce, run, list, status, report."
-            ),
-            version=installed_version(),
-            default_parameter=cyclopts.Parameter(converter=_converted),
-            suppress_keyboard_interrupt=False,
-            result_action="return_value",
-        )
-        commands: dict[str, Callable[..., int | None]] = {
-            "init": init,
-            "check": check,
-            "decide": decide,
-            "reproduce": reproduce,
-            "run": run,
-            "list": list_studies,
-            "status": status,
-            "report": report,
-        }
-        for name, command in commands.items():
-            app.command(command, name=name)
+        app = application()
         try:
             code = app(words, exit_on_error=False, print_error=False)
         except cyclopts.CycloptsError as error:
@@ -99,6 +77,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _settle_output()
         return _fail(" ".join(str(error).split()), 1)
     return code if isinstance(code, int) else 0
+
+
+def application() -> Any:
+    """The parser of the command line: a ``cyclopts.App`` with every command."""
+    cyclopts = optional("cyclopts")
+    app = cyclopts.App(
+        name="brmdp",
+        help=(
+            "Decisions under scarce data. From a log to a decision: init, check, decide. "
+            "Experiments: reproduce, run, list, status, report."
+        ),
+        version=installed_version(),
+        default_parameter=cyclopts.Parameter(converter=_converted),
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    commands: dict[str, Callable[..., int | None]] = {
+        "init": init,
+        "check": check,
+        "decide": decide,
+        "reproduce": reproduce,
+        "run": run,
+        "list": list_studies,
+        "status": status,
+        "report": report,
+    }
+    for name, command in commands.items():
+        app.command(command, name=name)
+    return app
 
 
 def init(log: Path, /, *, out: Path = Path("model.toml"), force: bool = False) -> None:

@@ -357,6 +357,13 @@ def pattern_and_entries(
 
     Entries must be finite and not negative. Every admissible pair (by default every pair) needs at
     least one.
+
+    Examples
+    --------
+    >>> from brmdp.pattern import pattern_and_entries
+    >>> pattern, entries = pattern_and_entries([[[1.0, 0.0]], [[0.5, 0.5]]], "kernel")
+    >>> pattern.next_states.tolist(), entries.tolist()
+    ([0, 0, 1], [1.0, 0.5, 0.5])
     """
     matrix = _as_csr(kernel, name)
     n_pairs, n_states = matrix.shape
@@ -429,7 +436,15 @@ def _as_mask(admissible: ArrayLike | None, n_states: int, n_actions: int) -> NDA
 def pattern_from_arrays(
     n_states: int, n_actions: int, indptr: ArrayLike, next_states: ArrayLike
 ) -> TransitionPattern:
-    """Check stored arrays and make a simple pattern from them."""
+    """Check stored arrays and make a simple pattern from them.
+
+    Examples
+    --------
+    >>> from brmdp.pattern import pattern_from_arrays
+    >>> pattern = pattern_from_arrays(2, 1, [0, 1, 3], [0, 0, 1])
+    >>> pattern.n_states
+    2
+    """
     columns = as_index_array(next_states, n_states, "next_states").ravel()
     pointers = as_index_array(indptr, columns.size + 1, "indptr").ravel()
     if (

@@ -73,6 +73,12 @@ class Verdict(StrEnum):
     """What the runs say about a claim, from best to worst.
 
     ``MEASURED`` means that nothing was claimed.
+
+    Examples
+    --------
+    >>> from brmdp.report import Verdict
+    >>> Verdict.REPRODUCED.value
+    'reproduced'
     """
 
     MEASURED = "measured"
@@ -86,7 +92,14 @@ _WORSE = list(Verdict)
 
 @dataclass(frozen=True)
 class Region:
-    """The open interval (``low``, ``high``) in which a number is claimed to lie."""
+    """The open interval (``low``, ``high``) in which a number is claimed to lie.
+
+    Examples
+    --------
+    >>> from brmdp.report import Region
+    >>> Region(high=0.0)
+    Region(low=-inf, high=0.0)
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -170,6 +183,14 @@ class Comparison:
         None if the number is only measured.
     paper : float, optional
         The number that the paper reports.
+
+    Examples
+    --------
+    >>> from brmdp.report import Comparison, Region, Statistic
+    >>> total = Statistic("total reward", lambda records, steps:
+    ...     records.reward[:, :steps].sum(axis=1))
+    >>> Comparison(total, "psrl", "mean", claimed=Region(low=0.0)).operation
+    'difference'
     """
 
     statistic: Statistic
@@ -233,6 +254,15 @@ class JudgedComparison:
         The number that the paper reports.
     note : str
         What a reader should know besides the numbers.
+
+    Examples
+    --------
+    >>> from brmdp.report import JudgedComparison, Region, exact_number
+    >>> comparison = JudgedComparison(
+    ...     "try", "a number", Region(low=0.0), exact_number(np.float64(1.0), 20), None, ""
+    ... )
+    >>> comparison.verdict.value
+    'reproduced'
     """
 
     experiment: str
@@ -379,6 +409,18 @@ class Claim:
     somewhere_in : tuple of str
         For a statement that something *can* happen: the experiments, one of which must show it.
         Empty for all other statements.
+
+    Examples
+    --------
+    >>> from brmdp.report import Claim, Comparison, Region, Statistic
+    >>> total = Statistic("total reward", lambda records, steps:
+    ...     records.reward[:, :steps].sum(axis=1))
+    >>> claim = Claim(
+    ...     "psrl", "PSRL earns more than the posterior mean.", "Total reward.",
+    ...     (Comparison(total, "psrl", "mean", claimed=Region(low=0.0)),),
+    ... )
+    >>> claim.comparisons[0].operation
+    'difference'
     """
 
     identifier: str
@@ -399,6 +441,29 @@ class JudgedClaim:
     comparisons : tuple of JudgedComparison
         They may be passed with intervals of any confidence. The claim keeps them with intervals
         that hold jointly with probability 0.95.
+
+    Examples
+    --------
+    >>> from brmdp.report import Claim, Comparison, Region, Statistic
+    >>> total = Statistic("total reward", lambda records, steps:
+    ...     records.reward[:, :steps].sum(axis=1))
+    >>> claim = Claim(
+    ...     "psrl", "PSRL earns more than the posterior mean.", "Total reward.",
+    ...     (Comparison(total, "psrl", "mean", claimed=Region(low=0.0)),),
+    ... )
+    >>> import tempfile
+    >>> from brmdp.report import judge
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> cases = tuple(
+    ...     Case(name, "riverswim", agent, 0.9, 200, {"n": 6})
+    ...     for name, agent in (("psrl", "continuing-psrl"), ("mean", "posterior-mean"))
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", cases, runs=10), folder, workers=1)
+    ...     records = {case.name: store.records(case.name) for case in cases}
+    >>> (judged,) = judge((claim,), "try", records)
+    >>> judged.identifier, judged.verdict.value
+    ('psrl', 'not resolved at this number of runs')
     """
 
     identifier: str
@@ -466,7 +531,33 @@ def _number(value: FloatArray) -> float | None:
 def judge(
     claims: Sequence[Claim], experiment: str, records: Mapping[str, CaseRecords]
 ) -> tuple[JudgedClaim, ...]:
-    """Judge the claims about one experiment by its records, given by case name."""
+    """Judge the claims about one experiment by its records, given by case name.
+
+    Examples
+    --------
+    Ten short runs do not settle it:
+
+    >>> from brmdp.report import Claim, Comparison, Region, Statistic
+    >>> total = Statistic("total reward", lambda records, steps:
+    ...     records.reward[:, :steps].sum(axis=1))
+    >>> claim = Claim(
+    ...     "psrl", "PSRL earns more than the posterior mean.", "Total reward.",
+    ...     (Comparison(total, "psrl", "mean", claimed=Region(low=0.0)),),
+    ... )
+    >>> import tempfile
+    >>> from brmdp.report import judge
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> cases = tuple(
+    ...     Case(name, "riverswim", agent, 0.9, 200, {"n": 6})
+    ...     for name, agent in (("psrl", "continuing-psrl"), ("mean", "posterior-mean"))
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", cases, runs=10), folder, workers=1)
+    ...     records = {case.name: store.records(case.name) for case in cases}
+    >>> (judged,) = judge((claim,), "try", records)
+    >>> judged.verdict.value
+    'not resolved at this number of runs'
+    """
     return tuple(
         JudgedClaim(
             claim.identifier,
@@ -480,7 +571,20 @@ def judge(
 
 
 def merged(judged: Sequence[JudgedClaim]) -> tuple[JudgedClaim, ...]:
-    """Merge claims that share an identifier because they were tested in several experiments."""
+    """Merge claims that share an identifier because they were tested in several experiments.
+
+    Examples
+    --------
+    >>> from brmdp.report import JudgedClaim, JudgedComparison, Region, exact_number, merged
+    >>> judged = []
+    >>> for name, number in (("try", 1.0), ("another", -1.0)):
+    ...     found = exact_number(number, trials=20)
+    ...     comparison = JudgedComparison(name, "it", Region(low=0.0), found, None, "")
+    ...     judged.append(JudgedClaim("positive", "It is positive.", "The number.", (comparison,)))
+    >>> (both,) = merged(judged)
+    >>> both.verdict.value
+    'contradicted'
+    """
     together: dict[str, JudgedClaim] = {}
     for claim in judged:
         known = together.setdefault(claim.identifier, claim)

@@ -45,6 +45,19 @@ class Curve:
         Numbers of steps done, increasing.
     values : (R, D) array
         The quantity in each run after each of these steps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import cumulative_reward
+    >>> curve = cumulative_reward(records)
+    >>> curve.values.shape
+    (2, 200)
     """
 
     run: IntArray
@@ -94,7 +107,21 @@ def reported_steps(records: CaseRecords) -> int:
 
 
 def accumulated(records: CaseRecords, column: str) -> Curve | None:
-    """The sum of a column over the steps done; None if it was not recorded."""
+    """The sum of a column over the steps done; None if it was not recorded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import accumulated
+    >>> curve = accumulated(records, "reward")
+    >>> bool(abs(curve.values[:, -1] - records.reward.sum(axis=1)).max() < 1e-9)
+    True
+    """
     per_step = getattr(records, column)
     if per_step is None:
         return None
@@ -102,17 +129,58 @@ def accumulated(records: CaseRecords, column: str) -> Curve | None:
 
 
 def cumulative_true_regret(records: CaseRecords) -> Curve | None:
-    """Σ_{t<n} (V*(s_t) − V^{π_k}(s_t)), or None if it was not recorded."""
+    """Σ_{t<n} (V*(s_t) − V^{π_k}(s_t)), or None if it was not recorded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import cumulative_true_regret
+    >>> bool((cumulative_true_regret(records).values >= 0).all())
+    True
+    """
     return accumulated(records, "true_regret")
 
 
 def cumulative_robust_regret(records: CaseRecords) -> Curve | None:
-    """Σ_{t<n} (V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t)), or None if it was not recorded."""
+    """Σ_{t<n} (V*_{φ_k,α̲}(s_t) − V^{π_k}_{φ_k,α̲}(s_t)), or None if it was not recorded.
+
+    Examples
+    --------
+    It is recorded if the case has a ``robust_level``:
+
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6}, robust_level=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import cumulative_robust_regret
+    >>> cumulative_robust_regret(records).values.shape
+    (2, 200)
+    """
     return accumulated(records, "robust_regret")
 
 
 def cumulative_reward(records: CaseRecords) -> Curve:
-    """Σ_{t<n} r_t."""
+    """Σ_{t<n} r_t.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import cumulative_reward
+    >>> cumulative_reward(records).values.shape
+    (2, 200)
+    """
     curve = accumulated(records, "reward")
     assert curve is not None
     return curve
@@ -124,6 +192,18 @@ def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
     The paper's r̄_t = w⁻¹ Σ_{τ=t−w+1}^{t} r_τ stands at n = t + 1 steps. It needs w rewards, so the
     curve begins at n = w, with no shorter averages before. It is empty if there are fewer than w
     steps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import moving_average_reward
+    >>> int(moving_average_reward(records, window=50).step[0])
+    50
     """
     sums = np.cumsum(np.pad(records.reward, ((0, 0), (1, 0))), axis=1)
     return Curve(
@@ -134,7 +214,22 @@ def moving_average_reward(records: CaseRecords, window: int = WINDOW) -> Curve:
 
 
 def quantile_value(records: CaseRecords) -> Curve | None:
-    """Estimated posterior quantile value of the policy at the first state; None if not recorded."""
+    """Estimated posterior quantile value of the policy at the first state; None if not recorded.
+
+    Examples
+    --------
+    It is recorded if the case has a ``quantile_level``:
+
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6}, quantile_level=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import quantile_value
+    >>> quantile_value(records).values.shape[0]
+    2
+    """
     if records.quantile_value.size == 0:
         return None
     return Curve(records.run, records.quantile_step, records.quantile_value)
@@ -144,6 +239,18 @@ def occupancy(records: CaseRecords, steps: int | None = None) -> FloatArray:
     """d̂(s), (R, S): the share of the first ``steps`` steps that each run spent in each state.
 
     ``steps`` defaults to the reported steps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import occupancy
+    >>> occupancy(records).sum(axis=1).round(12).tolist()
+    [1.0, 1.0]
     """
     count = reported_steps(records) if steps is None else min(steps, int(records.state.shape[1]))
     states = records.state[:, :count]

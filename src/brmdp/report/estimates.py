@@ -91,6 +91,16 @@ class Estimate:
         Smallest and largest number of any run, where they stand in for an unknown range.
     ends : function of a confidence, or None
         Computes the ends of an interval of another confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from brmdp.report import estimate
+    >>> found = estimate(np.arange(20.0))
+    >>> float(found.mean), found.runs
+    (9.5, 20)
+    >>> bool(found.low < 9.5 < found.high)
+    True
     """
 
     mean: FloatArray

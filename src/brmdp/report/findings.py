@@ -23,6 +23,19 @@ class Findings:
         The numbers that readers want first.
     claims : tuple of JudgedClaim
         The claims with their verdicts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import compare_agents
+    >>> findings = compare_agents(store.experiment, {"mean": records})
+    >>> findings.table.header[0], findings.claims
+    ('agent', ())
     """
 
     summary: dict[str, Any]

@@ -44,6 +44,18 @@ def heading(
     """The part with which every ``summary.json`` begins.
 
     ``runs`` holds the smallest and the largest number of runs of any case.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import heading
+    >>> heading(store.experiment, {"mean": records})["runs"]
+    {'least': 2, 'most': 2}
     """
     runs = [int(found.run.size) for found in records.values()]
     return {
@@ -69,7 +81,21 @@ def compare_agents(
     records: Mapping[str, CaseRecords | Replications[Any]],
     claims: tuple[Claim, ...] = (),
 ) -> Findings:
-    """Compare agents by their regrets, and judge the claims about them."""
+    """Compare agents by their regrets, and judge the claims about them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> from brmdp.report import compare_agents
+    >>> findings = compare_agents(store.experiment, {"mean": records})
+    >>> findings.table.header[0]
+    'agent'
+    """
     agents = interactions(records)
     return Findings(
         summary=agents_summary(experiment, agents),

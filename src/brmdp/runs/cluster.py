@@ -94,6 +94,14 @@ def cluster_executor(
     ------
     ExperimentError
         If there is no scheduler, no worker, or a worker that would compute something else.
+
+    Examples
+    --------
+    A scheduler must be running, such as that of ``dask scheduler``:
+
+    >>> from brmdp.runs import cluster_executor, run_experiment
+    >>> with cluster_executor("tcp://scheduler:8786") as executor:  # doctest: +SKIP
+    ...     store = run_experiment(experiment, "results", executor=executor)
     """
     patience = as_positive_number(patience, "patience")
     say = LOG.info if on_message is None else on_message

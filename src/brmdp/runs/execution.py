@@ -62,6 +62,14 @@ class RunRecord:
         Processor time.
     world : str
         Digest of the world and of the parts of your own.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Case, execute
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> record = execute(case, seed=1, run=0)
+    >>> record.n_states, record.history.reward.shape
+    (6, (200,))
     """
 
     history: History
@@ -73,7 +81,17 @@ class RunRecord:
 
 @dataclass(frozen=True, eq=False)
 class Replication:
-    """The result of one replication of a computation, its program's digest, and the time taken."""
+    """The result of one replication of a computation, its program's digest, and the time taken.
+
+    Examples
+    --------
+    >>> from brmdp.runs import execute
+    >>> from brmdp.studies import find_study
+    >>> case = find_study("lemmas").experiment.cases[0]
+    >>> replication = execute(case, seed=1, run=0)
+    >>> replication.columns.deviation.size > 0
+    True
+    """
 
     columns: Columns
     seconds: float
@@ -98,6 +116,15 @@ def execute(
     ------
     OtherOriginError
         If it has another digest; nothing is carried out then.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Case, execute
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> record = execute(case, seed=1, run=0)
+    >>> again = execute(case, seed=1, run=0)
+    >>> bool((record.history.reward == again.history.reward).all())
+    True
     """
     begin = time.process_time()
     with one_blas_thread:

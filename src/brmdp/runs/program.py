@@ -57,6 +57,16 @@ class Program:
     parts : tuple of str
         Parts of brmdp that its results depend on besides the engine: "continuous" (set for programs
         that need the extra of that name), "decisions", "models".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from brmdp.studies.lemmas.experiment import EPISODE_COUNT
+    >>> sorted(EPISODE_COUNT.parameters)
+    ['discount', 'repetitions', 'steps']
+    >>> seed = np.random.SeedSequence(1)
+    >>> EPISODE_COUNT.replicate(seed, steps=100, discount=0.9, repetitions=5).episodes.size
+    5
     """
 
     replicate: Callable[..., Columns]

@@ -38,6 +38,17 @@ class CaseRecords(Steps):
     made_by : tuple of (str, str)
         Version of brmdp and digest of the code that made the runs; one pair, unless runs of other
         code were accepted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> records.reward.shape, records.n_states
+    ((2, 200), 6)
     """
 
     quantile_step: IntArray
@@ -65,6 +76,18 @@ class Replications(Generic[T]):
     made_by : tuple of (str, str)
         Version of brmdp and digest of the code that made the runs; one pair, unless runs of other
         code were accepted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Experiment, run_experiment
+    >>> from brmdp.studies import find_study
+    >>> case = find_study("lemmas").experiment.cases[0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records(case.name)
+    >>> records.run.tolist()
+    [0, 1]
     """
 
     case: Computation

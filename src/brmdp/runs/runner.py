@@ -140,6 +140,17 @@ def run_experiment(
         If the folder holds an experiment with other parameters or cannot be written, or if runs
         failed. Finished runs are kept, and the next call continues from there, as it does after an
         interrupt.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     records = store.records("mean")
+    >>> records.run.tolist()
+    [0, 1]
     """
     if workers is not None:
         workers = as_positive_int(workers, "workers")

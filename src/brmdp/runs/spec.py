@@ -105,6 +105,15 @@ class Case:
     label : str
         What figures and tables call it; by default its name. It must differ from the labels and
         names of other cases in the same environment.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Case
+    >>> case = Case(
+    ...     "brmdp-0.1", "riverswim", "fixed-quantile", 0.9, 1000, {"n": 6}, {"alpha": 0.1}
+    ... )
+    >>> case.name, case.steps
+    ('brmdp-0.1', 1000)
     """
 
     name: str
@@ -166,6 +175,17 @@ class Computation:
         Passed to the program.
     max_runs : int
         An upper limit on the runs of this case; 0 for as many as the experiment has.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Computation, execute
+    >>> case = Computation(
+    ...     "episodes",
+    ...     "brmdp.studies.lemmas.experiment:EPISODE_COUNT",
+    ...     {"steps": 100, "discount": 0.9, "repetitions": 5},
+    ... )
+    >>> execute(case, seed=1, run=0).columns.episodes.size
+    5
     """
 
     name: str
@@ -274,6 +294,17 @@ class Experiment:
         starts from the same seeds.
     seed : int
         The seed from which all random numbers derive.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Case, Experiment
+    >>> cases = [
+    ...     Case(f"delta-{d}", "riverswim", "aq-brmdp", 0.9, 1000, {"n": 6}, {"delta": d})
+    ...     for d in (5, 10)
+    ... ]
+    >>> experiment = Experiment("caution", "More or less caution", tuple(cases), runs=20)
+    >>> [case.name for case in experiment.cases]
+    ['delta-5', 'delta-10']
     """
 
     name: str

@@ -101,6 +101,17 @@ class CaseStatus:
     foreign : mapping
         Runs made by other code or in another world than the store's, with the difference. They are
         never used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     status = store.status(case)
+    >>> status.finished, status.missing
+    ((0, 1), ())
     """
 
     case: Case | Computation
@@ -124,6 +135,18 @@ class Store:
     origin : Origin or None
         The code and worlds that made the runs; runs of another origin are not read. If None, the
         origin is not known and only has to be the same for all runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, Store, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     store = Store.at(f"{folder}/try")
+    ...     table = store.to_arrow()
+    >>> table.num_rows
+    400
     """
 
     directory: Path
@@ -581,7 +604,7 @@ class Store:
         -------
         pandas.DataFrame
             The columns are ``case``, ``run`` and ``step`` (``row`` for a computation), followed by
-            those listed in docs/reference/sweeps.md. For polars and other libraries use
+            those listed in docs/reference/records.md. For polars and other libraries use
             :meth:`to_arrow`, which does not need pandas.
 
         Raises
@@ -736,6 +759,17 @@ def find_stores(directory: str | os.PathLike[str]) -> list[Store]:
     ------
     ExperimentError
         If there is no store.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brmdp.runs import Case, Experiment, find_stores, run_experiment
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run_experiment(Experiment("try", "A try", (case,), runs=2), folder, workers=1)
+    ...     stores = find_stores(folder)
+    >>> [store.experiment.name for store in stores]
+    ['try']
     """
     folder = Path(directory)
     if (folder / DESCRIPTION).is_file():

@@ -114,6 +114,28 @@ def load_sweep(path: str | os.PathLike[str]) -> Experiment:
     InvalidInputError
         If the file cannot be read, is not TOML (the message gives line and column), or describes
         something impossible (the message names the key).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from brmdp.runs import load_sweep
+    >>> text = '''
+    ... name = "caution"
+    ... runs = 20
+    ... steps = 2000
+    ... [[environment]]
+    ... name = "riverswim"
+    ... n = [6, 10]
+    ... [[agent]]
+    ... name = "aq-brmdp"
+    ... delta = 5
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "caution.toml")
+    ...     _ = file.write_text(text)
+    ...     experiment = load_sweep(file)
+    >>> [case.name for case in experiment.cases]
+    ['riverswim-n6/aq-brmdp', 'riverswim-n10/aq-brmdp']
     """
     try:
         with Path(path).open("rb") as stream:

@@ -48,6 +48,12 @@ def find_study(name: str) -> Study:
     ------
     InvalidInputError
         If there is no such study.
+
+    Examples
+    --------
+    >>> from brmdp.studies import find_study
+    >>> find_study("riverswim-6").experiment.runs
+    100
     """
     if is_reference(name):
         found = load(name, "study")
@@ -67,6 +73,12 @@ def study_of(experiment: Experiment) -> Study:
     """The study to which an experiment read from a folder belongs, with that experiment.
 
     An experiment that is not the library's is treated as a comparison of agents without claims.
+
+    Examples
+    --------
+    >>> from brmdp.studies import find_study, study_of
+    >>> study_of(find_study("riverswim-6").experiment).in_paper
+    True
     """
     known = all_studies().get(experiment.name)
     if known is not None:

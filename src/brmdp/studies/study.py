@@ -51,6 +51,14 @@ class Study:
         and returns figures by file name. It is loaded only when something is drawn.
     in_paper : bool
         Whether ``brmdp reproduce all`` includes the study.
+
+    Examples
+    --------
+    >>> from brmdp.runs import Case, Experiment
+    >>> from brmdp.studies import Study
+    >>> case = Case("mean", "riverswim", "posterior-mean", 0.9, 200, {"n": 6})
+    >>> Study(Experiment("try", "A try", (case,), runs=2)).name
+    'try'
     """
 
     experiment: Experiment
