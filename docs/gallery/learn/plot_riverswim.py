@@ -51,5 +51,5 @@ panels[0].legend(loc="lower right")
 panels[1].set(xlabel="step")
 
 # %%
-# What is known beforehand matters more than which of the two learns, and it decides which is ahead:
-# with so little left to learn, starting cautiously costs AQ-BRMDP more than it saves.
+# What is known beforehand matters more than which of the two learns, and it decides which is ahead.
+# In the lower panel, AQ-BRMDP loses most in its first hundred steps, at its most cautious levels.
