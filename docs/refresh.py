@@ -5,7 +5,7 @@
 It fills the blocks between ``<!-- results: PATH -->`` and ``<!-- end -->`` with the Markdown tables
 that the studies wrote, and copies the figures that the pages show to docs/figures/. What the folder
 of results does not hold stays as it is. Blocks that begin with ``<!-- columns: NAME -->`` list the
-columns that the code declares.
+columns that the code declares. Rows of docs/reproduce/index.md count the verdicts of each page.
 
 ``python docs/refresh.py --outputs`` runs the Python blocks of the pages and puts what they print
 into the ``text`` blocks that follow them.
@@ -44,6 +44,10 @@ COLUMNS = re.compile(
 PRINTING = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL | re.MULTILINE
 )
+COUNTS = re.compile(
+    r"^(?P<head>\| \[[^]|]*\]\((?P<page>\S+\.md)\) \|[^|\n]*)(?:\| *\d* *){3}\|$", re.MULTILINE
+)
+VERDICTS = ("reproduced", "not resolved", "contradicted")
 NEXT = "--- next block ---"
 MADE_BY = re.compile(
     r"^<sub>Runs: (?P<runs>brmdp .*); analysis (?P<analysis>\w+)\.</sub>$", re.MULTILINE
@@ -72,7 +76,7 @@ def refresh(page: Path, results: Path) -> None:
             )
         return f"{block[1]}\n{content}\n\n{block[4]}"
 
-    text = with_columns(BLOCK.sub(filled, page.read_text()))
+    text = with_counts(with_columns(BLOCK.sub(filled, page.read_text())), page.parent)
     page.write_text(text)
     for name in re.findall(r"\((?:\.\./)*figures/(\S+)\.png\)", text):
         for found in results.glob(f"*/{name}.png"):
@@ -82,6 +86,19 @@ def refresh(page: Path, results: Path) -> None:
 def with_columns(text: str) -> str:
     """The text of a page with the columns that the code declares."""
     return COLUMNS.sub(lambda block: f"{block[1]}\n{_listed(block['name'])}\n\n{block[4]}", text)
+
+
+def with_counts(text: str, folder: Path) -> str:
+    """The text of a page with the verdicts counted, in rows that link to the page of a study."""
+
+    def counted(row: re.Match[str]) -> str:
+        study = (folder / row["page"]).read_text()
+        numbers = [
+            len(re.findall(rf"^\| \*\*{word}\*\*", study, re.MULTILINE)) for word in VERDICTS
+        ]
+        return f"{row['head']}| {' | '.join(str(number) for number in numbers)} |"
+
+    return COUNTS.sub(counted, text)
 
 
 def _listed(name: str) -> str:

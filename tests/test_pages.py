@@ -92,6 +92,15 @@ def test_the_pages_list_the_columns_that_the_code_declares(refresh):
     assert programs == set(re.findall(r"columns: (brmdp\S+) -->", page.read_text()))
 
 
+def test_the_verdicts_are_counted_as_the_studies_have_them(refresh):
+    page = ROOT / "docs" / "reproduce" / "index.md"
+    text = page.read_text()
+    assert refresh.with_counts(text, page.parent) == text
+    linked = set(re.findall(r"^\| \[.*?\]\((\S+)\)", text, re.MULTILINE))
+    judged = {one.name for one in page.parent.glob("*.md") if "claims.md -->" in one.read_text()}
+    assert linked == judged
+
+
 def test_the_page_on_sweeps_names_every_key():
     text = (REFERENCE / "sweeps.md").read_text()
     names = [*DEFAULTS, *ENVIRONMENTS, *(key for keys in ENVIRONMENTS.values() for key in keys)]
