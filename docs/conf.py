@@ -89,6 +89,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "plot_gallery": True,
+    "capture_repr": (),
     "thumbnail_size": (400, 280),
     "reset_modules": ("matplotlib", "pictures.gallery_style"),
 }

@@ -79,7 +79,7 @@ def machine() -> brmdp.TabularMDP:
     """Ten states of wear, then broken; every day it is run or renewed.
 
     It earns 1 a day and wears by 0 to 2. The more it is worn, the likelier it breaks. To renew it
-    costs 3; once it is broken, 15.
+    costs 3. Once it is broken, it has to be renewed, which costs 15.
     """
     broken = WEAR
     kernel = np.zeros((WEAR + 1, 2, WEAR + 1))
@@ -88,9 +88,9 @@ def machine() -> brmdp.TabularMDP:
         kernel[wear, 0, broken] = breaks
         for more, probability in enumerate((0.45, 0.4, 0.15)):
             kernel[wear, 0, min(wear + more, WEAR - 1)] += probability * (1.0 - breaks)
-    kernel[broken, 0, broken] = 1.0
+    kernel[broken, 0, 0] = 1.0
     kernel[:, 1, 0] = 1.0
-    rewards = np.array([[1.0, -3.0]] * WEAR + [[-2.0, -15.0]])
+    rewards = np.array([[1.0, -3.0]] * WEAR + [[-15.0, -15.0]])
     return brmdp.TabularMDP(kernel, rewards, DISCOUNT)
 
 

@@ -5,7 +5,7 @@ Groups that differ
 Twelve depots run the same machine. It wears faster the older it is, and in some depots faster than
 in others. Some logs are long, some short. Pooling takes all depots to be alike; separate learning
 leaves a short log alone with its prior. Partial pooling learns how much depots differ, and each
-leans on the others as far as its own log is short. Averages over six companies, ± 2 standard errors.
+leans on the others as far as its own log is short. Six such companies; bars: ± 2 standard errors.
 """
 
 import matplotlib.pyplot as plt

@@ -22,7 +22,7 @@ rewards = brmdp.DisturbanceRewards(shop.disturbance_rewards)
 # No discount is needed: a horizon ends by itself.
 
 plan = brmdp.plan(belief, rewards, 1.0, risk=brmdp.Quantile(0.2), horizon=14)
-print("profit of the whole season by this cautious plan:", plan.values[0][0].round(2))
+print("worth of the season, by the 20 % quantile at every step:", plan.values[0][0].round(2))
 
 figure, axes = plt.subplots(figsize=(5.2, 3.9))
 orders = np.array([plan.policy[day] for day in range(14)]).T  # stock × day

@@ -2,9 +2,9 @@
 Turning the dial of caution
 ===========================
 
-A machine wears from 0 to 9 and may break any day, the more worn the likelier. Renewing it costs 3,
-but 15 once it is broken. The log has 200 days. A low quantile level plans as if whatever the log
-leaves open turned out badly, so it renews early; a high level waits.
+A machine wears from 0 to 9 and may break any day, the more worn the likelier. Renewing it costs 3;
+once it is broken, it has to be renewed for 15. The log has 200 days. A low quantile level plans as
+if whatever the log leaves open turned out badly, so it renews early; a high level waits.
 """
 
 import warnings
@@ -20,8 +20,8 @@ for wear in range(10):
     kernel[wear, RUN, BROKEN] = breaks = 0.005 + 0.012 * wear**1.2
     for more, share in enumerate([0.45, 0.4, 0.15]):
         kernel[wear, RUN, min(wear + more, 9)] += share * (1 - breaks)
-kernel[BROKEN, RUN, BROKEN] = kernel[:, RENEW, 0] = 1.0
-profit = np.array([[1.0, -3.0]] * 10 + [[-2.0, -15.0]])
+kernel[BROKEN, RUN, 0] = kernel[:, RENEW, 0] = 1.0
+profit = np.array([[1.0, -3.0]] * 10 + [[-15.0, -15.0]])
 world = brmdp.TabularMDP(kernel, profit, 0.95)
 
 # %%
@@ -46,7 +46,7 @@ warnings.simplefilter("ignore", brmdp.PriorWarning)
 levels = np.linspace(0.04, 0.96, 24)
 risks = [brmdp.Quantile(level) for level in levels]
 policies = [brmdp.plan(belief, profit, 0.95, risk=risk, start=0).policy for risk in risks]
-limits = [int((policy == RENEW).argmax()) for policy in policies]
+limits = [int(np.append(policy[:10] == RENEW, True).argmax()) for policy in policies]
 drawn = brmdp.values_in_draws(belief, profit, 0.95, policies, start=0, draws=2000, rng=0).values
 truth = [brmdp.evaluate_in_mdp(world, policy)[0] for policy in policies]
 
