@@ -78,7 +78,9 @@ IN_SCRIPT = re.compile(
 LEFT_BEHIND = (
     'class="problematic"',
     'class="system-message"',
-    "<Figure size",
+    "&lt;Figure size",
+    "/ipykernel_",
+    str(Path(__file__).resolve().parents[1]),
 )
 
 
