@@ -47,6 +47,7 @@ TERMS = {
     "Thompson": "reproduce/unknown-rewards",
     "FrozenLake": "reproduce/reproduction",
     "guarantee": "log/",
+    "stationary": "log/",
     "drift": "log/",
     "explain": "online/",
     "certificate": "plan/",
