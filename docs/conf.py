@@ -33,6 +33,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "gallery", "generated/**.ipynb", "**.ipynb_checkpoints"]
 exclude_patterns += ["decisions.md", "deployment.md", "extending.md", "from-a-log.md", "online.md"]
+smartquotes = False  # quotes stand in code and in what is to be typed
 templates_path = ["_templates"]
 # "ref.python": an attribute "name" is not the only one of its name
 suppress_warnings = ["config.cache", "ref.python"]
@@ -63,9 +64,6 @@ settings.write_text(
     "c = get_config()\nc.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
 )
 os.environ["IPYTHONDIR"] = str(kernels)
-
-# quotes stand in code and in what is to be typed
-smartquotes = False
 
 # reference
 autosummary_generate = True
