@@ -47,6 +47,7 @@ TERMS = {
     "Thompson": "reproduce/unknown-rewards",
     "FrozenLake": "reproduce/reproduction",
     "guarantee": "log/",
+    "stationary": "log/",
     "drift": "log/",
     "explain": "online/",
     "certificate": "plan/",
@@ -78,7 +79,9 @@ IN_SCRIPT = re.compile(
 LEFT_BEHIND = (
     'class="problematic"',
     'class="system-message"',
-    "<Figure size",
+    "&lt;Figure size",
+    "/ipykernel_",
+    str(Path(__file__).resolve().parents[1]),
 )
 
 

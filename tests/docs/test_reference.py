@@ -60,6 +60,14 @@ def test_every_listed_class_and_function_has_an_example(names):
     assert not lacking
 
 
+def test_every_error_has_advice():
+    import brmdp
+
+    text = (DOCS / "reference" / "errors.md").read_text()
+    advised = set(re.findall(r"^`(\w+)`(?:, an? `\w+`)?\n: ", text, re.MULTILINE))
+    assert {*brmdp.errors.__all__} - {"BrmdpError"} <= advised
+
+
 def test_no_two_pages_differ_in_capitals_alone(names):
     files = names.file_names()
     pages = [files.get(name, name).lower() for name in set(names.public_names().values())]
