@@ -238,6 +238,9 @@ def test_thresholds_are_recognised():
         "Replace while age is below 1; keep where it is from 1 to 2; "
         "replace where it is 3 or more.",
     )
+    assert words([1, 0, 1, 1, 1, 1]) == (
+        "Replace while age is below 1; keep where it is 1; replace where it is 2 or more.",
+    )
     rough = words([0, 0, 1, 0, 1, 0], np.array([0.5, 0.4, 0.1, 0.0, 0.0, 0.0]))
     assert rough[0] == "Keep while age is below 2; replace where it is 2 or more."
     assert "otherwise" in rough[1]

@@ -122,7 +122,8 @@ def _stretches(
         elif binned:
             limit = f"is from {begins[k - 1]:,.12g} to below {begins[k]:,.12g}"
         else:
-            limit = f"is from {begins[k - 1]:,.12g} to {numbers[order[turns[k] - 1]]:,.12g}"
+            low, high = begins[k - 1], numbers[order[turns[k] - 1]]
+            limit = f"is {low:,.12g}" if low == high else f"is from {low:,.12g} to {high:,.12g}"
         parts.append(f"{action} while {name} {limit}" if k == 0 else f"{action} where it {limit}")
     text = "; ".join(parts) + "."
     return text[0].upper() + text[1:]
