@@ -44,6 +44,8 @@ COLUMNS = re.compile(
 PRINTING = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL | re.MULTILINE
 )
+STARRED = re.compile(r"(?<=\w)\*_")
+"""As in V*_φ, which Markdown would take for emphasis."""
 COUNTS = re.compile(
     r"^(?P<head>\| \[[^]|]*\]\((?P<page>\S+\.md)\) \|[^|\n]*)(?:\| *\d* *){3}\|$", re.MULTILINE
 )
@@ -74,6 +76,7 @@ def refresh(page: Path, results: Path) -> None:
                 f"{table} does not say what made it: write it anew with `brmdp report "
                 f"{table.parent}`"
             )
+        content = STARRED.sub(r"\\*\\_", content)
         return f"{block[1]}\n{content}\n\n{block[4]}"
 
     text = with_counts(with_columns(BLOCK.sub(filled, page.read_text())), page.parent)
@@ -105,7 +108,11 @@ def _listed(name: str) -> str:
     """Columns as a table: those of a stored interaction, or those of a study's program."""
     columns = RUN_COLUMNS if name == "interaction" else columns_of(load(name, "program").columns)
     rows = [
-        (f"`{one.name}`", one.type + (", or none" if one.optional else ""), one.meaning)
+        (
+            f"`{one.name}`",
+            one.type + (", or none" if one.optional else ""),
+            re.sub(r"([*_])", r"\\\1", one.meaning),
+        )
         for one in columns
     ]
     table = Table(("column", "type", "meaning"), tuple(rows))
