@@ -446,8 +446,8 @@ def learn_prior(
     pooling : {"auto", "pooled", "partial", "separate"}
         Whether groups share their rows, have rows that resemble each other, or learn on their own.
         Partially pooled groups resemble each other row by row, so what the rows of one group have
-        in common, it learns only through the rows over all groups. By default held-out prediction decides, for the shape chosen on all groups together. Several
-        names: the same among these.
+        in common, it learns only through the rows over all groups. By default held-out prediction
+        decides, for the shape chosen on all groups together. Several names: the same among these.
     folds : int
         Number of folds of the comparisons, at least 2.
     draws : int
