@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.decisions import HierarchicalBelief, compare, learn_prior, value_of_information
+from brmdp.decisions import (
+    HierarchicalBelief,
+    Sampler,
+    compare,
+    draws,
+    learn_prior,
+    value_of_information,
+)
 from oracles.learned_prior import two_category_posterior, two_group_posterior
 
 BOUNDS = (np.log(1e-2), np.log(1e6))
@@ -315,3 +322,17 @@ def test_groups_borrow_from_each_other():
         {0: counts[0], "new": counts["new"]}, shape="uniform", pooling="partial", draws=80, rng=0
     ).belief(0)
     np.testing.assert_allclose(alone.borrowed(np.arange(2)), 0.0, atol=1e-9)
+
+
+def test_draws_of_a_learned_prior_depend_neither_on_threads_nor_on_their_order(
+    drifting, monkeypatch
+):
+    belief, rewards = drifting.belief(), np.linspace(0.0, 1.0, 8)[:, None]
+    monkeypatch.setattr(draws, "LARGEST_BLOCK", 16)
+    monkeypatch.setattr(draws, "WORTH_A_THREAD", 0)
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(draws, "thread_count", lambda threads=threads: threads)
+        sampler = Sampler(belief, rewards, 0.8, [np.zeros(8, dtype=int)], rng=5)
+        found.append(np.concatenate([block.values for block in sampler.blocks(200)]))
+    np.testing.assert_array_equal(*found)

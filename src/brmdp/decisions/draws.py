@@ -72,6 +72,7 @@ from brmdp.beliefs.checked import (
     require_belief,
     rewards_of,
 )
+from brmdp.decisions.hierarchical import HierarchicalBelief
 from brmdp.decisions.policies import (
     Policies,
     as_start_weights,
@@ -560,7 +561,8 @@ class Sampler:
 
     def _worth_threads(self, n: int) -> bool:
         # the methods of a belief from outside may not be safe in threads
-        return is_builtin(self.belief) and n * self.rows.size >= WORTH_A_THREAD
+        ours = is_builtin(self.belief) or type(self.belief) is HierarchicalBelief
+        return ours and n * self.rows.size >= WORTH_A_THREAD
 
     def _block(self, index: int, size: int) -> Block:
         rng = np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(index,)))

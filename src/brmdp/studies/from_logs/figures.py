@@ -46,18 +46,20 @@ def draw_promises(experiment: Experiment, records: Mapping[str, Promises]) -> di
         figure = new_figure(5.4, 3.0)
         axes = figure.subplots()
         axes.axhline(CONFIDENCE, color=BLACK, linewidth=0.8, linestyle=(0, (1, 1.4)))
+        lows: list[float] = []
         for k, sizes in enumerate(groups.values()):
             for shift, (units, found) in zip((-0.12, 0.12), sorted(sizes.items()), strict=False):
                 style = SIZES.get(units, CurveStyle(f"{units} units", BLACK, "", "v"))
-                _point(axes, k + shift, found.pooled.held, style, first=k == 0)
+                lows.append(_point(axes, k + shift, found.pooled.held, style, first=k == 0))
         axes.set_xticks(range(len(groups)), list(groups), fontsize=7.5)
-        axes.set_ylim(0.5, 1.02)
+        axes.set_ylim(max(0.0, min([0.55, *lows]) - 0.05), 1.02)
         axes.set_ylabel("share of logs in which\nthe certificate held")
         axes.legend(loc="lower left")
     return {experiment.name: figure}
 
 
-def _point(axes: Axes, x: float, happened: object, style: CurveStyle, *, first: bool) -> None:
+def _point(axes: Axes, x: float, happened: object, style: CurveStyle, *, first: bool) -> float:
+    """Draw a share with its interval; its lower end."""
     found = proportion(np.asarray(happened))
     share, low, high = (float(one) for one in (found.mean, found.low, found.high))
     axes.errorbar(
@@ -69,6 +71,7 @@ def _point(axes: Axes, x: float, happened: object, style: CurveStyle, *, first: 
         linestyle="",
         label=style.label if first else None,
     )
+    return low
 
 
 def draw_alarms(experiment: Experiment, records: Mapping[str, Alarms]) -> dict[str, Figure]:
