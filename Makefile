@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # runs of the quickstart; the paper has 100
 RUNS ?= 24
 
-.PHONY: install quickstart example test test-quick test-slow test-lowest test-newest check docs docs-status bench reproduction theory continuous clean
+.PHONY: install quickstart example agent test test-quick test-slow test-lowest test-newest check docs docs-status bench reproduction theory continuous clean
 
 install: $(READY)
 
@@ -28,6 +28,10 @@ example: install
 	@mkdir -p results
 	$(BIN)/brmdp decide examples/fleet/model.toml --report results/fleet.html
 	@echo "Open results/fleet.html in a browser; examples/fleet/README.md says how to read it."
+
+# an agent in a loop of its own
+agent: install
+	$(BIN)/python examples/pump.py
 
 test: install
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
