@@ -25,7 +25,7 @@ profit = np.array([[1.0, -3.0]] * 10 + [[-15.0, -15.0]])
 world = brmdp.TabularMDP(kernel, profit, 0.95)
 
 # %%
-# Two hundred days, on which somebody renewed the machine by feeling. What is taken for known is
+# Two hundred days, on which somebody renewed the machine on gut feeling. What is taken for known is
 # which moves are possible, not how likely they are.
 
 rng = np.random.default_rng(7)
