@@ -2,9 +2,9 @@
 From cautious to curious
 ========================
 
-AQ-BRMDP gives every pair of state and action its own quantile level. All begin at the floor, the
-most cautious level. As data arrive, the levels rise, first those of pairs that were tried less
-often than the average; those that were tried often follow later.
+AQ-BRMDP gives every pair of state and action its own quantile level. With the paper's δ = 5, all
+begin at the floor, the most cautious level. As data arrive, the levels rise, first those of pairs
+that were tried less often than the average; those that were tried often follow later.
 """
 
 import matplotlib.pyplot as plt
