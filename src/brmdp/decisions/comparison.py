@@ -6,7 +6,7 @@ belief's doubt, and more draws do not shrink it; the error of its mean is the si
 do. The *regret* of a policy is V*_P(μ) − V^π_P(μ): what it loses against somebody who knows P.
 
 *What a difference is worth*: the baseline with the action of a single state changed to that of the
-policy, in common draws. Such worths need not add up to the gain, since changes interact.
+policy, in common draws. Such values need not add up to the gain, since changes interact.
 
 *Value of information*, in units of value. Perfect information: E[V*_P(μ)] − E[V^π_P(μ)] for the
 best candidate π today. Sample information: draw P, simulate n transitions of given pairs in it,
@@ -489,7 +489,7 @@ class Comparison:
             shown = self.differences[:5]
             parts.append(
                 f"They differ in {self.n_different} states. Changed one at a time, these are worth "
-                f"most ({shown[0].worth.draws} draws; such worths need not add up): "
+                f"most ({shown[0].worth.draws} draws; they need not add up): "
                 + "; ".join(map(str, shown))
                 + "."
             )
@@ -602,9 +602,9 @@ def compare(
     Against knowing the kernel, the policy loses 6.25e-05 (not zero in only 2 of 1000 draws, too
     few for an interval) and the baseline 0.3328 (95 % Monte Carlo interval 0.3294 to 0.3361) (1000
     draws).
-    They differ in 2 states. Changed one at a time, these are worth most (2000 draws; such worths
-    need not add up): state 0: 0.214 [0.114, 0.278], 75 % of the baseline's time; state 1: 0.101
-    [0.0463, 0.148], 25 % of the baseline's time.
+    They differ in 2 states. Changed one at a time, these are worth most (2000 draws; they need not
+    add up): state 0: 0.214 [0.114, 0.278], 75 % of the baseline's time; state 1: 0.101 [0.0463,
+    0.148], 25 % of the baseline's time.
     """
     require_belief(belief)
     independent = independent_draws(belief)

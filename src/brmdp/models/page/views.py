@@ -661,7 +661,7 @@ class _Builder:
             )
         return Table(
             "States in which recommendation and practice differ and the change is worth most: what "
-            "changing only that state would be worth. These worths need not add up.",
+            "changing only that state would be worth. These values need not add up.",
             (
                 self._column,
                 "Recommended",
