@@ -32,19 +32,25 @@ def test_costs_by_formula_and_their_sign():
     assert (turned.rewards == model.amounts).all()
 
 
-def likeliest_weight(done, usual):
-    """By the chance of every action in turn, given those before it."""
-    best = None
-    for weight in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
-        log_chance = 0.0
-        for row in done.astype(int):
-            seen = np.zeros(2)
-            for action in np.repeat([0, 1], row):
-                share = (weight * usual[action] + seen[action]) / (weight + seen.sum())
-                log_chance += np.log(share)
-                seen[action] += 1
-        if best is None or log_chance > best[0]:
-            best = (log_chance, weight)
+def likeliest_prior(done):
+    """By the chance of every action in turn, given those before it and those in other states."""
+    best, n = (-np.inf, None), len(done)
+    usual = (done.sum(axis=0) + 0.25) / (done.sum() + 0.5)
+    for width in (np.inf, 16.0, 8.0, 4.0, 2.0, 1.0):
+        for weight in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0):
+            prior, log_chance = np.zeros((n, 2)), 0.0
+            for s in range(n):
+                share = 0.1 * usual
+                for other in range(n):
+                    if other != s:
+                        share += np.exp(-0.5 * ((other - s) / width) ** 2) * done[other]
+                prior[s] = weight * share / share.sum()
+                seen = np.zeros(2)
+                for action in np.repeat([0, 1], done[s].astype(int)):
+                    log_chance += np.log((prior[s] + seen)[action] / (weight + seen.sum()))
+                    seen[action] += 1
+            if log_chance > best[0]:
+                best = (log_chance, prior)
     return best[1]
 
 
@@ -59,12 +65,40 @@ def test_counts_practice_and_start_against_loops():
             done[s, a] += k == g
             seen[s] += k == g
         assert (model.counts(name) == counts).all()
-        usual = (done.sum(axis=0) + 0.25) / (done.sum() + 0.5)
-        weight = likeliest_weight(done, usual)
-        expected = (done + weight * usual) / (weight + seen)[:, None]
-        assert model.practice(name).mean == pytest.approx(expected)
+        prior = likeliest_prior(done)
+        expected = (done + prior) / (done + prior).sum(axis=1, keepdims=True)
+        assert model.practice(name).mean == pytest.approx(expected, rel=1e-4)
         assert model.start(name) == pytest.approx(seen / seen.sum())
     assert model.transitions("g1").state.size == 114
+
+
+def test_practice_in_rare_states_is_that_of_their_neighbours():
+    """A rule that changes with age is not drawn to what is done in all states together."""
+    rng = np.random.default_rng(0)
+    unit = np.repeat(np.arange(300), 20)
+    chance = np.geomspace(1.0, 1e-3, 30)
+    state = rng.choice(30, size=unit.size, p=chance / chance.sum())
+    truth = 1.0 / (1.0 + np.exp(-(np.arange(30) - 15.0) / 2.0))
+    action = (rng.random(unit.size) < truth[state]).astype(np.int64)
+    log = log_of(unit, state, action, n_states=30, n_actions=2)
+    found = a_model(log, costs=np.ones((30, 2))).practice().mean[:, 1]
+    assert np.abs(found - truth).max() < 0.2
+    assert abs(found[29] - truth[29]) < 0.1
+
+
+def test_practice_that_is_inferred_is_said_to_be():
+    rng = np.random.default_rng(0)
+    unit = np.repeat(np.arange(40), 10)
+    state = np.minimum(np.tile(np.arange(10), 40), 9)
+    action = (rng.random(unit.size) < 0.03).astype(np.int64)
+    log = log_of(unit, state, action, n_states=40, n_actions=2)
+    costs = np.column_stack([np.arange(40.0), np.full(40, 50.0)])
+    model = a_model(log, costs=costs, discount=0.98, reset={"b": "0"}, start=0)
+    decision = model.decide(checks=False, levels=[0.2, 0.5], draws=400)
+    group = decision.groups[0]
+    assert group.practice_inferred > 0.3
+    assert "is inferred from other states" in group.practice_caveat
+    assert "is inferred from other states" in str(decision).replace("\n", " ")
 
 
 def test_a_reset_is_known_and_what_contradicts_it_is_listed():

@@ -39,6 +39,7 @@ from brmdp.models.amounts import LearnedAmounts
 from brmdp.models.file import Word
 from brmdp.models.model import Model
 from brmdp.models.results import (
+    RARE,
     Amount,
     Caution,
     Check,
@@ -228,7 +229,11 @@ class Decision:
                 "gap": group.guarantee.gap,
                 "stopped": self.stopped(group),
             },
-            "practice": {"value": group.practice.mean, "ci95": _ends(group.practice)},
+            "practice": {
+                "value": group.practice.mean,
+                "ci95": _ends(group.practice),
+                "inferred": group.practice_inferred,
+            },
             "comparison": {
                 "gain": {"mean": group.gain.mean, "ci95": _ends(group.gain)},
                 "probability_better": better,
@@ -358,6 +363,7 @@ class Decision:
                 f"The gain over it is {figure(gain.mean)} ({figure(gain.low)} to "
                 f"{figure(gain.high)}); the probability of a gain is "
                 f"{_probability(group.probability_better[0])}.",
+                *([group.practice_caveat] if group.practice_caveat else []),
             )
         promise = group.guarantee.words[0]
         if self.stopped(group):
@@ -524,6 +530,7 @@ class _Group:
             observations=model.evidence(name),
             visits=visits[recommended],
             start=self.begin,
+            practice_inferred=self._inferred(visits[-1]),
             notes=(*notes, *self._unit_notes(comparison)),
         )
 
@@ -627,6 +634,12 @@ class _Group:
         counts = self.done.counts
         followed = counts[np.arange(policy.size), policy] == counts.sum(axis=1)
         return policy if followed.all() and counts.any() else self.done
+
+    def _inferred(self, visits: FloatArray) -> float:
+        """Share of practice's time in states where hardly any decision was logged."""
+        rare = self.done.counts.sum(axis=1) < RARE
+        rare[self.model.ends] = False
+        return float(visits[rare].sum())
 
     def _amount(self, values: FloatArray) -> Amount:
         """Values of the engine as an amount of the model."""

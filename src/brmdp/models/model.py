@@ -9,14 +9,16 @@ another) is left out of the counts and listed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.ndimage import gaussian_filter1d
 from scipy.special import gammaln
 
 from brmdp._streams import independent_streams
@@ -62,8 +64,13 @@ FEWEST_STORED, SPARE = 2_000, 2.6
 SUREST = 0.996
 """With a learned prior, a higher confidence would need more joint draws than can be afforded."""
 
-PRACTICE_WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""Weights of the prior over practice, in observations, of which the log chooses one."""
+PRACTICE_WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+PRACTICE_WIDTHS = (math.inf, 16.0, 8.0, 4.0, 2.0, 1.0)
+"""Weights of the prior over practice, in observations, and how many states wide the neighbourhood
+is from which it is taken; the log chooses one of each."""
+
+FAR = 0.1
+"""Decisions nearby that count as much as all that is done elsewhere."""
 
 STREAMS = ("prior", "policies", "certificate", "comparison", "information", "checks", "amounts")
 """Names of the random streams; each has numbers of its own."""
@@ -329,9 +336,10 @@ class Model:
     def practice(self, group: str | None = None) -> Practice:
         """What was done so far, with its doubt.
 
-        In each state, the prior is spread like the actions of all states. Its weight is learned
-        from the log: where every state had an action of its own, a state that was hardly seen says
-        little about what is done there, and one that was often seen says all.
+        In each state, the prior is spread like the actions of the other states: all of them, or
+        those nearby if states have an order. Width and weight are learned from the log: where every
+        state had an action of its own, a state that was hardly seen says little about what is done
+        there, and one that was often seen says all.
         """
         log = self.log
         mine = np.ones(log.line_state.size, dtype=bool)
@@ -341,10 +349,10 @@ class Model:
         pairs = log.line_state[mine] * shape[1] + log.line_action[mine]
         counts = np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
         counts[~self.admissible] = 0
-        usual = counts.sum(axis=0) + 0.5 / shape[1]
-        share = np.where(self.admissible, usual, 0.0)
-        share /= share.sum(axis=1, keepdims=True)
-        return Practice(counts, counts + _practice_weight(counts, share) * share)
+        widths = PRACTICE_WIDTHS if self.states.ordered else PRACTICE_WIDTHS[:1]
+        tried = [_practice_priors(counts, self.admissible, width) for width in widths]
+        _, prior = max(chain.from_iterable(tried), key=lambda found: found[0])
+        return Practice(counts, counts + prior)
 
     # --- what is believed -------------------------------------------------------------------------
 
@@ -659,18 +667,31 @@ class Model:
         return found
 
 
-def _practice_weight(counts: IntArray, share: FloatArray) -> float:
-    """The weight of a Dirichlet prior with these shares that makes the counts likeliest."""
-    seen = counts.sum(axis=1) > 0
-    n, m = counts[seen], np.maximum(share[seen], 1e-300)
-    total = n.sum(axis=1)
+def _practice_priors(
+    counts: IntArray, admissible: BoolArray, width: float
+) -> Iterator[tuple[float, FloatArray]]:
+    """Dirichlet priors of practice in every state, for each weight, and how well they predict it.
 
-    def log_likelihood(weight: float) -> float:
+    The shares are those of the actions in the other states, weighted by their distance in units of
+    the width. So no state predicts itself.
+    """
+    number, usual = counts.astype(np.float64), counts.sum(axis=0) + 0.5 / counts.shape[1]
+    if math.isfinite(width):
+        near = gaussian_filter1d(number, width, axis=0, mode="constant")
+        near = np.maximum(near * (width * math.sqrt(2.0 * math.pi)) - number, 0.0)
+    else:
+        near = number.sum(axis=0) - number
+    # where nothing is near, all states together decide
+    share = near + FAR * usual / usual.sum()
+    share = np.where(admissible, share, 0.0)
+    share /= share.sum(axis=1, keepdims=True)
+    total = counts.sum(axis=1)
+    for weight in PRACTICE_WEIGHTS:
+        prior = weight * share
+        own = np.maximum(prior, 1e-300)
         rows = gammaln(weight) - gammaln(weight + total)
-        cells = gammaln(weight * m + n) - gammaln(weight * m)
-        return float(rows.sum() + cells.sum())
-
-    return max(PRACTICE_WEIGHTS, key=log_likelihood)
+        cells = np.where(counts > 0, gammaln(own + counts) - gammaln(own), 0.0)
+        yield float(rows.sum() + cells.sum()), prior
 
 
 def _require_one_of(value: Any, allowed: tuple[Any, ...], name: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from brmdp._validation import FloatArray, IntArray
 
 __all__ = [
+    "RARE",
     "Amount",
     "Caution",
     "Check",
@@ -33,6 +34,12 @@ __all__ = [
 ]
 
 Verdict: TypeAlias = Literal["fine", "look", "stop"]
+
+RARE = 5
+"""Decisions that must have been logged in a state for practice there not to count as inferred."""
+
+INFERRED = 0.05
+"""Share of its time that practice may spend in other states without a caveat."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +304,9 @@ class GroupDecision:
         Share of discounted time that the recommended policy spends in each state.
     start : (S,) array
         The distribution of states from which values are judged.
+    practice_inferred : float
+        Share of practice's discounted time in states where fewer than five decisions were logged.
+        What is done there is inferred from other states.
     notes : tuple of str
         What a careful reader should also know, such as how far the result rests on the prior.
     """
@@ -320,7 +330,20 @@ class GroupDecision:
     observations: IntArray
     visits: FloatArray
     start: FloatArray
+    practice_inferred: float = 0.0
     notes: tuple[str, ...] = ()
+
+    @property
+    def practice_caveat(self) -> str:
+        """What the value of practice rests on, if much of it is not in the log; else empty."""
+        if self.practice_inferred <= INFERRED:
+            return ""
+        share = f"{100.0 * self.practice_inferred:.0f} %"
+        return (
+            f"Practice spends {share} of its discounted time in states where fewer than {RARE} "
+            "decisions were logged. What is done there is inferred from other states, so its value "
+            "and the gain over it are less certain than their intervals say."
+        )
 
     @property
     def policy(self) -> IntArray:

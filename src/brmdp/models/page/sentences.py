@@ -231,6 +231,8 @@ class Language:
                 else "."
             ),
         ]
+        if group.practice_caveat:
+            said.append(group.practice_caveat)
         if group.units_interval is not None:
             low, high = group.units_interval
             half = Amount((low + high) / 2, low, high)
