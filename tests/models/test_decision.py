@@ -1,6 +1,8 @@
 """Decisions against slow and obvious computations, and what their files hold."""
 
+import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from brmdp.errors import InvalidInputError
 from brmdp.logs import Categories, StateSpace
 from brmdp.models import Dynamics, Model, read_policy
+from brmdp.models.costs import Costs
+from brmdp.models.page.page import page_of
 from brmdp.models.wording import bound_figure, figure, policy_in_words
 from models.simulated import log_of
 
@@ -126,6 +130,46 @@ def test_costs_and_rewards_are_mirror_images(decision):
     assert one.practice.low == pytest.approx(-other.practice.high)
     assert "at most" in one.guarantee.words[0]
     assert "at least" in other.guarantee.words[0]
+
+
+@pytest.mark.parametrize(("word", "sign", "side"), [("cost", 1, "most"), ("reward", -1, "least")])
+def test_the_guarantee_at_the_worst_ends_of_ranges(word, sign, side):
+    stated = np.array([[s, 2.5] for s in range(5)], dtype=float)
+    low, high = stated - np.array([0.5, 0.0]), stated + np.array([0.75, 0.4])
+    ends = (low, high) if sign > 0 else (-high, -low)
+    given = {"costs": None, f"{word}s": Costs(word, sign * stated, *ends)}
+    model = a_model(**given, dynamics=APART, level=0.3)
+    decided = model.decide(checks=False, draws=200, levels=[0.3])
+    (group,) = decided.groups
+    bound = sign * group.guarantee.worst_value
+    assert bound > sign * group.guarantee.value
+    kernels = model.belief().sample(1500, rng=3)
+    values = np.array([values_of(kernel, high, group.policy)[0] for kernel in kernels])
+    # the bound gives away up to a per cent of the quantile that it stands for
+    assert np.quantile(values, 0.88) < bound < np.quantile(values, 0.92) + 0.02 * values.mean()
+    # no other costs in the ranges are worse
+    rng = np.random.default_rng(0)
+    for other in rng.uniform(low, high, size=(5, 5, 2)):
+        found = [values_of(kernel, other, group.policy)[0] for kernel in kernels[:200]]
+        assert np.mean(np.array(found) > bound) <= 0.1
+    assert decided.as_json()["certificate"]["worst_value"] == sign * bound
+    shown = bound_figure(sign * bound, side)
+    assert f"at {side} {shown} wherever they lie in their" in " ".join(str(decided).split())
+    assert f"wherever {word}s lie in their ranges" in decided_page(decided)
+
+
+def decided_page(decision):
+    """The text of the page, spaces as one."""
+    text = re.sub(r"<[^>]*>", "", page_of(decision))
+    return " ".join(html.unescape(text).split())
+
+
+def test_without_ranges_there_is_no_other_guarantee(decision):
+    (group,) = decision.groups
+    assert group.guarantee.worst_value is None
+    assert decision.as_json()["certificate"]["worst_value"] is None
+    assert "range" not in str(decision)
+    assert "stated values" not in group.guarantee.words[0]
 
 
 def test_the_same_seed_gives_the_same_decision(decision):

@@ -363,6 +363,29 @@ def test_prices_may_have_ranges(load):
     found = load(("sold = 3.0", "sold = { low = 2, high = 4, value = 3 }"))
     names = [one.words for one in found.costs.alternatives()]
     assert names == ["sold 2 instead of 3", "sold 4 instead of 3"]
+    least, greatest = (amounts for _, amounts in extremes(found, sold=(2, 4)))
+    np.testing.assert_allclose(found.costs.low, least)
+    np.testing.assert_allclose(found.costs.high, greatest)
+    assert found.costs.worst is found.costs.low
+    assert load().costs.worst is None
+
+
+def extremes(model, sold):
+    """Amounts (S, A, D) with each price of a bulb sold, in loops over all the model knows."""
+    prices = model.prices
+    for price in sold:
+        found = np.zeros((model.capacity + 1, len(model.orders), model.largest_demand + 1))
+        for s, a, d in np.ndindex(found.shape):
+            there = s + model.orders[a]
+            taken = min(there, d)
+            found[s, a, d] = (
+                price * taken
+                + prices.ordered.value * model.orders[a]
+                + prices.order.value * (model.orders[a] > 0)
+                + prices.held.value * (there - taken)
+                + prices.lost.value * (d - taken)
+            )
+        yield price, found
 
 
 @pytest.mark.parametrize(

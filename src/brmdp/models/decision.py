@@ -30,7 +30,12 @@ from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int
 from brmdp._version import installed_version
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
-from brmdp.decisions.certificate import FAILURE, order_statistic, sampled_certificate_of
+from brmdp.decisions.certificate import (
+    FAILURE,
+    SampledCertificate,
+    order_statistic,
+    sampled_certificate_of,
+)
 from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
 from brmdp.decisions.draws import independent_draws, worth_of
 from brmdp.errors import ConvergenceError, InvalidInputError
@@ -225,6 +230,7 @@ class Decision:
             "certificate": {
                 "confidence": group.guarantee.confidence,
                 "value": group.guarantee.value,
+                "worst_value": group.guarantee.worst_value,
                 "nested_value": group.guarantee.nested_value,
                 "gap": group.guarantee.gap,
                 "stopped": self.stopped(group),
@@ -691,30 +697,27 @@ class _Group:
     def _guarantee(self, policy: IntArray) -> tuple[Guarantee, tuple[str, ...]]:
         model = self.model
         independent = independent_draws(self.belief)
-        made = sampled_certificate_of(
-            self.belief,
-            self.rewards,
-            model.discount,
-            model.confidence,
-            policy=policy,
-            start=self.begin,
-            draws=self._certificate_draws(independent),
-            nested=False,
-            rng=model.stream("certificate", self.number),
-        )
-        assert made.value is not None
+        made, bound = self._certified(policy, self.rewards)
+        worst = None
+        if model.costs.worst is not None:
+            _, worst = self._certified(policy, model.rewards_of(model.costs.worst))
+            # it may have taken more draws; a bound that is no better stays one
+            worst = self.sign * min(self.sign * worst, self.sign * bound)
         nested = self._nested()
-        bound = self.sign * made.value
         side: Literal["most", "least"] = "most" if self.sign < 0 else "least"
-        shown = bound_figure(bound, side)
-        stated = (
-            f", with {model.word}s at their stated values"
-            if any(True for _ in model.costs.alternatives())
-            else ""
-        )
-        words = [
+        promise = (
             f"With {100 * model.confidence:.4g} % posterior probability, the expected discounted "
-            f"{model.word} of this policy from the start is at {side} {shown}{stated}.",
+            f"{model.word} of this policy from the start is at {side} {bound_figure(bound, side)}"
+        )
+        if worst is None:
+            promise += "."
+        else:
+            promise += (
+                f", with {model.word}s at their stated values. With the same probability, it is at "
+                f"{side} {bound_figure(worst, side)} wherever they lie in their ranges."
+            )
+        words = [
+            promise,
             "The bound comes from posterior draws of the whole model, made after the policy was "
             f"chosen: it is number {made.rank:,} of {made.draws:,} values, in the order of their "
             f"{model.word}, worst first, and gives away {percent(made.gap)} of the quantile that "
@@ -748,8 +751,27 @@ class _Group:
                 )
             )
         notes = () if made.prior is None or not made.prior.outweighs else (str(made.prior),)
-        guarantee = Guarantee(model.confidence, bound, nested, made.gap, tuple(words), other)
+        guarantee = Guarantee(
+            model.confidence, bound, nested, made.gap, tuple(words), other, worst_value=worst
+        )
         return guarantee, tuple(" ".join(note.split()) for note in notes)
+
+    def _certified(self, policy: IntArray, rewards: Any) -> tuple[SampledCertificate, float]:
+        """The certificate with these rewards, and its bound in the model's sign."""
+        model = self.model
+        made = sampled_certificate_of(
+            self.belief,
+            rewards,
+            model.discount,
+            model.confidence,
+            policy=policy,
+            start=self.begin,
+            draws=self._certificate_draws(independent_draws(self.belief)),
+            nested=False,
+            rng=model.stream("certificate", self.number),
+        )
+        assert made.value is not None
+        return made, self.sign * made.value
 
     def _certificate_draws(self, independent: float) -> int | None:
         """Largest number of draws; drawn amounts cost more than the kernel of a small problem."""

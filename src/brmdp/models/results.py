@@ -184,6 +184,9 @@ class Guarantee:
         The statement, and what it assumes.
     nested_words : str
         The same for the nested bound.
+    worst_value : float or None
+        The bound if every cost or reward is at the worse end of its range: it holds wherever they
+        lie in their ranges. None if none has a range.
     """
 
     confidence: float
@@ -192,6 +195,7 @@ class Guarantee:
     gap: float
     words: tuple[str, ...]
     nested_words: str
+    worst_value: float | None = None
 
 
 @dataclass(frozen=True)

@@ -173,19 +173,33 @@ class Language:
                 if math.isfinite(group.guarantee.value)
                 else "nothing",
                 f"with {exact_percent(group.guarantee.confidence)} posterior probability"
+                + self._at_worst(group, places)
                 + ("; not to be quoted, a check says stop" if stopped else ""),
             ),
         )
 
+    def _at_worst(self, group: GroupDecision, places: int) -> str:
+        if group.guarantee.worst_value is None:
+            return ""
+        bound = self.guaranteed(group.guarantee.worst_value, places)
+        return f"; {bound} wherever {self.word}s lie in their ranges"
+
     def promise(self, group: GroupDecision) -> str:
-        """The guarantee as a sentence."""
+        """The guarantee in words."""
         if not math.isfinite(group.guarantee.value):
             return "No guarantee could be given."
         places = self.value_decimals(group)
-        return (
+        said = (
             f"With {exact_percent(group.guarantee.confidence)} posterior probability, the "
             f"discounted {self.word} from the start is "
-            f"{self.guaranteed(group.guarantee.value, places)}, if the model is right."
+            f"{self.guaranteed(group.guarantee.value, places)}, if the model is right"
+        )
+        if group.guarantee.worst_value is None:
+            return f"{said}."
+        return (
+            f"{said} and {self.word}s have their stated values; with the same probability, it is "
+            f"{self.guaranteed(group.guarantee.worst_value, places)} wherever they lie in their "
+            "ranges."
         )
 
     def start(self, group: GroupDecision, labels: tuple[str, ...]) -> str:
