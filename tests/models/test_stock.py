@@ -458,6 +458,23 @@ def test_classes_that_differ_are_told_apart():
         assert ("would be false" in found["drift"].consequence) == (verdict == "stop")
 
 
+def test_the_worst_group_decides_what_was_seen_of_the_demand():
+    """Two groups with long logs would hide a third with five days, most of them sold out."""
+    rng = np.random.default_rng(8)
+    rows = lines(LAW, days=150, rng=rng) + lines(LAW, days=150, unit="b", group="h", rng=rng)
+    rows += [("i", "c", f"2026-01-0{day}", 0, 1) for day in range(3, 9)]
+    found = {check.name: check for check in model_of(rows, groups=True).check()}
+    for name in ("coverage", "prior"):
+        assert found[name].verdict != "fine"
+        assert found[name].group == "i"
+        assert "of group i" in found[name].finding
+    assert found["coverage"].figures["sold_out"] == 1.0
+    # alone, the other two are fine
+    alone = {check.name: check for check in model_of(rows[:-6], groups=True).check()}
+    assert [alone[name].verdict for name in ("coverage", "prior")] == ["fine", "fine"]
+    assert alone["coverage"].group is None
+
+
 def test_groups_that_are_pooled_wrongly_are_found():
     rng = np.random.default_rng(6)
     rows = lines(LAW, days=150, rng=rng) + lines(LAW[::-1], days=150, unit="b", group="h", rng=rng)
