@@ -241,6 +241,24 @@ def test_units_that_differ_show():
     assert got.units.n_units == 40
 
 
+def test_units_are_those_that_the_belief_learned_from():
+    """Others would be compared with a doubt that is not theirs, and could reassure falsely."""
+    unit, s, a, t = units_log(0, 0.0)
+    prior = brmdp.DirichletBelief.uniform(2, 2)
+    log = UnitLog(prior, unit, s, a, t)
+    prior.observe(0, 0, 1)  # the caller's belief is no longer the one before the log
+    belief = brmdp.DirichletBelief.uniform(2, 2)
+    belief.observe(s, a, t)
+    settings = {"start": 0, "draws": 100, "regret_draws": 0, "rng": 0}
+    rewards = [[0.0, 0.0], [1.0, 1.0]]
+    assert compare(belief, rewards, 0.8, [0, 0], [1, 1], units=log, **settings).units.n_units == 40
+    half = UnitLog(log.prior, unit[::2], s[::2], a[::2], t[::2])
+    other = UnitLog(log.prior, unit, s, a, 1 - t)
+    for units, words in ((half, "units have"), (other, "others")):
+        with pytest.raises(brmdp.InvalidInputError, match=f"learned from.*{words}"):
+            compare(belief, rewards, 0.8, [0, 0], [1, 1], units=units, **settings)
+
+
 @pytest.mark.long
 def test_resampled_units_against_a_loop(monkeypatch):
     monkeypatch.setattr(comparison, "RESAMPLES", 300)

@@ -228,7 +228,8 @@ class UnitLog:
     Attributes
     ----------
     prior : Belief
-        The belief before these data; it needs ``copy()`` and ``observe(…)``.
+        The belief before these data; it needs ``copy()`` and ``observe(…)``. The log must be what
+        the belief learned from since then.
     units, states, actions, next_states : (n,) columns
         Units may be numbers or names.
     rewards : (n,) column, optional
@@ -281,14 +282,34 @@ class UnitLog:
             )
         if any(item is None or item != item for item in labels.tolist()):
             raise InvalidInputError("units must not have missing labels")
+        # copies: what the caller does to them later must not count
+        object.__setattr__(self, "prior", self.prior.copy())
         for name, column in columns.items():
-            # a copy: what the caller does to the columns later must not count
             object.__setattr__(self, name, np.array(column))
 
     @property
     def n_units(self) -> int:
         """Number of different units."""
         return int(np.unique(np.asarray(self.units)).size)
+
+    def require_behind(self, belief: Any) -> None:
+        """Refuse a belief that counts its transitions and has counted others since the prior.
+
+        Units that the belief did not learn from would be compared with a doubt that is not theirs.
+        """
+        if not isinstance(belief, DirichletBelief | HierarchicalBelief):
+            return
+        before = self.prior.counts("flat") if isinstance(self.prior, DirichletBelief) else 0
+        columns = (self.states, self.actions, self.next_states)
+        entries = belief.pattern.locate_many(*map(np.asarray, columns))
+        logged = np.bincount(entries, minlength=belief.pattern.n_transitions)
+        counted = belief.counts("flat") - before
+        if not np.array_equal(counted, logged):
+            raise InvalidInputError(
+                "units must hold the transitions that the belief has learned from since "
+                f"units.prior; it has counted {int(counted.sum()):,}, and units have "
+                f"{int(logged.sum()):,}" + (" others" if counted.sum() == logged.sum() else "")
+            )
 
     def resampled(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray | None]:
         """What is learned from resampled units: mean kernels (n, transitions), rewards (n, S·A).
@@ -624,6 +645,7 @@ def compare(
             raise InvalidInputError(f"units must be a UnitLog; got {type(units).__name__}")
         if not units.prior.pattern.same_as(belief.pattern):
             raise InvalidInputError("units.prior must have the same possible transitions as belief")
+        units.require_behind(belief)
         if uncertain != (units.learn_rewards is not None):
             raise InvalidInputError(
                 "units.learn_rewards must be given if and only if rewards are uncertain"

@@ -804,7 +804,8 @@ class _Group:
 
     def _comparison(self, policy: IntArray, practice: Any) -> Comparison:
         model, log = self.model, self.model.log
-        rows = model.rows(self.name)
+        # all units that the belief has learned from
+        rows = model.rows(None if model.pooled else self.name)
         several = np.unique(log.unit[rows]).size > 1
         small = (
             rows.size <= RESAMPLED_TRANSITIONS and model.pattern.n_transitions <= RESAMPLED_ENTRIES
