@@ -15,6 +15,7 @@ from brmdp.decisions import (
     value_of_information,
     values_in_draws,
 )
+from brmdp.decisions.comparison import credible_interval
 from brmdp.planning.text import at_least, at_most
 
 REWARDS = [[0.0, 0.0], [1.0, 1.0]]
@@ -140,6 +141,16 @@ def test_counts_that_would_overflow_are_refused():
     for counts in ([[1e19, 1.0]], [[2.0**62, 2.0**62]]):
         with pytest.raises(brmdp.InvalidInputError, match="counts of at most"):
             practice(counts)
+
+
+def test_an_interval_from_few_draws_is_not_too_narrow():
+    """One more draw lies in it with 95 %, whatever the number of draws, and however they vary."""
+    rng = np.random.default_rng(0)
+    for n in (100, 200, 1000):
+        drawn = rng.gamma(2.0, size=(4_000, n + 1))
+        ends = np.array([credible_interval(values[:n]) for values in drawn])
+        inside = np.mean((ends[:, 0] <= drawn[:, n]) & (drawn[:, n] <= ends[:, 1]))
+        assert abs(inside - 0.95) < 0.01
 
 
 def test_a_huge_value_does_not_loosen_the_bounds_of_small_ones():

@@ -36,7 +36,13 @@ from brmdp.decisions.certificate import (
     order_statistic,
     sampled_certificate_of,
 )
-from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
+from brmdp.decisions.comparison import (
+    FEW_UNITS,
+    WIDE,
+    Comparison,
+    Estimate,
+    credible_interval,
+)
 from brmdp.decisions.draws import independent_draws, worth_of
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import ReadingReport, StateSpace
@@ -653,9 +659,8 @@ class _Group:
 
     def _of_rewards(self, values: FloatArray) -> Amount:
         """The same for what has the sign it is to have."""
-        low, high = np.quantile(values, (0.025, 0.975))
         error = Estimate.of(values, independent_draws(self.belief)).error
-        return Amount(float(values.mean()), float(low), float(high), error)
+        return Amount(float(values.mean()), *credible_interval(values), error)
 
     def _recommended(self, values: FloatArray, stops: tuple[Caution, ...]) -> int:
         """The policy at the level that was chosen, or the one with the best guarantee.
