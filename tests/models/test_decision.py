@@ -1,5 +1,6 @@
 """Decisions against slow and obvious computations, and what their files hold."""
 
+import dataclasses
 import html
 import json
 import re
@@ -172,6 +173,45 @@ def test_without_ranges_there_is_no_other_guarantee(decision):
     assert "stated values" not in group.guarantee.words[0]
 
 
+def test_what_is_the_same_in_all_draws_is_no_narrow_interval():
+    """The cost of a policy that does not depend on what happens: rounding must not be shown."""
+    costs = np.array([[1.0, 2.0]] * 5)
+    decided = a_model(costs=costs, dynamics=APART, reset=None).decide(draws=200, levels=[0.3])
+    (group,) = decided.groups
+    mean = group.policies[group.recommended].mean
+    assert (mean.mean, mean.low, mean.high) == (10.0, 10.0, 10.0)
+    page = decided_page(decided)
+    assert "Perfect information would save 0 on average" in page
+    assert not re.search(r"\de-(?!06)\d|10\.000|0\.00000", str(decided) + page.split("Figures")[0])
+    coverage = next(check for check in decided.checks if check.name == "coverage")
+    assert "difference" not in coverage.consequence
+
+
+def test_a_log_of_one_decision_does_not_tell_what_is_done():
+    """Nobody knows what is done in the other states, even if the recommendation agrees."""
+    log = log_of([0, 0], [0, 1], [0, 0], n_states=5, n_actions=2)
+    decided = a_model(log, dynamics=APART).decide(checks=False, draws=200, levels=[0.3])
+    (group,) = decided.groups
+    assert group.policy[0] == 0
+    assert group.practice_inferred > 0.9
+    for text in (str(decided), decided_page(decided)):
+        assert "inferred from other states" in " ".join(text.split())
+
+
+def test_a_group_without_transitions_gets_an_answer_that_says_so():
+    """Its rows are those of the other groups, as far as these vary."""
+    log = wearing_log(group=True)
+    empty = dataclasses.replace(log, group_names=(*log.group_names, "g2"))
+    for dynamics in (Dynamics(draws=400), Dynamics(prior="uniform"), APART):
+        model = a_model(empty, dynamics=dynamics)
+        decided = model.decide(draws=200, levels=[0.3])
+        last = decided.groups[-1]
+        assert (last.name, last.units, last.transitions) == ("g2", 0, 0)
+        assert last.practice_inferred > 0.9
+        coverage = next(check for check in decided.checks if check.name == "coverage")
+        assert (coverage.group, coverage.verdict != "fine") == ("g2", True)
+
+
 def test_the_same_seed_gives_the_same_decision(decision):
     again = a_model().decide(checks=False, draws=400)
     one, other = decision.as_json(), again.as_json()
@@ -313,7 +353,7 @@ def test_too_few_draws_are_refused():
         (71.4178, "least", "71.41"),
         (-71.4178, "most", "-71.41"),
         (31_267.2, "most", "31,268"),
-        (9.9999, "most", "10.000"),
+        (9.9999, "most", "10.00"),
         (0.0, "most", "0"),
     ],
 )

@@ -33,9 +33,11 @@ from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
 from brmdp.decisions.certificate import (
     FAILURE,
     SampledCertificate,
+    draws_needed,
     order_statistic,
     sampled_certificate_of,
 )
+from brmdp.decisions.certificate import REUSE as MOST_REUSE
 from brmdp.decisions.comparison import (
     FEW_UNITS,
     WIDE,
@@ -76,6 +78,9 @@ __all__ = ["Decision", "decide"]
 NO_GAIN = 1e-12
 """Gains below this share of the value are rounding."""
 
+ROUNDING = 1e-9
+"""Differences between draws below this share of the value are rounding."""
+
 RESAMPLES, TIES = 100, 1_000_000
 """Resamples that tell policies with equal guarantees, and where their random numbers begin."""
 
@@ -91,7 +96,7 @@ SKETCHED, SKETCH, SKETCH_SWEEPS = 50_000, 1e-3, 60
 """Beyond this many transitions, plans are only so accurate: they propose, and prove nothing."""
 
 REUSE = 4
-"""Kernels per independent draw of the hyperparameters, in a certificate."""
+"""Kernels per independent draw of the hyperparameters, in a certificate that can do with them."""
 
 DRAWS_OF_AMOUNTS = 20_000
 """Largest number of draws in a certificate with learned amounts and a given prior."""
@@ -367,7 +372,10 @@ class Decision:
         )
         against: tuple[str, ...]
         if gain.low == gain.high == 0.0:
-            against = (f"{value}. This is what was done so far, wherever anything was logged.",)
+            against = (
+                f"{value}. This is what was done so far, wherever anything was logged.",
+                *([group.practice_caveat] if group.practice_caveat else []),
+            )
         else:
             against = (
                 f"{value}; what was done so far: {figure(group.practice.mean)} "
@@ -660,6 +668,10 @@ class _Group:
     def _of_rewards(self, values: FloatArray) -> Amount:
         """The same for what has the sign it is to have."""
         error = Estimate.of(values, independent_draws(self.belief)).error
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
+            # what is the same in all draws must not look as if it were known to twelve digits
+            same = float(f"{values.mean():.10g}")
+            return Amount(same, same, same, 0.0)
         return Amount(float(values.mean()), *credible_interval(values), error)
 
     def _recommended(self, values: FloatArray, stops: tuple[Caution, ...]) -> int:
@@ -686,8 +698,11 @@ class _Group:
         """What knowing the kernel would be worth, beyond the best that can be done without."""
         regret = _of_mean(comparison.regret)
         without = float(values.mean(axis=0).max() - values[:, recommended].mean())
+        # what is worth no more than rounding is worth nothing
+        least = ROUNDING * float(np.abs(values).max())
         mean, low, high = (
-            max(0.0, one - without) for one in (regret.mean, regret.low, regret.high)
+            one - without if one - without > least else 0.0
+            for one in (regret.mean, regret.low, regret.high)
         )
         return Amount(mean, low, high, regret.error)
 
@@ -725,7 +740,7 @@ class _Group:
             promise,
             "The bound comes from posterior draws of the whole model, made after the policy was "
             f"chosen: it is number {made.rank:,} of {made.draws:,} values, in the order of their "
-            f"{model.word}, worst first, and gives away {percent(made.gap)} of the quantile that "
+            f"{model.word}, worst first, and gives away {_share(made.gap)} of the quantile that "
             "it stands for.",
             "It assumes that the prior is right, that what happens next depends on state and "
             "action alone, and that nothing changes over time. Chance in the simulation breaks it "
@@ -781,7 +796,10 @@ class _Group:
     def _certificate_draws(self, independent: float) -> int | None:
         """Largest number of draws; drawn amounts cost more than the kernel of a small problem."""
         if math.isfinite(independent):
-            return math.ceil(REUSE * independent)
+            few = math.ceil(REUSE * independent)
+            needed = draws_needed(1.0 - self.model.confidence, FAILURE / math.e)
+            enough = worth_of(few, independent) >= needed
+            return few if enough else math.ceil(MOST_REUSE * independent)
         return None if self.amounts is None else DRAWS_OF_AMOUNTS
 
     def _nested(self) -> float | None:
@@ -1054,6 +1072,10 @@ def _probability(share: float) -> str:
     if not 0.001 <= share <= 0.999:
         return "below 0.001" if share < 0.5 else "above 0.999"
     return f"{share:.3g}"
+
+
+def _share(share: float) -> str:
+    return percent(share if share > ROUNDING else 0.0)
 
 
 def _uncapitalised(text: str) -> str:

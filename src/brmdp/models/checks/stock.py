@@ -25,6 +25,7 @@ from brmdp.models.checks.verdicts import (
     MATERIAL,
     SHORTFALL,
     Sign,
+    beyond_rounding,
     percentage,
     verdict_of,
 )
@@ -399,7 +400,9 @@ def check_coverage(bench: StockBench) -> Check:
         counts = model.evidence(plan.group)[np.arange(plan.policy.size), plan.policy]
         thin.append(float(plan.visits[counts < THIN].sum()))
         promised = bench.guarantee(plan)
-        losses.append(0.0 if promised is None else max(0.0, plan.value - promised))
+        losses.append(
+            0.0 if promised is None else beyond_rounding(plan.value - promised, plan.scale)
+        )
         for way, lacking in shortcuts.items():
             law = model.naive_belief(plan.group, way).disturbance_mean()  # type: ignore[arg-type]
             world = type(plan.world)(

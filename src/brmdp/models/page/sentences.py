@@ -132,7 +132,7 @@ class Language:
     def _opinion(self, group: GroupDecision) -> str:
         share = group.probability_better[0]
         if self.same_as_practice(group):
-            return "This is what is done today."
+            return "This is what was done so far, wherever anything was logged."
         if not math.isfinite(share):
             return "Whether this is better than today's practice was not computed."
         if share >= SURE:
@@ -216,7 +216,10 @@ class Language:
     def comparison(self, group: GroupDecision) -> tuple[str, ...]:
         """Practice against recommendation."""
         if self.same_as_practice(group):
-            return ("The recommended policy is what is done today; nothing would change.",)
+            return (
+                "The recommended policy is what was done so far, wherever anything was logged.",
+                *([group.practice_caveat] if group.practice_caveat else []),
+            )
         if not math.isfinite(group.gain.mean):
             return ("Practice and recommendation were not compared.",)
         places = self.value_decimals(group)
