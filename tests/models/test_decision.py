@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import Categories, StateSpace
 from brmdp.models import Dynamics, Model, read_policy
 from brmdp.models.costs import Costs
@@ -171,6 +171,24 @@ def test_without_ranges_there_is_no_other_guarantee(decision):
     assert decision.as_json()["certificate"]["worst_value"] is None
     assert "range" not in str(decision)
     assert "stated values" not in group.guarantee.words[0]
+
+
+def test_doing_the_same_is_not_being_worth_the_same():
+    """Where nothing costs anything, no policy gains; that does not mean that it was followed."""
+    decided = a_model(costs=np.zeros((5, 2)), dynamics=APART).decide(
+        checks=False, draws=200, levels=[0.3]
+    )
+    (group,) = decided.groups
+    assert (group.gain.mean, group.followed) == (0.0, False)
+    for text in (str(decided), decided_page(decided)):
+        assert "wherever anything was logged" not in text
+    assert "It is worth as much as today's practice." in decided_page(decided)
+
+
+def test_costs_that_are_too_far_apart_are_named():
+    costs = np.array([[1e-9, 1e12]] * 5)
+    with pytest.raises(ConvergenceError, match=r"costs must not be too far apart.*1e-09 to 1e\+12"):
+        a_model(costs=costs, dynamics=APART).decide(checks=False, draws=200, levels=[0.3])
 
 
 def test_what_is_the_same_in_all_draws_is_no_narrow_interval():

@@ -424,7 +424,7 @@ def test_opinion(share, said):
 
 
 def test_nothing_to_change_and_losses_are_said():
-    same = changed(gain=Amount(0.0, 0.0, 0.0), worths=())
+    same = changed(gain=Amount(0.0, 0.0, 0.0), worths=(), followed=True)
     assert Language("cost").opinion(same, False) == (
         "This is what was done so far, wherever anything was logged."
     )

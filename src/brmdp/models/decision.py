@@ -371,7 +371,7 @@ class Decision:
             f"{figure(chosen.mean.low)} to {figure(chosen.mean.high)})"
         )
         against: tuple[str, ...]
-        if gain.low == gain.high == 0.0:
+        if group.followed:
             against = (
                 f"{value}. This is what was done so far, wherever anything was logged.",
                 *([group.practice_caveat] if group.practice_caveat else []),
@@ -458,7 +458,10 @@ def decide(
     groups = []
     for k, name in enumerate(model.groups):
         tell("deciding" if name is None else f"deciding for {name}", 1 + k, total)
-        groups.append(_Group(model, name, k, wanted, dial, n).decision())
+        try:
+            groups.append(_Group(model, name, k, wanted, dial, n).decision())
+        except ConvergenceError as error:
+            raise ConvergenceError(_out_of_range(model)) from error
     tell("checking the model", total - 1, total)
     chosen = {group.name: group.policy for group in groups}
     found = model.check(chosen) if checks is True else (checks or ())
@@ -551,6 +554,7 @@ class _Group:
             visits=visits[recommended],
             start=self.begin,
             practice_inferred=self._inferred(visits[-1]),
+            followed=practice is policy,
             notes=(*notes, *self._unit_notes(comparison)),
         )
 
@@ -1076,6 +1080,17 @@ def _probability(share: float) -> str:
 
 def _share(share: float) -> str:
     return percent(share if share > ROUNDING else 0.0)
+
+
+def _out_of_range(model: Model) -> str:
+    """What to change where the arithmetic of floating-point numbers does not suffice."""
+    sizes = np.abs(model.amounts)
+    sizes = sizes[sizes > 0.0]
+    return (
+        f"no plan is accurate enough: {model.word}s must not be too far apart, and the discount not "
+        f"too close to 1. Sizes of the {model.word}s: {min(sizes, default=0.0):.3g} to "
+        f"{max(sizes, default=0.0):.3g}; discount {model.discount:.12g}"
+    )
 
 
 def _uncapitalised(text: str) -> str:

@@ -311,6 +311,8 @@ class GroupDecision:
     practice_inferred : float
         Share of practice's discounted time in states where fewer than five decisions were logged.
         What is done there is inferred from other states.
+    followed : bool
+        Whether practice took the recommended action wherever anything was logged.
     notes : tuple of str
         What a careful reader should also know, such as how far the result rests on the prior.
     """
@@ -335,6 +337,7 @@ class GroupDecision:
     visits: FloatArray
     start: FloatArray
     practice_inferred: float = 0.0
+    followed: bool = False
     notes: tuple[str, ...] = ()
 
     @property

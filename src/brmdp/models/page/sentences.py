@@ -120,9 +120,8 @@ class Language:
         )
 
     def same_as_practice(self, group: GroupDecision) -> bool:
-        """Whether nothing would change."""
-        gain = group.gain
-        return not group.worths and gain.mean == gain.low == gain.high == 0
+        """Whether nothing would change, as far as the log tells."""
+        return group.followed
 
     def opinion(self, group: GroupDecision, stopped: bool) -> str:
         """How sure it is that the recommendation is better than practice."""
@@ -135,6 +134,8 @@ class Language:
             return "This is what was done so far, wherever anything was logged."
         if not math.isfinite(share):
             return "Whether this is better than today's practice was not computed."
+        if group.gain.low == group.gain.high == 0:
+            return "It is worth as much as today's practice."
         if share >= SURE:
             return "Very probably better than today's practice."
         if share >= LIKELY:
