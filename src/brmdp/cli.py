@@ -208,8 +208,9 @@ def decide(
     _print_notes(notes)
     read = model.log.report
     _print_plain(
-        f"From {counted(read.lines, 'line')} of the log: {counted(read.transitions, 'transition')} "
-        f"of {counted(read.units, 'unit')}. What was left out: brmdp check {shlex.quote(str(file))}"
+        f"From {counted(read.lines, 'line')} of {counted(read.units, 'unit')}: "
+        f"{counted(read.transitions, 'transition')}. What was left out: brmdp check "
+        f"{shlex.quote(str(file))}"
     )
     for path in (report, numbers, policy):
         if path is not None:

@@ -133,7 +133,10 @@ def test_gains_are_exact_in_each_draw(monkeypatch):
     gains = np.array(gains)
     assert got.gain.mean == pytest.approx(gains.mean(), abs=1e-10)
     assert got.gain.error == pytest.approx(gains.std(ddof=1) / 10, abs=1e-10)
-    np.testing.assert_allclose(got.interval, np.quantile(gains, (0.025, 0.975)), atol=1e-10)
+    # the k-th smallest of 100 draws is taken for the k/101 quantile
+    ordered, places = np.sort(gains), np.array([0.025, 0.975]) * 101 - 1
+    wanted = np.interp(places, np.arange(100), ordered)
+    np.testing.assert_allclose(got.interval, wanted, atol=1e-10)
     assert got.better == (gains > 0).mean()
     wanted = stats.binomtest(int((gains > 0).sum()), 100).proportion_ci(0.95, method="exact")
     np.testing.assert_allclose(got.better_interval, wanted, atol=1e-9)
@@ -239,6 +242,24 @@ def test_units_that_differ_show():
     assert got.units.ratio > 1.5
     assert "the belief is too sure" in " ".join(str(got).split())
     assert got.units.n_units == 40
+
+
+def test_units_are_those_that_the_belief_learned_from():
+    """Others would be compared with a doubt that is not theirs, and could reassure falsely."""
+    unit, s, a, t = units_log(0, 0.0)
+    prior = brmdp.DirichletBelief.uniform(2, 2)
+    log = UnitLog(prior, unit, s, a, t)
+    prior.observe(0, 0, 1)  # the caller's belief is no longer the one before the log
+    belief = brmdp.DirichletBelief.uniform(2, 2)
+    belief.observe(s, a, t)
+    settings = {"start": 0, "draws": 100, "regret_draws": 0, "rng": 0}
+    rewards = [[0.0, 0.0], [1.0, 1.0]]
+    assert compare(belief, rewards, 0.8, [0, 0], [1, 1], units=log, **settings).units.n_units == 40
+    half = UnitLog(log.prior, unit[::2], s[::2], a[::2], t[::2])
+    other = UnitLog(log.prior, unit, s, a, 1 - t)
+    for units, words in ((half, "units have"), (other, "others")):
+        with pytest.raises(brmdp.InvalidInputError, match=f"learned from.*{words}"):
+            compare(belief, rewards, 0.8, [0, 0], [1, 1], units=units, **settings)
 
 
 @pytest.mark.long

@@ -63,6 +63,41 @@ def test_increments_on_a_band_are_those_within_reach():
     assert sorted(family.labels[family.category[first]]) == [-2, -1, 0]
 
 
+@pytest.mark.parametrize("shape", LEARNED)
+def test_known_rows_rule_out_no_shape_and_keep_their_successor(shape):
+    """An action that leads to a state in the middle, and a state where everything ends."""
+    table = np.ones((6, 3, 6))
+    table[:, 1] = np.eye(6)[3]
+    table[5] = np.eye(6)[5]
+    family = family_of(shape, pattern_and_entries(table, "possible")[0])
+    pattern = family.pattern
+    law = family.normalised(np.random.default_rng(2).gamma(1.0, size=family.n_categories))
+    by_links = np.bincount(family.entry, law[family.category], pattern.n_transitions)
+    share = family.shares(law)[family.kind_of_entry]
+    np.testing.assert_allclose(by_links, share, rtol=1e-13)
+    wanted = rows_by_hand(family, law)
+    for s, a in np.ndindex(6, 3):
+        if a == 1 or s == 5:
+            wanted[3 * s + a] = np.eye(6)[3 if s < 5 else 5]
+    np.testing.assert_allclose(share, wanted[pattern.pair_of_transition, pattern.next_states])
+    # the laws are those of a problem in which nothing is known, except where nothing is left
+    free = family_of(shape, full_pattern(6, 3))
+    alike = np.bincount(free.law_of_category)
+    if shape == "increments":
+        alike -= 1  # only from the end, five states down were possible
+    alike[5 if shape == "actions" else 1] = 1
+    np.testing.assert_array_equal(np.bincount(family.law_of_category), alike)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_problem_in_which_everything_is_known(shape):
+    table = np.zeros((3, 2, 3))
+    table[[0, 1, 2], 0, [1, 2, 0]] = table[[0, 1, 2], 1, [2, 0, 1]] = 1.0
+    family = family_of(shape, pattern_and_entries(table, "possible")[0])
+    law = family.normalised(family.base)
+    np.testing.assert_array_equal(family.shares(law)[family.kind_of_entry], np.ones(6))
+
+
 def test_an_action_that_is_nowhere_admissible_is_left_alone():
     admissible = np.array([[True, False]] * 4)
     for shape in SHAPES:

@@ -388,6 +388,23 @@ def test_groups_that_share_nothing_stay_apart():
 
 
 @pytest.mark.long
+def test_groups_without_transitions_may_be_named():
+    columns = ([0, 1, 0], 0, [1, 1, 0])
+    log = Transitions(*columns, group=["a", "a", "c"], groups=["c", "b", "a"])
+    learned = learn_prior(log, shape="destinations", pooling="partial", draws=40, rng=0)
+    assert learned.groups == ("a", "b", "c")
+    assert learned.posterior("b").counts().sum() == 0
+    assert repr(log) == "Transitions(3 transitions, 2 states, 1 action, 3 groups)"
+    for settings, message in (
+        ({"groups": ["a"]}, "only together with group"),
+        ({"group": ["a", "a", "c"], "groups": ["a"]}, "missing.*c"),
+        ({"group": ["a", "a", "c"], "groups": ["a", "c", "a"]}, "each label once"),
+        ({"group": ["a", "a", "c"], "groups": [["a", "c"]]}, "groups"),
+    ):
+        with pytest.raises(brmdp.InvalidInputError, match=message):
+            Transitions(*columns, **settings)
+
+
 @pytest.mark.parametrize("pooling", ["pooled", "partial", "separate"])
 def test_a_group_without_data_gets_a_belief(pooling):
     counts = grouped(np.random.default_rng(12), 2, 15, 20.0, n_states=3)

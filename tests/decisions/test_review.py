@@ -1,10 +1,13 @@
 """Numbers and sentences that a reader would have taken the wrong way."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import brmdp
 from brmdp.decisions import (
+    Sampler,
     certify,
     compare,
     draws_needed,
@@ -12,6 +15,7 @@ from brmdp.decisions import (
     value_of_information,
     values_in_draws,
 )
+from brmdp.decisions.comparison import credible_interval
 from brmdp.planning.text import at_least, at_most
 
 REWARDS = [[0.0, 0.0], [1.0, 1.0]]
@@ -137,6 +141,73 @@ def test_counts_that_would_overflow_are_refused():
     for counts in ([[1e19, 1.0]], [[2.0**62, 2.0**62]]):
         with pytest.raises(brmdp.InvalidInputError, match="counts of at most"):
             practice(counts)
+
+
+def test_an_interval_from_few_draws_is_not_too_narrow():
+    """One more draw lies in it with 95 %, whatever the number of draws, and however they vary."""
+    rng = np.random.default_rng(0)
+    for n in (100, 200, 1000):
+        drawn = rng.gamma(2.0, size=(4_000, n + 1))
+        ends = np.array([credible_interval(values[:n]) for values in drawn])
+        inside = np.mean((ends[:, 0] <= drawn[:, n]) & (drawn[:, n] <= ends[:, 1]))
+        assert abs(inside - 0.95) < 0.01
+
+
+def test_a_huge_value_does_not_loosen_the_bounds_of_small_ones():
+    """Two parts that never meet: one is worth a thousand million times what the other is."""
+    possible = np.kron(np.eye(2), np.ones((2, 2)))[:, None, :]
+    belief = brmdp.DirichletBelief.uniform(4, 1, possible=possible)
+    belief.observe([0, 0, 1, 1, 2, 2, 3, 3] * 20, 0, [0, 1, 0, 1, 2, 3, 2, 3] * 20)
+    bounds = [
+        certify(belief, [[0.0], [1.0], [0.0], [huge]], 0.9, policy=[0] * 4, nested=False, rng=0)
+        for huge in (1.0, 1e9)
+    ]
+    small, beside_huge = (one.values[:2] for one in bounds)
+    np.testing.assert_allclose(beside_huge, small, rtol=0.02)
+
+
+def test_draws_and_kernels_of_a_sampler_are_checked():
+    belief = brmdp.DirichletBelief.uniform(2, 2)
+    sampler = Sampler(belief, np.ones((2, 2)), 0.5, [[0, 0]], rng=0)
+    for n in (0, -3, 2.5):
+        with pytest.raises(brmdp.InvalidInputError, match="n must be a positive integer"):
+            sampler.blocks(n)
+    even = np.full((3, 8), 0.5)
+    assert sampler.evaluate(even).values == pytest.approx(2.0)
+    for kernels, message in (
+        (even[0], "kernels must have shape"),
+        (even * np.nan, "finite"),
+        (2 * even, "must sum to one"),
+        (even - 1, "must not be negative"),
+    ):
+        with pytest.raises(brmdp.InvalidInputError, match=message):
+            sampler.evaluate(kernels)
+    with pytest.raises(brmdp.InvalidInputError, match="rewards must have shape"):
+        sampler.evaluate(even, np.ones((2, 4)))
+    with pytest.raises(brmdp.InvalidInputError, match="start"):
+        sampler.visits([3.0, 0.0])
+
+
+@pytest.mark.parametrize("distance", [1e-14, 1e-12, 1e-9])
+def test_values_next_to_no_discount_keep_to_their_error_bounds(distance):
+    """Against exact fractions: two states, and a reward of one in the second."""
+    discount = 1.0 - distance
+    kernels = np.array([[0.75, 0.25, 0.5, 0.5], [0.125, 0.875, 0.25, 0.75]])
+    sampler = Sampler(
+        brmdp.DirichletBelief.uniform(2, 1), [[0.0], [1.0]], discount, [[0, 0]], rng=0
+    )
+    found = sampler.evaluate(kernels)
+    g = Fraction(discount)
+    for (stay, go, back, keep), values, errors in zip(
+        kernels, found.values[:, 0], found.errors[:, 0], strict=True
+    ):
+        stay, go, back, keep = map(Fraction, (stay, go, back, keep))
+        # V0 = g (stay V0 + go V1) and V1 = 1 + g (back V0 + keep V1)
+        determinant = (1 - g * stay) * (1 - g * keep) - g * g * go * back
+        exact = [g * go / determinant, (1 - g * stay) / determinant]
+        for value, true in zip(values, exact, strict=True):
+            assert abs(Fraction(value) - true) <= Fraction(errors)
+            assert errors < 0.01 * true or distance < 1e-13
 
 
 def test_bounds_are_never_rounded_towards_more():

@@ -361,7 +361,10 @@ def test_a_uniform_prior_on_ordered_bins_is_a_stop() -> None:
 
 
 @pytest.mark.long
-def test_a_shape_that_is_named_is_compared(wear: Model) -> None:
+def test_a_shape_that_is_named_is_compared() -> None:
+    # three other shapes are tried, which a log must be long enough to tell from chance
+    wear = fleet([LAW], n=12, units=50, steps=25, rng=np.random.default_rng(3))
+
     def with_shape(shape: str) -> Check:
         dynamics = Dynamics(shape=shape, draws=200)
         model = Model(wear.log, costs=wear.costs, discount=0.95, reset={"b": "0"},

@@ -93,6 +93,22 @@ def test_low_and_high(resolve):
     )
 
 
+def test_the_worst_amounts_in_the_ranges(resolve):
+    """Against all corners; where a state's number is negative, a steeper slope is a lower cost."""
+    states = StateSpace((Categories("wear", ("3", "-2", "0")),))
+    keep, renew = "base = { low = 0, high = 2 }\nper = { low = -1, high = 4 }\n", "base = 10\n"
+    for word, extreme in (("cost", max), ("reward", min)):
+        found = resolve(f"[{word}.keep]\n{keep}[{word}.replace]\n{renew}", states)
+        worst = [
+            [extreme(base + per * number for base in (0, 2) for per in (-1, 4)), 10]
+            for number in (3, -2, 0)
+        ]
+        np.testing.assert_array_equal(found.worst, worst)
+        assert (found.low <= found.amounts).all()
+        assert (found.amounts <= found.high).all()
+    assert resolve("[cost.keep]\nbase = 1\n[cost.replace]\nbase = 2\n").worst is None
+
+
 def test_several_columns_of_which_one_has_numbers(resolve):
     states = StateSpace((Categories("rain", ("wet", "dry")), Bins("wear", (0, 4, 9))))
     costs = resolve("[cost.keep]\nper = 1\n[cost.replace]\nbase = 1\n", states)

@@ -173,8 +173,7 @@ def test_decide_prints_the_answer(made, capsys):
     assert printed.out.splitlines() == [
         "Repair where it is \\x9bworn.",
         "Note: the plan rests on the prior",
-        "From 60 lines of the log: 59 transitions of 1 unit. What was left out: brmdp check "
-        "model.toml",
+        "From 60 lines of 1 unit: 59 transitions. What was left out: brmdp check model.toml",
     ]
     assert printed.err == ""
     assert set(os.listdir()) == {"log.csv", "model.toml"}

@@ -1,13 +1,18 @@
 """Decisions against slow and obvious computations, and what their files hold."""
 
+import dataclasses
+import html
 import json
+import re
 
 import numpy as np
 import pytest
 
-from brmdp.errors import InvalidInputError
+from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import Categories, StateSpace
 from brmdp.models import Dynamics, Model, read_policy
+from brmdp.models.costs import Costs
+from brmdp.models.page.page import page_of
 from brmdp.models.wording import bound_figure, figure, policy_in_words
 from models.simulated import log_of
 
@@ -126,6 +131,103 @@ def test_costs_and_rewards_are_mirror_images(decision):
     assert one.practice.low == pytest.approx(-other.practice.high)
     assert "at most" in one.guarantee.words[0]
     assert "at least" in other.guarantee.words[0]
+
+
+@pytest.mark.parametrize(("word", "sign", "side"), [("cost", 1, "most"), ("reward", -1, "least")])
+def test_the_guarantee_at_the_worst_ends_of_ranges(word, sign, side):
+    stated = np.array([[s, 2.5] for s in range(5)], dtype=float)
+    low, high = stated - np.array([0.5, 0.0]), stated + np.array([0.75, 0.4])
+    ends = (low, high) if sign > 0 else (-high, -low)
+    given = {"costs": None, f"{word}s": Costs(word, sign * stated, *ends)}
+    model = a_model(**given, dynamics=APART, level=0.3)
+    decided = model.decide(checks=False, draws=200, levels=[0.3])
+    (group,) = decided.groups
+    bound = sign * group.guarantee.worst_value
+    assert bound > sign * group.guarantee.value
+    kernels = model.belief().sample(1500, rng=3)
+    values = np.array([values_of(kernel, high, group.policy)[0] for kernel in kernels])
+    # the bound gives away up to a per cent of the quantile that it stands for
+    assert np.quantile(values, 0.88) < bound < np.quantile(values, 0.92) + 0.02 * values.mean()
+    # no other costs in the ranges are worse
+    rng = np.random.default_rng(0)
+    for other in rng.uniform(low, high, size=(5, 5, 2)):
+        found = [values_of(kernel, other, group.policy)[0] for kernel in kernels[:200]]
+        assert np.mean(np.array(found) > bound) <= 0.1
+    assert decided.as_json()["certificate"]["worst_value"] == sign * bound
+    shown = bound_figure(sign * bound, side)
+    assert f"at {side} {shown} wherever they lie in their" in " ".join(str(decided).split())
+    assert f"wherever {word}s lie in their ranges" in decided_page(decided)
+
+
+def decided_page(decision):
+    """The text of the page, spaces as one."""
+    text = re.sub(r"<[^>]*>", "", page_of(decision))
+    return " ".join(html.unescape(text).split())
+
+
+def test_without_ranges_there_is_no_other_guarantee(decision):
+    (group,) = decision.groups
+    assert group.guarantee.worst_value is None
+    assert decision.as_json()["certificate"]["worst_value"] is None
+    assert "range" not in str(decision)
+    assert "stated values" not in group.guarantee.words[0]
+
+
+def test_doing_the_same_is_not_being_worth_the_same():
+    """Where nothing costs anything, no policy gains; that does not mean that it was followed."""
+    decided = a_model(costs=np.zeros((5, 2)), dynamics=APART).decide(
+        checks=False, draws=200, levels=[0.3]
+    )
+    (group,) = decided.groups
+    assert (group.gain.mean, group.followed) == (0.0, False)
+    for text in (str(decided), decided_page(decided)):
+        assert "wherever anything was logged" not in text
+    assert "It is worth as much as today's practice." in decided_page(decided)
+
+
+def test_costs_that_are_too_far_apart_are_named():
+    costs = np.array([[1e-9, 1e12]] * 5)
+    with pytest.raises(ConvergenceError, match=r"costs must not be too far apart.*1e-09 to 1e\+12"):
+        a_model(costs=costs, dynamics=APART).decide(checks=False, draws=200, levels=[0.3])
+
+
+def test_what_is_the_same_in_all_draws_is_no_narrow_interval():
+    """The cost of a policy that does not depend on what happens: rounding must not be shown."""
+    costs = np.array([[1.0, 2.0]] * 5)
+    decided = a_model(costs=costs, dynamics=APART, reset=None).decide(draws=200, levels=[0.3])
+    (group,) = decided.groups
+    mean = group.policies[group.recommended].mean
+    assert (mean.mean, mean.low, mean.high) == (10.0, 10.0, 10.0)
+    page = decided_page(decided)
+    assert "Perfect information would save 0 on average" in page
+    assert not re.search(r"\de-(?!06)\d|10\.000|0\.00000", str(decided) + page.split("Figures")[0])
+    coverage = next(check for check in decided.checks if check.name == "coverage")
+    assert "difference" not in coverage.consequence
+
+
+def test_a_log_of_one_decision_does_not_tell_what_is_done():
+    """Nobody knows what is done in the other states, even if the recommendation agrees."""
+    log = log_of([0, 0], [0, 1], [0, 0], n_states=5, n_actions=2)
+    decided = a_model(log, dynamics=APART).decide(checks=False, draws=200, levels=[0.3])
+    (group,) = decided.groups
+    assert group.policy[0] == 0
+    assert group.practice_inferred > 0.9
+    for text in (str(decided), decided_page(decided)):
+        assert "inferred from other states" in " ".join(text.split())
+
+
+def test_a_group_without_transitions_gets_an_answer_that_says_so():
+    """Its rows are those of the other groups, as far as these vary."""
+    log = wearing_log(group=True)
+    empty = dataclasses.replace(log, group_names=(*log.group_names, "g2"))
+    for dynamics in (Dynamics(draws=400), Dynamics(prior="uniform"), APART):
+        model = a_model(empty, dynamics=dynamics)
+        decided = model.decide(draws=200, levels=[0.3])
+        last = decided.groups[-1]
+        assert (last.name, last.units, last.transitions) == ("g2", 0, 0)
+        assert last.practice_inferred > 0.9
+        coverage = next(check for check in decided.checks if check.name == "coverage")
+        assert (coverage.group, coverage.verdict != "fine") == ("g2", True)
 
 
 def test_the_same_seed_gives_the_same_decision(decision):
@@ -269,7 +371,7 @@ def test_too_few_draws_are_refused():
         (71.4178, "least", "71.41"),
         (-71.4178, "most", "-71.41"),
         (31_267.2, "most", "31,268"),
-        (9.9999, "most", "10.000"),
+        (9.9999, "most", "10.00"),
         (0.0, "most", "0"),
     ],
 )

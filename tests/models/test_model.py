@@ -112,6 +112,15 @@ def test_a_reset_is_known_and_what_contradicts_it_is_listed():
     assert (model.belief().sample(3, rng=0)[:, :, 1] == np.eye(4)[2]).all()
 
 
+@pytest.mark.parametrize("known", [{"reset": {"b": 2}}, {"ends": ("4",)}])
+def test_what_is_known_rules_out_no_shape(known):
+    """A reset to a state in the middle, or an end, says nothing about the other rows."""
+    states, unit = np.tile([0, 1, 2, 3, 4], 8), np.repeat(range(8), 5)
+    log = log_of(unit, states, [0] * 40, n_states=5, n_actions=2)
+    model = Model(log, costs=np.ones((5, 2)), discount=0.9, dynamics=Dynamics(draws=400), **known)
+    assert [one.note for one in model.learned.evidence.candidates if one.note] == []
+
+
 def test_ends_absorb_and_pay_nothing():
     log = a_log()
     model = a_model(log, ends=("3",))

@@ -365,6 +365,8 @@ def test_decimals_follow_the_interval():
     assert decimals_for(Amount(0.7042, 0.6, 0.8), Amount(5, 1, 9)) == 2
     assert decimals_for(Amount(12.3456, math.nan, math.nan)) == 2
     assert decimals_for(Amount(12.0, 12.0, 12.0)) == 2
+    # rounding is no interval
+    assert decimals_for(Amount(100.0, 100.0 - 3e-13, 100.0 + 3e-13)) == 1
     assert amount(Amount(151.37, 142.52, 160.22)) == ("151.4", "142.5 to 160.3")
     assert amount(Amount(1.0, math.nan, math.inf))[1] == ""
 
@@ -422,9 +424,11 @@ def test_opinion(share, said):
 
 
 def test_nothing_to_change_and_losses_are_said():
-    same = changed(gain=Amount(0.0, 0.0, 0.0), worths=())
-    assert Language("cost").opinion(same, False) == "This is what is done today."
-    assert "nothing would change" in Language("cost").comparison(same)[0]
+    same = changed(gain=Amount(0.0, 0.0, 0.0), worths=(), followed=True)
+    assert Language("cost").opinion(same, False) == (
+        "This is what was done so far, wherever anything was logged."
+    )
+    assert "wherever anything was logged" in Language("cost").comparison(same)[0]
     worse = changed(gain=Amount(-3.0, -5.0, -1.0))
     said = " ".join(Language("cost").comparison(worse)).replace("\u00a0", " ")
     assert "The recommendation loses 3.0 (95 % credible interval 1.0 to 5.0)" in said

@@ -363,6 +363,29 @@ def test_prices_may_have_ranges(load):
     found = load(("sold = 3.0", "sold = { low = 2, high = 4, value = 3 }"))
     names = [one.words for one in found.costs.alternatives()]
     assert names == ["sold 2 instead of 3", "sold 4 instead of 3"]
+    least, greatest = (amounts for _, amounts in extremes(found, sold=(2, 4)))
+    np.testing.assert_allclose(found.costs.low, least)
+    np.testing.assert_allclose(found.costs.high, greatest)
+    assert found.costs.worst is found.costs.low
+    assert load().costs.worst is None
+
+
+def extremes(model, sold):
+    """Amounts (S, A, D) with each price of a bulb sold, in loops over all the model knows."""
+    prices = model.prices
+    for price in sold:
+        found = np.zeros((model.capacity + 1, len(model.orders), model.largest_demand + 1))
+        for s, a, d in np.ndindex(found.shape):
+            there = s + model.orders[a]
+            taken = min(there, d)
+            found[s, a, d] = (
+                price * taken
+                + prices.ordered.value * model.orders[a]
+                + prices.order.value * (model.orders[a] > 0)
+                + prices.held.value * (there - taken)
+                + prices.lost.value * (d - taken)
+            )
+        yield price, found
 
 
 @pytest.mark.parametrize(
@@ -433,6 +456,23 @@ def test_classes_that_differ_are_told_apart():
         found = {check.name: check for check in drifting.check()}
         assert found["drift"].verdict == verdict
         assert ("would be false" in found["drift"].consequence) == (verdict == "stop")
+
+
+def test_the_worst_group_decides_what_was_seen_of_the_demand():
+    """Two groups with long logs would hide a third with five days, most of them sold out."""
+    rng = np.random.default_rng(8)
+    rows = lines(LAW, days=150, rng=rng) + lines(LAW, days=150, unit="b", group="h", rng=rng)
+    rows += [("i", "c", f"2026-01-0{day}", 0, 1) for day in range(3, 9)]
+    found = {check.name: check for check in model_of(rows, groups=True).check()}
+    for name in ("coverage", "prior"):
+        assert found[name].verdict != "fine"
+        assert found[name].group == "i"
+        assert "of group i" in found[name].finding
+    assert found["coverage"].figures["sold_out"] == 1.0
+    # alone, the other two are fine
+    alone = {check.name: check for check in model_of(rows[:-6], groups=True).check()}
+    assert (alone["coverage"].verdict, alone["coverage"].group) == ("fine", None)
+    assert alone["prior"].figures["share"] < found["prior"].figures["share"]
 
 
 def test_groups_that_are_pooled_wrongly_are_found():

@@ -33,6 +33,7 @@ __all__ = [
     "mean_of",
     "method_of",
     "require_belief",
+    "require_kernels",
     "require_posterior",
     "rewards_of",
     "scenarios_of",
@@ -228,12 +229,34 @@ def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name:
         got = given.shape[1:] if name == "mean_entries" else given.shape
         wanted = (int(widths.sum()),) if name == "mean_entries" else (n, int(widths.sum()))
         raise InvalidInputError(f"{source} must have shape {wanted}; got {got}")
+    sums = _sums(pattern, given, owners, source)
+    exact: FloatArray = given / np.repeat(sums, widths, axis=1)
+    return exact
+
+
+def require_kernels(pattern: TransitionPattern, kernels: Any, name: str = "kernels") -> FloatArray:
+    """Kernels (n, transitions) as they are, if their rows are probabilities."""
+    given = as_float_array(kernels, name)
+    if given.ndim != 2 or given.shape[1] != pattern.n_transitions:
+        raise InvalidInputError(
+            f"{name} must have shape (n, {pattern.n_transitions}), one number per possible "
+            f"transition; got {given.shape}"
+        )
+    _sums(pattern, given, pattern.pairs, name)
+    return given
+
+
+def _sums(
+    pattern: TransitionPattern, given: FloatArray, owners: IntArray, source: str
+) -> FloatArray:
+    """Sums of the rows of some pairs, close to one, if no entry is negative."""
     if (given < 0.0).any():
         where = first_bad(given < 0.0)
         raise InvalidInputError(
             f"{source} must not be negative; got {given[where]} at entry {where[-1]}"
         )
-    sums = np.add.reduceat(given, np.concatenate(([0], np.cumsum(widths)[:-1])), axis=1)
+    starts = np.concatenate(([0], np.cumsum(pattern.widths[owners])[:-1]))
+    sums: FloatArray = np.add.reduceat(given, starts, axis=1)
     off = np.abs(sums - 1.0) > SUM_TOLERANCE
     if off.any():
         where = first_bad(off)
@@ -241,5 +264,4 @@ def _kernels(belief: Belief, entries: Any, n: int, pairs: IntArray | None, name:
         raise InvalidInputError(
             f"{source} must sum to one over s'; got {sums[where]:.12g} at (s={s}, a={a})"
         )
-    exact: FloatArray = given / np.repeat(sums, widths, axis=1)
-    return exact
+    return sums

@@ -10,8 +10,8 @@ value is at least Y_(l) with posterior probability 1 − α. No such l exists if
 is one number per draw, and the same rule bounds it from above by Z_(M+1−l): with posterior
 probability 1 − α, V(s) ≥ c(s) − Z_(M+1−l)·d(s) in all states. c is the mean and d the root of the
 mean squared shortfall below it. Where all those other draws agree (an absorbing state), d is
-:data:`SMALLEST_SPREAD` of the largest value: that costs as little, and if the value does vary, the
-bound drops as far as it must.
+:data:`SMALLEST_SPREAD` of the state's own value, or of the smallest value that is not zero: that
+costs as little, and if the value does vary, the bound drops as far as it must.
 
 **How many draws.** l/M is below α, which costs something: the gap between the bound and the
 estimated quantile Y_(⌈αM⌉), relative to the quantile's size or, if the quantile is close to zero,
@@ -138,7 +138,7 @@ NEAR_ZERO = 0.1
 """A quantile smaller than this share of the draws' interquartile range gives a gap no scale."""
 
 SMALLEST_SPREAD = 1e-7
-"""Spread of a state in which all draws agree, relative to the largest |value|."""
+"""Spread of a state in which all draws agree, relative to its |value|."""
 
 GAP, FAILURE = 0.01, 1e-6
 """The gap that is good enough, and the probability that chance in the simulation breaks a bound."""
@@ -943,9 +943,11 @@ def _shape(pilot: _Pilot) -> tuple[FloatArray, FloatArray]:
     centre = pilot.values.mean(axis=0)
     short = np.minimum(pilot.values - centre, 0.0)
     spread = np.sqrt((short * short).mean(axis=0))
-    size = float(np.abs(centre).max())
-    floor = max(SMALLEST_SPREAD * size, 10.0 * float(pilot.errors.max()), 1e-300)
-    return centre, np.maximum(spread, floor)
+    # the largest value must not set the scale of a small one
+    size = np.abs(centre)
+    size[size == 0.0] = min(size[size > 0.0], default=0.0)
+    floor = max(10.0 * float(pilot.errors.max()), 1e-300)
+    return centre, np.maximum(spread, np.maximum(SMALLEST_SPREAD * size, floor))
 
 
 def _quantile(ordered: FloatArray, alpha: float) -> float:

@@ -70,6 +70,7 @@ from brmdp.beliefs.checked import (
     mean_of,
     method_of,
     require_belief,
+    require_kernels,
     rewards_of,
 )
 from brmdp.decisions.hierarchical import HierarchicalBelief
@@ -448,6 +449,9 @@ class Sampler:
 
     def blocks(self, n: int) -> Iterator[Block]:
         """Values in ``n`` new draws, in blocks; each call goes on with other draws."""
+        return self._blocks(as_positive_int(n, "n"))
+
+    def _blocks(self, n: int) -> Iterator[Block]:
         sizes = [self.block_size] * (n // self.block_size)
         if n % self.block_size:
             sizes.append(n % self.block_size)
@@ -477,6 +481,14 @@ class Sampler:
         """
         pattern = self.belief.pattern
         rows = self.rows
+        kernels = require_kernels(pattern, kernels)
+        if rewards is not None:
+            rewards = as_float_array(rewards, "rewards")
+            if rewards.shape != (len(kernels), pattern.n_pairs):
+                raise InvalidInputError(
+                    f"rewards must have shape {(len(kernels), pattern.n_pairs)}, one number per "
+                    f"kernel and pair; got {rewards.shape}"
+                )
         entries = kernels if rows.pairs is None else pattern.take(kernels, rows.pairs)
         many = pattern.n_states >= MANY_STATES
         with one_blas_thread if many else nullcontext():
@@ -490,6 +502,7 @@ class Sampler:
 
         With a horizon they are those of H steps, and without discounting those until the end.
         """
+        start = as_start_weights(start, self.belief.pattern.n_states)
         entries, gamma = self._mean_entries[0], self.discount
         if self.horizon is not None:
             by_step = self._visits_by_step(start)

@@ -7,8 +7,10 @@ pairs (entry, category), one per row and category:
     m_entry = bincount(entry, weights=m[category]).
 
 Several links may share an entry: near the ends of the scale, several increments are clipped to one
-state. Entries with the same categories behave alike, so they are told apart only by their *kind*;
-there are few kinds even if there are many rows.
+state. In a row with a single successor, such as that of a state where everything ends, all
+categories lead there: it is known, and says nothing about what its family can do. Entries with the
+same categories behave alike, so they are told apart only by their *kind*; there are few kinds even
+if there are many rows.
 
 ======================  ====================  ============================  ========================
 shape                   rows of a family      categories                    supports it can have
@@ -20,8 +22,9 @@ shape                   rows of a family      categories                    supp
 ``actions``             one state             s'                            equal for all actions
 ======================  ====================  ============================  ========================
 
-Every family has a law of its own, and every action a κ of its own; in ``actions`` the families are
-the states, which share one κ.
+What supports a shape can have is asked of the rows with several successors alone. Every family has
+a law of its own, and every action a κ of its own; in ``actions`` the families are the states, which
+share one κ.
 """
 
 from __future__ import annotations
@@ -235,7 +238,7 @@ def family_of(name: str, pattern: TransitionPattern) -> Family:
         links = _increments(pattern, states, actions)
     else:
         links = _destinations(name, pattern, states, owners, n_laws)
-    return _assemble(name, pattern, n_laws, *links)
+    return _assemble(name, pattern, n_laws, *_with_known_rows(name, pattern, owners, n_laws, links))
 
 
 def _by_action(pattern: TransitionPattern) -> tuple[IntArray, tuple[str, ...]]:
@@ -266,22 +269,64 @@ def _uniform(pattern: TransitionPattern) -> Family:
     )
 
 
-def _rows_of(pattern: TransitionPattern, owners: IntArray, n_laws: int) -> IntArray:
-    """Number of rows of each family."""
-    first = pattern.indptr[pattern.pairs]
-    return np.bincount(owners[first], minlength=n_laws).astype(np.int64)
+def _open(pattern: TransitionPattern) -> tuple[IntArray, BoolArray]:
+    """Pairs with several successors, and whether each entry belongs to one of them."""
+    mask: BoolArray = pattern.widths > 1
+    return np.flatnonzero(mask), mask[pattern.pair_of_transition]
+
+
+def _with_known_rows(
+    name: str,
+    pattern: TransitionPattern,
+    owners: IntArray,
+    n_laws: int,
+    links: tuple[IntArray, IntArray, IntArray],
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The links of rows with one successor added: all categories of the law lead there."""
+    entry, law, label = links
+    known = np.flatnonzero(~_open(pattern)[1])
+    low, high = int(label.min(initial=0)), int(label.max(initial=0))
+    span = high - low + 1
+    of_law, labels = np.divmod(np.unique(law * span + (label - low)), span)
+    labels += low
+    sizes = np.bincount(of_law, minlength=n_laws)
+    starts = np.cumsum(sizes) - sizes
+    learned = known[sizes[owners[known]] > 0]
+    # a law without any other rows has one category
+    alone = known[sizes[owners[known]] == 0]
+    times = sizes[owners[learned]]
+    _require_links(name, entry.size + int(times.sum()) + alone.size)
+    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    category = np.repeat(starts[owners[learned]], times) + within
+    _, first = np.unique(owners[alone], return_index=True)
+    named = np.zeros(n_laws, dtype=np.int64)
+    if name != "increments":
+        named[owners[alone[first]]] = pattern.next_states[alone[first]]
+    return (
+        np.concatenate((entry, np.repeat(learned, times), alone)),
+        np.concatenate((law, of_law[category], owners[alone])),
+        np.concatenate((label, labels[category], named[owners[alone]])),
+    )
+
+
+def _require_links(name: str, number: int) -> None:
+    if number > LARGEST_LINKS:
+        raise InvalidInputError(
+            f"shape={name!r} needs a possible with fewer transitions: {number:,} are too many"
+        )
 
 
 def _destinations(
     name: str, pattern: TransitionPattern, states: IntArray, owners: IntArray, n_laws: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Links by destination: entry, law and label."""
-    rows = _rows_of(pattern, owners, n_laws)
+    pairs, among = _open(pattern)
+    rows = np.bincount(owners[pattern.indptr[pairs]], minlength=n_laws)
     keys = owners * pattern.n_states + pattern.next_states
-    seen = np.bincount(keys, minlength=n_laws * pattern.n_states)
-    common = seen[keys] == rows[owners]
-    staying = pattern.next_states == states
-    covered = common | staying if name == "staying" else common
+    seen = np.bincount(keys[among], minlength=n_laws * pattern.n_states)
+    common = among & (seen[keys] == rows[owners])
+    staying = among & (pattern.next_states == states)
+    covered = ~among | common | (staying if name == "staying" else False)
     if not covered.all():
         k = int(np.argmax(~covered))
         what = "actions of a state" if name == "actions" else "states"
@@ -294,8 +339,8 @@ def _destinations(
     law, label = owners[entry], pattern.next_states[entry]
     if name == "staying":
         itself = np.flatnonzero(staying)
-        if itself.size < pattern.pairs.size:
-            lacking = np.setdiff1d(pattern.pairs, pattern.pair_of_transition[itself])
+        if itself.size < pairs.size:
+            lacking = np.setdiff1d(pairs, pattern.pair_of_transition[itself])
             s, a = divmod(int(lacking[0]), pattern.n_actions)
             raise InvalidInputError(
                 "shape='staying' needs every state to be a possible successor of itself; "
@@ -317,13 +362,15 @@ def _increments(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Links by increment: entry, law and label."""
     n = pattern.n_states
-    found: list[tuple[IntArray, IntArray, IntArray]] = []
+    uncertain, among = _open(pattern)
+    none = np.zeros(0, dtype=np.int64)
+    found: list[tuple[IntArray, IntArray, IntArray]] = [(none, none, none)]
     total = 0
     for action in range(pattern.n_actions):
-        pairs = pattern.pairs[pattern.pairs % pattern.n_actions == action]
+        pairs = uncertain[uncertain % pattern.n_actions == action]
         if not pairs.size:
             continue
-        mine = actions == action
+        mine = among & (actions == action)
         # an increment that no row can make in full is always clipped to a smaller one
         steps = np.unique((pattern.next_states - states)[mine])
         total += steps.size * pairs.size
@@ -361,10 +408,6 @@ def _assemble(
     label: IntArray,
 ) -> Family:
     """Number the categories and group the entries by kind."""
-    if entry.size > LARGEST_LINKS:
-        raise InvalidInputError(
-            f"shape={name!r} needs a possible with fewer transitions: {entry.size:,} are too many"
-        )
     low = int(label.min())
     span = int(label.max()) - low + 1
     distinct, category = np.unique(law * span + (label - low), return_inverse=True)

@@ -40,6 +40,8 @@ class Transitions:
         The vehicle model, clinic or shop that each transition belongs to.
     n_states, n_actions : int, optional
         By default one more than the largest index in the log.
+    groups : sequence of labels, optional
+        All groups, also those without a transition; by default those in ``group``.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Transitions:
     group: Any = None
     n_states: int | None = None
     n_actions: int | None = None
+    groups: Any = None
 
     def __post_init__(self) -> None:
         sizes = {"state": self.n_states, "next_state": self.n_states, "action": self.n_actions}
@@ -75,6 +78,8 @@ class Transitions:
             object.__setattr__(self, name, np.broadcast_to(array, (n,)).copy())
         for name in ("unit", "group"):
             object.__setattr__(self, name, as_labels(getattr(self, name), n, name))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _all_groups(self.groups, self.group))
         if n == 0 and (self.n_states is None or self.n_actions is None):
             raise InvalidInputError(
                 "n_states and n_actions must be given for a log without transitions"
@@ -96,6 +101,8 @@ class Transitions:
         ]
         for name in ("unit", "group"):
             labels = getattr(self, name)
+            if name == "group" and self.groups is not None:
+                labels = self.groups
             if labels is not None:
                 parts.append(counted(int(np.unique(labels).size), name))
         return f"Transitions({', '.join(parts)})"
@@ -126,6 +133,23 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any] | None:
     if labels.dtype.kind not in "biuUSM" and labels.size:
         raise InvalidInputError(
             f"{name} must hold labels, text or integers, without missing values; got {labels.dtype}"
+        )
+    return labels
+
+
+def _all_groups(given: Any, group: NDArray[Any] | None) -> NDArray[Any]:
+    """The labels of all groups, among which are those of the transitions."""
+    if group is None:
+        raise InvalidInputError("groups must be given only together with group")
+    size = np.shape(given)
+    labels = as_labels(given, size[0] if len(size) == 1 else 0, "groups")
+    assert labels is not None
+    if np.unique(labels).size < labels.size:
+        raise InvalidInputError("groups must hold each label once")
+    unknown = np.setdiff1d(group, labels)
+    if unknown.size:
+        raise InvalidInputError(
+            f"groups must hold the labels of all transitions; missing: {unknown[0]!r:.60}"
         )
     return labels
 
@@ -252,6 +276,9 @@ def _from_log(log: Transitions, groups: ArrayLike | None, units: ArrayLike | Non
             )
         columns.append(own if given is None else as_labels(given, n, name))
     labels, group = _numbered(columns[0], n)
+    if log.groups is not None and log.group is not None:
+        labels, group = _numbered(np.concatenate((log.groups, log.group)), n)
+        group = group[log.groups.size :]
     names, unit = _numbered(columns[1], n)
     n_states, n_actions = int(log.n_states or 0), int(log.n_actions or 0)
     pair = log.state * n_actions + log.action

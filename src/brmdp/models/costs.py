@@ -56,7 +56,7 @@ class Costs:
     amounts : (S, A) or (S, A, S) array, or None
         None if they are learned from a column of the log.
     low, high : arrays like ``amounts``, or None
-        With every figure at its low, or high, end; None if no figure has two ends.
+        The least, and the greatest, amounts within the ranges; None if no figure has two ends.
     words : tuple of str
         The amounts as sentences.
     column : str or None
@@ -78,6 +78,14 @@ class Costs:
     def sign(self) -> int:
         """+1 for rewards and -1 for costs: amounts times sign are what is maximised."""
         return -1 if self.word == "cost" else 1
+
+    @property
+    def worst(self) -> FloatArray | None:
+        """What costs most, or pays least, within the ranges; None if no figure has two ends.
+
+        A policy's value is monotone in the amounts, so no other choice from the ranges is worse.
+        """
+        return self.high if self.sign < 0 else self.low
 
     def alternatives(self) -> Iterator[Alternative]:
         """The ends of each figure given as low and high, one after another."""
@@ -160,12 +168,15 @@ def resolve_costs(
 def _by_action(file: ModelFile, states: StateSpace, actions: Sequence[str]) -> Costs:
     section = file.amounts
     given = _known_actions(file, section, actions)
-    columns = {end: np.empty((states.n_states, len(actions))) for end in ("value", "low", "high")}
+    columns = {name: np.empty((states.n_states, len(actions))) for name in ("value", "low", "high")}
     ends: list[_End] = []
     for a, action in enumerate(actions):
         amount = given[action]
-        for end, column in columns.items():
-            column[:, a] = _column(file, amount, states, end, end)
+        columns["value"][:, a] = _column(file, amount, states, "value", "value")
+        for name, extreme in (("low", np.minimum), ("high", np.maximum)):
+            # where the number of a state is negative, a higher slope is a lower amount
+            sloped = [_column(file, amount, states, name, per) for per in ("low", "high")]
+            columns[name][:, a] = extreme(*sloped)
         for key in ("base", "per"):
             figure: Figure = getattr(amount, key)
             if figure.low == figure.high:

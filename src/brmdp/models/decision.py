@@ -30,8 +30,21 @@ from brmdp._validation import FloatArray, IntArray, as_level, as_positive_int
 from brmdp._version import installed_version
 from brmdp.beliefs.dirichlet import DirichletBelief
 from brmdp.decisions import Sampler, UnitLog, compare, value_of_information
-from brmdp.decisions.certificate import FAILURE, order_statistic, sampled_certificate_of
-from brmdp.decisions.comparison import FEW_UNITS, WIDE, Comparison, Estimate
+from brmdp.decisions.certificate import (
+    FAILURE,
+    SampledCertificate,
+    draws_needed,
+    order_statistic,
+    sampled_certificate_of,
+)
+from brmdp.decisions.certificate import REUSE as MOST_REUSE
+from brmdp.decisions.comparison import (
+    FEW_UNITS,
+    WIDE,
+    Comparison,
+    Estimate,
+    credible_interval,
+)
 from brmdp.decisions.draws import independent_draws, worth_of
 from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.logs import ReadingReport, StateSpace
@@ -65,6 +78,9 @@ __all__ = ["Decision", "decide"]
 NO_GAIN = 1e-12
 """Gains below this share of the value are rounding."""
 
+ROUNDING = 1e-9
+"""Differences between draws below this share of the value are rounding."""
+
 RESAMPLES, TIES = 100, 1_000_000
 """Resamples that tell policies with equal guarantees, and where their random numbers begin."""
 
@@ -80,7 +96,7 @@ SKETCHED, SKETCH, SKETCH_SWEEPS = 50_000, 1e-3, 60
 """Beyond this many transitions, plans are only so accurate: they propose, and prove nothing."""
 
 REUSE = 4
-"""Kernels per independent draw of the hyperparameters, in a certificate."""
+"""Kernels per independent draw of the hyperparameters, in a certificate that can do with them."""
 
 DRAWS_OF_AMOUNTS = 20_000
 """Largest number of draws in a certificate with learned amounts and a given prior."""
@@ -225,6 +241,7 @@ class Decision:
             "certificate": {
                 "confidence": group.guarantee.confidence,
                 "value": group.guarantee.value,
+                "worst_value": group.guarantee.worst_value,
                 "nested_value": group.guarantee.nested_value,
                 "gap": group.guarantee.gap,
                 "stopped": self.stopped(group),
@@ -354,8 +371,11 @@ class Decision:
             f"{figure(chosen.mean.low)} to {figure(chosen.mean.high)})"
         )
         against: tuple[str, ...]
-        if gain.low == gain.high == 0.0:
-            against = (f"{value}. This is what was done so far, wherever anything was logged.",)
+        if group.followed:
+            against = (
+                f"{value}. This is what was done so far, wherever anything was logged.",
+                *([group.practice_caveat] if group.practice_caveat else []),
+            )
         else:
             against = (
                 f"{value}; what was done so far: {figure(group.practice.mean)} "
@@ -438,7 +458,10 @@ def decide(
     groups = []
     for k, name in enumerate(model.groups):
         tell("deciding" if name is None else f"deciding for {name}", 1 + k, total)
-        groups.append(_Group(model, name, k, wanted, dial, n).decision())
+        try:
+            groups.append(_Group(model, name, k, wanted, dial, n).decision())
+        except ConvergenceError as error:
+            raise ConvergenceError(_out_of_range(model)) from error
     tell("checking the model", total - 1, total)
     chosen = {group.name: group.policy for group in groups}
     found = model.check(chosen) if checks is True else (checks or ())
@@ -531,6 +554,7 @@ class _Group:
             visits=visits[recommended],
             start=self.begin,
             practice_inferred=self._inferred(visits[-1]),
+            followed=practice is policy,
             notes=(*notes, *self._unit_notes(comparison)),
         )
 
@@ -647,9 +671,12 @@ class _Group:
 
     def _of_rewards(self, values: FloatArray) -> Amount:
         """The same for what has the sign it is to have."""
-        low, high = np.quantile(values, (0.025, 0.975))
         error = Estimate.of(values, independent_draws(self.belief)).error
-        return Amount(float(values.mean()), float(low), float(high), error)
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
+            # what is the same in all draws must not look as if it were known to twelve digits
+            same = float(f"{values.mean():.10g}")
+            return Amount(same, same, same, 0.0)
+        return Amount(float(values.mean()), *credible_interval(values), error)
 
     def _recommended(self, values: FloatArray, stops: tuple[Caution, ...]) -> int:
         """The policy at the level that was chosen, or the one with the best guarantee.
@@ -675,8 +702,11 @@ class _Group:
         """What knowing the kernel would be worth, beyond the best that can be done without."""
         regret = _of_mean(comparison.regret)
         without = float(values.mean(axis=0).max() - values[:, recommended].mean())
+        # what is worth no more than rounding is worth nothing
+        least = ROUNDING * float(np.abs(values).max())
         mean, low, high = (
-            max(0.0, one - without) for one in (regret.mean, regret.low, regret.high)
+            one - without if one - without > least else 0.0
+            for one in (regret.mean, regret.low, regret.high)
         )
         return Amount(mean, low, high, regret.error)
 
@@ -691,33 +721,30 @@ class _Group:
     def _guarantee(self, policy: IntArray) -> tuple[Guarantee, tuple[str, ...]]:
         model = self.model
         independent = independent_draws(self.belief)
-        made = sampled_certificate_of(
-            self.belief,
-            self.rewards,
-            model.discount,
-            model.confidence,
-            policy=policy,
-            start=self.begin,
-            draws=self._certificate_draws(independent),
-            nested=False,
-            rng=model.stream("certificate", self.number),
-        )
-        assert made.value is not None
+        made, bound = self._certified(policy, self.rewards)
+        worst = None
+        if model.costs.worst is not None:
+            _, worst = self._certified(policy, model.rewards_of(model.costs.worst))
+            # it may have taken more draws; a bound that is no better stays one
+            worst = self.sign * min(self.sign * worst, self.sign * bound)
         nested = self._nested()
-        bound = self.sign * made.value
         side: Literal["most", "least"] = "most" if self.sign < 0 else "least"
-        shown = bound_figure(bound, side)
-        stated = (
-            f", with {model.word}s at their stated values"
-            if any(True for _ in model.costs.alternatives())
-            else ""
-        )
-        words = [
+        promise = (
             f"With {100 * model.confidence:.4g} % posterior probability, the expected discounted "
-            f"{model.word} of this policy from the start is at {side} {shown}{stated}.",
+            f"{model.word} of this policy from the start is at {side} {bound_figure(bound, side)}"
+        )
+        if worst is None:
+            promise += "."
+        else:
+            promise += (
+                f", with {model.word}s at their stated values. With the same probability, it is at "
+                f"{side} {bound_figure(worst, side)} wherever they lie in their ranges."
+            )
+        words = [
+            promise,
             "The bound comes from posterior draws of the whole model, made after the policy was "
             f"chosen: it is number {made.rank:,} of {made.draws:,} values, in the order of their "
-            f"{model.word}, worst first, and gives away {percent(made.gap)} of the quantile that "
+            f"{model.word}, worst first, and gives away {_share(made.gap)} of the quantile that "
             "it stands for.",
             "It assumes that the prior is right, that what happens next depends on state and "
             "action alone, and that nothing changes over time. Chance in the simulation breaks it "
@@ -748,13 +775,35 @@ class _Group:
                 )
             )
         notes = () if made.prior is None or not made.prior.outweighs else (str(made.prior),)
-        guarantee = Guarantee(model.confidence, bound, nested, made.gap, tuple(words), other)
+        guarantee = Guarantee(
+            model.confidence, bound, nested, made.gap, tuple(words), other, worst_value=worst
+        )
         return guarantee, tuple(" ".join(note.split()) for note in notes)
+
+    def _certified(self, policy: IntArray, rewards: Any) -> tuple[SampledCertificate, float]:
+        """The certificate with these rewards, and its bound in the model's sign."""
+        model = self.model
+        made = sampled_certificate_of(
+            self.belief,
+            rewards,
+            model.discount,
+            model.confidence,
+            policy=policy,
+            start=self.begin,
+            draws=self._certificate_draws(independent_draws(self.belief)),
+            nested=False,
+            rng=model.stream("certificate", self.number),
+        )
+        assert made.value is not None
+        return made, self.sign * made.value
 
     def _certificate_draws(self, independent: float) -> int | None:
         """Largest number of draws; drawn amounts cost more than the kernel of a small problem."""
         if math.isfinite(independent):
-            return math.ceil(REUSE * independent)
+            few = math.ceil(REUSE * independent)
+            needed = draws_needed(1.0 - self.model.confidence, FAILURE / math.e)
+            enough = worth_of(few, independent) >= needed
+            return few if enough else math.ceil(MOST_REUSE * independent)
         return None if self.amounts is None else DRAWS_OF_AMOUNTS
 
     def _nested(self) -> float | None:
@@ -782,7 +831,8 @@ class _Group:
 
     def _comparison(self, policy: IntArray, practice: Any) -> Comparison:
         model, log = self.model, self.model.log
-        rows = model.rows(self.name)
+        # all units that the belief has learned from
+        rows = model.rows(None if model.pooled else self.name)
         several = np.unique(log.unit[rows]).size > 1
         small = (
             rows.size <= RESAMPLED_TRANSITIONS and model.pattern.n_transitions <= RESAMPLED_ENTRIES
@@ -1026,6 +1076,21 @@ def _probability(share: float) -> str:
     if not 0.001 <= share <= 0.999:
         return "below 0.001" if share < 0.5 else "above 0.999"
     return f"{share:.3g}"
+
+
+def _share(share: float) -> str:
+    return percent(share if share > ROUNDING else 0.0)
+
+
+def _out_of_range(model: Model) -> str:
+    """What to change where the arithmetic of floating-point numbers does not suffice."""
+    sizes = np.abs(model.amounts)
+    sizes = sizes[sizes > 0.0]
+    return (
+        f"no plan is accurate enough: {model.word}s must not be too far apart, and the discount not "
+        f"too close to 1. Sizes of the {model.word}s: {min(sizes, default=0.0):.3g} to "
+        f"{max(sizes, default=0.0):.3g}; discount {model.discount:.12g}"
+    )
 
 
 def _uncapitalised(text: str) -> str:

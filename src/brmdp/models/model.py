@@ -290,15 +290,17 @@ class Model:
     def transitions(self, group: str | None = None) -> Transitions:
         """The transitions that count, with units, and with groups if all are asked for."""
         log, rows = self.log, self.rows(group)
-        groups = None
+        groups = names = None
         if group is None and log.group is not None:
-            groups = np.array(self.groups)[log.group[rows]]
+            names = np.array(self.groups)
+            groups = names[log.group[rows]]
         return Transitions(
             log.state[rows],
             log.action[rows],
             log.next_state[rows],
             unit=log.unit[rows],
             group=groups,
+            groups=names,
             n_states=self.states.n_states,
             n_actions=len(self.actions),
         )

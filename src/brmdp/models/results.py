@@ -184,6 +184,9 @@ class Guarantee:
         The statement, and what it assumes.
     nested_words : str
         The same for the nested bound.
+    worst_value : float or None
+        The bound if every cost or reward is at the worse end of its range: it holds wherever they
+        lie in their ranges. None if none has a range.
     """
 
     confidence: float
@@ -192,6 +195,7 @@ class Guarantee:
     gap: float
     words: tuple[str, ...]
     nested_words: str
+    worst_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -307,6 +311,8 @@ class GroupDecision:
     practice_inferred : float
         Share of practice's discounted time in states where fewer than five decisions were logged.
         What is done there is inferred from other states.
+    followed : bool
+        Whether practice took the recommended action wherever anything was logged.
     notes : tuple of str
         What a careful reader should also know, such as how far the result rests on the prior.
     """
@@ -331,6 +337,7 @@ class GroupDecision:
     visits: FloatArray
     start: FloatArray
     practice_inferred: float = 0.0
+    followed: bool = False
     notes: tuple[str, ...] = ()
 
     @property

@@ -293,7 +293,8 @@ def _levels(facts: Facts, found: Survey) -> list[str]:
         return [*lines, f"labels = [{', '.join(every)}]"]
     without = round((1.0 - facts.numeric) * facts.present)
     if without:
-        lines += _comment(f"{without:,} lines have no number here and will be dropped.")
+        has = "1 line has" if without == 1 else f"{without:,} lines have"
+        lines += _comment(f"{has} no number here and will be dropped.")
     most = FEWER_BINS if found.n_lines < FEW_LINES else MORE_BINS
     bins = nice_bins(low, high, most, whole=facts.whole)
     if bins is None:

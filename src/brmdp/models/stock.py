@@ -424,9 +424,23 @@ class StockModel(Model):
                 other = replace(prices, **changed)
                 words = f"{name} {value:.6g} instead of {figure.value:.6g}"
                 ends.append(_End(words, self._amounts(other)))
-        return Costs(
-            prices.word, self._amounts(prices), words=(price_words(prices),), _ends=tuple(ends)
+        # nothing is sold, ordered, held or lost less than zero times: amounts rise with prices
+        low, high = (
+            self._amounts(replace(prices, **self._prices_at(end))) if ranged else None
+            for end in ("low", "high")
         )
+        return Costs(
+            prices.word,
+            self._amounts(prices),
+            low,
+            high,
+            words=(price_words(prices),),
+            _ends=tuple(ends),
+        )
+
+    def _prices_at(self, end: Literal["low", "high"]) -> dict[str, Any]:
+        prices = self.prices
+        return {name: Figure.sure(getattr(prices.figure(name), end)) for name in prices.given}
 
     def _has_range(self, name: str) -> bool:
         figure = self.prices.figure(name)

@@ -31,7 +31,9 @@ def figure(value: float, digits: int = 4) -> str:
     if value == 0.0 or not math.isfinite(value):
         return f"{abs(value) if value == 0.0 else value:.0f}"
     if 1e-4 <= abs(value) < LARGEST_PLAIN:
-        places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        # the digits of what is shown: 9.9996 has two before the point
+        size = float(f"{abs(value):.{digits - 1}e}")
+        places = max(0, digits - 1 - math.floor(math.log10(size)))
         return f"{value:,.{places}f}"
     return f"{value:.{digits - 1}e}"
 

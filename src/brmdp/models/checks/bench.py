@@ -20,7 +20,7 @@ from brmdp.decisions.held_out import Evidence
 from brmdp.decisions.uncertain_rewards import is_uncertain
 from brmdp.errors import InvalidInputError
 from brmdp.models.checks.splits import Observed, Split, blocks_of
-from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE, SHORTFALL
+from brmdp.models.checks.verdicts import MATERIAL, NEGLIGIBLE, ROUNDING, SHORTFALL
 from brmdp.models.checks.worlds import World
 from brmdp.models.results import Curve, Picture, Verdict
 from brmdp.models.wording import figure
@@ -272,6 +272,7 @@ class Bench:
         worth = plan.world.rewards + self.model.discount * plan.values[pattern.next_states]
         owner, n = pattern.pair_of_transition, pattern.n_pairs
         found = worth - np.bincount(owner, plan.world.entries * worth, n)[owner]
+        found[np.abs(found) <= ROUNDING * np.abs(worth).max(initial=0.0)] = 0.0
         variance = np.bincount(owner, plan.world.entries * found**2, n)
         return self.model.sign * found, np.asarray(variance, dtype=np.float64)
 

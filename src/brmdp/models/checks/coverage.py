@@ -6,7 +6,7 @@ import numpy as np
 
 from brmdp._validation import IntArray
 from brmdp.models.checks.bench import Bench, Plan
-from brmdp.models.checks.verdicts import MATERIAL, percentage
+from brmdp.models.checks.verdicts import MATERIAL, beyond_rounding, percentage
 from brmdp.models.results import Check, Curve, Picture, Verdict
 from brmdp.models.wording import figure
 from brmdp.planning.prior import reliance
@@ -54,7 +54,7 @@ def check_coverage(bench: Bench) -> Check:
             label = f"{model.states.labels[s]}: {model.actions[plan.policy[s]]}{of}"
             parts.append((plan.weight * float(plan.visits[s]), label))
     plans = bench.plans
-    losses = [max(0.0, p.value - v) for p, v in zip(plans, low, strict=True)]
+    losses = [beyond_rounding(p.value - v, p.scale) for p, v in zip(plans, low, strict=True)]
     # the worst group decides: an average would hide it
     parted = zip(time, assumed, losses, plans, strict=True)
     verdicts = [_verdict(share, blind, loss, plan) for share, blind, loss, plan in parted]
@@ -75,11 +75,15 @@ def check_coverage(bench: Bench) -> Check:
             f"Of its discounted time, {named} spends {percentage(share)} in pairs that were "
             f"observed fewer than {THIN} times, {percentage(unseen)} in pairs never observed."
         )
+        badly = (
+            f"f those pairs turn out badly (worst {100 * (1 - model.confidence):.3g} % of what the "
+            f"belief considers possible), the {model.word} is"
+        )
         consequence = (
-            f"If those pairs turn out badly (worst {100 * (1 - model.confidence):.3g} % of what "
-            f"the belief considers possible), the {model.word} is {bench.shown(value - lost)} "
-            f"instead of {bench.shown(value)}, a difference of {figure(lost, 3)} "
-            f"({percentage(lost / scale)})."
+            f"I{badly} {bench.shown(value - lost)} instead of {bench.shown(value)}, a difference "
+            f"of {figure(lost, 3)} ({percentage(lost / scale)})."
+            if lost > 0.0
+            else f"Even i{badly} still {bench.shown(value)}."
         )
     parts.sort(key=lambda part: -part[0])
     picture = None

@@ -25,6 +25,7 @@ from brmdp.models.checks.verdicts import (
     MATERIAL,
     SHORTFALL,
     Sign,
+    beyond_rounding,
     percentage,
     verdict_of,
 )
@@ -391,7 +392,7 @@ def check_log(bench: StockBench) -> Check:
 def check_coverage(bench: StockBench) -> Check:
     """What was seen of the demand, and what shortcuts with sold-out steps would cost."""
     model, plans = bench.model, bench.plans
-    sold_out, thin, low = [], [], []
+    sold_out, thin, losses = [], [], []
     shortcuts: dict[str, list[float]] = {"left out": [], "sales": []}
     for k, plan in enumerate(plans):
         mine = bench.plan_of_row == k if len(plans) > 1 else np.ones(bench.rows.size, dtype=bool)
@@ -399,33 +400,39 @@ def check_coverage(bench: StockBench) -> Check:
         counts = model.evidence(plan.group)[np.arange(plan.policy.size), plan.policy]
         thin.append(float(plan.visits[counts < THIN].sum()))
         promised = bench.guarantee(plan)
-        low.append(plan.value if promised is None else promised)
-        for way, losses in shortcuts.items():
+        losses.append(
+            0.0 if promised is None else beyond_rounding(plan.value - promised, plan.scale)
+        )
+        for way, lacking in shortcuts.items():
             law = model.naive_belief(plan.group, way).disturbance_mean()  # type: ignore[arg-type]
             world = type(plan.world)(
                 bench.pattern, bench.entries_of(law), bench.rewards, model.discount
             )
             policy, _ = world.best(plan.policy)
             own = float(plan.start @ plan.world.values(policy))
-            losses.append(max(0.0, plan.best - own))
-    share, hidden = bench.average(thin), bench.average(sold_out)
-    scale, value = bench.average(p.scale for p in plans), bench.average(p.value for p in plans)
-    lost = bench.average(max(0.0, p.value - v) for p, v in zip(plans, low, strict=True))
-    prior = bench.average(_prior_share(bench, p) for p in plans)
-    material = lost >= MATERIAL * scale
-    verdict: Verdict = "fine"
-    if share >= THIN_TIME or hidden >= SOLD_OUT:
-        verdict = "look"
-    if share >= THIN_TIME and prior >= 0.5 and material:
-        verdict = "stop"
-    finding = f"On {percentage(hidden)} of the steps the shelf was empty in the end."
+            lacking.append(max(0.0, plan.best - own))
+    priors = [_prior_share(bench, plan) for plan in plans]
+    # the worst group decides: an average would hide it
+    verdicts: list[Verdict] = []
+    for share, hidden, prior, lost, plan in zip(thin, sold_out, priors, losses, plans, strict=True):
+        material = lost >= MATERIAL * plan.scale
+        blind = share >= THIN_TIME and prior >= 0.5 and material
+        verdicts.append(verdict_of(blind, max(share / THIN_TIME, hidden / SOLD_OUT) >= 1.0, blind))
+    verdict, number = bench.worst(verdicts, map(sum, zip(thin, sold_out, strict=True)))
+    group, named = bench.naming(verdicts, number)
+    share, hidden = bench.of(thin, number), bench.of(sold_out, number)
+    prior, lost = bench.of(priors, number), bench.of(losses, number)
+    scale = bench.of((p.scale for p in plans), number)
+    value = bench.of((p.value for p in plans), number)
+    where = "" if group is None else f" of group {group}"
+    finding = f"On {percentage(hidden)} of the steps{where} the shelf was empty in the end."
     if share > 0.0:
         finding += (
-            f" The plan spends {percentage(share)} of its discounted time with more on the shelf "
-            f"than there was on all but {THIN - 1} steps of the log; what demand beyond that is "
-            "like rests on the prior."
+            f" {named[0].upper()}{named[1:]} spends {percentage(share)} of its discounted time "
+            f"with more on the shelf than there was on all but {THIN - 1} steps of the log; what "
+            "demand beyond that is like rests on the prior."
         )
-    worse = {way: bench.average(losses) for way, losses in shortcuts.items()}
+    worse = {way: bench.of(found, number) for way, found in shortcuts.items()}
     word = "cost" if model.word == "cost" else "earn"
     more = "more" if model.word == "cost" else "less"
     text = (
@@ -455,7 +462,8 @@ def check_coverage(bench: StockBench) -> Check:
         if verdict == "fine"
         else "Fill the shelf further for some days: what is sold then tells more than any log of "
         "empty shelves.",
-        _law_picture(bench, int(np.argmax(sold_out))),
+        _law_picture(bench, int(np.argmax(sold_out)) if number is None else number),
+        group,
     )
 
 
@@ -502,16 +510,22 @@ def check_prior(bench: StockBench) -> Check:
         for _, other in model.other_beliefs(plan.group):
             worst = max(worst, plan.loss(bench.entries_of(other.disturbance_mean())) - known)
         losses.append(worst)
-    share, loss = bench.average(shares), bench.average(losses)
-    scale = bench.average(p.scale for p in bench.plans)
-    material = bench.average(float(p.material(x)) for p, x in zip(bench.plans, losses, strict=True))
-    verdict = verdict_of(share > 0.5, share > PRIOR_SHARE, material >= CONCERNED)
+    # the worst group decides: an average would hide it
+    verdicts = [
+        verdict_of(share > 0.5, share > PRIOR_SHARE, plan.material(loss))
+        for share, loss, plan in zip(shares, losses, bench.plans, strict=True)
+    ]
+    verdict, number = bench.worst(verdicts, shares)
+    group, _ = bench.naming(verdicts, number)
+    share, loss = bench.of(shares, number), bench.of(losses, number)
+    scale = bench.of((p.scale for p in bench.plans), number)
+    where = "" if group is None else f" of group {group}"
     return Check(
         "prior",
         "How much does the result rest on what was assumed before looking at the log?",
         verdict,
-        f"The prior makes up {percentage(share)} of what is believed about the demand, counting "
-        "steps with an empty shelf only as far as they tell something.",
+        f"The prior makes up {percentage(share)} of what is believed about the demand{where}, "
+        "counting steps with an empty shelf only as far as they tell something.",
         "With a prior ten times weaker or stronger, the plan "
         + (
             "would still be the best one."
@@ -521,6 +535,7 @@ def check_prior(bench: StockBench) -> Check:
         ),
         {"share": share, "loss": loss, "loss_share": loss / scale},
         "" if verdict == "fine" else "Log more steps, above all with a full shelf.",
+        group=group,
     )
 
 

@@ -30,12 +30,16 @@ __all__ = [
     "SHORTFALL",
     "STRONG",
     "Sign",
+    "beyond_rounding",
     "percentage",
     "verdict_of",
 ]
 
 CLEAR, STRONG = 0.02, 0.005
 """Probability with which chance alone shows as much, at most, for "clear" and for "strong"."""
+
+ROUNDING = 1e-9
+"""Differences below this share of the value are rounding."""
 
 MATERIAL = 0.05
 """A loss is material from this share of the plan's value on."""
@@ -148,6 +152,11 @@ def verdict_of(strong: bool, clear: bool, material: bool) -> Verdict:
     if strong and material:
         return "stop"
     return "look" if clear or material else "fine"
+
+
+def beyond_rounding(loss: float, scale: float) -> float:
+    """A loss, or 0 if it is none, or no more than the rounding of values of this size."""
+    return loss if loss > ROUNDING * scale else 0.0
 
 
 def percentage(share: float) -> str:

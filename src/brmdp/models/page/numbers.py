@@ -24,6 +24,7 @@ __all__ = [
 Direction: TypeAlias = Literal["nearest", "down", "up"]
 
 MOST_DECIMALS = 8
+ROUNDING = 1e-9
 LARGEST = 1e9
 UNKNOWN = "unknown"
 SPACE = "\u00a0"
@@ -34,10 +35,11 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def decimals_for(*amounts: Amount) -> int:
     """Decimals that show two significant digits of the narrowest half interval.
 
-    Without a usable interval, the largest mean is shown with four significant digits.
+    Without a usable interval, the largest mean is shown with four significant digits. An interval
+    that is no wider than the rounding of its mean is none.
     """
-    widths = [(each.high - each.low) / 2 for each in amounts]
-    usable = [width for width in widths if math.isfinite(width) and width > 0]
+    widths = [((each.high - each.low) / 2, ROUNDING * abs(each.mean)) for each in amounts]
+    usable = [width for width, least in widths if math.isfinite(width) and width > least]
     if usable:
         return _decimals(min(usable), 2)
     sizes = [abs(each.mean) for each in amounts if math.isfinite(each.mean)]
@@ -47,6 +49,8 @@ def decimals_for(*amounts: Amount) -> int:
 def _decimals(size: float, digits: int) -> int:
     if size <= 0:
         return 0
+    # the digits of what is shown: 9.9996 has two before the point
+    size = float(f"{size:.{digits - 1}e}")
     return min(max(digits - 1 - math.floor(math.log10(size)), 0), MOST_DECIMALS)
 
 

@@ -120,9 +120,8 @@ class Language:
         )
 
     def same_as_practice(self, group: GroupDecision) -> bool:
-        """Whether nothing would change."""
-        gain = group.gain
-        return not group.worths and gain.mean == gain.low == gain.high == 0
+        """Whether nothing would change, as far as the log tells."""
+        return group.followed
 
     def opinion(self, group: GroupDecision, stopped: bool) -> str:
         """How sure it is that the recommendation is better than practice."""
@@ -132,9 +131,11 @@ class Language:
     def _opinion(self, group: GroupDecision) -> str:
         share = group.probability_better[0]
         if self.same_as_practice(group):
-            return "This is what is done today."
+            return "This is what was done so far, wherever anything was logged."
         if not math.isfinite(share):
             return "Whether this is better than today's practice was not computed."
+        if group.gain.low == group.gain.high == 0:
+            return "It is worth as much as today's practice."
         if share >= SURE:
             return "Very probably better than today's practice."
         if share >= LIKELY:
@@ -173,19 +174,33 @@ class Language:
                 if math.isfinite(group.guarantee.value)
                 else "nothing",
                 f"with {exact_percent(group.guarantee.confidence)} posterior probability"
+                + self._at_worst(group, places)
                 + ("; not to be quoted, a check says stop" if stopped else ""),
             ),
         )
 
+    def _at_worst(self, group: GroupDecision, places: int) -> str:
+        if group.guarantee.worst_value is None:
+            return ""
+        bound = self.guaranteed(group.guarantee.worst_value, places)
+        return f"; {bound} wherever {self.word}s lie in their ranges"
+
     def promise(self, group: GroupDecision) -> str:
-        """The guarantee as a sentence."""
+        """The guarantee in words."""
         if not math.isfinite(group.guarantee.value):
             return "No guarantee could be given."
         places = self.value_decimals(group)
-        return (
+        said = (
             f"With {exact_percent(group.guarantee.confidence)} posterior probability, the "
             f"discounted {self.word} from the start is "
-            f"{self.guaranteed(group.guarantee.value, places)}, if the model is right."
+            f"{self.guaranteed(group.guarantee.value, places)}, if the model is right"
+        )
+        if group.guarantee.worst_value is None:
+            return f"{said}."
+        return (
+            f"{said} and {self.word}s have their stated values; with the same probability, it is "
+            f"{self.guaranteed(group.guarantee.worst_value, places)} wherever they lie in their "
+            "ranges."
         )
 
     def start(self, group: GroupDecision, labels: tuple[str, ...]) -> str:
@@ -202,7 +217,10 @@ class Language:
     def comparison(self, group: GroupDecision) -> tuple[str, ...]:
         """Practice against recommendation."""
         if self.same_as_practice(group):
-            return ("The recommended policy is what is done today; nothing would change.",)
+            return (
+                "The recommended policy is what was done so far, wherever anything was logged.",
+                *([group.practice_caveat] if group.practice_caveat else []),
+            )
         if not math.isfinite(group.gain.mean):
             return ("Practice and recommendation were not compared.",)
         places = self.value_decimals(group)
