@@ -22,9 +22,12 @@ A pair whose level has risen above p gets a new bound first: the distribution fu
 between its estimated quantile and what it must stay below. That costs no more than its quantile,
 and holds until its level has risen, or the targets have moved, by a good deal.
 
-**The start** takes rows and values of the last plan: those of unchanged pairs are extended linearly
-to the present targets, those of changed pairs are computed, and one step of Newton's method is made
-before anything else is.
+**The start** takes the values of the last plan: those of unchanged pairs are extended to where
+Newton's method leads, those of changed pairs are computed first. Rows along the way are estimates
+(the saddlepoint's, which cost a tenth of a value) plus corrections, which are computed when a row
+or its level has changed and kept until then, as they hardly depend on the targets. Such a start is
+usually good enough for the first sweep to be the last. Whether it is, that sweep decides: nothing
+rests on rows being right. Where it is not, the next step is made in the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet, linear
 from brmdp._kernels.compiled import kernel, passed
-from brmdp._kernels.dirichlet import EXACT, SADDLEPOINT, Rows, workspace
+from brmdp._kernels.dirichlet import CVAR, EXACT, SADDLEPOINT, Rows, workspace
 
 __all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "Tools", "addresses", "solve"]
 
@@ -58,10 +61,11 @@ FAILED = 0
 CONVERGED = 1
 FALLBACK = 2
 
-# What is known of a pair: a bound, its value, or its value and its row.
+# What is known of a pair: a bound, or its value.
 BOUND = 0.0
 VALUE = 1.0
-ROW = 2.0
+# A correction of a row will do as long as its level has not changed by more than this.
+LASTING = 0.02
 
 
 class Tools(NamedTuple):
@@ -70,11 +74,12 @@ class Tools(NamedTuple):
     evaluate_pair: Any
     rows_of_pairs: Any
     halfway_below: Any
+    quantile_beside: Any
 
 
 _NONE, _NUMBER = np.zeros(0, np.int64), np.zeros(1)
 _ROWS = Rows(_NONE, _NONE, _NUMBER, _NUMBER, _NUMBER, np.zeros((1, 2)), 1)
-_SCRATCH = workspace.py_func(1)
+_SCRATCH = getattr(workspace, "py_func", workspace)(1)
 _PAIR = numba.types.UniTuple(numba.float64, 2)
 evaluate_pair_at, evaluate_pair_address = passed(
     dirichlet.evaluate_pair, _PAIR, *(0, 0, _ROWS, _NUMBER, 1.0, _SCRATCH, _NUMBER, _NUMBER)
@@ -87,11 +92,19 @@ rows_of_pairs_at, rows_of_pairs_address = passed(
 halfway_below_at, halfway_below_address = passed(
     dirichlet.halfway_below, _PAIR, *(0, _ROWS, _NUMBER, 1.0, _SCRATCH)
 )
+quantile_beside_at, quantile_beside_address = passed(
+    dirichlet.quantile_beside, _PAIR, *(0, _ROWS, _NUMBER, 1.0, _SCRATCH)
+)
 
 
-def addresses() -> tuple[int, int, int]:
+def addresses() -> tuple[int, int, int, int]:
     """The tools as numbers; compiles them if need be."""
-    return evaluate_pair_address(), rows_of_pairs_address(), halfway_below_address()
+    return (
+        evaluate_pair_address(),
+        rows_of_pairs_address(),
+        halfway_below_address(),
+        quantile_beside_address(),
+    )
 
 
 class Task(NamedTuple):
@@ -116,11 +129,13 @@ class Knowledge(NamedTuple):
     """What is known of every pair."""
 
     facts: NDArray[np.float64]
-    """(pairs, 4): z, its error, the level p up to which it is a bound, and the kind of fact."""
+    """(pairs, 5): z, its error, the level p up to which it is a bound, the kind of fact, and the
+    level at which the correction of its row was computed, 0 if it has none."""
     targets: NDArray[np.float64]
     """(transitions,) targets at which each was found."""
-    rows: NDArray[np.float64]
-    """(transitions,) risk-adjusted rows of the pairs that have one."""
+    corrections: NDArray[np.float64]
+    """(transitions,) by how much risk-adjusted rows differ from their cheap estimates; for CVaR,
+    which has none, the rows themselves."""
 
 
 class Sweep(NamedTuple):
@@ -197,9 +212,7 @@ def tie_width(task, sweep):
 
 @kernel
 def finish(sweep):
-    residual, size = linear.greedy(
-        sweep.q, sweep.values, sweep.policy, sweep.chosen, sweep.best
-    )
+    residual, size = linear.greedy(sweep.q, sweep.values, sweep.policy, sweep.chosen, sweep.best)
     sweep.numbers[0] = residual
     sweep.numbers[1] = size
 
@@ -269,20 +282,24 @@ def refine(task, measure, sharpness, absolute, values, pairs, max_sweeps, sweep)
 
 
 @kernel
-def compute(task, pair, knowledge, sweep, scratch, row, extra):
-    """Compute the value of a pair at the sweep's targets, and remember it."""
-    value, error = task.tools.evaluate_pair(
-        task.measure, pair, task.rows, sweep.targets, SHARPNESS, scratch, row, extra
-    )
+def compute(task, pair, guess, knowledge, sweep, scratch, row, extra):
+    """Compute the value of a pair at the sweep's targets, perhaps from a guess, and remember it."""
+    value = guess
+    error = -1.0
+    if task.measure == EXACT and np.isfinite(guess):
+        value, error = task.tools.quantile_beside(pair, task.rows, sweep.targets, guess, scratch)
+    if not error >= 0.0:
+        value, error = task.tools.evaluate_pair(
+            task.measure, pair, task.rows, sweep.targets, SHARPNESS, scratch, row, extra
+        )
     sweep.q[pair // task.n_actions, pair % task.n_actions] = value
     sweep.exact[pair] = True
     sweep.numbers[2] = max(sweep.numbers[2], error)
     facts = knowledge.facts[pair]
-    # a row at targets nearby will do for a prediction
-    facts[3] = ROW if facts[3] == ROW and facts[2] == task.rows.levels[pair] else VALUE
     facts[0] = value
     facts[1] = error
     facts[2] = task.rows.levels[pair]
+    facts[3] = VALUE
     for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
         knowledge.targets[i] = sweep.targets[i]
 
@@ -332,7 +349,9 @@ def lazy_sweep(task, guess, knowledge, values, sweep):
     sweep.exact[:] = False
     sweep.numbers[2] = 0.0
     for pair in guess:
-        compute(task, pair, knowledge, sweep, scratch, row, extra)
+        # after a step of Newton's method, a pair is expected to keep its state's value
+        value = values[pair // task.n_actions]
+        compute(task, pair, value, knowledge, sweep, scratch, row, extra)
     finish(sweep)
     slack = 4.0 * (enough(task, task.absolute, sweep) + tie_width(task, sweep))
     compute_within(task, slack, knowledge, sweep, scratch, row, extra)
@@ -357,85 +376,132 @@ def compute_within(task, slack, knowledge, sweep, scratch, row, extra):
             and task.measure == EXACT
             and bounded_halfway(task, pair, knowledge, sweep, limit, scratch)
         ):
-            compute(task, pair, knowledge, sweep, scratch, row, extra)
+            compute(task, pair, np.nan, knowledge, sweep, scratch, row, extra)
             sweep.best[s] = max(sweep.best[s], sweep.q[s, a])
     finish(sweep)
 
 
 @kernel
-def lazy_newton(task, knowledge, sweep, precise):
-    """V + d with (I − γP̂_π) d = TV − V; remembers the rows."""
-    task.tools.rows_of_pairs(
-        task.measure,
-        precise,
-        sweep.chosen,
-        task.rows,
-        sweep.targets,
-        sweep.q.reshape(-1),
-        task.rows.indptr[sweep.chosen],
-        knowledge.rows,
-    )
-    for pair in sweep.chosen:
-        knowledge.facts[pair, 3] = ROW
+def cheap_rows(task, pairs, targets, q, out):
+    """Estimates of rows, each at its own place in ``out``; nothing for CVaR."""
+    if task.measure != CVAR:
+        task.tools.rows_of_pairs(
+            task.measure, False, pairs, task.rows, targets, q, task.rows.indptr[pairs], out
+        )
+
+
+@kernel
+def extended(task, guess, knowledge, slopes, targets, out):
+    """Values of the pairs of ``guess``, extended linearly from what is known to ``targets``."""
+    for pair in guess:
+        total = knowledge.facts[pair, 0]
+        for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
+            total += (slopes[i] + knowledge.corrections[i]) * (targets[i] - knowledge.targets[i])
+        out[pair] = total
+
+
+@kernel
+def step_along(task, guess, knowledge, slopes, values, q):
+    """Newton's step from ``values`` with the rows ``slopes`` + corrections."""
+    best = np.empty(guess.shape[0])
+    for s in range(guess.shape[0]):
+        best[s] = q[guess[s]]
     return linear.newton_step(
-        sweep.chosen,
+        guess,
         task.rows.indptr,
         task.next_states,
-        knowledge.rows,
+        slopes + knowledge.corrections,
         False,
         task.discount,
-        sweep.values,
-        sweep.best,
+        values,
+        best,
     )
 
 
 @kernel
-def predicted(task, guess, knowledge, values, sweep):
-    """Newton's step from ``values`` for the policy of ``guess``, from what is known of its rows."""
+def know_better(task, guess, knowledge, sweep):
+    """Make sure that the values of ``guess`` are known, and replace a pair that is worse now."""
     scratch = workspace(task.rows.widest)
     row = np.empty(task.rows.widest)
     extra = np.empty(task.rows.widest)
-    indptr = task.rows.indptr
-    linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
-    q = sweep.q.reshape(-1)
-    without = np.empty(guess.shape[0], np.int64)
-    count = 0
+    chooses = task.pairs.shape[0] > guess.shape[0]
     for s in range(guess.shape[0]):
-        pair = guess[s]
-        facts = knowledge.facts[pair]
-        if not (facts[3] != BOUND and facts[2] == task.rows.levels[pair]):
-            compute(task, pair, knowledge, sweep, scratch, row, extra)
-        if facts[3] != ROW:
-            q[pair] = facts[0]
-            without[count] = pair
-            count += 1
-    without = without[:count]
-    task.tools.rows_of_pairs(
-        task.measure,
-        False,
-        without,
-        task.rows,
-        knowledge.targets,
-        q,
-        indptr[without],
-        knowledge.rows,
-    )
-    for pair in without:
-        knowledge.facts[pair, 3] = ROW
-    for s in range(guess.shape[0]):
-        pair = guess[s]
-        total = knowledge.facts[pair, 0]
-        for i in range(indptr[pair], indptr[pair + 1]):
-            total += knowledge.rows[i] * (sweep.targets[i] - knowledge.targets[i])
-        sweep.best[s] = total
-    return linear.newton_step(
-        guess, indptr, task.next_states, knowledge.rows, False, task.discount, values, sweep.best
-    )
+        facts = knowledge.facts[guess[s]]
+        if facts[3] == VALUE and facts[2] == task.rows.levels[guess[s]]:
+            continue
+        compute(task, guess[s], np.nan, knowledge, sweep, scratch, row, extra)
+        best = facts[0]
+        for pair in range(s * task.n_actions, (s + 1) * task.n_actions):
+            possible = chooses and task.rows.indptr[pair + 1] > task.rows.indptr[pair]
+            if not possible or pair == guess[s]:
+                continue
+            bound = upper_bound(task, pair, knowledge, sweep.targets)
+            if best < bound < np.inf:
+                compute(task, pair, np.nan, knowledge, sweep, scratch, row, extra)
+                if knowledge.facts[pair, 0] > best:
+                    best = knowledge.facts[pair, 0]
+                    guess[s] = pair
 
 
 @kernel
-def forget_changed(task, phi, levels, knowledge):
-    """Forget what is known of pairs with other concentrations, and rows at other levels."""
+def predicted(task, guess, knowledge, values, fresh, sweep):
+    """The values of the policy of ``guess``, from what is known of its rows, near ``values``.
+
+    Rows are integrated along the way by the trapezoidal rule, so the error is of third order, apart
+    from that of the corrections. ``fresh`` says that rows without cheap estimates must be computed
+    again. ``guess`` may change; ``sweep`` only lends its memory.
+    """
+    slopes = np.zeros(task.rewards.shape[0])
+    indptr = task.rows.indptr
+    targets = sweep.targets
+    q = sweep.q.reshape(-1)
+    linear.targets_into(task.rewards, task.next_states, task.discount, values, targets)
+    know_better(task, guess, knowledge, sweep)
+    bare = np.empty(guess.shape[0], np.int64)
+    count = 0
+    for pair in guess:
+        facts = knowledge.facts[pair]
+        q[pair] = facts[0]
+        lasting = abs(facts[4] - task.rows.levels[pair]) <= LASTING
+        if not lasting or (fresh and task.measure == CVAR):
+            bare[count] = pair
+            count += 1
+    bare = bare[:count]
+    cheap_rows(task, guess, knowledge.targets, q, slopes)
+    task.tools.rows_of_pairs(
+        task.measure,
+        True,
+        bare,
+        task.rows,
+        knowledge.targets,
+        q,
+        indptr[bare],
+        knowledge.corrections,
+    )
+    for pair in bare:
+        knowledge.facts[pair, 4] = task.rows.levels[pair]
+        for i in range(indptr[pair], indptr[pair + 1]):
+            knowledge.corrections[i] -= slopes[i]
+    extended(task, guess, knowledge, slopes, targets, q)
+    following = step_along(task, guess, knowledge, slopes, values, q)
+    if task.measure != CVAR:
+        linear.targets_into(task.rewards, task.next_states, task.discount, following, targets)
+        extended(task, guess, knowledge, slopes, targets, q)
+        there = np.zeros(slopes.shape[0])
+        cheap_rows(task, guess, targets, q, there)
+        for i in range(slopes.shape[0]):
+            slopes[i] = 0.5 * (slopes[i] + there[i])
+        extended(task, guess, knowledge, slopes, targets, q)
+        following = step_along(task, guess, knowledge, there, following, q)
+    for value in following:
+        if not np.isfinite(value):
+            return values
+    return following
+
+
+@kernel
+def forget_changed(task, phi, knowledge):
+    """Forget what is known of pairs with other concentrations."""
     rows = task.rows
     for pair in range(rows.levels.shape[0]):
         n = rows.indptr[pair + 1] - rows.indptr[pair]
@@ -444,9 +510,8 @@ def forget_changed(task, phi, levels, knowledge):
             if rows.phi[i] != phi[i]:
                 knowledge.facts[pair, 2] = 0.0
                 knowledge.facts[pair, 3] = BOUND
+                knowledge.facts[pair, 4] = 0.0
                 break
-        if rows.levels[pair] != levels[pair] and knowledge.facts[pair, 3] != BOUND:
-            knowledge.facts[pair, 3] = VALUE
 
 
 @kernel
@@ -486,9 +551,7 @@ def iterate(
     sweeps = 0
     guess = known
     if has_known and not lazy:
-        values, sweeps = refine(
-            task, measure, sharpness, absolute, values, known, most - 1, now
-        )
+        values, sweeps = refine(task, measure, sharpness, absolute, values, known, most - 1, now)
     apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
     sweeps += 1
     slow = 0
@@ -504,7 +567,7 @@ def iterate(
             return now, other, sweeps, tolerance, FALLBACK
         guess = now.chosen.copy()
         if lazy:
-            values = lazy_newton(task, knowledge, now, False)
+            values = predicted(task, guess, knowledge, now.values, lazy, other)
         else:
             values = newton(task, measure, now, False)
             if has_known and np.array_equal(known, now.chosen):
@@ -550,14 +613,9 @@ def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
         if lazy:
             compute_unclear(task, in_doubt, knowledge, now)
         size = now.numbers[1]
-        if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(
-            now.q, now.best, in_doubt
-        ):
+        if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(now.q, now.best, in_doubt):
             break
-        if lazy:
-            values = lazy_newton(task, knowledge, now, True)
-        else:
-            values = newton(task, task.measure, now, True)
+        values = newton(task, task.measure, now, True)
         moved = 0.0
         for s in range(values.shape[0]):
             moved = max(moved, abs(values[s] - now.values[s]))
@@ -613,7 +671,7 @@ def near_best(sweep, slack):
 
 @kernel
 def solve(
-    request, values, start, lazy, phi, levels, cheaper, coarse, coarse_sweeps, settles, most, knowledge
+    request, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge
 ):
     """Solve a problem from ``values``.
 
@@ -626,8 +684,8 @@ def solve(
     lazy : bool
         Whether ``knowledge`` holds anything. It is brought up to date, or begun, unless it is
         empty.
-    phi, levels : arrays
-        The concentrations and levels of the last plan.
+    phi : array
+        The concentrations of the last plan.
     cheaper : int
         The measure to solve first, to the error bound ``coarse`` or for ``coarse_sweeps``; negative
         for none.
@@ -647,6 +705,7 @@ def solve(
             evaluate_pair_at(request.tools[0]),
             rows_of_pairs_at(request.tools[1]),
             halfway_below_at(request.tools[2]),
+            quantile_beside_at(request.tools[3]),
         ),
         request.measure,
         request.rows,
@@ -664,8 +723,9 @@ def solve(
     has_known = lazy
     state = CONVERGED
     if lazy:
-        forget_changed(task, phi, levels, knowledge)
-        values = predicted(task, start, knowledge, values, other)
+        forget_changed(task, phi, knowledge)
+        known = start.copy()
+        values = predicted(task, known, knowledge, values, not lazy, other)
     elif cheaper >= 0:
         # here lazy means False: a constant would be another type and compile everything again
         now, other, _, _, state = iterate(

@@ -257,9 +257,7 @@ class _Plan:
     @property
     def q_values(self) -> FloatArray:
         """Values of all actions."""
-        found = (
-            self.backups if isinstance(self.backups, np.ndarray) else self.backups.q_values
-        )
+        found = self.backups if isinstance(self.backups, np.ndarray) else self.backups.q_values
         assert found is not None
         return found
 
@@ -543,7 +541,8 @@ class Agent(EpisodicAgent):
             )
         levels = None
         if hasattr(risk, "alpha"):
-            levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
+            levels = np.empty(progress.visits.shape)
+            levels[...] = risk.alpha
         report = EpisodeReport.of(progress.episode + 1, progress.steps, levels, solution)
         if self.ties == "lowest" or not solution.tied.any():
             return _Plan.of(solution, solution.policy, levels, report), ()
@@ -729,9 +728,7 @@ class Agent(EpisodicAgent):
             )
             content["status"] = np.array(report.status)
             if plan.memory is not None:
-                content |= {
-                    f"memory.{name}": array for name, array in plan.memory.arrays().items()
-                }
+                content |= {f"memory.{name}": array for name, array in plan.memory.arrays().items()}
             if plan.levels is not None:
                 content["levels"] = plan.levels
         return content
@@ -919,10 +916,8 @@ class Agent(EpisodicAgent):
                 )
         memory = None
         known = arrays_with_prefix(arrays, "memory.")
-        if known and levels is not None and has_dirichlet_rows(belief):
-            memory = Memory.from_arrays(
-                known, dirichlet_rows_of(belief)[0], levels.reshape(-1), self._problem.pattern
-            )
+        if known and has_dirichlet_rows(belief):
+            memory = Memory.from_arrays(known, dirichlet_rows_of(belief)[0], self._problem.pattern)
         return _Plan(values, q_values, policy, levels, widths, report, memory)
 
     def _resumed_values(self, stored: Any, length: int | None) -> FloatArray:

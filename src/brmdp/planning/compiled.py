@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from brmdp._kernels import dirichlet, solve
 from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array, as_index_array
 from brmdp.errors import InvalidInputError
+from brmdp.pattern import TransitionPattern
 from brmdp.planning import bellman as sweeping
 from brmdp.planning import fixed_point
 from brmdp.planning.bellman import Bellman, Sweep
-from brmdp.pattern import TransitionPattern
 from brmdp.planning.fixed_point import FixedPoint
 from brmdp.risk.base import RiskOperator
 from brmdp.risk.dirichlet import DirichletMeasure
@@ -62,21 +62,18 @@ class Memory:
         Kind of the measure.
     concentration : (entries,) array
         The concentrations it was made with.
-    levels : (S·A,) array
-        Its levels.
     chosen : (S,) integers
         The pairs of its policy.
-    facts, targets, rows : arrays
+    facts, targets, corrections : arrays
         See :class:`brmdp._kernels.solve.Knowledge`.
     """
 
     measure: int
     concentration: FloatArray
-    levels: FloatArray
     chosen: IntArray
     facts: FloatArray
     targets: FloatArray
-    rows: FloatArray
+    corrections: FloatArray
 
     def fits(self, bound: DirichletMeasure, n_states: int) -> bool:
         """Whether it is about a measure of this kind and size."""
@@ -84,7 +81,7 @@ class Memory:
         return (
             self.measure == bound.measure
             and self.concentration.shape == data.phi.shape
-            and self.levels.shape == data.levels.shape
+            and len(self.facts) == data.levels.size
             and self.targets.size == bound.pattern.n_transitions
             and self.chosen.size == n_states
         )
@@ -95,7 +92,7 @@ class Memory:
             "kind": np.array(self.measure),
             "chosen": self.chosen,
             "facts": self.facts,
-            "known": np.stack([self.targets, self.rows]),
+            "known": np.stack([self.targets, self.corrections]),
         }
 
     @classmethod
@@ -103,22 +100,21 @@ class Memory:
         cls,
         arrays: Mapping[str, NDArray[Any]],
         concentration: FloatArray,
-        levels: FloatArray,
         pattern: TransitionPattern,
     ) -> Self:
-        """The memory that :meth:`arrays` described, of a plan with these concentrations and levels.
+        """The memory that :meth:`arrays` described, of a plan with these concentrations.
 
         Raises
         ------
         InvalidInputError
             If an array has the wrong shape, or holds what no plan can have found.
         """
-        n_pairs, n_states = levels.size, pattern.n_states
+        n_pairs, n_states = pattern.n_pairs, pattern.n_states
         facts = as_float_array(arrays["facts"], "memory.facts")
         known = as_float_array(arrays["known"], "memory.known")
         chosen = as_index_array(arrays["chosen"], n_pairs, "memory.chosen")
         kind = int(as_index_array(arrays["kind"], 3, "memory.kind"))
-        shapes = ((n_pairs, 4), (2, pattern.n_transitions), (n_states,))
+        shapes = ((n_pairs, 5), (2, pattern.n_transitions), (n_states,))
         if (facts.shape, known.shape, chosen.shape) != shapes:
             raise InvalidInputError(
                 f"memory.facts, memory.known and memory.chosen must have the shapes {shapes}; got "
@@ -128,12 +124,11 @@ class Memory:
             pattern.widths[chosen] == 0
         ).any():
             raise InvalidInputError("memory.chosen must hold one admissible pair of each state")
-        if (facts[:, 1:] < 0.0).any() or (facts[:, 2] > 1.0).any() or (facts[:, 3] > 2.0).any():
+        if (facts[:, 1:] < 0.0).any() or (facts[:, 2:] > 1.0).any():
             raise InvalidInputError("memory.facts must hold errors, levels and kinds of facts")
         return cls(
             kind,
             concentration,
-            levels,
             np.array(chosen),
             np.array(facts),
             np.array(known[0]),
@@ -213,22 +208,24 @@ def solve_compiled(
     lazy = remember and memory is not None and memory.fits(bound, pattern.n_states)
     if lazy:
         assert memory is not None
-        knowledge = solve.Knowledge(memory.facts.copy(), memory.targets.copy(), memory.rows.copy())
-        before = memory.concentration, memory.levels
+        knowledge = solve.Knowledge(
+            memory.facts.copy(), memory.targets.copy(), memory.corrections.copy()
+        )
+        before = memory.concentration
         start = memory.chosen if settles else bellman.pairs
     else:
         size = pattern.n_transitions if remember else 0
         knowledge = solve.Knowledge(
-            np.zeros((pattern.n_pairs if remember else 0, 4)), np.zeros(size), np.zeros(size)
+            np.zeros((pattern.n_pairs if remember else 0, 5)), np.zeros(size), np.zeros(size)
         )
-        before = data.phi, data.levels
+        before = data.phi
         start = bellman.pairs
     state, sweeps, required, last, ties, width = solve.solve(
         task,
         values,
         start,
         lazy,
-        *before,
+        before,
         dirichlet.SADDLEPOINT if bound.measure == dirichlet.EXACT else -1,
         coarse,
         COARSE_SWEEPS,
@@ -254,6 +251,6 @@ def solve_compiled(
     )
     kept = None
     if remember and state == solve.CONVERGED:
-        kept = Memory(bound.measure, data.phi, data.levels, last.chosen, *knowledge)
+        kept = Memory(bound.measure, data.phi, last.chosen, *knowledge)
     found = FixedPoint(sweep, sweeps, required, state == solve.CONVERGED)
     return Solved(found, last.exact if lazy else None, ties, width, kept)
