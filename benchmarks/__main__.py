@@ -12,7 +12,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import baseline, decisions, growth, micro, online, risk_neutral, shapes
+from benchmarks import baseline, decisions, following, growth, micro, online, risk_neutral, shapes
 
 
 def _continuous(quick: bool) -> dict:
@@ -31,6 +31,7 @@ SECTIONS = {
     "micro": micro.run,
     "shapes": shapes.run,
     "online": online.run,
+    "following": following.run,
     "decisions": decisions.run,
     "continuous": _continuous,
 }

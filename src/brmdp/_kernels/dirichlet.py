@@ -105,6 +105,8 @@ MAX_ERROR = 1e-7
 # its form.
 SERIES_TOLERANCE = 1e-11
 SERIES_REACH = 0.5
+# Relative error of a tail that a linear step repairs: its square is beyond rounding.
+NEGLIGIBLE_MISS = 1e-8
 # Tolerance of the saddlepoint's normal score if it only starts the exact search.
 START_SHARPNESS = 1e-3
 # Largest number of bends of the path, needed in the rare case of very different scales.
@@ -1766,6 +1768,38 @@ class Rows(NamedTuple):
 
 
 @kernel
+def evaluate_pair(measure, pair, rows, values, sharpness, scratch, row, extra):
+    """(value of a risk measure for one pair, bound on its error).
+
+    ``row`` and ``extra`` are scratch memory, too. ``sharpness`` is the tolerance of the
+    saddlepoint's normal score.
+    """
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = values[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    level = rows.levels[pair]
+    score = rows.scores[pair]
+    low, high = value_range(f, w, n)
+    size = max(abs(low), abs(high))
+    error = 0.0
+    if measure == CVAR and level == 1.0:
+        mean_into(f, n, row)
+        value = low + weighted_offset(row, w, n, low)
+        error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
+    elif high - low <= EPS * size:
+        value = low
+        error = high - low + EPS * size
+    elif measure == SADDLEPOINT:
+        value = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
+    elif measure == CVAR:
+        value, error = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
+    else:
+        value, error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
+    return value, error
+
+
+@kernel
 def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     """Value of a risk measure for each pair; returns the largest bound on their errors.
 
@@ -1777,36 +1811,80 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     worst = 0.0
     for position in range(pairs.shape[0]):
         pair = pairs[position]
-        begin = rows.indptr[pair]
-        n = rows.indptr[pair + 1] - begin
-        w = values[begin : begin + n]
-        f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
-        level = rows.levels[pair]
-        score = rows.scores[pair]
-        low, high = value_range(f, w, n)
-        size = max(abs(low), abs(high))
-        if measure == CVAR and level == 1.0:
-            mean_into(f, n, row)
-            out[pair] = low + weighted_offset(row, w, n, low)
-            error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
-        elif high - low <= EPS * size:
-            out[pair] = low
-            error = high - low + EPS * size
-        elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(
-                f, w, n, low, high, score, sharpness, rows.starts[pair], scratch
-            )
-            error = 0.0
-        elif measure == CVAR:
-            out[pair], error = cvar_row(
-                f, w, n, level, score, rows.starts[pair], scratch, row, extra
-            )
-        else:
-            out[pair], error = quantile_row(
-                f, w, n, low, high, level, score, rows.starts[pair], scratch
-            )
+        out[pair], error = evaluate_pair(
+            measure, pair, rows, values, sharpness, scratch, row, extra
+        )
         worst = max(worst, error)
     return worst
+
+
+@kernel
+def quantile_beside(pair, rows, values, z, scratch):
+    """(quantile of a pair, bound on its error) from a z that nearly is the quantile.
+
+    This is the last step of ``quantile_row``, without what leads there. The error is negative if
+    that step is not enough, or the row not of the ordinary kind.
+    """
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = values[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    low, high = value_range(f, w, n)
+    resolution = max(max(abs(low), abs(high)) * EPS, SUBNORMAL)
+    total = 0.0
+    for i in range(n):
+        total += f[i]
+    if not (low < z < high and total >= FAST_DECAY) or has_light(f, n):
+        return z, -1.0
+    alpha = rows.levels[pair]
+    lower = alpha <= 0.5
+    target = alpha if lower else 1.0 - alpha
+    tail, density, error, rounding, mirrored, unit, total, step, count = tail_at(
+        f, w, n, z, scratch
+    )
+    same = mirrored == lower
+    probability = tail if same else 1.0 - tail
+    if not same:
+        error *= tail / max(probability, EPS)
+        rounding *= tail / max(probability, EPS)
+    miss = probability / target - 1.0
+    if not (error <= MAX_ERROR and abs(miss) < 0.1 and density > 0.0):
+        return z, -1.0
+    if abs(miss) <= NEGLIGIBLE_MISS:
+        move = miss * target / density
+        z += -move if lower else move
+        return z, (error + rounding) * target / density + 4.0 * resolution
+    if count == 0:
+        return z, -1.0
+    wanted = target if same else 1.0 - target
+    inside, gradient, cut = series_root(scratch[2], count, step, tail, total, wanted, target)
+    move = -inside * unit if mirrored else inside * unit
+    if not (gradient < 0.0 and cut <= SERIES_TOLERANCE and low < z + move < high):
+        return z, -1.0
+    return z + move, (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
+
+
+@kernel
+def halfway_below(pair, rows, values, limit, scratch):
+    """(z, a lower bound on F(z)) with z halfway between a pair's estimated quantile and ``limit``.
+
+    The second is 0 if there is no such z.
+    """
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = values[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    low, high = value_range(f, w, n)
+    if high - low <= EPS * max(abs(low), abs(high)):
+        return limit, 0.0
+    guess = saddlepoint_row(
+        f, w, n, low, high, rows.scores[pair], START_SHARPNESS, rows.starts[pair], scratch
+    )
+    z = 0.5 * (guess + limit)
+    if not guess < z < limit:
+        return limit, 0.0
+    below, _, _, error = cdf_row(f, w, n, z, scratch)
+    return z, min(max(below - error, 0.0), 1.0) if error < 1.0 else 0.0
 
 
 @kernel

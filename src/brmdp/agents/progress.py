@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -144,14 +144,19 @@ class Progress:
     def upcoming(self, belief: Belief | None = None) -> Progress:
         """The progress as it will be when the next pseudo-episode begins with that belief."""
         visits = self.visits.copy()  # a schedule may keep or change it
-        return replace(
-            self,
-            episode=self.episode + 1,
-            steps_in_episode=0,
-            visits=visits,
-            visits_at_start=visits,
-            admissible=_read_only(self.admissible),
-            belief=belief,
+        return Progress(
+            self.episode + 1,
+            self.steps,
+            0,
+            visits,
+            visits,
+            _read_only(self.admissible),
+            self.last_pair,
+            self.discount,
+            self.horizon,
+            belief,
+            self.episode_length,
+            self.clock,
         )
 
     def copy(self) -> Progress:

@@ -98,8 +98,10 @@ class AdaptiveLevel:
         """(S, A) levels α_k."""
         k = progress.episode
         adjusted = np.maximum(progress.visits_at_start, 1)
-        relative = adjusted / adjusted[progress.admissible].mean()
+        counted = adjusted[progress.admissible]
+        relative = adjusted / (float(counted.sum()) / counted.size)
         scale = math.log(2 * k) / math.sqrt(k)
         # below one in exact arithmetic; rounding must not change that
-        levels: FloatArray = np.clip(1.0 - self.delta * scale * relative, self.floor, BELOW_ONE)
+        wished = 1.0 - self.delta * scale * relative
+        levels: FloatArray = np.minimum(np.maximum(wished, self.floor), BELOW_ONE)
         return levels

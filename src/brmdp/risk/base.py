@@ -191,4 +191,6 @@ def levels_by_pair(
             f"{name} must be a number or have shape {shape}, one level per (s, a); got "
             f"{levels.shape}"
         )
-    return np.broadcast_to(levels, shape).reshape(-1).astype(np.float64)
+    spread = np.empty(shape)
+    spread[...] = levels
+    return spread.reshape(-1)

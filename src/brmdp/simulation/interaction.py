@@ -28,12 +28,13 @@ from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.errors import InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.planning import (
+    Problem,
+    Solution,
     evaluate_all_in_mdp,
     evaluate_in_mdp,
     posterior_quantile_value,
     solve,
 )
-from brmdp.planning.planner import solution_of
 from brmdp.risk import Quantile
 from brmdp.simulation.actor import Actor, ActorAdapter, require_actor, tells_policy
 from brmdp.simulation.history import Episodes, History
@@ -345,7 +346,9 @@ class _Meter:
         self.quantile_step: list[int] = []
         self.quantile_value: list[float] = []
         self._policies: dict[bytes, int] = {}
-        self._robust_values: FloatArray | None = None
+        self._problem: Problem | None = None
+        self._best: Solution | None = None
+        self._followed: Solution | None = None
         self._robust_gaps: list[FloatArray] = []
 
     def begin_episode(self, t: int) -> None:
@@ -399,21 +402,34 @@ class _Meter:
 
     def _gap_in_belief(self, policy: IntArray, level: float) -> FloatArray:
         """(S,) V*_{φ,α̲} − V^π_{φ,α̲} under the agent's current belief."""
-        belief, discount, risk = self.agent.belief, self.agent.discount, Quantile(level)
-        best = solution_of(belief, self.agent.rewards, discount, risk, initial=self._robust_values)
-        self._robust_values = best.values
+        belief, risk = self.agent.belief, Quantile(level)
+        # what one plan found out serves the next, if only the data have changed
+        ours = isinstance(self.agent, Agent) and not learns_rewards(belief)
+        problem = self._problem if ours else None
+        if problem is None:
+            problem = Problem.of(belief, self.agent.rewards, self.agent.discount)
+            self._problem = problem
+        best = problem.solve(
+            belief,
+            risk,
+            None if self._best is None else self._best.values,
+            memory=None if self._best is None else self._best.memory,
+            remember=ours,
+        )
+        self._best = best
         if np.array_equal(policy, best.policy):
             return np.zeros(policy.size)
-        followed = solution_of(
+        before = self._followed if ours and self._followed is not None else best
+        self._followed = problem.solve(
             belief,
-            self.agent.rewards,
-            discount,
             risk,
+            before.values,
             policy=policy,
-            initial=best,
             all_actions=False,
+            memory=before.memory,
+            remember=ours,
         )
-        return best.values - followed.values
+        return best.values - self._followed.values
 
     def true_regret(self, states: IntArray, n: int, starts: IntArray) -> FloatArray | None:
         """(T,) V*(s_t) − V^{π_k}(s_t), or None if it was not measured.
