@@ -677,13 +677,22 @@ def _with_prior(
     what: str,
 ) -> Solution:
     """Add the field ``prior`` to a solution, and warn if the prior outweighs the data."""
-    found: PriorReliance | None
-    if discount == 1.0:
-        found = reliance_until_end(belief, rewards_of(belief, rewards), solution.policy, start)
-    else:
-        found = reliance(belief, solution.policy, discount, start)
+    found = reliance_of(solution, belief, rewards, discount, start)
     warn_about_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
+
+
+def reliance_of(
+    solution: Solution,
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    start: ArrayLike | None,
+) -> PriorReliance | None:
+    """How far the policy of a solution rests on the prior."""
+    if discount == 1.0:
+        return reliance_until_end(belief, rewards_of(belief, rewards), solution.policy, start)
+    return reliance(belief, solution.policy, discount, start)
 
 
 def _with_prior_over(
