@@ -1766,6 +1766,38 @@ class Rows(NamedTuple):
 
 
 @kernel
+def evaluate_pair(measure, pair, rows, values, sharpness, scratch, row, extra):
+    """(value of a risk measure for one pair, bound on its error).
+
+    ``row`` and ``extra`` are scratch memory, too. ``sharpness`` is the tolerance of the
+    saddlepoint's normal score.
+    """
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = values[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    level = rows.levels[pair]
+    score = rows.scores[pair]
+    low, high = value_range(f, w, n)
+    size = max(abs(low), abs(high))
+    error = 0.0
+    if measure == CVAR and level == 1.0:
+        mean_into(f, n, row)
+        value = low + weighted_offset(row, w, n, low)
+        error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
+    elif high - low <= EPS * size:
+        value = low
+        error = high - low + EPS * size
+    elif measure == SADDLEPOINT:
+        value = saddlepoint_row(f, w, n, low, high, score, sharpness, rows.starts[pair], scratch)
+    elif measure == CVAR:
+        value, error = cvar_row(f, w, n, level, score, rows.starts[pair], scratch, row, extra)
+    else:
+        value, error = quantile_row(f, w, n, low, high, level, score, rows.starts[pair], scratch)
+    return value, error
+
+
+@kernel
 def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     """Value of a risk measure for each pair; returns the largest bound on their errors.
 
@@ -1777,34 +1809,9 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     worst = 0.0
     for position in range(pairs.shape[0]):
         pair = pairs[position]
-        begin = rows.indptr[pair]
-        n = rows.indptr[pair + 1] - begin
-        w = values[begin : begin + n]
-        f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
-        level = rows.levels[pair]
-        score = rows.scores[pair]
-        low, high = value_range(f, w, n)
-        size = max(abs(low), abs(high))
-        if measure == CVAR and level == 1.0:
-            mean_into(f, n, row)
-            out[pair] = low + weighted_offset(row, w, n, low)
-            error = (n + 4.0) * EPS * (high - low) + 4.0 * EPS * size
-        elif high - low <= EPS * size:
-            out[pair] = low
-            error = high - low + EPS * size
-        elif measure == SADDLEPOINT:
-            out[pair] = saddlepoint_row(
-                f, w, n, low, high, score, sharpness, rows.starts[pair], scratch
-            )
-            error = 0.0
-        elif measure == CVAR:
-            out[pair], error = cvar_row(
-                f, w, n, level, score, rows.starts[pair], scratch, row, extra
-            )
-        else:
-            out[pair], error = quantile_row(
-                f, w, n, low, high, level, score, rows.starts[pair], scratch
-            )
+        out[pair], error = evaluate_pair(
+            measure, pair, rows, values, sharpness, scratch, row, extra
+        )
         worst = max(worst, error)
     return worst
 

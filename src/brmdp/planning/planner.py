@@ -35,6 +35,7 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
+from brmdp.planning.compiled import Memory, Solved, is_small, solve_compiled
 from brmdp.planning.endings import failure_with_ends, solve_with_ends
 from brmdp.planning.finite_horizon import (
     HorizonSolution,
@@ -732,6 +733,16 @@ def _require_mdp(mdp: Any) -> None:
         raise InvalidInputError(f"mdp must be a brmdp.TabularMDP; got {type(mdp).__name__}")
 
 
+def _completed(
+    risk: RiskOperator, targets: FloatArray, missing: IntArray, known: FloatArray
+) -> FloatArray:
+    """The values of all actions, of which those of ``missing`` are not known."""
+    q = known.copy()
+    risk.evaluate(targets, missing, q.reshape(-1))
+    q.flags.writeable = False
+    return q
+
+
 class Problem:
     """Rewards, discount and accuracy, checked once, for solving with any belief on one pattern.
 
@@ -827,8 +838,15 @@ class Problem:
         policy: PolicyArray | None = None,
         raise_on_failure: bool = True,
         all_actions: bool = True,
+        memory: Memory | None = None,
+        remember: bool = False,
     ) -> Solution:
-        """Run the solver and bound the error of the result."""
+        """Run the solver and bound the error of the result.
+
+        With ``remember``, the solution has a memory for the next one, which is then passed as
+        ``memory`` and saves it most of the work (see :mod:`brmdp.planning.compiled`). It must be
+        of this problem; the belief and the levels may have changed.
+        """
         if learns_rewards(belief) and belief.pattern is not self.pattern:
             raise InvalidInputError(
                 "belief has other outcomes than when this problem was made; make it again: "
@@ -838,38 +856,95 @@ class Problem:
         if self.discount == 1.0:
             ended = self._solve_with_ends(bound, initial, policy, raise_on_failure, all_actions)
             return _with_caveat(ended, belief)
+        solved: Solved | None = None
         if policy is None or policy.ndim == 1:
-            found = self.fixed_point(bound, initial, policy)
+            solved = self.solve_compiled(bound, initial, policy, memory, remember)
+            found = self.fixed_point(bound, initial, policy) if solved is None else solved.found
         else:
             found = self.mixed_fixed_point(bound, initial, policy)
         if isinstance(bound, CheckedRisk) and np.isfinite(found.sweep.targets).all():
             bound.require_contraction(found.sweep.targets)
         solution = _with_caveat(
-            self.describe(self.bellman(bound, policy), found, policy, all_actions), belief
+            self.describe(self.bellman(bound, policy), found, policy, all_actions, solved), belief
         )
         if solution.status == NOT_CONVERGED and raise_on_failure:
             raise ConvergenceError(self.advice(found), solution)
         return solution
 
+    def solve_compiled(
+        self,
+        bound: RiskOperator,
+        initial: FloatArray | None,
+        policy: IntArray | None,
+        memory: Memory | None,
+        remember: bool,
+    ) -> Solved | None:
+        """What :meth:`fixed_point` does, in one compiled call; None if that cannot be had."""
+        bellman = self.bellman(bound, policy)
+        if self.method != "newton" or not is_small(bellman):
+            return None
+        values = self._first_values(initial)
+        if initial is None:
+            values, _ = self._approximated(bound, values, policy, linear_only=True)
+        return solve_compiled(
+            bellman,
+            values,
+            tolerance=self.tolerance,
+            relative=self.accuracy.relative,
+            coarse=self._coarse,
+            max_iterations=self.max_iterations,
+            settles=policy is None,
+            memory=None if initial is None else memory,
+            remember=remember,
+        )
+
+    def _first_values(self, initial: FloatArray | None) -> FloatArray:
+        # without rewards all values are zero, and any other start would only shrink towards it
+        if initial is None or self.largest == 0.0:
+            return np.zeros(self.pattern.n_states)
+        # Copy: the values of a solution are read-only, and numba would compile again for those.
+        return np.array(initial)
+
+    @property
+    def _coarse(self) -> float:
+        return max(self.tolerance or 0.0, COARSE * self.largest)
+
+    def _approximated(
+        self,
+        bound: RiskOperator,
+        values: FloatArray,
+        policy: IntArray | None,
+        *,
+        warm: bool = False,
+        linear_only: bool = False,
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Values of cheaper approximations, and the pairs that these leave in question."""
+        pairs: IntArray | None = None
+        for cheaper in reversed(self.approximations(bound, not warm)):
+            is_linear = cheaper.fixed_entries() is not None
+            if linear_only and not is_linear:
+                continue
+            near = iterate(
+                self.bellman(cheaper, policy),
+                values,
+                Accuracy(self._coarse),
+                "newton",
+                COARSE_SWEEPS,
+            ).sweep
+            if math.isfinite(near.residual):
+                values = near.best
+                if not is_linear:
+                    pairs = np.flatnonzero(near.q >= near.best[:, None] - self._coarse)
+        return values, pairs
+
     def fixed_point(
         self, bound: RiskOperator, initial: FloatArray | None, policy: IntArray | None
     ) -> FixedPoint:
         """The fixed point of a bound measure, for the best actions or those of ``policy``."""
-        # without rewards all values are zero, and any other start would only shrink towards it
-        cold = initial is None or self.largest == 0.0
-        # Copy: the values of a solution are read-only, and numba would compile again for those.
-        values = np.zeros(self.pattern.n_states) if cold else np.array(initial)
         bellman = self.bellman(bound, policy)
-        pairs: IntArray | None = None
-        for cheaper in reversed(self.approximations(bound, initial is None)):
-            coarse = max(self.tolerance or 0.0, COARSE * self.largest)
-            near = iterate(
-                self.bellman(cheaper, policy), values, Accuracy(coarse), "newton", COARSE_SWEEPS
-            ).sweep
-            if math.isfinite(near.residual):
-                values = near.best
-                if cheaper.fixed_entries() is None:
-                    pairs = np.flatnonzero(near.q >= near.best[:, None] - coarse)
+        values, pairs = self._approximated(
+            bound, self._first_values(initial), policy, warm=initial is not None
+        )
         found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
         return found if policy is not None else settle_ties(bellman, found, self.max_iterations)
 
@@ -984,7 +1059,7 @@ class Problem:
             array.flags.writeable = False
         return replace(
             found,
-            q_values=q,
+            known_q=q,
             policy=policy,
             _pattern=self.pattern,
             _rows=partial(bound.rows, targets, q.reshape(-1), bellman.pairs),
@@ -1000,16 +1075,28 @@ class Problem:
         return found
 
     def describe(
-        self, bellman: Bellman, found: FixedPoint, policy: PolicyArray | None, all_actions: bool
+        self,
+        bellman: Bellman,
+        found: FixedPoint,
+        policy: PolicyArray | None,
+        all_actions: bool,
+        solved: Solved | None = None,
     ) -> Solution:
         """Make the solution: error bounds, ties and the risk-adjusted kernel."""
         gamma = self.discount
         last = found.sweep
         q = last.q
         error = last.numerical_error
-        width = tie_width(bellman, last)
+        width = tie_width(bellman, last) if solved is None else solved.width
+        others = None
         if policy is None:
-            chosen, pairs, tied, given_away = linear.lowest_tied(q, last.best, width)
+            chosen, pairs, tied, given_away = (
+                linear.lowest_tied(q, last.best, width) if solved is None else solved.ties
+            )
+            if solved is not None and solved.exact is not None:
+                missing = self.pattern.pairs[~solved.exact[self.pattern.pairs]]
+                q.reshape(-1)[missing] = -np.inf
+                others = partial(_completed, bellman.risk, last.targets, missing)
             gap = (2.0 * (gamma * last.residual + error) + given_away) / (1.0 - gamma)
         else:
             chosen = policy
@@ -1043,6 +1130,8 @@ class Problem:
             tie_width=width,
             _pattern=self.pattern,
             _rows=rows,
+            _others=others,
+            _memory=None if solved is None else solved.memory,
         )
 
     def advice(self, found: FixedPoint) -> str:

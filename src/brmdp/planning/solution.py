@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from brmdp._validation import FloatArray, PolicyArray
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
+from brmdp.planning.compiled import Memory
 from brmdp.planning.mixture import PolicyRows
 from brmdp.planning.prior import PriorReliance
 from brmdp.planning.text import call_like, extent
@@ -38,7 +40,8 @@ class Solution:
     values : (S,) array
         Values TV of the states.
     q_values : (S, A) array
-        Backup of every action at V; −inf for inadmissible actions.
+        Backup of every action at V; −inf for inadmissible actions. An agent's plan computes only
+        those that may matter; the others are computed when this is read.
     policy : (S,) integers, or (S, A) probabilities
         The lowest-index action among those tied with the best. For an evaluation, the policy that
         was evaluated: (S, A) probabilities if it was given as such.
@@ -99,7 +102,7 @@ class Solution:
     """
 
     values: FloatArray
-    q_values: FloatArray
+    known_q: FloatArray
     policy: PolicyArray
     tied: NDArray[np.bool_]
     residual: float
@@ -114,11 +117,19 @@ class Solution:
     _rows: Callable[[], FloatArray]
     prior: PriorReliance | None = None
     caveat: str = ""
+    _others: Callable[[FloatArray], FloatArray] | None = None
+    _memory: Memory | None = None
+
+    @cached_property
+    def q_values(self) -> FloatArray:
+        """(S, A) backup of every action at V; −inf for inadmissible actions."""
+        return self.known_q if self._others is None else self._others(self.known_q)
 
     def tied_actions(self) -> NDArray[np.bool_]:
         """(S, A) mask of the actions tied with the best in each state."""
-        best = self.q_values.max(axis=1, keepdims=True)
-        mask: NDArray[np.bool_] = self.q_values >= best - self.tie_width
+        # what was not computed is worse by more than that
+        best = self.known_q.max(axis=1, keepdims=True)
+        mask: NDArray[np.bool_] = self.known_q >= best - self.tie_width
         return mask
 
     def kernel(self, format: Literal["dense", "csr"] = "dense") -> Any:

@@ -46,13 +46,14 @@ class DirichletMeasure:
         self.pattern = belief.pattern
         self.measure = measure
         self.basis = APPROXIMATE if measure == dirichlet.SADDLEPOINT else EXACT
-        self._rows = dirichlet.Rows.of(
+        self.data = dirichlet.Rows.of(
             self.pattern.indptr,
             offsets,
             entries,
             levels,
             self.pattern.widest,
         )
+        """The concentrations and levels, as the kernels take them."""
         self._sharpness = 1e-10
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
@@ -60,7 +61,7 @@ class DirichletMeasure:
 
         def run(chunk: IntArray, _: int) -> float:
             error: float = dirichlet.evaluate_pairs(
-                self.measure, chunk, self._rows, targets, self._sharpness, out
+                self.measure, chunk, self.data, targets, self._sharpness, out
             )
             return error
 
@@ -76,7 +77,7 @@ class DirichletMeasure:
 
         def run(chunk: IntArray, first: int) -> float:
             dirichlet.rows_of_pairs(
-                self.measure, precise, chunk, self._rows, targets, values, pointers[first:], out
+                self.measure, precise, chunk, self.data, targets, values, pointers[first:], out
             )
             return 0.0
 
@@ -91,7 +92,7 @@ class DirichletMeasure:
         """The saddlepoint quantile for the exact one, the posterior mean for the others."""
         if self.measure != dirichlet.EXACT:
             mean = np.empty(self.pattern.n_transitions)
-            dirichlet.mean_rows(self.pattern.pairs, self._rows, mean)
+            dirichlet.mean_rows(self.pattern.pairs, self.data, mean)
             return FixedKernel(self.pattern, mean)
         twin = object.__new__(DirichletMeasure)
         twin.__dict__.update(

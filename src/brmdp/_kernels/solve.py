@@ -1,0 +1,667 @@
+"""The solver of small problems with Dirichlet rows, compiled as a whole.
+
+:mod:`brmdp.planning.fixed_point` is the specification: ``iterate``, ``refine`` and ``settle`` do
+what ``iterate``, ``_refine`` and ``settle_ties`` do there, in the same order and with the same
+numbers, for Newton's method. What is unusual is left to it: if the steps do not halve the residual
+for long, ``solve`` says so, and nothing of what it did counts.
+
+**Sweeps that compute only what may matter.** If :class:`Knowledge` of the pairs is passed on from
+an earlier plan, a sweep computes exactly the pairs of the latest policy, and of the others those
+that are not known to be worse. Known of a pair are a number z, a level p and the targets w at which
+ρ_p(w) ≤ z was found: its value there, or a point z at which its distribution function exceeds p.
+Measures are monotone in the targets and in the level, and translate with the targets, so as long as
+the concentrations of the pair stay the same and its level is at most p,
+
+    ρ(w') ≤ z + max_i (w'_i − w_i).
+
+A pair of which this bound lies below the best value of its state by more than ties and error bounds
+can bridge needs no value. Residual, error bound, greedy actions and ties are then those of a full
+sweep. What the sweep says of such a pair is only the bound, and ``exact`` tells which are values.
+
+A pair whose level has risen above p gets a new bound first: the distribution function halfway
+between its estimated quantile and what it must stay below. That costs no more than its quantile,
+and holds until its level has risen, or the targets have moved, by a good deal.
+
+**The start** takes rows and values of the last plan: those of unchanged pairs are extended linearly
+to the present targets, those of changed pairs are computed, and one step of Newton's method is made
+before anything else is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._kernels import dirichlet, linear
+from brmdp._kernels.compiled import kernel
+from brmdp._kernels.dirichlet import EXACT, SADDLEPOINT, Rows
+
+__all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "forget_changed", "solve"]
+
+# Constants of ``planning.bellman`` and ``planning.fixed_point``, which check that they agree.
+FLOOR = 16.0 * 2.220446049250313e-16
+PATIENCE = 10
+COARSEST = 1e-3
+RELATIVE = 1e-8
+TINY = 1e-280
+FINE = 1e-6
+SETTLING_STEPS = 6
+UNSTATED = 1e-11
+COARSE_SWEEPS = 60
+COARSE_SHARPNESS = 1e-5
+SHARPNESS = 1e-10
+
+# Results of ``solve``.
+FAILED = 0
+CONVERGED = 1
+FALLBACK = 2
+
+# What is known of a pair: a bound, its value, or its value and its row.
+BOUND = 0.0
+VALUE = 1.0
+ROW = 2.0
+
+
+class Task(NamedTuple):
+    """The problem: a measure of Dirichlet rows, rewards, discount, and the pairs to choose from."""
+
+    measure: int
+    rows: Rows
+    next_states: NDArray[np.int64]
+    rewards: NDArray[np.float64]
+    discount: float
+    n_actions: int
+    pairs: NDArray[np.int64]
+    absolute: float
+    """Largest error bound, or a negative number for the default."""
+    relative: float
+    """The default, relative to max|V|."""
+
+
+class Knowledge(NamedTuple):
+    """What is known of every pair."""
+
+    facts: NDArray[np.float64]
+    """(pairs, 4): z, its error, the level p up to which it is a bound, and the kind of fact."""
+    targets: NDArray[np.float64]
+    """(transitions,) targets at which each was found."""
+    rows: NDArray[np.float64]
+    """(transitions,) risk-adjusted rows of the pairs that have one."""
+
+
+class Sweep(NamedTuple):
+    """One application of the operator, as in ``planning.bellman``, and what was computed."""
+
+    values: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    q: NDArray[np.float64]
+    policy: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    best: NDArray[np.float64]
+    exact: NDArray[np.bool_]
+    numbers: NDArray[np.float64]
+    """Residual, size, numerical error."""
+
+
+@kernel
+def new_sweep(task, n):
+    transitions = task.rewards.shape[0]
+    return Sweep(
+        np.empty(n),
+        np.empty(transitions),
+        np.empty((n, task.n_actions)),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(n * task.n_actions, np.bool_),
+        np.empty(3),
+    )
+
+
+@kernel
+def bound_of(task, sweep):
+    """Bound on max|TV − V*|."""
+    return (task.discount * sweep.numbers[0] + sweep.numbers[2]) / (1.0 - task.discount)
+
+
+@kernel
+def enough(task, absolute, sweep):
+    """The error bound required at this sweep; see ``Accuracy.enough``."""
+    if absolute >= 0.0:
+        return absolute
+    largest = 0.0
+    for value in sweep.best:
+        largest = max(largest, abs(value))
+    wanted = max(task.relative * largest, TINY)
+    resolved = 4.0 * (sweep.numbers[2] + FLOOR * sweep.numbers[1]) / (1.0 - task.discount)
+    if resolved <= wanted:
+        return wanted
+    paid = 0.0
+    for pair in sweep.chosen:
+        for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
+            paid = max(paid, abs(task.rewards[i]))
+    coarsest = max(COARSEST * largest, RELATIVE * paid)
+    if largest == 0.0 and paid == 0.0:
+        least = np.inf
+        for reward in task.rewards:
+            if reward != 0.0:
+                least = min(least, abs(reward))
+        coarsest = COARSEST * least if least < np.inf else 0.0
+    return max(wanted, min(resolved, coarsest))
+
+
+@kernel
+def tie_width(task, sweep):
+    """See ``fixed_point.tie_width``."""
+    largest = 0.0
+    for value in sweep.best:
+        largest = max(largest, abs(value))
+    error = sweep.numbers[2]
+    noise = UNSTATED * largest if task.measure == SADDLEPOINT else min(FLOOR * largest, error)
+    return 2.0 * (error + task.discount * noise / (1.0 - task.discount))
+
+
+@kernel
+def finish(sweep):
+    residual, size = linear.greedy(
+        sweep.q, sweep.values, sweep.policy, sweep.chosen, sweep.best
+    )
+    sweep.numbers[0] = residual
+    sweep.numbers[1] = size
+
+
+@kernel
+def full_sweep(task, measure, sharpness, pairs, values, sweep):
+    """Apply the operator at ``values``, restricted to ``pairs``."""
+    sweep.values[:] = values
+    linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
+    sweep.q[:] = -np.inf
+    sweep.numbers[2] = dirichlet.evaluate_pairs(
+        measure, pairs, task.rows, sweep.targets, sharpness, sweep.q.reshape(-1)
+    )
+    finish(sweep)
+
+
+@kernel
+def newton(task, measure, sweep, precise):
+    """V + d with (I − γP̂_π) d = TV − V."""
+    pairs = sweep.chosen
+    pointers = np.empty(pairs.shape[0] + 1, np.int64)
+    linear.row_pointers(pairs, task.rows.indptr, pointers)
+    rows = np.empty(pointers[-1])
+    dirichlet.rows_of_pairs(
+        measure, precise, pairs, task.rows, sweep.targets, sweep.q.reshape(-1), pointers, rows
+    )
+    return linear.newton_step(
+        pairs,
+        task.rows.indptr,
+        task.next_states,
+        rows,
+        True,
+        task.discount,
+        sweep.values,
+        sweep.best,
+    )
+
+
+@kernel
+def refine(task, measure, sharpness, absolute, values, pairs, max_sweeps, sweep):
+    """Newton on T^π for the policy of ``pairs``; see ``fixed_point._refine``."""
+    last = np.inf
+    for spent in range(max_sweeps):
+        full_sweep(task, measure, sharpness, pairs, values, sweep)
+        required = enough(task, absolute, sweep) * (1.0 - task.discount)
+        residual = sweep.numbers[0]
+        if not residual <= task.discount * last:
+            return sweep.best.copy(), spent + 1
+        if residual <= required or residual <= FLOOR * sweep.numbers[1]:
+            return sweep.best.copy(), spent + 1
+        last = residual
+        values = newton(task, measure, sweep, False)
+        if last * last <= 1e-2 * required * sweep.numbers[1]:
+            return values, spent + 1
+    return values, max(max_sweeps, 0)
+
+
+# --- sweeps that compute only what may matter -----------------------------------------------------
+
+
+@kernel
+def compute(task, pair, knowledge, sweep, scratch, row, extra):
+    """Compute the value of a pair at the sweep's targets, and remember it."""
+    value, error = dirichlet.evaluate_pair(
+        task.measure, pair, task.rows, sweep.targets, SHARPNESS, scratch, row, extra
+    )
+    sweep.q[pair // task.n_actions, pair % task.n_actions] = value
+    sweep.exact[pair] = True
+    sweep.numbers[2] = max(sweep.numbers[2], error)
+    facts = knowledge.facts[pair]
+    # a row at targets nearby will do for a prediction
+    facts[3] = ROW if facts[3] == ROW and facts[2] == task.rows.levels[pair] else VALUE
+    facts[0] = value
+    facts[1] = error
+    facts[2] = task.rows.levels[pair]
+    for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
+        knowledge.targets[i] = sweep.targets[i]
+
+
+@kernel
+def upper_bound(task, pair, knowledge, targets):
+    """What is known to exceed the pair's value at these targets; infinite if nothing is."""
+    facts = knowledge.facts[pair]
+    if not task.rows.levels[pair] <= facts[2]:
+        return np.inf
+    moved = -np.inf
+    for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
+        moved = max(moved, targets[i] - knowledge.targets[i])
+    bound = facts[0] + facts[1] + moved
+    return bound + 4.0 * dirichlet.EPS * (abs(bound) + abs(moved))
+
+
+@kernel
+def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
+    """Try to find a point below ``limit`` that the pair's quantile does not exceed.
+
+    Returns whether there is one, which is then remembered.
+    """
+    rows = task.rows
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = sweep.targets[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    low, high = dirichlet.value_range(f, w, n)
+    if high - low <= dirichlet.EPS * max(abs(low), abs(high)):
+        return False
+    guess = dirichlet.saddlepoint_row(
+        f, w, n, low, high, rows.scores[pair], dirichlet.START_SHARPNESS, rows.starts[pair], scratch
+    )
+    z = 0.5 * (guess + limit)
+    if not guess < z < limit:
+        return False
+    below, _, _, error = dirichlet.cdf_row(f, w, n, z, scratch)
+    if not below - error >= rows.levels[pair]:
+        return False
+    facts = knowledge.facts[pair]
+    facts[0] = z
+    facts[1] = 0.0
+    facts[2] = min(below - error, 1.0)
+    facts[3] = BOUND
+    knowledge.targets[begin : begin + n] = w
+    sweep.q[pair // task.n_actions, pair % task.n_actions] = z
+    return True
+
+
+@kernel
+def lazy_sweep(task, guess, knowledge, values, sweep):
+    """Apply the operator at ``values``; ``guess`` is a pair of each state that may be best."""
+    scratch = dirichlet.workspace(task.rows.widest)
+    row = np.empty(task.rows.widest)
+    extra = np.empty(task.rows.widest)
+    sweep.values[:] = values
+    linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
+    sweep.q[:] = -np.inf
+    sweep.exact[:] = False
+    sweep.numbers[2] = 0.0
+    for pair in guess:
+        compute(task, pair, knowledge, sweep, scratch, row, extra)
+    finish(sweep)
+    slack = 4.0 * (enough(task, task.absolute, sweep) + tie_width(task, sweep))
+    compute_within(task, slack, knowledge, sweep, scratch, row, extra)
+
+
+@kernel
+def compute_within(task, slack, knowledge, sweep, scratch, row, extra):
+    """Compute all pairs that are not known to be worse than the best by more than ``slack``."""
+    for pair in task.pairs:
+        if sweep.exact[pair]:
+            continue
+        s = pair // task.n_actions
+        a = pair % task.n_actions
+        limit = sweep.best[s] - slack
+        sweep.q[s, a] = upper_bound(task, pair, knowledge, sweep.targets)
+        if sweep.q[s, a] < limit:
+            continue
+        facts = knowledge.facts[pair]
+        risen = 0.0 < facts[2] < task.rows.levels[pair]
+        if not (
+            risen
+            and task.measure == EXACT
+            and bounded_halfway(task, pair, knowledge, sweep, limit, scratch)
+        ):
+            compute(task, pair, knowledge, sweep, scratch, row, extra)
+            sweep.best[s] = max(sweep.best[s], sweep.q[s, a])
+    finish(sweep)
+
+
+@kernel
+def lazy_newton(task, knowledge, sweep, precise):
+    """V + d with (I − γP̂_π) d = TV − V; remembers the rows."""
+    dirichlet.rows_of_pairs(
+        task.measure,
+        precise,
+        sweep.chosen,
+        task.rows,
+        sweep.targets,
+        sweep.q.reshape(-1),
+        task.rows.indptr[sweep.chosen],
+        knowledge.rows,
+    )
+    for pair in sweep.chosen:
+        knowledge.facts[pair, 3] = ROW
+    return linear.newton_step(
+        sweep.chosen,
+        task.rows.indptr,
+        task.next_states,
+        knowledge.rows,
+        False,
+        task.discount,
+        sweep.values,
+        sweep.best,
+    )
+
+
+@kernel
+def predicted(task, guess, knowledge, values, sweep):
+    """Newton's step from ``values`` for the policy of ``guess``, from what is known of its rows."""
+    scratch = dirichlet.workspace(task.rows.widest)
+    row = np.empty(task.rows.widest)
+    extra = np.empty(task.rows.widest)
+    indptr = task.rows.indptr
+    linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
+    q = sweep.q.reshape(-1)
+    without = np.empty(guess.shape[0], np.int64)
+    count = 0
+    for s in range(guess.shape[0]):
+        pair = guess[s]
+        facts = knowledge.facts[pair]
+        if not (facts[3] != BOUND and facts[2] == task.rows.levels[pair]):
+            compute(task, pair, knowledge, sweep, scratch, row, extra)
+        if facts[3] != ROW:
+            q[pair] = facts[0]
+            without[count] = pair
+            count += 1
+    without = without[:count]
+    dirichlet.rows_of_pairs(
+        task.measure,
+        False,
+        without,
+        task.rows,
+        knowledge.targets,
+        q,
+        indptr[without],
+        knowledge.rows,
+    )
+    for pair in without:
+        knowledge.facts[pair, 3] = ROW
+    for s in range(guess.shape[0]):
+        pair = guess[s]
+        total = knowledge.facts[pair, 0]
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += knowledge.rows[i] * (sweep.targets[i] - knowledge.targets[i])
+        sweep.best[s] = total
+    return linear.newton_step(
+        guess, indptr, task.next_states, knowledge.rows, False, task.discount, values, sweep.best
+    )
+
+
+@kernel
+def forget_changed(task, phi, levels, knowledge):
+    """Forget what is known of pairs with other concentrations, and rows at other levels."""
+    rows = task.rows
+    for pair in range(rows.levels.shape[0]):
+        n = rows.indptr[pair + 1] - rows.indptr[pair]
+        begin = rows.offsets[pair]
+        for i in range(begin, begin + n):
+            if rows.phi[i] != phi[i]:
+                knowledge.facts[pair, 2] = 0.0
+                knowledge.facts[pair, 3] = BOUND
+                break
+        if rows.levels[pair] != levels[pair] and knowledge.facts[pair, 3] != BOUND:
+            knowledge.facts[pair, 3] = VALUE
+
+
+@kernel
+def learn(task, sweep, knowledge):
+    """Remember the values of a full sweep."""
+    for pair in task.pairs:
+        facts = knowledge.facts[pair]
+        facts[0] = sweep.q[pair // task.n_actions, pair % task.n_actions]
+        facts[1] = sweep.numbers[2]
+        facts[2] = task.rows.levels[pair]
+        facts[3] = VALUE
+    knowledge.targets[:] = sweep.targets
+
+
+# --- the iteration --------------------------------------------------------------------------------
+
+
+@kernel
+def apply(task, measure, sharpness, lazy, knowledge, guess, values, sweep):
+    if lazy:
+        lazy_sweep(task, guess, knowledge, values, sweep)
+    else:
+        full_sweep(task, measure, sharpness, task.pairs, values, sweep)
+
+
+@kernel
+def iterate(
+    task, measure, sharpness, absolute, lazy, knowledge, values, known, has_known, most, now, other
+):
+    """Iterate from ``values``; see ``fixed_point.iterate``.
+
+    ``known`` are the pairs of a good policy, if there is one; with knowledge there always is.
+    Returns the last accepted sweep, the other one, the number of sweeps, the required bound and
+    CONVERGED, FAILED or FALLBACK.
+    """
+    discount = task.discount
+    sweeps = 0
+    guess = known
+    if has_known and not lazy:
+        values, sweeps = refine(
+            task, measure, sharpness, absolute, values, known, most - 1, now
+        )
+    apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
+    sweeps += 1
+    slow = 0
+    while True:
+        tolerance = enough(task, absolute, now)
+        residual, size, error = now.numbers
+        converged = bound_of(task, now) <= tolerance
+        stuck = not np.isfinite(residual) or residual <= FLOOR * size
+        hopeless = residual <= error and error > tolerance * (1.0 - discount)
+        if converged or stuck or hopeless or sweeps >= most:
+            return now, other, sweeps, tolerance, CONVERGED if converged else FAILED
+        if slow >= PATIENCE:
+            return now, other, sweeps, tolerance, FALLBACK
+        guess = now.chosen.copy()
+        if lazy:
+            values = lazy_newton(task, knowledge, now, False)
+        else:
+            values = newton(task, measure, now, False)
+            if has_known and np.array_equal(known, now.chosen):
+                values, spent = refine(
+                    task,
+                    measure,
+                    sharpness,
+                    absolute,
+                    values,
+                    guess,
+                    most - sweeps - 1,
+                    other,
+                )
+                sweeps += spent
+            known = guess
+            has_known = True
+        apply(task, measure, sharpness, lazy, knowledge, guess, values, other)
+        sweeps += 1
+        last_chance = sweeps >= most
+        slow += not other.numbers[0] <= 0.5 * residual
+        if other.numbers[0] <= (1.0 if last_chance else discount) * residual:
+            now, other = other, now
+            continue
+        if last_chance:
+            return now, other, sweeps, tolerance, FAILED
+        values = now.best.copy()
+        apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
+        sweeps += 1
+
+
+@kernel
+def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
+    """Newton down to rounding while ties are in doubt; see ``fixed_point.settle_ties``.
+
+    Returns the sweep to keep and the number of sweeps.
+    """
+    discount = task.discount
+    kept = now
+    if tolerance > FINE * now.numbers[1]:
+        return kept, sweeps
+    for _ in range(min(SETTLING_STEPS, most - sweeps)):
+        in_doubt = tie_width(task, now) + 2.0 * bound_of(task, now)
+        if lazy:
+            compute_unclear(task, in_doubt, knowledge, now)
+        size = now.numbers[1]
+        if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(
+            now.q, now.best, in_doubt
+        ):
+            break
+        if lazy:
+            values = lazy_newton(task, knowledge, now, True)
+        else:
+            values = newton(task, task.measure, now, True)
+        moved = 0.0
+        for s in range(values.shape[0]):
+            moved = max(moved, abs(values[s] - now.values[s]))
+        if moved <= 0.25 * FLOOR * size / (1.0 - discount):
+            break
+        guess = now.chosen.copy()
+        # the other one is now or of no use any more
+        apply(task, task.measure, SHARPNESS, lazy, knowledge, guess, values, other)
+        sweeps += 1
+        if bound_of(task, other) <= tolerance:
+            kept, other = other, kept
+            now = kept
+        else:
+            now = other
+    return kept, sweeps
+
+
+@kernel
+def compute_unclear(task, slack, knowledge, sweep):
+    """Compute the pairs whose bound, and nothing else, leaves them within ``slack`` of the best."""
+    unclear = False
+    for pair in task.pairs:
+        s = pair // task.n_actions
+        if not sweep.exact[pair]:
+            a = pair % task.n_actions
+            unclear = unclear or sweep.q[s, a] >= sweep.best[s] - slack
+    if unclear:
+        widest = task.rows.widest
+        compute_within(
+            task,
+            slack,
+            knowledge,
+            sweep,
+            dirichlet.workspace(widest),
+            np.empty(widest),
+            np.empty(widest),
+        )
+
+
+@kernel
+def near_best(sweep, slack):
+    """The pairs whose values are within ``slack`` of the best."""
+    q = sweep.q
+    found = np.empty(q.size, np.int64)
+    count = 0
+    for s in range(q.shape[0]):
+        for a in range(q.shape[1]):
+            if q[s, a] >= sweep.best[s] - slack:
+                found[count] = s * q.shape[1] + a
+                count += 1
+    return found[:count].copy()
+
+
+@kernel
+def solve(task, values, start, lazy, approximate, coarse, remember, settles, most, knowledge):
+    """Solve a problem from ``values``.
+
+    Parameters
+    ----------
+    task : Task
+    values : (S,) array
+    start : pairs
+        With ``lazy``, the policy of the last plan.
+    lazy : bool
+        Whether ``knowledge`` holds anything; it is brought up to date.
+    approximate : bool
+        Whether to solve the saddlepoint problem first, to the error bound ``coarse``.
+    remember : bool
+        Whether to keep the values of a full solve in ``knowledge``.
+    settles : bool
+        Whether to settle ties and choose among tied actions; not for a policy's own pairs.
+    most : int
+        Largest number of sweeps.
+
+    Returns
+    -------
+    (CONVERGED, FAILED or FALLBACK, number of sweeps, required bound, last accepted sweep,
+    (lowest-index policy among ties, its pairs, tied states, largest loss), width of a tie)
+    """
+    n = values.shape[0]
+    now = new_sweep(task, n)
+    other = new_sweep(task, n)
+    known = start
+    has_known = lazy
+    state = CONVERGED
+    if lazy:
+        values = predicted(task, start, knowledge, values, other)
+    elif approximate:
+        now, other, _, _, state = iterate(
+            task,
+            SADDLEPOINT,
+            COARSE_SHARPNESS,
+            coarse,
+            False,
+            knowledge,
+            values,
+            start,
+            False,
+            COARSE_SWEEPS,
+            now,
+            other,
+        )
+        if np.isfinite(now.numbers[0]):
+            values = now.best.copy()
+            known = near_best(now, coarse)
+            has_known = True
+    sweeps = 0
+    tolerance = 0.0
+    if state != FALLBACK:
+        now, other, sweeps, tolerance, state = iterate(
+            task,
+            task.measure,
+            SHARPNESS,
+            task.absolute,
+            lazy,
+            knowledge,
+            values,
+            known,
+            has_known,
+            most,
+            now,
+            other,
+        )
+    if state == CONVERGED and settles:
+        now, sweeps = settle(task, lazy, knowledge, now, other, sweeps, tolerance, most)
+    width = tie_width(task, now)
+    if lazy:
+        compute_unclear(task, width, knowledge, now)
+        width = tie_width(task, now)
+        if state == CONVERGED and not bound_of(task, now) <= tolerance:
+            state = FALLBACK
+    elif remember:
+        learn(task, now, knowledge)
+    return state, sweeps, tolerance, now, linear.lowest_tied(now.q, now.best, width), width

@@ -1,0 +1,245 @@
+"""Small problems with Dirichlet rows, solved in one compiled call; and plans that follow another.
+
+:mod:`brmdp._kernels.solve` does what :mod:`brmdp.planning.fixed_point` specifies. A plan after
+another one, such as an agent's, may be given a :class:`Memory` of it. Then only those actions are
+computed that may matter, and the error bound and the ties are still those of a full plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brmdp._kernels import dirichlet, solve
+from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array, as_index_array
+from brmdp.errors import InvalidInputError
+from brmdp.planning import bellman as sweeping
+from brmdp.planning import fixed_point
+from brmdp.planning.bellman import Bellman, Sweep
+from brmdp.planning.fixed_point import FixedPoint
+from brmdp.risk.base import RiskOperator
+from brmdp.risk.dirichlet import DirichletMeasure
+from brmdp.risk.threads import WORTH_SPLITTING
+
+__all__ = ["Memory", "Solved", "is_small", "solve_compiled"]
+
+COARSE_SWEEPS = solve.COARSE_SWEEPS
+
+assert (
+    solve.FLOOR,
+    solve.PATIENCE,
+    solve.COARSEST,
+    solve.RELATIVE,
+    solve.TINY,
+    solve.FINE,
+    solve.SETTLING_STEPS,
+    solve.UNSTATED,
+) == (
+    sweeping.FLOOR,
+    fixed_point.PATIENCE,
+    fixed_point.COARSEST,
+    fixed_point.RELATIVE,
+    fixed_point.TINY,
+    fixed_point.FINE,
+    fixed_point.SETTLING_STEPS,
+    fixed_point.UNSTATED,
+), "the compiled solver must use the constants of its specification"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Memory:
+    """What a plan found out, for the next one; never changed.
+
+    Attributes
+    ----------
+    measure : int
+        Kind of the measure.
+    concentration : (entries,) array
+        The concentrations it was made with.
+    levels : (S·A,) array
+        Its levels.
+    chosen : (S,) integers
+        The pairs of its policy.
+    facts, targets, rows : arrays
+        See :class:`brmdp._kernels.solve.Knowledge`.
+    """
+
+    measure: int
+    concentration: FloatArray
+    levels: FloatArray
+    chosen: IntArray
+    facts: FloatArray
+    targets: FloatArray
+    rows: FloatArray
+
+    def fits(self, bound: DirichletMeasure, n_states: int) -> bool:
+        """Whether it is about a measure of this kind and size."""
+        data = bound.data
+        return (
+            self.measure == bound.measure
+            and self.concentration.shape == data.phi.shape
+            and self.levels.shape == data.levels.shape
+            and self.targets.size == bound.pattern.n_transitions
+            and self.chosen.size == n_states
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What cannot be found in the plan and its belief, as named arrays."""
+        return {
+            "kind": np.array(self.measure),
+            "chosen": self.chosen,
+            "facts": self.facts,
+            "known": np.stack([self.targets, self.rows]),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], concentration: FloatArray, levels: FloatArray
+    ) -> Self:
+        """The memory that :meth:`arrays` described, of a plan with these concentrations and levels.
+
+        Raises
+        ------
+        InvalidInputError
+            If an array has the wrong shape, or holds what no plan can have found.
+        """
+        n_pairs = levels.size
+        facts = as_float_array(arrays["facts"], "memory.facts")
+        known = as_float_array(arrays["known"], "memory.known")
+        chosen = as_index_array(arrays["chosen"], n_pairs, "memory.chosen")
+        kind = int(as_index_array(arrays["kind"], 3, "memory.kind"))
+        if facts.shape != (n_pairs, 4) or known.ndim != 2 or len(known) != 2 or chosen.ndim != 1:
+            raise InvalidInputError(
+                f"memory.facts must have shape ({n_pairs}, 4), memory.known two rows and "
+                f"memory.chosen one; got {facts.shape}, {known.shape} and {chosen.shape}"
+            )
+        if (facts[:, 1:] < 0.0).any() or (facts[:, 2] > 1.0).any() or (facts[:, 3] > 2.0).any():
+            raise InvalidInputError("memory.facts must hold errors, levels and kinds of facts")
+        return cls(
+            kind,
+            concentration,
+            levels,
+            np.array(chosen),
+            np.array(facts),
+            np.array(known[0]),
+            np.array(known[1]),
+        )
+
+
+class Solved(NamedTuple):
+    """A fixed point, which of its values are not bounds, its ties, and what it found out."""
+
+    found: FixedPoint
+    exact: BoolArray | None
+    """(S·A,) pairs with values; None if all have one."""
+    ties: tuple[IntArray, IntArray, BoolArray, float]
+    """As from ``linear.lowest_tied``."""
+    width: float
+    memory: Memory | None
+
+
+def is_small(bellman: Bellman) -> bool:
+    """Whether the compiled solver takes the problem."""
+    pattern = bellman.pattern
+    return (
+        type(bellman.risk) is DirichletMeasure
+        and pattern.n_states <= sweeping.DENSE_STATES
+        and pattern.n_transitions < WORTH_SPLITTING
+    )
+
+
+def solve_compiled(
+    bellman: Bellman,
+    values: FloatArray,
+    *,
+    tolerance: float | None,
+    relative: float,
+    coarse: float,
+    max_iterations: int,
+    settles: bool,
+    memory: Memory | None = None,
+    remember: bool = False,
+) -> Solved | None:
+    """Solve a small problem from ``values``; None if that must be left to the Python solver.
+
+    Parameters
+    ----------
+    bellman : Bellman
+    values : (S,) array
+    tolerance, relative
+        The error bound that is good enough; see :class:`brmdp.planning.fixed_point.Accuracy`.
+    coarse : float
+        Error bound for the saddlepoint problem that is solved first for an exact quantile.
+    max_iterations : int
+    settles : bool
+        Whether to settle ties; not for the pairs of one policy.
+    memory : Memory, optional
+        What an earlier plan on the same pattern found out.
+    remember : bool
+        Whether to return a memory.
+    """
+    bound: RiskOperator = bellman.risk
+    assert isinstance(bound, DirichletMeasure)
+    pattern, data = bellman.pattern, bound.data
+    task = solve.Task(
+        bound.measure,
+        data,
+        pattern.next_states,
+        bellman.rewards,
+        bellman.discount,
+        pattern.n_actions,
+        bellman.pairs,
+        -1.0 if tolerance is None else tolerance,
+        relative,
+    )
+    # an approximation is not monotone, so nothing follows from what was known
+    remember = remember and bound.measure != dirichlet.SADDLEPOINT
+    lazy = remember and memory is not None and memory.fits(bound, pattern.n_states)
+    if lazy:
+        assert memory is not None
+        knowledge = solve.Knowledge(memory.facts.copy(), memory.targets.copy(), memory.rows.copy())
+        solve.forget_changed(task, memory.concentration, memory.levels, knowledge)
+        start = memory.chosen if settles else bellman.pairs
+    else:
+        size = pattern.n_transitions if remember else 0
+        knowledge = solve.Knowledge(
+            np.zeros((pattern.n_pairs if remember else 0, 4)), np.zeros(size), np.zeros(size)
+        )
+        start = bellman.pairs
+    state, sweeps, required, last, ties, width = solve.solve(
+        task,
+        values,
+        start,
+        lazy,
+        bound.measure == dirichlet.EXACT,
+        coarse,
+        remember,
+        settles,
+        max_iterations,
+        knowledge,
+    )
+    if state == solve.FALLBACK:
+        # it must not see what the attempt left behind
+        data.starts[:] = 0.0
+        return None
+    residual, size_of_values, error = last.numbers.tolist()
+    sweep = Sweep(
+        last.values,
+        last.targets,
+        last.q,
+        last.policy,
+        last.chosen,
+        last.best,
+        residual,
+        size_of_values,
+        error,
+    )
+    kept = None
+    if remember and state == solve.CONVERGED:
+        kept = Memory(bound.measure, data.phi, data.levels, last.chosen, *knowledge)
+    found = FixedPoint(sweep, sweeps, required, state == solve.CONVERGED)
+    return Solved(found, last.exact if lazy else None, ties, width, kept)
