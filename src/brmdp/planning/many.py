@@ -1,8 +1,9 @@
 """Many plans at once: one belief at many levels, many beliefs, or both.
 
 Plans of the same belief and problem form a family. Within one, levels are taken in order, from the
-highest down, and each plan starts from the values of its neighbour. Small problems are solved in
-several threads: a family is cut into chains of at most :data:`CHAIN` plans, whose first starts from
+highest down, and each plan starts from its neighbour, whose values of small problems also bound
+what need not be computed (:mod:`brmdp.planning.compiled`). Small problems are solved in several
+threads: a family is cut into chains of at most :data:`CHAIN` plans, whose first starts from
 nothing. The chains do not depend on the number of threads, so neither does any result. Plans of a
 large problem follow each other, since their backups are split over threads already.
 
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from brmdp._validation import FloatArray, as_float_array
 from brmdp.beliefs.base import Belief
@@ -40,8 +42,14 @@ from brmdp.risk.threads import (
 
 __all__ = ["Task", "attempts", "plan_many", "solve_all"]
 
-CHAIN = 10
+CHAIN = 20
 """Largest number of plans of a small problem that start one from another."""
+
+POINTS = 4
+"""Number of plans from which the values of the next level are extrapolated."""
+
+LARGEST_WEIGHT = 20.0
+"""Largest weight of a plan in that; levels may be spaced unevenly."""
 
 MANY = 100_000
 """Largest number of plans made at once; each is kept."""
@@ -162,6 +170,14 @@ class Task:
         )
 
     @property
+    def score(self) -> float | None:
+        """The normal score of a quantile's level, if all pairs have the same."""
+        level: Any = getattr(self.risk, "alpha", None)
+        if not self.is_pure or type(self.risk) is not Quantile or level.ndim:
+            return None
+        return float(ndtri(level))
+
+    @property
     def place(self) -> tuple[str, str, float]:
         """Sorts measures of one kind together, and those with one level by falling level."""
         level: Any = getattr(self.risk, "alpha", None)
@@ -195,19 +211,24 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
     found: list[Any] = [None] * len(tasks)
 
     def follow(chain: list[int]) -> None:
-        last: dict[tuple[int, int], FloatArray] = {}
+        made: dict[tuple[int, int], list[tuple[float | None, Solution]]] = {}
         for k in chain:
             task = tasks[k]
+            before = made.setdefault(task.family, [])
             try:
                 found[k] = task.problem.solve(
                     task.belief,
                     task.risk,
-                    last.get(task.family),
+                    _extrapolated(before, task.score),
                     raise_on_failure=task.raise_on_failure,
+                    memory=before[-1][1]._memory if before else None,
+                    remember=task.is_pure,
                 )
-                last[task.family] = found[k].values
             except BrmdpError as error:
                 found[k] = error
+                continue
+            before.append((task.score, found[k]))
+            del before[:-POINTS]
 
     chains, large, in_order = [], [], []
     families: dict[tuple[int, int], list[int]] = {}
@@ -228,6 +249,31 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
         follow(large)
         follow(in_order)
     return found
+
+
+def _extrapolated(
+    before: list[tuple[float | None, Solution]], score: float | None
+) -> FloatArray | None:
+    """Values to start from: a polynomial through those of the last plans of falling level.
+
+    As a function of the level's normal score, values are smooth as long as the policy is the same.
+    """
+    if not before:
+        return None
+    near = [(at, plan.values) for at, plan in before if at is not None]
+    last: FloatArray = before[-1][1].values
+    if score is None or before[-1][0] is None or len({at for at, _ in near}) < len(near):
+        return last
+    total: FloatArray = np.zeros_like(last)
+    for at, values in near:
+        weight = 1.0
+        for other, _ in near:
+            if other != at:
+                weight *= (score - other) / (at - other)
+        if not abs(weight) <= LARGEST_WEIGHT:
+            return last
+        total += weight * values
+    return total
 
 
 def _count(several: dict[str, Any]) -> int:
