@@ -400,6 +400,37 @@ def copy_rows(pairs, indptr, entries, out):
 
 
 @kernel
+def row_sums(indptr, entries, out):
+    """Sum of the entries of every pair."""
+    for pair in range(out.shape[0]):
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += entries[i]
+        out[pair] = total
+
+
+@kernel
+def shares_of_rows(indptr, entries, out):
+    """Entries divided by the sums of their rows."""
+    for pair in range(indptr.shape[0] - 1):
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += entries[i]
+        for i in range(indptr[pair], indptr[pair + 1]):
+            out[i] = entries[i] / total
+
+
+@kernel
+def times_rows(first, last, pointers, columns, rows, x, out):
+    """The product Px, in ``out``, for the states from ``first`` up to ``last``."""
+    for s in range(first, last):
+        total = 0.0
+        for i in range(pointers[s], pointers[s + 1]):
+            total += rows[i] * x[columns[i]]
+        out[s] = total
+
+
+@kernel
 def row_pointers(pairs, indptr, out):
     """CSR pointers of the rows of the given pairs, one after another."""
     out[0] = 0

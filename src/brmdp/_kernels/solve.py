@@ -165,9 +165,7 @@ def tie_width(task, sweep):
 
 @kernel
 def finish(sweep):
-    residual, size = linear.greedy(
-        sweep.q, sweep.values, sweep.policy, sweep.chosen, sweep.best
-    )
+    residual, size = linear.greedy(sweep.q, sweep.values, sweep.policy, sweep.chosen, sweep.best)
     sweep.numbers[0] = residual
     sweep.numbers[1] = size
 
@@ -459,9 +457,7 @@ def iterate(
     sweeps = 0
     guess = known
     if has_known and not lazy:
-        values, sweeps = refine(
-            task, measure, sharpness, absolute, values, known, most - 1, now
-        )
+        values, sweeps = refine(task, measure, sharpness, absolute, values, known, most - 1, now)
     apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
     sweeps += 1
     slow = 0
@@ -523,9 +519,7 @@ def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
         if lazy:
             compute_unclear(task, in_doubt, knowledge, now)
         size = now.numbers[1]
-        if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(
-            now.q, now.best, in_doubt
-        ):
+        if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(now.q, now.best, in_doubt):
             break
         if lazy:
             values = lazy_newton(task, knowledge, now, True)

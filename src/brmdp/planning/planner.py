@@ -924,13 +924,9 @@ class Problem:
             is_linear = cheaper.fixed_entries() is not None
             if linear_only and not is_linear:
                 continue
-            near = iterate(
-                self.bellman(cheaper, policy),
-                values,
-                Accuracy(self._coarse),
-                "newton",
-                COARSE_SWEEPS,
-            ).sweep
+            sketch = self.bellman(cheaper, policy)
+            sketch.reuse_targets()
+            near = iterate(sketch, values, Accuracy(self._coarse), "newton", COARSE_SWEEPS).sweep
             if math.isfinite(near.residual):
                 values = near.best
                 if not is_linear:
@@ -945,8 +941,12 @@ class Problem:
         values, pairs = self._approximated(
             bound, self._first_values(initial), policy, warm=initial is not None
         )
+        bellman.reuse_targets()
         found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
-        return found if policy is not None else settle_ties(bellman, found, self.max_iterations)
+        if policy is None:
+            found = settle_ties(bellman, found, self.max_iterations)
+        bellman.keep_targets(found.sweep)
+        return found
 
     def mixed_fixed_point(
         self, bound: RiskOperator, initial: FloatArray | None, policy: FloatArray

@@ -27,6 +27,7 @@ __all__ = [
     "MANY_STATES",
     "WORTH_SPLITTING",
     "for_chunks",
+    "for_ranges",
     "one_blas_thread",
     "one_thread",
     "over_threads",
@@ -100,6 +101,17 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
     chunks = np.array_split(pairs, min(4 * threads, max(1, pairs.size)))
     starts = np.concatenate(([0], np.cumsum([c.size for c in chunks])[:-1]))
     return list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))
+
+
+def for_ranges(n: int, work: int, run: Callable[[int, int], None]) -> None:
+    """Call ``run(first, last)`` on ranges that make up 0 … n − 1, as :func:`for_chunks` does."""
+    threads = thread_count() if work >= WORTH_SPLITTING else 1
+    if threads == 1:
+        run(0, n)
+        return
+    cuts = np.linspace(0, n, min(4 * threads, n) + 1).astype(np.int64).tolist()
+    for _ in _pool(os.getpid(), threads).map(run, cuts[:-1], cuts[1:]):
+        pass
 
 
 def over_threads(run: Callable[[Any], None], jobs: Sequence[Any]) -> None:
