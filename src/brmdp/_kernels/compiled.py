@@ -36,12 +36,14 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import cgutils, event
 from numba.core.caching import NullCache
+from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+from numba.extending import intrinsic
 
-__all__ = ["kept", "kernel"]
+__all__ = ["kept", "kernel", "passed"]
 
 CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
@@ -59,11 +61,60 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def passed(compiled: Any, returns: Any, *example: Any) -> tuple[Any, Callable[[], Any]]:
+    """A kernel that is handed to other kernels as a number, for the types of ``example``.
+
+    Kernels are compiled into the kernels that call them, again and again in a deep tree of calls.
+    What is handed over is compiled once.
+
+    Returns
+    -------
+    (function, function)
+        The first, called within a kernel, makes the number callable; the second finds the number,
+        compiling the kernel if need be.
+    """
+    if CONFIG.DISABLE_JIT:
+        return (lambda _: compiled), (lambda: 0)
+    function = compiled.py_func
+    types = tuple(numba.typeof(argument) for argument in example)
+    kind = numba.types.FunctionType(returns(*types))
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def callable_at(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            made = cgutils.create_struct_proxy(kind)(context, builder)
+            made.c_addr = builder.inttoptr(arguments[0], cgutils.voidptr_t)
+            for other in ("py_addr", "jit_addr"):
+                setattr(made, other, cgutils.voidptr_t(None))
+            return made._getvalue()
+
+        return kind(numba.types.int64), generate
+
+    @cache
+    def address() -> int:
+        made = CFunc(
+            function,
+            (types, returns),
+            locals={},
+            options={"nogil": True, "error_model": "numpy"},
+        )
+        made._cache = KernelCache(function, ".passed")
+        made.compile()
+        _PASSED.append(made)  # its code must live as long as the process
+        return int(made.address)
+
+    return callable_at, address
+
+
+_PASSED: list[Any] = []
+
+
 class KernelCache(NullCache):
     """Cache of one kernel's compiled versions; numba asks it before compiling and saves to it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+    def __init__(self, function: Callable[..., Any], suffix: str = "") -> None:
+        module = function.__module__.rpartition(".")[2]
+        self._name = f"{module}.{function.__qualname__}{suffix}"
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled kernel, or None if there is none that can be used."""

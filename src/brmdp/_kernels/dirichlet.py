@@ -1817,6 +1817,29 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
 
 
 @kernel
+def halfway_below(pair, rows, values, limit, scratch):
+    """(z, a lower bound on F(z)) with z halfway between a pair's estimated quantile and ``limit``.
+
+    The second is 0 if there is no such z.
+    """
+    begin = rows.indptr[pair]
+    n = rows.indptr[pair + 1] - begin
+    w = values[begin : begin + n]
+    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
+    low, high = value_range(f, w, n)
+    if high - low <= EPS * max(abs(low), abs(high)):
+        return limit, 0.0
+    guess = saddlepoint_row(
+        f, w, n, low, high, rows.scores[pair], START_SHARPNESS, rows.starts[pair], scratch
+    )
+    z = 0.5 * (guess + limit)
+    if not guess < z < limit:
+        return limit, 0.0
+    below, _, _, error = cdf_row(f, w, n, z, scratch)
+    return z, min(max(below - error, 0.0), 1.0) if error < 1.0 else 0.0
+
+
+@kernel
 def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (at ``out_indptr``).
 

@@ -29,16 +29,17 @@ before anything else is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet, linear
-from brmdp._kernels.compiled import kernel
-from brmdp._kernels.dirichlet import EXACT, SADDLEPOINT, Rows
+from brmdp._kernels.compiled import kernel, passed
+from brmdp._kernels.dirichlet import EXACT, SADDLEPOINT, Rows, workspace
 
-__all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "forget_changed", "solve"]
+__all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "Tools", "addresses", "solve"]
 
 # Constants of ``planning.bellman`` and ``planning.fixed_point``, which check that they agree.
 FLOOR = 16.0 * 2.220446049250313e-16
@@ -49,7 +50,6 @@ TINY = 1e-280
 FINE = 1e-6
 SETTLING_STEPS = 6
 UNSTATED = 1e-11
-COARSE_SWEEPS = 60
 COARSE_SHARPNESS = 1e-5
 SHARPNESS = 1e-10
 
@@ -64,9 +64,41 @@ VALUE = 1.0
 ROW = 2.0
 
 
+class Tools(NamedTuple):
+    """The kernels that do the heavy work, as functions within a kernel, as numbers outside."""
+
+    evaluate_pair: Any
+    rows_of_pairs: Any
+    halfway_below: Any
+
+
+_NONE, _NUMBER = np.zeros(0, np.int64), np.zeros(1)
+_ROWS = Rows(_NONE, _NONE, _NUMBER, _NUMBER, _NUMBER, np.zeros((1, 2)), 1)
+_SCRATCH = workspace.py_func(1)
+_PAIR = numba.types.UniTuple(numba.float64, 2)
+evaluate_pair_at, evaluate_pair_address = passed(
+    dirichlet.evaluate_pair, _PAIR, *(0, 0, _ROWS, _NUMBER, 1.0, _SCRATCH, _NUMBER, _NUMBER)
+)
+rows_of_pairs_at, rows_of_pairs_address = passed(
+    dirichlet.rows_of_pairs,
+    numba.void,
+    *(0, True, _NONE, _ROWS, _NUMBER, _NUMBER, _NONE, _NUMBER),
+)
+halfway_below_at, halfway_below_address = passed(
+    dirichlet.halfway_below, _PAIR, *(0, _ROWS, _NUMBER, 1.0, _SCRATCH)
+)
+
+
+def addresses() -> tuple[int, int, int]:
+    """The tools as numbers; compiles them if need be."""
+    return evaluate_pair_address(), rows_of_pairs_address(), halfway_below_address()
+
+
 class Task(NamedTuple):
     """The problem: a measure of Dirichlet rows, rewards, discount, and the pairs to choose from."""
 
+    tools: Any
+    """:class:`Tools`, or their addresses outside of kernels."""
     measure: int
     rows: Rows
     next_states: NDArray[np.int64]
@@ -176,9 +208,17 @@ def full_sweep(task, measure, sharpness, pairs, values, sweep):
     sweep.values[:] = values
     linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
     sweep.q[:] = -np.inf
-    sweep.numbers[2] = dirichlet.evaluate_pairs(
-        measure, pairs, task.rows, sweep.targets, sharpness, sweep.q.reshape(-1)
-    )
+    scratch = workspace(task.rows.widest)
+    row = np.empty(task.rows.widest)
+    extra = np.empty(task.rows.widest)
+    q = sweep.q.reshape(-1)
+    worst = 0.0
+    for pair in pairs:
+        q[pair], error = task.tools.evaluate_pair(
+            measure, pair, task.rows, sweep.targets, sharpness, scratch, row, extra
+        )
+        worst = max(worst, error)
+    sweep.numbers[2] = worst
     finish(sweep)
 
 
@@ -189,7 +229,7 @@ def newton(task, measure, sweep, precise):
     pointers = np.empty(pairs.shape[0] + 1, np.int64)
     linear.row_pointers(pairs, task.rows.indptr, pointers)
     rows = np.empty(pointers[-1])
-    dirichlet.rows_of_pairs(
+    task.tools.rows_of_pairs(
         measure, precise, pairs, task.rows, sweep.targets, sweep.q.reshape(-1), pointers, rows
     )
     return linear.newton_step(
@@ -229,7 +269,7 @@ def refine(task, measure, sharpness, absolute, values, pairs, max_sweeps, sweep)
 @kernel
 def compute(task, pair, knowledge, sweep, scratch, row, extra):
     """Compute the value of a pair at the sweep's targets, and remember it."""
-    value, error = dirichlet.evaluate_pair(
+    value, error = task.tools.evaluate_pair(
         task.measure, pair, task.rows, sweep.targets, SHARPNESS, scratch, row, extra
     )
     sweep.q[pair // task.n_actions, pair % task.n_actions] = value
@@ -264,29 +304,16 @@ def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
 
     Returns whether there is one, which is then remembered.
     """
-    rows = task.rows
-    begin = rows.indptr[pair]
-    n = rows.indptr[pair + 1] - begin
-    w = sweep.targets[begin : begin + n]
-    f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
-    low, high = dirichlet.value_range(f, w, n)
-    if high - low <= dirichlet.EPS * max(abs(low), abs(high)):
-        return False
-    guess = dirichlet.saddlepoint_row(
-        f, w, n, low, high, rows.scores[pair], dirichlet.START_SHARPNESS, rows.starts[pair], scratch
-    )
-    z = 0.5 * (guess + limit)
-    if not guess < z < limit:
-        return False
-    below, _, _, error = dirichlet.cdf_row(f, w, n, z, scratch)
-    if not below - error >= rows.levels[pair]:
+    z, level = task.tools.halfway_below(pair, task.rows, sweep.targets, limit, scratch)
+    if not level >= task.rows.levels[pair]:
         return False
     facts = knowledge.facts[pair]
     facts[0] = z
     facts[1] = 0.0
-    facts[2] = min(below - error, 1.0)
+    facts[2] = level
     facts[3] = BOUND
-    knowledge.targets[begin : begin + n] = w
+    for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
+        knowledge.targets[i] = sweep.targets[i]
     sweep.q[pair // task.n_actions, pair % task.n_actions] = z
     return True
 
@@ -294,7 +321,7 @@ def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
 @kernel
 def lazy_sweep(task, guess, knowledge, values, sweep):
     """Apply the operator at ``values``; ``guess`` is a pair of each state that may be best."""
-    scratch = dirichlet.workspace(task.rows.widest)
+    scratch = workspace(task.rows.widest)
     row = np.empty(task.rows.widest)
     extra = np.empty(task.rows.widest)
     sweep.values[:] = values
@@ -336,7 +363,7 @@ def compute_within(task, slack, knowledge, sweep, scratch, row, extra):
 @kernel
 def lazy_newton(task, knowledge, sweep, precise):
     """V + d with (I − γP̂_π) d = TV − V; remembers the rows."""
-    dirichlet.rows_of_pairs(
+    task.tools.rows_of_pairs(
         task.measure,
         precise,
         sweep.chosen,
@@ -363,7 +390,7 @@ def lazy_newton(task, knowledge, sweep, precise):
 @kernel
 def predicted(task, guess, knowledge, values, sweep):
     """Newton's step from ``values`` for the policy of ``guess``, from what is known of its rows."""
-    scratch = dirichlet.workspace(task.rows.widest)
+    scratch = workspace(task.rows.widest)
     row = np.empty(task.rows.widest)
     extra = np.empty(task.rows.widest)
     indptr = task.rows.indptr
@@ -381,7 +408,7 @@ def predicted(task, guess, knowledge, values, sweep):
             without[count] = pair
             count += 1
     without = without[:count]
-    dirichlet.rows_of_pairs(
+    task.tools.rows_of_pairs(
         task.measure,
         False,
         without,
@@ -558,7 +585,7 @@ def compute_unclear(task, slack, knowledge, sweep):
             slack,
             knowledge,
             sweep,
-            dirichlet.workspace(widest),
+            workspace(widest),
             np.empty(widest),
             np.empty(widest),
         )
@@ -579,21 +606,25 @@ def near_best(sweep, slack):
 
 
 @kernel
-def solve(task, values, start, lazy, approximate, coarse, remember, settles, most, knowledge):
+def solve(
+    request, values, start, lazy, phi, levels, cheaper, coarse, coarse_sweeps, settles, most, knowledge
+):
     """Solve a problem from ``values``.
 
     Parameters
     ----------
-    task : Task
+    request : Task
     values : (S,) array
     start : pairs
         With ``lazy``, the policy of the last plan.
     lazy : bool
-        Whether ``knowledge`` holds anything; it is brought up to date.
-    approximate : bool
-        Whether to solve the saddlepoint problem first, to the error bound ``coarse``.
-    remember : bool
-        Whether to keep the values of a full solve in ``knowledge``.
+        Whether ``knowledge`` holds anything. It is brought up to date, or begun, unless it is
+        empty.
+    phi, levels : arrays
+        The concentrations and levels of the last plan.
+    cheaper : int
+        The measure to solve first, to the error bound ``coarse`` or for ``coarse_sweeps``; negative
+        for none.
     settles : bool
         Whether to settle ties and choose among tied actions; not for a policy's own pairs.
     most : int
@@ -605,25 +636,43 @@ def solve(task, values, start, lazy, approximate, coarse, remember, settles, mos
     (lowest-index policy among ties, its pairs, tied states, largest loss), width of a tie)
     """
     n = values.shape[0]
+    task = Task(
+        Tools(
+            evaluate_pair_at(request.tools[0]),
+            rows_of_pairs_at(request.tools[1]),
+            halfway_below_at(request.tools[2]),
+        ),
+        request.measure,
+        request.rows,
+        request.next_states,
+        request.rewards,
+        request.discount,
+        request.n_actions,
+        request.pairs,
+        request.absolute,
+        request.relative,
+    )
     now = new_sweep(task, n)
     other = new_sweep(task, n)
     known = start
     has_known = lazy
     state = CONVERGED
     if lazy:
+        forget_changed(task, phi, levels, knowledge)
         values = predicted(task, start, knowledge, values, other)
-    elif approximate:
+    elif cheaper >= 0:
+        # here lazy means False: a constant would be another type and compile everything again
         now, other, _, _, state = iterate(
             task,
-            SADDLEPOINT,
+            cheaper,
             COARSE_SHARPNESS,
             coarse,
-            False,
+            lazy,
             knowledge,
             values,
             start,
-            False,
-            COARSE_SWEEPS,
+            lazy,
+            coarse_sweeps,
             now,
             other,
         )
@@ -656,6 +705,6 @@ def solve(task, values, start, lazy, approximate, coarse, remember, settles, mos
         width = tie_width(task, now)
         if state == CONVERGED and not bound_of(task, now) <= tolerance:
             state = FALLBACK
-    elif remember:
+    elif knowledge.facts.shape[0] > 0:
         learn(task, now, knowledge)
     return state, sweeps, tolerance, now, linear.lowest_tied(now.q, now.best, width), width

@@ -71,16 +71,18 @@ from brmdp.beliefs import (
     OutcomeBelief,
     ScenarioBelief,
 )
-from brmdp.beliefs.checked import caveat_of, learns_rewards
+from brmdp.beliefs.checked import caveat_of, dirichlet_rows_of, learns_rewards
 from brmdp.beliefs.disturbance import DrivenBelief, Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
 from brmdp.planning import HorizonSolution, Problem, Solution, backup
+from brmdp.planning.compiled import Memory
 from brmdp.planning.finite_horizon import KEPT_Q_VALUES, as_horizon
 from brmdp.planning.planner import LARGEST_VALUE
 from brmdp.planning.solution import CONVERGED, SAMPLED, STATUSES
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
+from brmdp.risk.dirichlet import has_dirichlet_rows
 
 __all__ = ["ActionReport", "Agent", "EpisodeReport", "Ties"]
 
@@ -244,11 +246,22 @@ class _Plan:
     """
 
     values: FloatArray
-    q_values: FloatArray
+    backups: FloatArray | Solution | HorizonSolution
+    """The q-values, or the solution that has them when they are needed."""
     policy: list[Any]
     levels: FloatArray | None
     tie_width: float | FloatArray
     report: EpisodeReport
+    memory: Memory | None = None
+
+    @property
+    def q_values(self) -> FloatArray:
+        """Values of all actions."""
+        found = (
+            self.backups if isinstance(self.backups, np.ndarray) else self.backups.q_values
+        )
+        assert found is not None
+        return found
 
     @classmethod
     def of(
@@ -259,9 +272,9 @@ class _Plan:
         report: EpisodeReport,
     ) -> _Plan:
         """The plan for a solution, with ``policy`` chosen among the tied actions."""
-        assert solution.q_values is not None
+        memory = solution.memory if isinstance(solution, Solution) else None
         return cls(
-            solution.values, solution.q_values, policy.tolist(), levels, solution.tie_width, report
+            solution.values, solution, policy.tolist(), levels, solution.tie_width, report, memory
         )
 
 
@@ -520,7 +533,14 @@ class Agent(EpisodicAgent):
         if progress.episode_length is not None:
             solution = problem.solve_over(belief, risk, progress.episode_length)
         else:
-            solution = problem.solve(belief, risk, None if before is None else before.values)
+            # what a belief about rewards may pay changes with what it has seen
+            solution = problem.solve(
+                belief,
+                risk,
+                None if before is None else before.values,
+                memory=None if before is None else before.memory,
+                remember=not self._learns_rewards,
+            )
         levels = None
         if hasattr(risk, "alpha"):
             levels = np.array(np.broadcast_to(risk.alpha, progress.visits.shape))
@@ -708,6 +728,10 @@ class Agent(EpisodicAgent):
                 [report.residual, report.error_bound, report.policy_gap, width]
             )
             content["status"] = np.array(report.status)
+            if plan.memory is not None:
+                content |= {
+                    f"memory.{name}": array for name, array in plan.memory.arrays().items()
+                }
             if plan.levels is not None:
                 content["levels"] = plan.levels
         return content
@@ -812,11 +836,15 @@ class Agent(EpisodicAgent):
             clock = as_index_array(arrays["clock"], working.progress.steps + 1, "clock")
             working.progress.clock = as_index(clock, working.progress.steps + 1, "clock")
         plan = (
-            self._resumed_plan(arrays, working.progress) if working.progress.episode > 0 else None
+            self._resumed_plan(arrays, working.progress, belief)
+            if working.progress.episode > 0
+            else None
         )
         self._record = make_record(belief, plan, working, working.latest.copy())
 
-    def _resumed_plan(self, arrays: dict[str, NDArray[Any]], progress: Progress) -> _Plan:
+    def _resumed_plan(
+        self, arrays: dict[str, NDArray[Any]], progress: Progress, belief: Any
+    ) -> _Plan:
         admissible = progress.admissible
         length = progress.episode_length
         leading = () if length is None else (length,)
@@ -889,7 +917,13 @@ class Agent(EpisodicAgent):
                     f"tie_widths must be {length} numbers that are not negative; got shape "
                     f"{widths.shape}"
                 )
-        return _Plan(values, q_values, policy, levels, widths, report)
+        memory = None
+        known = arrays_with_prefix(arrays, "memory.")
+        if known and levels is not None and has_dirichlet_rows(belief):
+            memory = Memory.from_arrays(
+                known, dirichlet_rows_of(belief)[0], levels.reshape(-1), self._problem.pattern
+            )
+        return _Plan(values, q_values, policy, levels, widths, report, memory)
 
     def _resumed_values(self, stored: Any, length: int | None) -> FloatArray:
         if length is None:
@@ -936,11 +970,12 @@ def _at_levels_of(schedule: Schedule, risk: Any, progress: Progress, belief: Any
 
 def _break_ties(solution: Solution | HorizonSolution, rng: np.random.Generator) -> IntArray:
     """Policy that takes one of the tied actions at random in every tied state: (S,) or (H, S)."""
-    assert solution.q_values is not None
-    tickets = rng.random(solution.q_values.shape)
     if isinstance(solution, HorizonSolution):
+        assert solution.q_values is not None
+        tickets = rng.random(solution.q_values.shape)
         tied = np.stack([solution.tied_actions(h) for h in range(solution.horizon)])
     else:
+        tickets = rng.random(solution.known_q.shape)
         tied = solution.tied_actions()
     chosen: IntArray = np.where(tied, tickets, -1.0).argmax(axis=-1)
     return chosen

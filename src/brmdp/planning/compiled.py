@@ -20,14 +20,16 @@ from brmdp.errors import InvalidInputError
 from brmdp.planning import bellman as sweeping
 from brmdp.planning import fixed_point
 from brmdp.planning.bellman import Bellman, Sweep
+from brmdp.pattern import TransitionPattern
 from brmdp.planning.fixed_point import FixedPoint
 from brmdp.risk.base import RiskOperator
 from brmdp.risk.dirichlet import DirichletMeasure
 from brmdp.risk.threads import WORTH_SPLITTING
 
-__all__ = ["Memory", "Solved", "is_small", "solve_compiled"]
+__all__ = ["COARSE_SWEEPS", "Memory", "Solved", "is_small", "solve_compiled"]
 
-COARSE_SWEEPS = solve.COARSE_SWEEPS
+COARSE_SWEEPS = 60
+"""Largest number of sweeps of a cheaper approximation."""
 
 assert (
     solve.FLOOR,
@@ -98,7 +100,11 @@ class Memory:
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], concentration: FloatArray, levels: FloatArray
+        cls,
+        arrays: Mapping[str, NDArray[Any]],
+        concentration: FloatArray,
+        levels: FloatArray,
+        pattern: TransitionPattern,
     ) -> Self:
         """The memory that :meth:`arrays` described, of a plan with these concentrations and levels.
 
@@ -107,16 +113,21 @@ class Memory:
         InvalidInputError
             If an array has the wrong shape, or holds what no plan can have found.
         """
-        n_pairs = levels.size
+        n_pairs, n_states = levels.size, pattern.n_states
         facts = as_float_array(arrays["facts"], "memory.facts")
         known = as_float_array(arrays["known"], "memory.known")
         chosen = as_index_array(arrays["chosen"], n_pairs, "memory.chosen")
         kind = int(as_index_array(arrays["kind"], 3, "memory.kind"))
-        if facts.shape != (n_pairs, 4) or known.ndim != 2 or len(known) != 2 or chosen.ndim != 1:
+        shapes = ((n_pairs, 4), (2, pattern.n_transitions), (n_states,))
+        if (facts.shape, known.shape, chosen.shape) != shapes:
             raise InvalidInputError(
-                f"memory.facts must have shape ({n_pairs}, 4), memory.known two rows and "
-                f"memory.chosen one; got {facts.shape}, {known.shape} and {chosen.shape}"
+                f"memory.facts, memory.known and memory.chosen must have the shapes {shapes}; got "
+                f"{(facts.shape, known.shape, chosen.shape)}"
             )
+        if (chosen // pattern.n_actions != np.arange(n_states)).any() or (
+            pattern.widths[chosen] == 0
+        ).any():
+            raise InvalidInputError("memory.chosen must hold one admissible pair of each state")
         if (facts[:, 1:] < 0.0).any() or (facts[:, 2] > 1.0).any() or (facts[:, 3] > 2.0).any():
             raise InvalidInputError("memory.facts must hold errors, levels and kinds of facts")
         return cls(
@@ -186,6 +197,7 @@ def solve_compiled(
     assert isinstance(bound, DirichletMeasure)
     pattern, data = bellman.pattern, bound.data
     task = solve.Task(
+        solve.addresses(),
         bound.measure,
         data,
         pattern.next_states,
@@ -202,22 +214,24 @@ def solve_compiled(
     if lazy:
         assert memory is not None
         knowledge = solve.Knowledge(memory.facts.copy(), memory.targets.copy(), memory.rows.copy())
-        solve.forget_changed(task, memory.concentration, memory.levels, knowledge)
+        before = memory.concentration, memory.levels
         start = memory.chosen if settles else bellman.pairs
     else:
         size = pattern.n_transitions if remember else 0
         knowledge = solve.Knowledge(
             np.zeros((pattern.n_pairs if remember else 0, 4)), np.zeros(size), np.zeros(size)
         )
+        before = data.phi, data.levels
         start = bellman.pairs
     state, sweeps, required, last, ties, width = solve.solve(
         task,
         values,
         start,
         lazy,
-        bound.measure == dirichlet.EXACT,
+        *before,
+        dirichlet.SADDLEPOINT if bound.measure == dirichlet.EXACT else -1,
         coarse,
-        remember,
+        COARSE_SWEEPS,
         settles,
         max_iterations,
         knowledge,

@@ -35,7 +35,7 @@ from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.mdp import TabularMDP
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.bellman import DENSE_STATES, Bellman
-from brmdp.planning.compiled import Memory, Solved, is_small, solve_compiled
+from brmdp.planning.compiled import COARSE_SWEEPS, Memory, Solved, is_small, solve_compiled
 from brmdp.planning.endings import failure_with_ends, solve_with_ends
 from brmdp.planning.finite_horizon import (
     HorizonSolution,
@@ -84,9 +84,6 @@ ANY = object()
 
 COARSE = 1e-4
 """Accuracy of a cheaper approximation to start from, relative to max|r|/(1 − γ)."""
-
-COARSE_SWEEPS = 60
-"""Largest number of sweeps of a cheaper approximation."""
 
 
 class Backup(NamedTuple):
@@ -1131,7 +1128,7 @@ class Problem:
             _pattern=self.pattern,
             _rows=rows,
             _others=others,
-            _memory=None if solved is None else solved.memory,
+            memory=None if solved is None else solved.memory,
         )
 
     def advice(self, found: FixedPoint) -> str:

@@ -118,7 +118,7 @@ class Solution:
     prior: PriorReliance | None = None
     caveat: str = ""
     _others: Callable[[FloatArray], FloatArray] | None = None
-    _memory: Memory | None = None
+    memory: Memory | None = None
 
     @cached_property
     def q_values(self) -> FloatArray:
