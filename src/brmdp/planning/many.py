@@ -221,7 +221,7 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
                     task.risk,
                     _extrapolated(before, task.score),
                     raise_on_failure=task.raise_on_failure,
-                    memory=before[-1][1]._memory if before else None,
+                    memory=before[-1][1].memory if before else None,
                     remember=task.is_pure,
                 )
             except BrmdpError as error:

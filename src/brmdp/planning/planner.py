@@ -917,18 +917,28 @@ class Problem:
     ) -> tuple[FloatArray, IntArray | None]:
         """Values of cheaper approximations, and the pairs that these leave in question."""
         pairs: IntArray | None = None
-        for cheaper in reversed(self.approximations(bound, not warm)):
-            is_linear = cheaper.fixed_entries() is not None
-            if linear_only and not is_linear:
-                continue
-            sketch = self.bellman(cheaper, policy)
-            sketch.reuse_targets()
-            near = iterate(sketch, values, Accuracy(self._coarse), "newton", COARSE_SWEEPS).sweep
-            if math.isfinite(near.residual):
-                values = near.best
-                if not is_linear:
-                    pairs = np.flatnonzero(near.q >= near.best[:, None] - self._coarse)
+        cheaper = self.approximations(bound, not warm)
+        while cheaper:
+            # what one of them needs is forgotten before the next is solved
+            values, near = self._near(cheaper.pop(), values, policy, linear_only)
+            pairs = pairs if near is None else near
         return values, pairs
+
+    def _near(
+        self, cheaper: RiskOperator, values: FloatArray, policy: IntArray | None, linear_only: bool
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Values of one approximation, and the pairs it leaves in question unless it is linear."""
+        is_linear = cheaper.fixed_entries() is not None
+        if linear_only and not is_linear:
+            return values, None
+        sketch = self.bellman(cheaper, policy)
+        sketch.reuse_targets()
+        near = iterate(sketch, values, Accuracy(self._coarse), "newton", COARSE_SWEEPS).sweep
+        if not math.isfinite(near.residual):
+            return values, None
+        if is_linear:
+            return near.best, None
+        return near.best, np.flatnonzero(near.q >= near.best[:, None] - self._coarse)
 
     def fixed_point(
         self, bound: RiskOperator, initial: FloatArray | None, policy: IntArray | None
