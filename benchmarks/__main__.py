@@ -1,6 +1,7 @@
-"""Run the benchmarks: ``python -m benchmarks [--quick] [section ...]``.
+"""Run the benchmarks: ``python -m benchmarks [--quick] [--record] [section ...]``.
 
-The results are written to results/bench.json.
+The results are written to results/bench.json. With ``--record``, their ratios are also added to
+docs/explain/speed.json, and the page docs/explain/speed.md and its figure are made anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import baseline, decisions, following, growth, micro, online, risk_neutral, shapes
+from benchmarks import (
+    baseline,
+    decisions,
+    following,
+    growth,
+    history,
+    many,
+    micro,
+    online,
+    risk_neutral,
+    shapes,
+)
 
 
 def _continuous(quick: bool) -> dict:
@@ -32,7 +44,9 @@ SECTIONS = {
     "shapes": shapes.run,
     "online": online.run,
     "following": following.run,
+    "many": many.run,
     "decisions": decisions.run,
+    "costs": growth.run_costs,
     "continuous": _continuous,
 }
 RESULTS = Path("results") / "bench.json"
@@ -44,6 +58,9 @@ def main() -> None:
         "sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; default all"
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller problems")
+    parser.add_argument(
+        "--record", action="store_true", help="add the ratios to the history in docs/"
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(
@@ -55,6 +72,7 @@ def main() -> None:
             "system": platform.system(),
             "processor": platform.machine(),
             "cores": os.cpu_count(),
+            "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         },
         "versions": {"python": platform.python_version()}
         | {
@@ -68,6 +86,9 @@ def main() -> None:
         report["sections"][name] = SECTIONS[name](arguments.quick)
         _write(report)
     print(f"\nwritten to {RESULTS}")
+    if arguments.record:
+        history.record(report)
+        print(f"recorded in {history.RECORDS}")
 
 
 def _write(report: dict) -> None:

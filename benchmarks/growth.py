@@ -8,15 +8,21 @@ from __future__ import annotations
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
-from time import perf_counter
+import warnings
+from collections.abc import Callable
+from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import brmdp
 from benchmarks.timing import median_time, print_table, verdict
+from brmdp.decisions import values_in_draws
+from brmdp.planning.planner import solution_of
 
 ACTIONS = 4
 SUCCESSORS = 8
@@ -219,6 +225,109 @@ def run_chains(quick: bool) -> dict:
         "Chains (RiverSwim), Quantile(0.1), relative accuracy 1e-9",
         ("states", "discount", "seconds", "sweeps", "µs per state"),
         rows,
+    )
+    return report
+
+
+# --- how every cost grows -------------------------------------------------------------------------
+
+
+def _sparse_problem(
+    n_states: int, n_actions: int, width: int, prior: float = 1.0
+) -> tuple[brmdp.DirichletBelief, np.ndarray]:
+    """Random successors, and 20 observations of every pair on average."""
+    rng = np.random.default_rng(n_states + n_actions + width)
+    n_rows = n_states * n_actions
+    order = rng.random((n_rows, n_states)).argsort(axis=1)[:, :width]
+    columns = np.sort(order, axis=1).ravel()
+    visits = rng.geometric(1 / 20, size=n_rows) - 1
+    counts = rng.multinomial(visits, rng.dirichlet(np.full(width, 0.5), size=n_rows))
+    pointers = np.arange(0, n_rows * width + 1, width)
+    belief = brmdp.DirichletBelief(
+        sparse.csr_array((prior + counts.ravel(), columns, pointers), shape=(n_rows, n_states))
+    )
+    return belief, rng.random((n_states, n_actions))
+
+
+def run_costs(quick: bool) -> dict:
+    """Processor time against states, actions, successors, levels and draws, and time by threads.
+
+    Everything else stays as it is: 64 states, 4 actions, 8 successors, Quantile(0.3), one thread.
+    """
+    rounds = 3 if quick else 9
+    report: dict[str, Any] = {}
+
+    def price(task: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
+        task()
+        found = []
+        for _ in range(rounds):
+            begin, calls = clock(), 0
+            while not calls or clock() - begin < 0.02:
+                task()
+                calls += 1
+            found.append((clock() - begin) / calls)
+        return statistics.median(found)
+
+    def planned(*shape: Any, risk: Any = None) -> float:
+        belief, rewards = _sparse_problem(*shape)
+        measure = brmdp.Quantile(0.3) if risk is None else risk
+        return price(lambda: solution_of(belief, rewards, 0.9, measure))
+
+    small = _sparse_problem(64, 4, 8)
+
+    def levels(count: int) -> float:
+        risks = [brmdp.Quantile(level) for level in np.linspace(0.05, 0.95, count)]
+        return price(lambda: brmdp.plan_many(*small, 0.9, risk=risks))
+
+    def draws(count: int) -> float:
+        policy = np.zeros(64, dtype=int)
+        return price(lambda: values_in_draws(*small, 0.9, policy, start=0, draws=count, rng=0))
+
+    def threads(count: int) -> float:
+        os.environ["BRMDP_NUM_THREADS"] = str(count)
+        belief, rewards = large
+        return price(lambda: solution_of(belief, rewards, 0.9, brmdp.Quantile(0.3)), perf_counter)
+
+    before = os.environ.get("BRMDP_NUM_THREADS")
+    large = _sparse_problem(1_000 if quick else 4_000, 4, 8)
+    try:
+        os.environ["BRMDP_NUM_THREADS"] = "1"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", brmdp.PriorWarning)
+            for name, sizes, cost in (
+                ("states", (16, 64, 256, 1024), lambda n: planned(n, 4, 8)),
+                ("actions", (2, 8, 32), lambda n: planned(64, n, 8)),
+                ("successors", (2, 8, 32), lambda n: planned(64, 4, n)),
+                ("levels", (1, 10, 40, 160), levels),
+                ("draws", (1_000, 10_000), draws),
+                ("threads", (1, os.cpu_count() or 1), threads),
+            ):
+                report[name] = {str(n): cost(n) for n in dict.fromkeys(sizes)}
+            report["fraction"] = {
+                "integer": planned(16, 4, 16, 1.0),
+                "fractional": planned(16, 4, 16, 0.7),
+            }
+    finally:
+        if before is None:
+            del os.environ["BRMDP_NUM_THREADS"]
+        else:
+            os.environ["BRMDP_NUM_THREADS"] = before
+    rows = []
+    for name, costs in report.items():
+        times = list(costs.values())
+        sizes = [float(n) for n in costs] if name != "fraction" else []
+        power = (
+            np.log(times[-1] / times[0]) / np.log(sizes[-1] / sizes[0]) if len(sizes) > 1 else None
+        )
+        shown = ", ".join(f"{size}: {1e3 * time:.3g}" for size, time in costs.items())
+        rows.append((name, shown, "" if power is None else f"{power:.2f}"))
+    print_table(
+        "How costs grow (ms of processor time; of the clock for threads)",
+        ("with", "ms", "power"),
+        rows,
+    )
+    report["fractional_as_long_as_integer"] = (
+        report["fraction"]["fractional"] / report["fraction"]["integer"]
     )
     return report
 

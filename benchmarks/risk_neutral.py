@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import asdict
+from importlib import import_module
 
 import numpy as np
 from quantecon.markov import DiscreteDP
@@ -21,6 +22,8 @@ TARGETS = {
     "brmdp.solve": 1,
     "brmdp.solve, with construction": 1,
 }
+MDPSOLVER = "mdpsolver, modified policy iteration from zero"
+"""Measured if that package is installed; no extra of ours asks for it."""
 
 
 def run(quick: bool) -> dict:
@@ -35,6 +38,9 @@ def _measure(scenario: Scenario, rounds: int) -> dict:
     cases, difference = _cases(scenario, before, now)
     seconds = interleave(cases, rounds)
     rows, report = [], {"max_difference_of_values": difference}
+    if MDPSOLVER not in cases:
+        report[MDPSOLVER] = "not measured: mdpsolver is not installed"
+        print(f"\n{report[MDPSOLVER]}")
     for name, times in seconds.items():
         reference = WITH_CONSTRUCTION if "with construction" in name else REFERENCE
         slower = Ratio.of(times, seconds[reference])
@@ -73,7 +79,26 @@ def _cases(scenario: Scenario, before: Moment, now: Moment) -> tuple[dict[str, C
     difference = max(float(np.max(np.abs(values - optimum))) for values in answers)
     assert difference < 1e-7, "the libraries solve different problems"
 
-    return {
+    others = {}
+    try:
+        other = import_module("mdpsolver").model()
+    except ImportError:
+        pass
+    else:
+        other.mdp(discount=discount, rewards=rewards.tolist(), tranMatWithZeros=mean.tolist())
+
+        def solve_other(_):
+            # without a start it would go on from its last values
+            other.solve(
+                algorithm="mpi", tolerance=1e-9, parallel=False, initValueVector=[0.0] * len(mean)
+            )
+
+        solve_other(0)
+        found = np.asarray(other.getValueVector())
+        assert np.abs(found - optimum).max() < 1e-6, "mdpsolver solves another problem"
+        others[MDPSOLVER] = Case(solve_other)
+
+    return others | {
         REFERENCE: Case(lambda _: quantecon.solve(method="policy_iteration")),
         "brmdp.solve": Case(lambda _: brmdp.solve(mdp)),
         "brmdp.plan, posterior mean": Case(lambda _: plan(neutral)),

@@ -141,8 +141,11 @@ class TransitionPattern:
         """Whether every pair lists distinct next states in increasing order."""
         if self.n_transitions < 2:
             return True
-        same_pair = self.pair_of_transition[1:] == self.pair_of_transition[:-1]
-        return bool((self.next_states[1:] > self.next_states[:-1])[same_pair].all())
+        # one byte per transition; the pairs' own numbers would take eight
+        rising = np.empty(self.n_transitions + 1, dtype=bool)
+        np.greater(self.next_states[1:], self.next_states[:-1], out=rising[1:-1])
+        rising[self.indptr] = True
+        return bool(rising.all())
 
     def locate(self, state: int, action: int, next_state: int) -> int:
         """Entry of the transition (state, action, next_state) of a simple pattern.

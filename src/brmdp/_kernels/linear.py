@@ -253,6 +253,90 @@ def policy_values(policies, indptr, next_states, probabilities, rewards, discoun
 
 
 @kernel
+def values_in_kernels(chosen, indptr, next_states, kernels, rewards, discount, out, gaps, sizes):
+    """Values of policies in many kernels, (n, K, S), the residuals of each, and the sizes behind.
+
+    Row ``chosen[k, s]`` is what policy k uses in state s. ``kernels`` are (n, entries), and
+    ``rewards`` the same or (1, entries). ``gaps`` and ``sizes`` receive, (n, K), the largest
+    |backup − value|, and the largest reward and value behind it, |r| + γ|V|.
+    """
+    count, n_policies, n = out.shape
+    matrix = np.empty((n, n))
+    right = np.empty(n)
+    for m in range(count):
+        drawn = kernels[m]
+        paid = rewards[m if rewards.shape[0] > 1 else 0]
+        for k in range(n_policies):
+            largest = 0.0
+            for s in range(n):
+                for t in range(n):
+                    matrix[s, t] = 0.0
+                matrix[s, s] = 1.0
+                right[s] = 0.0
+                for i in range(indptr[chosen[k, s]], indptr[chosen[k, s] + 1]):
+                    matrix[s, next_states[i]] -= discount * drawn[i]
+                    right[s] += drawn[i] * paid[i]
+                    largest = max(largest, abs(paid[i]))
+            values = eliminate(matrix, right)
+            gap = 0.0
+            size = 0.0
+            for s in range(n):
+                backup = 0.0
+                for i in range(indptr[chosen[k, s]], indptr[chosen[k, s] + 1]):
+                    backup += drawn[i] * (paid[i] + discount * values[next_states[i]])
+                out[m, k, s] = values[s]
+                off = abs(backup - values[s])
+                # written so that NaN is not lost
+                gap = gap if off <= gap else off
+                size = max(size, abs(values[s]))
+            gaps[m, k] = gap
+            sizes[m, k] = largest + discount * size
+
+
+@kernel
+def optima_in_kernels(
+    pairs, indptr, next_states, kernels, rewards, discount, n_actions, start, most, floor, out, gaps
+):
+    """Optimal values in many kernels, (n, S), by policy iteration from ``start``.
+
+    ``gaps`` receives, (n, 2), the largest |backup − value| and the largest target of each.
+    """
+    best = np.empty(start.shape[0])
+    for m in range(kernels.shape[0]):
+        drawn = kernels[m]
+        paid = rewards[m if rewards.shape[0] > 1 else 0]
+        values, _ = policy_iteration(
+            pairs,
+            indptr,
+            next_states,
+            drawn,
+            paid,
+            discount,
+            n_actions,
+            start.copy(),
+            most,
+            floor,
+        )
+        best[:] = -np.inf
+        size = 0.0
+        for position in range(pairs.shape[0]):
+            pair = pairs[position]
+            total = 0.0
+            for i in range(indptr[pair], indptr[pair + 1]):
+                target = paid[i] + discount * values[next_states[i]]
+                total += drawn[i] * target
+                size = max(size, abs(target))
+            best[pair // n_actions] = max(best[pair // n_actions], total)
+        gap = 0.0
+        for s in range(best.shape[0]):
+            out[m, s] = values[s]
+            off = abs(best[s] - values[s])
+            gap = gap if off <= gap else off
+        gaps[m, 0] = gap
+        gaps[m, 1] = size
+
+
+@kernel
 def any_rival(q, best, slack):
     """Whether some state has more than one action within ``slack`` of the best."""
     for s in range(q.shape[0]):
@@ -313,6 +397,37 @@ def copy_rows(pairs, indptr, entries, out):
         for i in range(indptr[pairs[p]], indptr[pairs[p] + 1]):
             out[position] = entries[i]
             position += 1
+
+
+@kernel
+def row_sums(indptr, entries, out):
+    """Sum of the entries of every pair."""
+    for pair in range(out.shape[0]):
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += entries[i]
+        out[pair] = total
+
+
+@kernel
+def shares_of_rows(indptr, entries, out):
+    """Entries divided by the sums of their rows."""
+    for pair in range(indptr.shape[0] - 1):
+        total = 0.0
+        for i in range(indptr[pair], indptr[pair + 1]):
+            total += entries[i]
+        for i in range(indptr[pair], indptr[pair + 1]):
+            out[i] = entries[i] / total
+
+
+@kernel
+def times_rows(first, last, pointers, columns, rows, x, out):
+    """The product Px, in ``out``, for the states from ``first`` up to ``last``."""
+    for s in range(first, last):
+        total = 0.0
+        for i in range(pointers[s], pointers[s + 1]):
+            total += rows[i] * x[columns[i]]
+        out[s] = total
 
 
 @kernel

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from brmdp._kernels import linear
 from brmdp._sparse import ArrayOrSparse
 from brmdp._validation import (
     FloatArray,
@@ -240,18 +241,17 @@ class DirichletBelief(KernelBelief, Saveable):
         return self.pattern.export(mean * (1.0 - mean) / (totals + 1.0), format)
 
     def _totals(self) -> FloatArray:
-        pattern = self.pattern
-        totals = np.bincount(
-            pattern.pair_of_transition, self.concentration_entries, pattern.n_pairs
-        )
-        return np.asarray(totals, dtype=np.float64)
+        return self._sums(self.concentration_entries)
+
+    def _sums(self, entries: NDArray[Any]) -> FloatArray:
+        """Sum of the entries of every pair."""
+        totals = np.empty(self.pattern.n_pairs)
+        linear.row_sums(self.pattern.indptr, entries, totals)
+        return totals
 
     def evidence(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """Weight of the prior, and number of observations, for each of ``pairs``."""
-        owners, n = self.pattern.pair_of_transition, self.pattern.n_pairs
-        prior = np.asarray(np.bincount(owners, self._prior, n), dtype=np.float64)
-        counts = np.asarray(np.bincount(owners, self._counts, n), dtype=np.float64)
-        return prior[pairs], counts[pairs]
+        return self._sums(self._prior)[pairs], self._sums(self._counts)[pairs]
 
     def borrowed(self, pairs: IntArray) -> FloatArray:
         """The part of the prior's weight that was learned from other rows of the same log."""
@@ -262,8 +262,8 @@ class DirichletBelief(KernelBelief, Saveable):
 
     def observed_states(self) -> FloatArray:
         """(S,) number of observations made in each state."""
-        owners = self.pattern.pair_of_transition // self.n_actions
-        return np.asarray(np.bincount(owners, self._counts, self.n_states), dtype=np.float64)
+        by_pair = self._sums(self._counts).reshape(self.n_states, self.n_actions)
+        return np.asarray(by_pair.sum(axis=1), dtype=np.float64)
 
     # --- belief -----------------------------------------------------------------------------------
 
@@ -274,9 +274,8 @@ class DirichletBelief(KernelBelief, Saveable):
 
     def mean_entries(self) -> FloatArray:
         """Mean probability of every possible transition."""
-        mean: FloatArray = (
-            self.concentration_entries / self._totals()[self.pattern.pair_of_transition]
-        )
+        mean = np.empty(self.pattern.n_transitions)
+        linear.shares_of_rows(self.pattern.indptr, self.concentration_entries, mean)
         return mean
 
     def sample_entries(

@@ -83,10 +83,11 @@ from brmdp.decisions.uncertain_rewards import (
     mean_rewards,
     refuse_endless,
 )
-from brmdp.errors import ConvergenceError, InvalidInputError
-from brmdp.planning.finite_horizon import as_horizon
+from brmdp.errors import BrmdpError, ConvergenceError, InvalidInputError
+from brmdp.planning.finite_horizon import HorizonSolution, as_horizon
 from brmdp.planning.guarantees import Certificate, certificate_of, certified_level
 from brmdp.planning.horizon_prior import reliance_over, reliance_until_end
+from brmdp.planning.many import Task, attempts
 from brmdp.planning.planner import Problem
 from brmdp.planning.prior import PriorReliance, reliance, warn_about_prior
 from brmdp.planning.text import at_least, call_like, extent, percent, wrapped
@@ -510,7 +511,6 @@ def candidate_policies(
             nested = certified_level(
                 alpha, pattern.n_states, independent=bool(getattr(belief, "rows_independent", 0))
             )
-            # from the middle outwards, so that each plan is a warm start for the next
             many = pattern.n_transitions > MANY_TRANSITIONS
             if many and horizon is None and not endless and has_dirichlet_rows(belief):
                 method = "saddlepoint"
@@ -528,26 +528,37 @@ def candidate_policies(
             risks.append((f"quantile {level:.3g}", Quantile(level, method=draws)))
     if pattern.n_transitions <= DRAWN_PLAN_TRANSITIONS and not has_known_kernel(belief):
         risks += [(f"draw {k}", PosteriorSample(rng=stream)) for k in range(DRAWN_PLANS)]
+    plans: list[Any]
+    if horizon is not None:
+        plans = [_plan_over(problem, belief, risk, horizon, terminal) for _, risk in risks]
+    else:
+        plans = attempts(
+            [
+                Task(problem, belief, risk)
+                if sketch is None or name == "mean"
+                else Task(sketch, belief, risk, raise_on_failure=False)
+                for name, risk in risks
+            ]
+        )
     found: dict[str, IntArray] = {}
-    initial: Any = None
-    for name, risk in risks:
-        plan: Any
-        try:
-            if horizon is not None:
-                plan = problem.solve_over(belief, risk, horizon, terminal)
-            elif sketch is not None and name != "mean":
-                plan = sketch.solve(belief, risk, initial, raise_on_failure=False)
-            else:
-                plan = problem.solve(belief, risk, initial)
-        except failures:
-            if name == "mean":
-                raise
+    for (name, _), plan in zip(risks, plans, strict=True):
+        if isinstance(plan, BrmdpError):
+            if name == "mean" or not isinstance(plan, failures):
+                raise plan
             logger.info("candidate %r left out: its plan did not converge", name)
-            continue
-        initial = plan.values
-        if not any(np.array_equal(plan.policy, other) for other in found.values()):
+        elif not any(np.array_equal(plan.policy, other) for other in found.values()):
             found[name] = np.array(plan.policy)
     return found
+
+
+def _plan_over(
+    problem: Problem, belief: Belief, risk: Any, horizon: int, terminal: ArrayLike | None
+) -> HorizonSolution | ConvergenceError:
+    """A plan over a horizon, or the error that it ended with."""
+    try:
+        return problem.solve_over(belief, risk, horizon, terminal)
+    except ConvergenceError as error:
+        return error
 
 
 @overload

@@ -141,6 +141,10 @@ ACCELERATED = 80
 SWEEPS = 2_000
 """Largest number of sweeps after the Krylov method."""
 
+ITERATED_STATES = 600
+"""Up to this many states, optima come from compiled policy iteration, all draws of a block at once.
+"""
+
 POLICY_ROUNDS = 200
 """Largest number of rounds of policy iteration in a drawn kernel."""
 
@@ -664,28 +668,22 @@ class Sampler:
     # --- values of policies -----------------------------------------------------------------------
 
     def _eliminate(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n = len(entries)
-        values = np.empty((n, *rows.chosen.shape))
-        for m in range(n):
-            values[m] = linear.policy_values(
-                rows.chosen,
-                rows.indptr,
-                rows.next_states,
-                entries[m],
-                rows.rewards if rows.rewards.ndim == 1 else rows.rewards[m],
-                self.discount,
-            )
-        errors = np.empty(values.shape[:2])
-        for k in range(len(self.names)):
-            here, taken = rows.taken(k, entries), rows.policies[k]
-            targets = values[:, k][:, taken.next_states]
-            targets *= self.discount
-            targets += taken.rewards
-            targets *= here
-            backup = np.add.reduceat(targets, taken.begins, axis=1)
-            errors[:, k] = self._bound(
-                taken, np.abs(backup - values[:, k]).max(axis=1), values[:, k]
-            )
+        values = np.empty((len(entries), *rows.chosen.shape))
+        gaps, sizes = np.empty(values.shape[:2]), np.empty(values.shape[:2])
+        linear.values_in_kernels(
+            rows.chosen,
+            rows.indptr,
+            rows.next_states,
+            entries,
+            np.atleast_2d(rows.rewards),
+            self.discount,
+            values,
+            gaps,
+            sizes,
+        )
+        errors = np.empty_like(gaps)
+        for k, taken in enumerate(rows.policies):
+            errors[:, k] = self._bounds(taken.widest, gaps[:, k], sizes[:, k])
         return values, errors
 
     def _correct(self, rows: _Rows, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -833,7 +831,11 @@ class Sampler:
     def _bound(self, taken: _Taken, residuals: FloatArray, values: FloatArray) -> FloatArray:
         """Bounds on the distance from the exact values, from the residuals of a block."""
         sizes = taken.largest + self.discount * np.abs(values).max(axis=1)
-        rounding = (taken.widest + 8) * float(np.finfo(np.float64).eps) * sizes
+        return self._bounds(taken.widest, residuals, sizes)
+
+    def _bounds(self, widest: int, residuals: FloatArray, sizes: FloatArray) -> FloatArray:
+        """The same for rows of at most ``widest`` entries and targets of these sizes."""
+        rounding = (widest + 8) * float(np.finfo(np.float64).eps) * sizes
         bounds: FloatArray = (residuals + rounding) / (1.0 - self.discount)
         if not np.isfinite(bounds).all():
             raise InvalidInputError(
@@ -877,21 +879,33 @@ class Sampler:
             return self._optima_over(draws, rewards)
         if self._ends is not None:
             return self._optima_until_end(draws)
-        begins = pattern.indptr[pattern.pairs]
-        states = pattern.pairs // pattern.n_actions
-        firsts = np.searchsorted(states, np.arange(pattern.n_states))
         values = np.empty((len(draws), pattern.n_states))
-        errors = np.empty(len(draws))
+        gaps = np.empty((len(draws), 2))
+        paid = np.atleast_2d(rewards)
+        if pattern.n_states <= ITERATED_STATES:
+            linear.optima_in_kernels(
+                pattern.pairs,
+                pattern.indptr,
+                pattern.next_states,
+                draws,
+                paid,
+                gamma,
+                pattern.n_actions,
+                self._mean_optimum,
+                POLICY_ROUNDS,
+                FLOOR,
+                values,
+                gaps,
+            )
+            return values, self._bounds(pattern.widest, gaps[:, 0], gaps[:, 1])
         for m, draw in enumerate(draws):
-            paid = rewards if rewards.ndim == 1 else rewards[m]
-            values[m] = self._optimum(draw, paid, self._mean_optimum)
-            targets = paid + gamma * values[m][pattern.next_states]
-            q = np.add.reduceat(draw * targets, begins)
-            residual = float(np.abs(np.maximum.reduceat(q, firsts) - values[m]).max())
-            size = float(np.abs(targets).max())
-            rounding = (pattern.widest + 8) * float(np.finfo(np.float64).eps) * size
-            errors[m] = (residual + rounding) / (1.0 - gamma)
-        return values, errors
+            own = paid[m if len(paid) > 1 else 0]
+            values[m] = self._optimum(draw, own, self._mean_optimum)
+            last = Bellman(pattern, FixedKernel(pattern, draw), own, gamma).sweep(
+                values[m], pattern.pairs
+            )
+            gaps[m] = last.residual, np.abs(last.targets).max()
+        return values, self._bounds(pattern.widest, gaps[:, 0], gaps[:, 1])
 
     def _optima_over(self, draws: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The same over H steps."""
@@ -922,7 +936,7 @@ class Sampler:
 
     def _optimum(self, draw: FloatArray, rewards: FloatArray, start: FloatArray) -> FloatArray:
         pattern = self.belief.pattern
-        if pattern.n_states <= 600:
+        if pattern.n_states <= ITERATED_STATES:
             found: tuple[FloatArray, int] = linear.policy_iteration(
                 pattern.pairs,
                 pattern.indptr,

@@ -68,7 +68,9 @@ from brmdp.models.results import (
 from brmdp.models.stock import StockModel
 from brmdp.models.wording import bound_figure, figure
 from brmdp.planning.guarantees import certificate_of, clopper_pearson
+from brmdp.planning.many import Task, solve_all
 from brmdp.planning.planner import Problem
+from brmdp.planning.solution import NOT_CONVERGED
 from brmdp.planning.text import percent, wrapped
 from brmdp.risk.measures import Mean, Quantile, has_exact_quantiles
 from brmdp.risk.monte_carlo import order_statistic_rank
@@ -560,43 +562,50 @@ class _Group:
 
     # --- plans ------------------------------------------------------------------------------------
 
-    def _plan(self, problem: Problem, belief: Any, level: float, initial: Any) -> Any:
+    def _plans(self, wanted: Sequence[tuple[Problem, Any, float]]) -> list[IntArray]:
+        """The policies of plans for problems, beliefs and levels."""
         if isinstance(self.model, StockModel):
-            return problem.solve(belief, self.model.quantile(belief, level), initial)
-        if problem.pattern.n_transitions > SKETCHED:
-            sketch = Problem(
-                problem.pattern,
-                problem.rewards,
-                problem.discount,
-                max_iterations=SKETCH_SWEEPS,
-                relative=SKETCH,
-            )
-            quantile = Quantile(level, method="saddlepoint")
-            return sketch.solve(belief, quantile, initial, raise_on_failure=False)
-        try:
-            return problem.solve(belief, Quantile(level, method="saddlepoint"), initial)
-        except ConvergenceError:
-            return problem.solve(belief, Quantile(level), initial)
+            tasks = [
+                Task(problem, belief, self.model.quantile(belief, level))
+                for problem, belief, level in wanted
+            ]
+            return [np.array(plan.policy) for plan in solve_all(tasks)]
+        sketches: dict[int, Problem] = {}
+        tasks = []
+        for problem, belief, level in wanted:
+            asked = problem
+            if problem.pattern.n_transitions > SKETCHED:
+                asked = sketches.setdefault(
+                    id(problem),
+                    Problem(
+                        problem.pattern,
+                        problem.rewards,
+                        problem.discount,
+                        max_iterations=SKETCH_SWEEPS,
+                        relative=SKETCH,
+                    ),
+                )
+            tasks.append(Task(asked, belief, Quantile(level, method="saddlepoint"), False))
+        found = []
+        for plan, task, (problem, belief, level) in zip(
+            solve_all(tasks), tasks, wanted, strict=True
+        ):
+            if plan.status == NOT_CONVERGED and task.problem is problem:
+                plan = problem.solve(belief, Quantile(level))
+            found.append(np.array(plan.policy))
+        return found
 
     def _candidates(self) -> tuple[list[tuple[str, IntArray]], tuple[Caution, ...]]:
         """Distinct policies with their names, and the stops of the dial."""
         found: list[tuple[str, IntArray]] = []
         stops = []
-        initial = self.problem.solve(self.matched, Mean())
-        mean = np.array(initial.policy)
-        values: Any = initial.values
-        middle = min(range(len(self.dial)), key=lambda k: abs(self.dial[k] - 0.5))
-        planned: dict[int, IntArray] = {}
-        for order in (range(middle, -1, -1), range(middle + 1, len(self.dial))):
-            values = initial.values
-            for k in order:
-                plan = self._plan(self.problem, self.matched, self.dial[k], values)
-                values, planned[k] = plan.values, np.array(plan.policy)
-        for k, level in enumerate(self.dial):
-            number = _number_of(found, planned[k])
+        mean = np.array(self.problem.solve(self.matched, Mean()).policy)
+        planned = self._plans([(self.problem, self.matched, level) for level in self.dial])
+        for level, policy in zip(self.dial, planned, strict=True):
+            number = _number_of(found, policy)
             if number is None:
                 number = len(found)
-                found.append((f"level {level:g}", planned[k]))
+                found.append((f"level {level:g}", policy))
             stops.append(Caution(level, number))
         if _number_of(found, mean) is None:
             found.append(("mean", mean))
@@ -960,12 +969,12 @@ class _Group:
     def _sensitivities(self, policy: IntArray, level: float) -> tuple[Sensitivity, ...]:
         """The plan under other assumptions, at the mean kernel."""
         model = self.model
-        found = []
         gamma = model.discount
+        assumed: list[tuple[str, Any, Any, float]] = []
         for other in (1.0 - 2.0 * (1.0 - gamma), 1.0 - 0.5 * (1.0 - gamma)):
             if 0.0 < other < 1.0:
                 words = f"discount {other:.6g} instead of {gamma:.6g}"
-                found.append(self._changed(words, policy, level, discount=other))
+                assumed.append((words, self.point, self.paid, other))
         alternatives = [(one.words, one.amounts) for one in model.costs.alternatives()]
         if self.amounts is not None:
             alternatives = self._ends_of_amounts(self.amounts)
@@ -980,11 +989,10 @@ class _Group:
                     words = f"{model.word} of {action} {100 * RELATIVE:.0f} % {more}"
                     alternatives.append((words, amounts))
         for words, amounts in alternatives:
-            rewards = model.rewards_of(amounts)
-            found.append(self._changed(words, policy, level, rewards=rewards))
+            assumed.append((words, self.point, model.rewards_of(amounts), gamma))
         if isinstance(model, StockModel):
             for words, other_belief in model.other_beliefs(self.name):
-                found.append(self._changed(words, policy, level, belief=other_belief))
+                assumed.append((words, other_belief, self.paid, gamma))
         if model.dynamics.prior == "learned":
             pattern = model.pattern
             even = DirichletBelief.uniform(
@@ -996,8 +1004,13 @@ class _Group:
             log, rows = model.log, model.rows(None if model.pooled else self.name)
             even.observe(log.state[rows], log.action[rows], log.next_state[rows])
             words = "a uniform prior instead of the learned one"
-            found.append(self._changed(words, policy, level, belief=even))
-        return tuple(found)
+            assumed.append((words, even, self.paid, gamma))
+        planned = self._plans(
+            [(Problem.of(held, paid, other), held, level) for _, held, paid, other in assumed]
+        )
+        return tuple(
+            self._changed(*one, policy, other) for one, other in zip(assumed, planned, strict=True)
+        )
 
     def _ends_of_amounts(self, learned: LearnedAmounts) -> list[tuple[str, FloatArray]]:
         """Learned amounts at the ends of what the log leaves open, action by action."""
@@ -1016,19 +1029,14 @@ class _Group:
     def _changed(
         self,
         words: str,
+        held: Any,
+        paid: Any,
+        gamma: float,
         policy: IntArray,
-        level: float,
-        *,
-        discount: float | None = None,
-        rewards: Any = None,
-        belief: Any = None,
+        planned: IntArray,
     ) -> Sensitivity:
+        """How another belief, other rewards or another discount change the plan."""
         model = self.model
-        gamma = model.discount if discount is None else discount
-        paid = self.paid if rewards is None else rewards
-        held = self.point if belief is None else belief
-        problem = Problem.of(held, paid, gamma)
-        planned = np.array(self._plan(problem, held, level, None).policy)
         sampler = Sampler(held, paid, gamma, [policy, planned], rng=0)
         visits = model.before_end(sampler.visits(self.begin))
         values = sampler.evaluate(held.mean_entries()[None]).values[0] @ self.begin

@@ -10,6 +10,7 @@ from brmdp.planning.guarantees import (
     certify_nested,
     posterior_quantile_value,
 )
+from brmdp.planning.many import plan_many
 from brmdp.planning.planner import (
     Backup,
     Problem,
@@ -38,6 +39,7 @@ __all__ = [
     "evaluate_in_mdp",
     "evaluate_under_belief",
     "plan",
+    "plan_many",
     "posterior_quantile_value",
     "prior_reliance",
     "solve",

@@ -12,6 +12,7 @@ policy iteration, with Gauss–Seidel sweeps in between that carry information a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from brmdp._validation import FloatArray, IntArray, PolicyArray
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.mixture import pairs_used
 from brmdp.risk.base import RiskOperator
+from brmdp.risk.threads import WORTH_SPLITTING, for_ranges
 
 __all__ = ["DENSE_STATES", "FLOOR", "Bellman", "Sweep", "solve_in_band"]
 
@@ -92,12 +94,33 @@ class Bellman:
         self.discount = discount
         self.pairs = pattern.pairs if policy is None else pairs_used(policy, pattern.n_actions)
         self._krylov_failed = False
+        self._reused: FloatArray | None = None
+        self._reuses = False
 
     def targets(self, values: FloatArray) -> FloatArray:
         """Targets w = r + γV(s') on the possible transitions."""
         out = np.empty(self.rewards.size)
-        linear.targets_into(self.rewards, self.pattern.next_states, self.discount, values, out)
+        self._fill(values, out)
         return out
+
+    def _fill(self, values: FloatArray, out: FloatArray) -> None:
+        rewards, next_states = self.rewards, self.pattern.next_states
+
+        def run(first: int, last: int) -> None:
+            here = slice(first, last)
+            linear.targets_into(rewards[here], next_states[here], self.discount, values, out[here])
+
+        for_ranges(out.size, out.size, run)
+
+    def reuse_targets(self) -> None:
+        """From now on, let a sweep of a large problem overwrite the targets of the one before."""
+        self._reuses = self.rewards.size >= WORTH_SPLITTING
+
+    def keep_targets(self, sweep: Sweep) -> None:
+        """End this, and give a sweep its own targets again."""
+        if self._reused is not None:
+            self._fill(sweep.values, self._reused)
+        self._reuses, self._reused = False, None
 
     def backup(self, targets: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
         """Values q as an (S, A) array, −inf outside ``pairs``, and the largest numerical error."""
@@ -108,7 +131,9 @@ class Bellman:
 
     def sweep(self, values: FloatArray, pairs: IntArray) -> Sweep:
         """Apply the operator, restricted to ``pairs`` (at least one per state)."""
-        targets = self.targets(values)
+        targets = np.empty(self.rewards.size) if self._reused is None else self._reused
+        self._reused = targets if self._reuses else None
+        self._fill(values, targets)
         q, error = self.backup(targets, pairs)
         n = values.size
         policy = np.empty(n, dtype=np.int64)
@@ -206,25 +231,40 @@ class Bellman:
         n = self.pattern.n_states
         pointers = np.empty(n + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
-        kernel = sparse.csr_array(
-            (rows, self.pattern.take(self.pattern.next_states, pairs), pointers), shape=(n, n)
-        )
+        columns = self.pattern.take(self.pattern.next_states, pairs).astype(np.int32)
+
+        def moved(x: FloatArray) -> FloatArray:
+            """P̂x."""
+            out = np.empty(n)
+            for_ranges(
+                n,
+                rows.size,
+                lambda first, last: linear.times_rows(first, last, pointers, columns, rows, x, out),
+            )
+            return out
+
+        def directly() -> FloatArray | None:
+            kernel = sparse.csr_array((rows, columns, pointers), shape=(n, n))
+            return solve_in_band(kernel, self.discount, gap)
+
         if self._krylov_failed:
-            direct = solve_in_band(kernel, self.discount, gap)
+            direct = directly()
             if direct is not None:
                 return direct
-        step, solved = self._iterative(kernel, gap)
+        step, solved = self._iterative(moved, gap)
         if not solved and not self._krylov_failed:
             self._krylov_failed = True
-            direct = solve_in_band(kernel, self.discount, gap)
+            direct = directly()
             return step if direct is None else direct
         return step
 
-    def _iterative(self, kernel: sparse.csr_array, gap: FloatArray) -> tuple[FloatArray, bool]:
+    def _iterative(
+        self, moved: Callable[[FloatArray], FloatArray], gap: FloatArray
+    ) -> tuple[FloatArray, bool]:
         """BiCGSTAB, then sweeps; returns the step and whether its error is small."""
         n = gap.size
         system = LinearOperator(
-            (n, n), matvec=lambda x: x - self.discount * (kernel @ x), dtype=np.float64
+            (n, n), matvec=lambda x: x - self.discount * moved(x), dtype=np.float64
         )
         scale = float(np.abs(gap).max())
         if not scale > 0.0:
@@ -236,7 +276,7 @@ class Bellman:
         # Sweeps damp the remaining error in the maximum norm, and are a safety net if the Krylov
         # method broke down.
         for _ in range(200):
-            following: FloatArray = gap + self.discount * (kernel @ step)
+            following: FloatArray = gap + self.discount * moved(step)
             change = float(np.abs(following - step).max())
             step = following
             if change <= 1e-3 * scale * (1.0 - self.discount):

@@ -675,13 +675,22 @@ def _with_prior(
     what: str,
 ) -> Solution:
     """Add the field ``prior`` to a solution, and warn if the prior outweighs the data."""
-    found: PriorReliance | None
-    if discount == 1.0:
-        found = reliance_until_end(belief, rewards_of(belief, rewards), solution.policy, start)
-    else:
-        found = reliance(belief, solution.policy, discount, start)
+    found = reliance_of(solution, belief, rewards, discount, start)
     warn_about_prior(found, what, 3)
     return solution if found is None else replace(solution, prior=found)
+
+
+def reliance_of(
+    solution: Solution,
+    belief: Belief,
+    rewards: Rewards,
+    discount: float,
+    start: ArrayLike | None,
+) -> PriorReliance | None:
+    """How far the policy of a solution rests on the prior."""
+    if discount == 1.0:
+        return reliance_until_end(belief, rewards_of(belief, rewards), solution.policy, start)
+    return reliance(belief, solution.policy, discount, start)
 
 
 def _with_prior_over(
@@ -908,22 +917,28 @@ class Problem:
     ) -> tuple[FloatArray, IntArray | None]:
         """Values of cheaper approximations, and the pairs that these leave in question."""
         pairs: IntArray | None = None
-        for cheaper in reversed(self.approximations(bound, not warm)):
-            is_linear = cheaper.fixed_entries() is not None
-            if linear_only and not is_linear:
-                continue
-            near = iterate(
-                self.bellman(cheaper, policy),
-                values,
-                Accuracy(self._coarse),
-                "newton",
-                COARSE_SWEEPS,
-            ).sweep
-            if math.isfinite(near.residual):
-                values = near.best
-                if not is_linear:
-                    pairs = np.flatnonzero(near.q >= near.best[:, None] - self._coarse)
+        cheaper = self.approximations(bound, not warm)
+        while cheaper:
+            # what one of them needs is forgotten before the next is solved
+            values, near = self._near(cheaper.pop(), values, policy, linear_only)
+            pairs = pairs if near is None else near
         return values, pairs
+
+    def _near(
+        self, cheaper: RiskOperator, values: FloatArray, policy: IntArray | None, linear_only: bool
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Values of one approximation, and the pairs it leaves in question unless it is linear."""
+        is_linear = cheaper.fixed_entries() is not None
+        if linear_only and not is_linear:
+            return values, None
+        sketch = self.bellman(cheaper, policy)
+        sketch.reuse_targets()
+        near = iterate(sketch, values, Accuracy(self._coarse), "newton", COARSE_SWEEPS).sweep
+        if not math.isfinite(near.residual):
+            return values, None
+        if is_linear:
+            return near.best, None
+        return near.best, np.flatnonzero(near.q >= near.best[:, None] - self._coarse)
 
     def fixed_point(
         self, bound: RiskOperator, initial: FloatArray | None, policy: IntArray | None
@@ -933,8 +948,12 @@ class Problem:
         values, pairs = self._approximated(
             bound, self._first_values(initial), policy, warm=initial is not None
         )
+        bellman.reuse_targets()
         found = iterate(bellman, values, self.accuracy, self.method, self.max_iterations, pairs)
-        return found if policy is not None else settle_ties(bellman, found, self.max_iterations)
+        if policy is None:
+            found = settle_ties(bellman, found, self.max_iterations)
+        bellman.keep_targets(found.sweep)
+        return found
 
     def mixed_fixed_point(
         self, bound: RiskOperator, initial: FloatArray | None, policy: FloatArray

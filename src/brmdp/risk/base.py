@@ -17,6 +17,7 @@ from brmdp._validation import FloatArray, IntArray
 from brmdp.beliefs.base import Belief
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
+from brmdp.risk.threads import for_chunks
 
 __all__ = [
     "APPROXIMATE",
@@ -159,8 +160,14 @@ class FixedKernel:
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """Σ p w for each pair."""
-        largest = linear.weighted_sums(pairs, self.pattern.indptr, self.probabilities, targets, out)
-        return rounding(self.pattern, float(largest))
+
+        def run(chunk: IntArray, _: int) -> float:
+            largest: float = linear.weighted_sums(
+                chunk, self.pattern.indptr, self.probabilities, targets, out
+            )
+            return largest
+
+        return rounding(self.pattern, max(for_chunks(self.pattern.n_transitions, pairs, run)))
 
     def rows(
         self, targets: FloatArray, values: FloatArray, pairs: IntArray, *, precise: bool = True

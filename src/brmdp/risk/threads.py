@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +23,16 @@ from threadpoolctl import threadpool_limits
 from brmdp._validation import IntArray
 from brmdp.errors import InvalidInputError
 
-__all__ = ["MANY_STATES", "for_chunks", "one_blas_thread", "one_thread", "thread_count"]
+__all__ = [
+    "MANY_STATES",
+    "WORTH_SPLITTING",
+    "for_chunks",
+    "for_ranges",
+    "one_blas_thread",
+    "one_thread",
+    "over_threads",
+    "thread_count",
+]
 
 MANY_STATES = 64
 """BLAS solves systems of fewer states in one thread anyway."""
@@ -92,6 +101,34 @@ def for_chunks(work: int, pairs: IntArray, run: Callable[[IntArray, int], float]
     chunks = np.array_split(pairs, min(4 * threads, max(1, pairs.size)))
     starts = np.concatenate(([0], np.cumsum([c.size for c in chunks])[:-1]))
     return list(_pool(os.getpid(), threads).map(run, chunks, [int(s) for s in starts]))
+
+
+def for_ranges(n: int, work: int, run: Callable[[int, int], None]) -> None:
+    """Call ``run(first, last)`` on ranges that make up 0 … n − 1, as :func:`for_chunks` does."""
+    threads = thread_count() if work >= WORTH_SPLITTING else 1
+    if threads == 1:
+        run(0, n)
+        return
+    cuts = np.linspace(0, n, min(4 * threads, n) + 1).astype(np.int64).tolist()
+    for _ in _pool(os.getpid(), threads).map(run, cuts[:-1], cuts[1:]):
+        pass
+
+
+def over_threads(run: Callable[[Any], None], jobs: Sequence[Any]) -> None:
+    """Call ``run`` on every job, in several threads if there are any; none splits its backups."""
+
+    def alone(job: Any) -> None:
+        # a thread of the pool that waits for the pool might wait forever
+        with one_thread():
+            run(job)
+
+    threads = min(thread_count(), len(jobs))
+    if threads <= 1:
+        for job in jobs:
+            alone(job)
+        return
+    for _ in _pool(os.getpid(), thread_count()).map(alone, jobs):
+        pass
 
 
 class _OneBlasThread:
