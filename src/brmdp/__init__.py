@@ -60,7 +60,7 @@ from brmdp.risk import (
     RiskMeasure,
     RiskOperator,
 )
-from brmdp.simulation import Actor, Diagnostics, History, World, simulate
+from brmdp.simulation import Actor, Diagnostics, History, Tuning, World, simulate, tune
 
 __all__ = [
     "Actor",
@@ -112,6 +112,7 @@ __all__ = [
     "Solution",
     "TabularMDP",
     "Transitions",
+    "Tuning",
     "UnitLog",
     "World",
     "agents",
@@ -135,6 +136,7 @@ __all__ = [
     "read_policy",
     "simulate",
     "solve",
+    "tune",
     "value_of_information",
     "values_in_draws",
 ]

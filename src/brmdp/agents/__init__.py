@@ -3,6 +3,7 @@
 from typing import Any
 
 from brmdp.agents.agent import ActionReport, Agent, EpisodeReport
+from brmdp.agents.bamcp import BAMCP
 from brmdp.agents.presets import aq_brmdp, continuing_psrl, fixed_quantile, posterior_mean
 from brmdp.agents.progress import Progress
 from brmdp.agents.restarts import (
@@ -16,6 +17,7 @@ from brmdp.agents.restarts import (
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
 
 __all__ = [
+    "BAMCP",
     "ActionReport",
     "AdaptiveLevel",
     "Agent",

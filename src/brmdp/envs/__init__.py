@@ -1,5 +1,11 @@
 """Known MDPs, and Gymnasium environments for them with ids such as ``brmdp/RiverSwim-v0``."""
 
+from brmdp.envs.bbrl import (
+    WorldDistribution,
+    chain_worlds,
+    double_loop_worlds,
+    grid_worlds,
+)
 from brmdp.envs.frozenlake import frozenlake
 from brmdp.envs.icu_sepsis import ICUSepsis, icu_sepsis
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
@@ -27,9 +33,13 @@ __all__ = [
     "OutcomeLaw",
     "RiverSwimEnv",
     "TabularEnv",
+    "WorldDistribution",
     "bandit",
     "bernoulli_riverswim",
+    "chain_worlds",
+    "double_loop_worlds",
     "frozenlake",
+    "grid_worlds",
     "icu_sepsis",
     "inventory",
     "riverswim",

@@ -22,6 +22,7 @@ from brmdp import envs
 from brmdp._streams import independent_streams
 from brmdp._validation import Seed, as_rng
 from brmdp.agents import (
+    BAMCP,
     AdaptiveLevel,
     Agent,
     EveryStep,
@@ -34,6 +35,7 @@ from brmdp.agents import (
     fixed_quantile,
     posterior_mean,
 )
+from brmdp.beliefs import DirichletBelief
 from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.envs.random_rewards import OutcomeEnv
 from brmdp.envs.tabular_env import TabularEnv
@@ -45,12 +47,14 @@ from brmdp.runs.lake import LAKE
 from brmdp.runs.program import REQUIRED, with_defaults
 from brmdp.runs.references import is_reference, load, module_source, source_of
 from brmdp.runs.spec import METHODS, Case, require_known
-from brmdp.simulation import Actor, World
+from brmdp.simulation import Actor, World, draw_world
 from brmdp.simulation.actor import require_actor
 from brmdp.theory import draw_mdp
 
 __all__ = [
     "AGENTS",
+    "BBRL",
+    "DRAWN",
     "ENVIRONMENTS",
     "PARTS",
     "PRIOR",
@@ -78,16 +82,28 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "bandit": ("arms",),
     "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
+    "bbrl": ("worlds",),
     LAKE: (),
 }
 """Environments of the library, and their parameters.
 
 Any other name is the id of a Gymnasium environment, or an environment of your own as
 ``module:attribute``. In "prior" every run has a world of its own, drawn from Dir(concentration, …),
-which is the agent's prior too unless another is given. In "bandit" and "bernoulli-riverswim" the
+which is the agent's prior too unless another is given. In "bbrl" worlds are drawn from one of
+:data:`BBRL`. In "bandit" and "bernoulli-riverswim" the
 rewards are random and unknown: agents learn them. A Gymnasium id of your own is written
 "module:id": every process that runs it imports the module, which registers it.
 """
+
+BBRL: dict[str, Callable[[], envs.WorldDistribution]] = {
+    "gc": envs.chain_worlds,
+    "gdl": envs.double_loop_worlds,
+    "grid": envs.grid_worlds,
+}
+"""The distributions of the BBRL benchmark."""
+
+DRAWN = frozenset({"prior", "bbrl"})
+"""Environments that are drawn anew in every run."""
 
 RANDOM_REWARDS: dict[str, Callable[..., envs.OutcomeLaw]] = {
     "bandit": envs.bandit,
@@ -132,6 +148,12 @@ def _world(case: Case, rng: Seed) -> World:
         if missing:
             raise InvalidInputError(f"the environment 'prior' needs {', '.join(missing)}")
         drawn = draw_mdp(**parameters, discount=case.discount, rng=rng)
+        return World(TabularEnv(drawn), case.discount)
+    if name == "bbrl":
+        require_known(parameters.get("worlds"), BBRL, "distribution of worlds")
+        worlds = BBRL[parameters["worlds"]]()
+        prior = DirichletBelief(worlds.concentration)
+        drawn = draw_world(prior, worlds.rewards, case.discount, start=worlds.start, rng=rng)
         return World(TabularEnv(drawn), case.discount)
     if name in RANDOM_REWARDS:
         law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
@@ -246,11 +268,22 @@ def _of_parts(
     return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
 
 
-AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
+AGENTS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
     "fixed-quantile": (fixed_quantile, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
     "continuing-psrl": (continuing_psrl, _COMMON),
     "posterior-mean": (posterior_mean, _COMMON),
+    "bamcp": (
+        BAMCP,
+        {
+            "simulations": 500,
+            "exploration": 3.0,
+            "epsilon": 0.5,
+            "guide": None,
+            "rollout": None,
+            "depth": None,
+        },
+    ),
     "agent": (_of_parts, {"risk": REQUIRED, "schedule": None, "horizon": None, **_COMMON}),
 }
 """By name: how to make it, and its parameters with their defaults."""
@@ -316,10 +349,15 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
     require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
     make, defaults = AGENTS[case.agent]
     parameters = with_defaults(case.agent_parameters, defaults, case.agent)
-    parameters["restart"] = _part("restart", parameters["restart"], _spawning(source))
+    if "restart" in parameters:
+        restart = _part("restart", parameters["restart"], _spawning(source))
+        parameters["restart"] = restart
+    if parameters.get("guide") is not None:
+        parameters["guide"] = _part("risk", parameters["guide"], _spawning(source))
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    return make(*given, **parameters, rng=source)
+    made_here: Actor = make(*given, **parameters, rng=source)
+    return made_here
 
 
 def _source(rng: Seed) -> Any:
