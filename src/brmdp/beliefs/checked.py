@@ -27,6 +27,7 @@ __all__ = [
     "caveat_of",
     "dirichlet_rows_of",
     "draws_of",
+    "evidence_of",
     "has_known_kernel",
     "is_builtin",
     "learns_rewards",
@@ -166,6 +167,22 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
         )
     check_concentrations(entries)
     return entries.copy(), offsets
+
+
+def evidence_of(belief: Belief) -> tuple[FloatArray, FloatArray]:
+    """Weight of the prior, and number of observations, of every pair s·A + a; checked."""
+    n, name = belief.pattern.n_pairs, type(belief).__name__
+    evidence = getattr(belief, "evidence", None)
+    if not callable(evidence):
+        raise InvalidInputError(f"belief must have a method evidence(pairs); {name} has none")
+    prior, observed = (as_float_array(part, f"{name}.evidence") for part in evidence(np.arange(n)))
+    for part in (prior, observed):
+        if part.shape != (n,) or (part < 0.0).any():
+            raise InvalidInputError(
+                f"{name}.evidence must return one number per pair, shape ({n},), none of them "
+                f"negative; got shape {part.shape}, least {part.min(initial=0.0):g}"
+            )
+    return prior, observed
 
 
 def scenarios_of(belief: ScenarioBelief) -> tuple[FloatArray, FloatArray]:

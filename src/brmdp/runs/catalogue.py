@@ -25,14 +25,29 @@ from brmdp.agents import (
     AdaptiveLevel,
     Agent,
     EveryStep,
+    FallingLevel,
     FixedLength,
     FixedLevel,
     GeometricLength,
+    GrowingLength,
+    QLearning,
+    RisingLevel,
+    StepDoubling,
     VisitDoubling,
+    VisitLevel,
     aq_brmdp,
+    bayes_ucbvi,
+    beb,
     continuing_psrl,
+    cvar_bonus,
+    eubrl,
     fixed_quantile,
+    opsrl,
     posterior_mean,
+    r_max,
+    ucbvi_gamma,
+    ucrl2,
+    vbrb,
 )
 from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.envs.random_rewards import OutcomeEnv
@@ -75,6 +90,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
         "reveal_lost_sales",
     ),
+    "chain": ("n", "slip"),
+    "double-loop": ("length",),
+    "deep-sea": ("n", "stochastic", "seed"),
+    "six-arms": (),
+    "garnet": ("n_states", "n_actions", "branching", "seed"),
     "bandit": ("arms",),
     "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
@@ -137,7 +157,7 @@ def _world(case: Case, rng: Seed) -> World:
         law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
         return World(OutcomeEnv(law), case.discount, rewards="unknown")
     # without Gymnasium's wrappers, which cost more than the step itself
-    mdp = getattr(envs, name)(**parameters, discount=case.discount)
+    mdp = getattr(envs, name.replace("-", "_"))(**parameters, discount=case.discount)
     return World(TabularEnv(mdp), case.discount)
 
 
@@ -225,6 +245,7 @@ def _prior(case: Case, world: World) -> Any:
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
+_EVERY_STEP = {**_COMMON, "restart": "every-step"}
 
 
 def _of_parts(
@@ -242,15 +263,24 @@ def _of_parts(
     *own, draws = independent_streams(source, 3)
     measure = _part("risk", risk, lambda: draws)
     levels = None if schedule is None else _part("schedule", schedule, _spawning(source))
-    others["restart"] = others["restart"] or GeometricLength(discount)
     return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
 
 
-AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
+AGENTS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
     "fixed-quantile": (fixed_quantile, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
     "continuing-psrl": (continuing_psrl, _COMMON),
     "posterior-mean": (posterior_mean, _COMMON),
+    "beb": (beb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "vbrb": (vbrb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "eubrl": (eubrl, {"eta": REQUIRED, **_EVERY_STEP}),
+    "r-max": (r_max, {"visits": REQUIRED, **_EVERY_STEP}),
+    "ucrl2": (ucrl2, {"delta": 0.1, "scale": 1.0, **_COMMON, "restart": "visit-doubling"}),
+    "ucbvi-gamma": (ucbvi_gamma, {"delta": 0.1, "scale": 1.0, **_EVERY_STEP}),
+    "bayes-ucbvi": (bayes_ucbvi, {"strength": 1.0, "delta": 0.5, **_COMMON}),
+    "opsrl": (opsrl, {"samples": 8, "strength": 1.0, "inflation": 1.0, **_COMMON}),
+    "cvar-bonus": (cvar_bonus, {"alpha": REQUIRED, "beta": REQUIRED, **_COMMON}),
+    "q-learning": (QLearning, {"epsilon": 0.1, "power": 0.77}),
     "agent": (_of_parts, {"risk": REQUIRED, "schedule": None, "horizon": None, **_COMMON}),
 }
 """By name: how to make it, and its parameters with their defaults."""
@@ -268,7 +298,15 @@ PARTS: dict[str, _Known] = {
     "risk": _Known(
         {"mean": Mean, "quantile": Quantile, "cvar": CVaR, "posterior-sample": PosteriorSample}
     ),
-    "schedule": _Known({"fixed-level": FixedLevel, "adaptive-level": AdaptiveLevel}),
+    "schedule": _Known(
+        {
+            "fixed-level": FixedLevel,
+            "adaptive-level": AdaptiveLevel,
+            "falling-level": FallingLevel,
+            "visit-level": VisitLevel,
+            "rising-level": RisingLevel,
+        }
+    ),
     "restart": _Known(
         {
             "geometric": None,  # with the agent's discount
@@ -276,6 +314,8 @@ PARTS: dict[str, _Known] = {
             "visit-doubling": VisitDoubling,
             "fixed-length": FixedLength,
             "geometric-length": GeometricLength,
+            "step-doubling": StepDoubling,
+            "growing-length": GrowingLength,
         },
         FixedLength,
     ),
@@ -316,10 +356,13 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
     require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
     make, defaults = AGENTS[case.agent]
     parameters = with_defaults(case.agent_parameters, defaults, case.agent)
-    parameters["restart"] = _part("restart", parameters["restart"], _spawning(source))
+    if "restart" in parameters:
+        restart = _part("restart", parameters["restart"], _spawning(source))
+        parameters["restart"] = restart or GeometricLength(case.discount)
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    return make(*given, **parameters, rng=source)
+    named: Actor = make(*given, **parameters, rng=source)
+    return named
 
 
 def _source(rng: Seed) -> Any:
