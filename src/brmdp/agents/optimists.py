@@ -458,7 +458,7 @@ def _optimist(
 
 def _continuation(discount: float, settings: Settings) -> float:
     """The discount as a chance to go on; with episodes of the world it has no meaning."""
-    return discount if settings.get("episode_length") is None else 0.0
+    return as_discount(discount) if settings.get("episode_length") is None else 0.0
 
 
 def _largest_value(

@@ -121,7 +121,7 @@ class Progress:
             raise InvalidInputError(
                 f"{name} needs a belief, which only a level schedule is given, when the agent plans"
             )
-        prior, observed = evidence_of(self.belief)
+        prior, observed = evidence_of(self.belief, self.visits.size, name)
         return prior.reshape(self.visits.shape), observed.reshape(self.visits.shape)
 
     def shown(self) -> Progress:

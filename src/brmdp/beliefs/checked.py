@@ -169,18 +169,28 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
     return entries.copy(), offsets
 
 
-def evidence_of(belief: Belief) -> tuple[FloatArray, FloatArray]:
+def evidence_of(
+    belief: Any, n_pairs: int, purpose: str = "this measure"
+) -> tuple[FloatArray, FloatArray]:
     """Weight of the prior, and number of observations, of every pair s·A + a; checked."""
-    n, name = belief.pattern.n_pairs, type(belief).__name__
+    name = type(belief).__name__
     evidence = getattr(belief, "evidence", None)
     if not callable(evidence):
-        raise InvalidInputError(f"belief must have a method evidence(pairs); {name} has none")
-    prior, observed = (as_float_array(part, f"{name}.evidence") for part in evidence(np.arange(n)))
+        raise InvalidInputError(
+            f"{purpose} needs a belief with a method evidence(pairs); {name} has none"
+        )
+    prior, observed = (
+        as_float_array(part, f"{name}.evidence") for part in evidence(np.arange(n_pairs))
+    )
     for part in (prior, observed):
-        if part.shape != (n,) or (part < 0.0).any():
+        if part.shape != (n_pairs,):
             raise InvalidInputError(
-                f"{name}.evidence must return one number per pair, shape ({n},), none of them "
-                f"negative; got shape {part.shape}, least {part.min(initial=0.0):g}"
+                f"{name}.evidence must return one number per pair, shape ({n_pairs},); got "
+                f"{part.shape}"
+            )
+        if (part < 0.0).any():
+            raise InvalidInputError(
+                f"{name}.evidence must return numbers that are not negative; got {part.min():g}"
             )
     return prior, observed
 

@@ -79,7 +79,7 @@ class CountBonus:
 
     def amounts(self, belief: Belief) -> FloatArray:
         """One bonus per pair."""
-        prior, observed = evidence_of(belief)
+        prior, observed = evidence_of(belief, belief.pattern.n_pairs, type(self).__name__)
         return self.scale / (1.0 + prior + observed)
 
 
@@ -108,7 +108,9 @@ class RootBonus:
 
     def amounts(self, belief: Belief) -> FloatArray:
         """One bonus per pair."""
-        return self.scale / np.sqrt(np.maximum(evidence_of(belief)[1], 1.0))
+        return self.scale / np.sqrt(
+            np.maximum(evidence_of(belief, belief.pattern.n_pairs, type(self).__name__)[1], 1.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,11 @@ class UnknownBonus:
 
     def amounts(self, belief: Belief) -> FloatArray:
         """One bonus per pair."""
-        return np.where(evidence_of(belief)[1] < self.visits, np.inf, 0.0)
+        return np.where(
+            evidence_of(belief, belief.pattern.n_pairs, type(self).__name__)[1] < self.visits,
+            np.inf,
+            0.0,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,8 @@ class Bonus(_OnBase):
         """Apply the measure to a belief, with the bonuses of its present state."""
         require_belief(belief)
         amounts = self._amounts(belief)
-        return _Lifted(self.base.bind(belief), belief.pattern, amounts, self.ceiling)
+        ceiling = math.inf if self.ceiling is None else self.ceiling
+        return _Lifted(self.base.bind(belief), belief.pattern, amounts, ceiling)
 
     def _amounts(self, belief: Belief) -> FloatArray:
         pattern, name = belief.pattern, f"{type(self.rule).__name__}.amounts"
@@ -197,7 +198,7 @@ class BernsteinBound:
     def bind(self, belief: Belief) -> RiskOperator:
         """Apply the bound to a belief."""
         require_belief(belief)
-        _, observed = evidence_of(belief)
+        _, observed = evidence_of(belief, belief.pattern.n_pairs, type(self).__name__)
         pattern, seen = belief.pattern, np.maximum(observed, 1.0)
         log = math.log(2.0 * pattern.pairs.size * (float(observed.sum()) + 1.0) / self.delta)
         learnt = pattern.widths > 1
@@ -247,7 +248,7 @@ class OptimisticBall:
     def bind(self, belief: Belief) -> RiskOperator:
         """Apply the measure to a belief."""
         require_belief(belief)
-        _, observed = evidence_of(belief)
+        _, observed = evidence_of(belief, belief.pattern.n_pairs, type(self).__name__)
         pattern = belief.pattern
         log = math.log(2.0 * pattern.n_actions * (float(observed.sum()) + 1.0) / self.delta)
         radii = self.scale * np.sqrt(14.0 * pattern.widths * log / np.maximum(observed, 1.0))
@@ -358,14 +359,13 @@ class _Lifted:
         inner: RiskOperator,
         pattern: TransitionPattern,
         amounts: FloatArray,
-        ceiling: float | None,
+        ceiling: float = math.inf,
     ) -> None:
         self.basis = inner.basis
-        self.needs_discount = ceiling is not None
         self.pattern = pattern
         self._inner = inner
         self._amounts = amounts
-        self._ceiling = math.inf if ceiling is None else ceiling
+        self._ceiling = ceiling
 
     def evaluate(self, targets: FloatArray, pairs: IntArray, out: FloatArray) -> float:
         """The raised values."""
@@ -398,8 +398,7 @@ class _Lifted:
         cheaper = self._inner.approximation()
         if cheaper is None or cheaper.fixed_entries() is not None:
             return None
-        ceiling = self._ceiling if self.needs_discount else None
-        return _Lifted(cheaper, self.pattern, self._amounts, ceiling)
+        return _Lifted(cheaper, self.pattern, self._amounts, self._ceiling)
 
 
 class _Envelope:
@@ -472,8 +471,6 @@ class _Extended:
 
 class _WithFictitiousState:
     """An operator on the extended pattern, seen from the given one."""
-
-    needs_discount = True
 
     def __init__(
         self, inner: RiskOperator, pattern: TransitionPattern, extended: _Extended, value: float
