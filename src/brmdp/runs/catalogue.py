@@ -26,14 +26,29 @@ from brmdp.agents import (
     AdaptiveLevel,
     Agent,
     EveryStep,
+    FallingLevel,
     FixedLength,
     FixedLevel,
     GeometricLength,
+    GrowingLength,
+    QLearning,
+    RisingLevel,
+    StepDoubling,
     VisitDoubling,
+    VisitLevel,
     aq_brmdp,
+    bayes_ucbvi,
+    beb,
     continuing_psrl,
+    cvar_bonus,
+    eubrl,
     fixed_quantile,
+    opsrl,
     posterior_mean,
+    r_max,
+    ucbvi_gamma,
+    ucrl2,
+    vbrb,
 )
 from brmdp.beliefs import DirichletBelief
 from brmdp.beliefs.disturbance import DrivenBelief
@@ -79,6 +94,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
         "reveal_lost_sales",
     ),
+    "chain": ("n", "slip"),
+    "double-loop": ("length",),
+    "deep-sea": ("n", "stochastic", "seed"),
+    "six-arms": (),
+    "garnet": ("n_states", "n_actions", "branching", "seed"),
     "bandit": ("arms",),
     "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
@@ -159,7 +179,7 @@ def _world(case: Case, rng: Seed) -> World:
         law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
         return World(OutcomeEnv(law), case.discount, rewards="unknown")
     # without Gymnasium's wrappers, which cost more than the step itself
-    mdp = getattr(envs, name)(**parameters, discount=case.discount)
+    mdp = getattr(envs, name.replace("-", "_"))(**parameters, discount=case.discount)
     return World(TabularEnv(mdp), case.discount)
 
 
@@ -247,6 +267,7 @@ def _prior(case: Case, world: World) -> Any:
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
+_EVERY_STEP = {**_COMMON, "restart": "every-step"}
 
 
 def _of_parts(
@@ -264,7 +285,6 @@ def _of_parts(
     *own, draws = independent_streams(source, 3)
     measure = _part("risk", risk, lambda: draws)
     levels = None if schedule is None else _part("schedule", schedule, _spawning(source))
-    others["restart"] = others["restart"] or GeometricLength(discount)
     return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
 
 
@@ -284,6 +304,16 @@ AGENTS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
             "depth": None,
         },
     ),
+    "beb": (beb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "vbrb": (vbrb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "eubrl": (eubrl, {"eta": REQUIRED, **_EVERY_STEP}),
+    "r-max": (r_max, {"visits": REQUIRED, **_EVERY_STEP}),
+    "ucrl2": (ucrl2, {"delta": 0.1, "scale": 1.0, **_COMMON, "restart": "visit-doubling"}),
+    "ucbvi-gamma": (ucbvi_gamma, {"delta": 0.1, "scale": 1.0, **_EVERY_STEP}),
+    "bayes-ucbvi": (bayes_ucbvi, {"strength": 1.0, "delta": 0.5, **_COMMON}),
+    "opsrl": (opsrl, {"samples": 8, "strength": 1.0, "inflation": 1.0, **_COMMON}),
+    "cvar-bonus": (cvar_bonus, {"alpha": REQUIRED, "beta": REQUIRED, **_COMMON}),
+    "q-learning": (QLearning, {"epsilon": 0.1, "power": 0.77}),
     "agent": (_of_parts, {"risk": REQUIRED, "schedule": None, "horizon": None, **_COMMON}),
 }
 """By name: how to make it, and its parameters with their defaults."""
@@ -301,7 +331,15 @@ PARTS: dict[str, _Known] = {
     "risk": _Known(
         {"mean": Mean, "quantile": Quantile, "cvar": CVaR, "posterior-sample": PosteriorSample}
     ),
-    "schedule": _Known({"fixed-level": FixedLevel, "adaptive-level": AdaptiveLevel}),
+    "schedule": _Known(
+        {
+            "fixed-level": FixedLevel,
+            "adaptive-level": AdaptiveLevel,
+            "falling-level": FallingLevel,
+            "visit-level": VisitLevel,
+            "rising-level": RisingLevel,
+        }
+    ),
     "restart": _Known(
         {
             "geometric": None,  # with the agent's discount
@@ -309,6 +347,8 @@ PARTS: dict[str, _Known] = {
             "visit-doubling": VisitDoubling,
             "fixed-length": FixedLength,
             "geometric-length": GeometricLength,
+            "step-doubling": StepDoubling,
+            "growing-length": GrowingLength,
         },
         FixedLength,
     ),
@@ -351,13 +391,13 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
     parameters = with_defaults(case.agent_parameters, defaults, case.agent)
     if "restart" in parameters:
         restart = _part("restart", parameters["restart"], _spawning(source))
-        parameters["restart"] = restart
+        parameters["restart"] = restart or GeometricLength(case.discount)
     if parameters.get("guide") is not None:
         parameters["guide"] = _part("risk", parameters["guide"], _spawning(source))
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    made_here: Actor = make(*given, **parameters, rng=source)
-    return made_here
+    named: Actor = make(*given, **parameters, rng=source)
+    return named
 
 
 def _source(rng: Seed) -> Any:
