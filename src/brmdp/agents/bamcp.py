@@ -282,9 +282,9 @@ class BAMCP(Saveable):
         self._rng = stream_from_state(arrays["stream"])
 
     def __repr__(self) -> str:
-        n_states, n_actions = self._visits.shape
+        belief = self._belief
         return (
-            f"BAMCP({n_states} states, {n_actions} actions, simulations={self.simulations}, "
-            f"exploration={self.exploration!r}, guide={self.guide!r}, "
-            f"{int(self._visits.sum())} steps observed)"
+            f"BAMCP({belief.n_states} states, {belief.n_actions} actions, "
+            f"simulations={self.simulations}, exploration={self.exploration!r}, "
+            f"guide={self.guide!r}, {int(self._visits.sum())} steps observed)"
         )
