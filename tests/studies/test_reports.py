@@ -45,6 +45,7 @@ SMALL = {
     "CERTIFICATES": {"logs": 1, "size": 20, "judging_draws": 200, "draws": 300},
     "DECIDED": {"logs": 1, "units": 6, "steps": 8},
     "CHECKED": {"logs": 1, "units": 6, "steps": 8},
+    "TUNE": {"worlds": 4, "steps": 5},
     "SEPSIS": {"size": 20, "judging_draws": 200, "draws": 300},
 }
 """Parameters that make a replication short, by program."""

@@ -121,7 +121,9 @@ class BAMCP(Saveable):
         if not 0.0 <= self.epsilon <= 1.0:
             raise InvalidInputError(f"epsilon must lie in [0, 1]; got {epsilon!r}")
         if guide is not None and (
-            isinstance(guide, type) or not hasattr(guide, "bind") or hasattr(guide, "memory")
+            isinstance(guide, type)
+            or not hasattr(guide, "bind")
+            or (hasattr(guide, "memory") and guide.memory())
         ):
             raise InvalidInputError(
                 "guide must be None or a risk measure that draws nothing, such as Mean(); got "

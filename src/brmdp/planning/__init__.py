@@ -22,6 +22,7 @@ from brmdp.planning.planner import (
 )
 from brmdp.planning.prior import PriorReliance, prior_reliance
 from brmdp.planning.solution import Solution
+from brmdp.planning.trees import SearchResult
 
 __all__ = [
     "Backup",
@@ -30,6 +31,7 @@ __all__ = [
     "PosteriorQuantileValue",
     "PriorReliance",
     "Problem",
+    "SearchResult",
     "Solution",
     "backup",
     "certified_level",
