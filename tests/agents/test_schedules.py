@@ -267,7 +267,7 @@ def test_schedules_of_time_and_visits_are_values():
         assert eval(repr(kind(**other)), {kind.__name__: kind}) == kind(**other)
     for bad in (0, 1, -0.1, np.nan, "0.5", None, True):
         for make in (lambda b: FallingLevel(b), lambda b: FallingLevel(0.9, b), RisingLevel):
-            with pytest.raises(brmdp.InvalidInputError, match="(start|end|delta) must"):
+            with pytest.raises(brmdp.InvalidInputError, match=r"(start|end|delta) must"):
                 make(bad)
     for bad in (1.0, -0.1, np.nan, "0"):
         with pytest.raises(brmdp.InvalidInputError, match="rate must"):

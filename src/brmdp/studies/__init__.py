@@ -31,6 +31,7 @@ FOLDERS = (
     "unknown_rewards",
     "from_logs",
     "bbrl",
+    "exploration",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 
