@@ -101,6 +101,8 @@ def test_list(capsys):
             "from-logs",
             "alarms",
             "exploration",
+            "bbrl",
+            "bbrl-tuning",
         ),
         "all",
     ]

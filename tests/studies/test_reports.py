@@ -50,6 +50,9 @@ SMALL = {
 }
 """Parameters that make a replication short, by program."""
 
+FEWER = {"bbrl": 8}
+"""Steps of a study with many cases, or with slow ones."""
+
 
 def small(name):
     """A study with all its cases, and few short runs of them."""
@@ -57,13 +60,15 @@ def small(name):
     if name == "continuous":
         return study.of(tiny_lake(RUNS, 20))
     has_steps = any(not isinstance(case, Computation) for case in study.experiment.cases)
-    study = study.adjusted(runs=RUNS, steps=STEPS if has_steps else None)
+    steps = FEWER.get(name, STEPS)
+    study = study.adjusted(runs=RUNS, steps=steps if has_steps else None)
     return study.of(replace(study.experiment, cases=tuple(map(_small, study.experiment.cases))))
 
 
 def _small(case):
     if not isinstance(case, Computation):
-        return case
+        searches = {"simulations": 10} if case.agent == "bamcp" else {}
+        return replace(case, agent_parameters={**case.agent_parameters, **searches})
     changes = SMALL[case.program.partition(":")[2]]
     given = dict(case.parameters)
     for key, most in (("steps", 20_000), ("observed", 200)):

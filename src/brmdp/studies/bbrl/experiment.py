@@ -131,7 +131,7 @@ CHOSEN: dict[str, tuple[float, ...]] = {
     "vbrb": (4.0, 0.25, 0.5, 2.0, 0.25, 0.5),
     "level": (0.7, 0.5, 0.5, 0.6, 0.5, 0.5),
     "falling": (0.9, 0.6, 0.6, 0.7, 0.6, 0.6),
-    "visits": (1.0, 0.25, 0.25, 0.5, 0.25, 0.25),
+    "visits": (0.5, 0.25, 0.25, 0.5, 0.25, 0.25),
     "bamcp": (10.0, 1.0, 3.0, 10.0, 1.0, 3.0),
     "bamcp-plan": (10.0, 1.0, 3.0, 10.0, 1.0, 3.0),
 }
@@ -266,6 +266,7 @@ TUNING = Experiment(
                 "worlds": 80 if method.max_runs else 320,
                 "steps": STEPS,
             },
+            max_runs=1,
         )
         for experiment in EXPERIMENTS
         for method in METHODS
