@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -245,6 +245,20 @@ def measure(name: str, shape: tuple[int, int]) -> Any:
 
 
 # --- presets --------------------------------------------------------------------------------------
+
+
+OPTIMISTS: dict[str, Callable[..., brmdp.Agent]] = {
+    "beb": partial(agents.beb, beta=1.0),
+    "vbrb": partial(agents.vbrb, beta=1.0),
+    "eubrl": partial(agents.eubrl, eta=1.0),
+    "r-max": partial(agents.r_max, visits=2),
+    "ucrl2": agents.ucrl2,
+    "ucbvi-gamma": agents.ucbvi_gamma,
+    "bayes-ucbvi": agents.bayes_ucbvi,
+    "opsrl": agents.opsrl,
+    "cvar-bonus": partial(agents.cvar_bonus, alpha=0.2, beta=0.5),
+}
+"""The methods that explore by optimism, with settings where they need some."""
 
 
 def presets_with(methods: dict[str, Callable[[], Any]]) -> dict[str, Callable[..., brmdp.Agent]]:

@@ -100,6 +100,9 @@ def test_list(capsys):
             "unknown-rewards",
             "from-logs",
             "alarms",
+            "exploration",
+            "bbrl",
+            "bbrl-tuning",
         ),
         "all",
     ]

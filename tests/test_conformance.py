@@ -14,6 +14,7 @@ import pytest
 import brmdp
 from brmdp.decisions import learn_prior
 from brmdp.planning import certify_nested
+from brmdp.risk import BernsteinBound, Bonus, OptimisticBall, RootBonus
 from foreign import Jittered, Storable, Sure
 from problems import (
     Frozen,
@@ -94,6 +95,9 @@ MEASURES = {
     "reused draws": lambda: brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=40, reuse=True, rng=11)),
     "cvar": lambda: brmdp.CVaR(0.3),
     "own, entropic": lambda: Entropic(1.5, samples=60),
+    "bonus": lambda: Bonus(RootBonus(0.5), brmdp.CVaR(0.3)),
+    "ball": lambda: OptimisticBall(0.1, scale=0.1),
+    "bernstein": lambda: BernsteinBound(0.1, span=100.0, ceiling=1e9, scale=0.1),
 }
 
 DIRICHLET = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible", "disturbance")
@@ -102,6 +106,8 @@ EXACT_ROWS = (*DIRICHLET, *REWARDS, "censored, nothing hidden", "own, Dirichlet 
 SADDLEPOINT = (*DIRICHLET, *REWARDS, "own, Dirichlet rows")
 REUSABLE = ("dirichlet", "dirichlet, sparse", "dirichlet, inadmissible")
 WITHOUT_DOUBT = ("known", "own, without doubt")
+COUNTING = ("bonus", "ball", "bernstein")
+COUNTED = (*DIRICHLET, *REWARDS, "censored, nothing hidden", "learned", "own, Dirichlet rows")
 DRAWS_ALWAYS = ("posterior sample", "sampled quantile", "reused draws", "own, entropic")
 LEARNING = tuple(name for name in BELIEFS if name not in ("known", "own, without doubt"))
 SAVEABLE = tuple(name for name in LEARNING if name != "own, draws")
@@ -113,6 +119,7 @@ PAIRS = [
     # an approximation of the law of Dirichlet rows
     if (measure != "saddlepoint" or belief in (*SADDLEPOINT, *WITHOUT_DOUBT))
     and (measure != "reused draws" or belief in REUSABLE)
+    and (measure not in COUNTING or belief in COUNTED)
 ]
 every_pair = pytest.mark.parametrize(("belief", "measure"), PAIRS)
 
@@ -126,7 +133,7 @@ def basis(belief, measure):
     """What a plan must say about itself."""
     if measure in DRAWS_ALWAYS:
         return "sampled"
-    if belief in WITHOUT_DOUBT or measure == "mean":
+    if belief in WITHOUT_DOUBT or measure in ("mean", "ball", "bernstein"):
         return "converged"
     if measure == "saddlepoint":
         return "approximate"
@@ -240,6 +247,17 @@ def test_a_certificate_holds_or_is_refused_by_name(belief):
     assert len(str(found).splitlines()) <= 12
 
 
+def with_agents(beliefs, measures):
+    """Every agent of these parts that can learn; some measures need counts of observations."""
+    pairs = [
+        (belief, measure)
+        for belief in beliefs
+        for measure in measures
+        if belief != "scenarios" and (measure not in COUNTING or belief in COUNTED)
+    ]
+    return pytest.mark.parametrize(("belief", "measure"), pairs)
+
+
 def an_agent(belief, measure):
     problem = case(belief)
     restart = brmdp.agents.FixedLength(3)
@@ -283,10 +301,7 @@ def _another(belief, entry, rng):
     return rng.uniform(rewards.min(), rewards.max()) if belief.is_bootstrap else rng.choice(rewards)
 
 
-@pytest.mark.parametrize("belief", [name for name in LEARNING if name != "scenarios"])
-@pytest.mark.parametrize(
-    "measure", ["mean", "posterior sample", "quantile", "cvar", "own, entropic"]
-)
+@with_agents(LEARNING, ["mean", "posterior sample", "quantile", "cvar", "own, entropic", *COUNTING])
 def test_an_agent_learns_and_repeats_itself(belief, measure):
     first, second = (live(an_agent(belief, measure), 12, 1) for _ in range(2))
     assert first == second
@@ -296,10 +311,7 @@ def test_an_agent_learns_and_repeats_itself(belief, measure):
     assert agent.episode == 4
 
 
-@pytest.mark.parametrize("belief", [name for name in SAVEABLE if name != "scenarios"])
-@pytest.mark.parametrize(
-    "measure", ["posterior sample", "reused draws", "quantile", "own, entropic"]
-)
+@with_agents(SAVEABLE, ["posterior sample", "reused draws", "quantile", "own, entropic", *COUNTING])
 def test_a_saved_agent_goes_on_as_it_would_have(belief, measure, tmp_path):
     if measure == "reused draws" and belief not in REUSABLE:
         with pytest.raises(brmdp.InvalidInputError, match="reuse=True needs a DirichletBelief"):

@@ -61,7 +61,7 @@ from brmdp.risk import (
     RiskMeasure,
     RiskOperator,
 )
-from brmdp.simulation import Actor, Diagnostics, History, World, simulate
+from brmdp.simulation import Actor, Diagnostics, History, Tuning, World, simulate, tune
 
 __all__ = [
     "Actor",
@@ -113,6 +113,7 @@ __all__ = [
     "Solution",
     "TabularMDP",
     "Transitions",
+    "Tuning",
     "UnitLog",
     "World",
     "agents",
@@ -137,6 +138,7 @@ __all__ = [
     "read_policy",
     "simulate",
     "solve",
+    "tune",
     "value_of_information",
     "values_in_draws",
 ]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from brmdp._validation import IntArray, as_array, as_float_array, first_bad
+from brmdp._validation import FloatArray, IntArray, as_array, as_float_array, first_bad
 from brmdp.errors import InvalidInputError
 
-__all__ = ["ArrayOrSparse", "as_csr", "is_sparse"]
+__all__ = ["ArrayOrSparse", "as_csr", "is_sparse", "kernel_of_moves"]
 
 ArrayOrSparse: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 """Anything NumPy can turn into an array, or a SciPy sparse array or matrix."""
@@ -172,3 +172,21 @@ def _in_range(indices: NDArray[Any], size: int, name: str) -> IntArray:
             f"{name} must lie in 0..{size - 1}; got {indices[where]} at position {where}{hint}"
         )
     return indices.astype(np.int64)
+
+
+def kernel_of_moves(
+    shape: tuple[int, int],
+    states: IntArray,
+    actions: IntArray,
+    next_states: IntArray,
+    chances: FloatArray,
+) -> sparse.csr_array:
+    """The kernel (S·A, S) of a list of moves; the chances of equal moves add up, zeros vanish."""
+    n_states, n_actions = shape
+    rows = states * n_actions + actions
+    kernel = sparse.coo_array(
+        (chances, (rows, next_states)), shape=(n_states * n_actions, n_states)
+    ).tocsr()
+    kernel.sum_duplicates()
+    kernel.eliminate_zeros()
+    return kernel

@@ -10,7 +10,15 @@ from scipy import stats
 
 import brmdp
 from brmdp import agents
-from brmdp.agents import EveryStep, FixedLength, GeometricLength, Progress, VisitDoubling
+from brmdp.agents import (
+    EveryStep,
+    FixedLength,
+    GeometricLength,
+    GrowingLength,
+    Progress,
+    StepDoubling,
+    VisitDoubling,
+)
 from brmdp.envs import TabularEnv, riverswim
 from oracles import online
 
@@ -261,3 +269,48 @@ def test_bad_continuations_are_refused(bad):
 def test_bad_lengths_are_refused(bad):
     with pytest.raises(brmdp.InvalidInputError, match="length must be a positive integer; got"):
         FixedLength(bad)
+
+
+def test_doubling_steps():
+    rng = np.random.default_rng(1)
+    assert lengths_of(StepDoubling(), 6, rng).tolist() == [1, 1, 2, 4, 8, 16]
+
+
+def test_growing_lengths():
+    """One long row of states, so that no visits double: 2, 4, 6, …; in one pair, visits decide."""
+    now, lengths = progress((1000, 1)), []
+    for step in range(60):
+        now.add(step, 0)
+        now.visits_at_start[step] = 5  # as if the pair were well known
+        if GrowingLength(2).ends(now, rng=np.random.default_rng(0)):
+            lengths.append(now.steps_in_episode)
+            now.begin_episode()
+    assert lengths == [2, 4, 6, 8, 10, 12, 14]
+    now, lengths = progress((1, 1)), []
+    for _ in range(64):
+        now.add(0, 0)
+        if GrowingLength(30).ends(now, rng=np.random.default_rng(0)):
+            lengths.append(now.steps_in_episode)
+            now.begin_episode()
+    assert lengths == [1, 1, 2, 4, 8, 16, 32]
+
+
+def test_more_rules_are_values():
+    assert StepDoubling() == StepDoubling()
+    assert GrowingLength() == GrowingLength(1) != GrowingLength(2)
+    for bad in (0, -1, 1.5, "2", None, True):
+        with pytest.raises(brmdp.InvalidInputError, match="length must be a positive integer"):
+            GrowingLength(bad)
+
+
+@pytest.mark.parametrize("rule", [StepDoubling(), GrowingLength(3)], ids=repr)
+def test_posterior_sampling_with_more_rules_survives_a_file(rule, tmp_path):
+    belief = brmdp.DirichletBelief.uniform(6, 2)
+    agent = agents.continuing_psrl(belief, RIVER.rewards, 0.9, restart=rule, rng=2)
+    numbers_of_episodes(agent, RIVER, 37)
+    agent.save(tmp_path / "agent.npz")
+    twin = agents.Agent.load(tmp_path / "agent.npz")
+    assert twin.restart == rule
+    first, second = (numbers_of_episodes(one, RIVER, 50, seed=3) for one in (agent, twin))
+    assert first == second
+    assert first[-1] > first[0]

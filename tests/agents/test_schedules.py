@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import brmdp
-from brmdp.agents import AdaptiveLevel, FixedLevel, Progress
+from brmdp.agents import (
+    AdaptiveLevel,
+    FallingLevel,
+    FixedLevel,
+    Progress,
+    RisingLevel,
+    VisitLevel,
+)
 from oracles import online
 
 relaxed = settings(derandomize=True, deadline=None, max_examples=120)
@@ -199,3 +207,71 @@ def test_bad_levels_are_refused(bad):
         AdaptiveLevel(5.0, bad)
     with pytest.raises(brmdp.InvalidInputError, match=f"alpha {allowed}"):
         FixedLevel(bad)
+
+
+# --- levels that fall or rise with time or visits -------------------------------------------------
+
+
+def at_step(steps):
+    progress = progress_of(np.zeros((2, 2)), 3)
+    progress.steps = steps
+    return progress
+
+
+def test_levels_that_fall_with_time():
+    """0.5 + 0.4·0.95^t, by default."""
+    for t in (0, 1, 2, 40):
+        assert FallingLevel().levels(at_step(t)) == pytest.approx(0.5 + 0.4 * 0.95**t, rel=1e-15)
+    assert FallingLevel(0.2, 0.8, 0.5).levels(at_step(1)) == pytest.approx(0.5)
+    assert FallingLevel().levels(at_step(10**9)) == 0.5
+    assert FallingLevel(rate=0.0).levels(at_step(0)) == 0.9
+
+
+def test_levels_that_rise_with_time():
+    assert RisingLevel(0.5).levels(at_step(0)) == 0.5
+    assert RisingLevel(0.2).levels(at_step(3)) == pytest.approx(0.95)
+    assert RisingLevel(0.2).levels(at_step(10**18)) < 1.0
+
+
+def test_levels_that_fall_with_what_is_known():
+    """Φ(0.5/√(n₀ + n)), also for data from before the agent began."""
+    belief = brmdp.DirichletBelief(np.full((2, 2, 2), 1.5), admissible=[[True, False], [True] * 2])
+    belief.observe([0] * 6, 0, 1)
+    agent = brmdp.Agent(
+        belief,
+        np.zeros((2, 2)),
+        0.9,
+        risk=brmdp.Quantile(0.5),
+        schedule=VisitLevel(),
+        restart=brmdp.agents.EveryStep(),
+        rng=0,
+    )
+    agent.act(0)
+    law = statistics.NormalDist()
+    expected = [law.cdf(0.5 / math.sqrt(known)) for known in (9.0, 3.0, 3.0)]
+    np.testing.assert_allclose(agent.levels[[0, 1, 1], [0, 0, 1]], expected, rtol=1e-14)
+    assert agent.levels[0, 1] < 1.0
+    agent.observe(0, 0, 0)
+    agent.act(0)
+    assert agent.levels[0, 0] == pytest.approx(law.cdf(0.5 / math.sqrt(10.0)))
+    assert (VisitLevel(1e9).levels(agent.progress.upcoming(agent.belief)) < 1.0).all()
+
+
+def test_schedules_of_time_and_visits_are_values():
+    for kind, other in (
+        (FallingLevel, {"rate": 0.9}),
+        (VisitLevel, {"scale": 1}),
+        (RisingLevel, {"delta": 0.1}),
+    ):
+        assert kind() == kind() != kind(**other)
+        assert eval(repr(kind(**other)), {kind.__name__: kind}) == kind(**other)
+    for bad in (0, 1, -0.1, np.nan, "0.5", None, True):
+        for make in (lambda b: FallingLevel(b), lambda b: FallingLevel(0.9, b), RisingLevel):
+            with pytest.raises(brmdp.InvalidInputError, match=r"(start|end|delta) must"):
+                make(bad)
+    for bad in (1.0, -0.1, np.nan, "0"):
+        with pytest.raises(brmdp.InvalidInputError, match="rate must"):
+            FallingLevel(rate=bad)
+    for bad in (0, -1, np.inf, "1", None):
+        with pytest.raises(brmdp.InvalidInputError, match="scale must be a positive finite"):
+            VisitLevel(bad)

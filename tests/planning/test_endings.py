@@ -369,7 +369,7 @@ def test_measures_without_a_proof_are_refused():
 
             return Bound()
 
-    with pytest.raises(brmdp.InvalidInputError, match="a measure of your own that is not linear"):
+    with pytest.raises(brmdp.InvalidInputError, match="a measure of this kind"):
         brmdp.plan(belief, rewards, 1.0, risk=Own())
 
     class Linear:

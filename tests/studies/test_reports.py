@@ -45,9 +45,13 @@ SMALL = {
     "CERTIFICATES": {"logs": 1, "size": 20, "judging_draws": 200, "draws": 300},
     "DECIDED": {"logs": 1, "units": 6, "steps": 8},
     "CHECKED": {"logs": 1, "units": 6, "steps": 8},
+    "TUNE": {"worlds": 4, "steps": 5},
     "SEPSIS": {"size": 20, "judging_draws": 200, "draws": 300},
 }
 """Parameters that make a replication short, by program."""
+
+FEWER = {"bbrl": 8}
+"""Steps of a study with many cases, or with slow ones."""
 
 
 def small(name):
@@ -56,13 +60,15 @@ def small(name):
     if name == "continuous":
         return study.of(tiny_lake(RUNS, 20))
     has_steps = any(not isinstance(case, Computation) for case in study.experiment.cases)
-    study = study.adjusted(runs=RUNS, steps=STEPS if has_steps else None)
+    steps = FEWER.get(name, STEPS)
+    study = study.adjusted(runs=RUNS, steps=steps if has_steps else None)
     return study.of(replace(study.experiment, cases=tuple(map(_small, study.experiment.cases))))
 
 
 def _small(case):
     if not isinstance(case, Computation):
-        return case
+        searches = {"simulations": 10} if case.agent == "bamcp" else {}
+        return replace(case, agent_parameters={**case.agent_parameters, **searches})
     changes = SMALL[case.program.partition(":")[2]]
     given = dict(case.parameters)
     for key, most in (("steps", 20_000), ("observed", 200)):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from brmdp.report.claims import Verdict
+from brmdp.report.statistics import LATE_SHARE
 from brmdp.studies.unknown_rewards import STUDIES
-from brmdp.studies.unknown_rewards.analysis import CLAIMS, LATE_SHARE, analyse
+from brmdp.studies.unknown_rewards.analysis import CLAIMS, analyse
 from brmdp.studies.unknown_rewards.experiment import ADAPTIVE, EXPERIMENT, SAMPLING
 
 pytestmark = pytest.mark.long

@@ -12,11 +12,34 @@ from brmdp.agents.restarts import (
     EveryStep,
     FixedLength,
     GeometricLength,
+    GrowingLength,
+    StepDoubling,
     VisitDoubling,
 )
-from brmdp.agents.schedules import AdaptiveLevel, FixedLevel
+from brmdp.agents.schedules import (
+    AdaptiveLevel,
+    FallingLevel,
+    FixedLevel,
+    RisingLevel,
+    VisitLevel,
+)
 from brmdp.errors import InvalidInputError
-from brmdp.risk import CVaR, Mean, MonteCarlo, PosteriorSample, Quantile
+from brmdp.risk import (
+    BernsteinBound,
+    Bonus,
+    CountBonus,
+    CVaR,
+    GuidanceBonus,
+    Mean,
+    MonteCarlo,
+    OptimisticBall,
+    OptimisticPosterior,
+    PosteriorSample,
+    Quantile,
+    RootBonus,
+    UnknownBonus,
+    VarianceBonus,
+)
 
 __all__ = ["build_part", "describe_belief", "describe_part", "is_own", "require_foreign_parts"]
 
@@ -24,8 +47,11 @@ KNOWN: dict[str, Any] = {
     part.__name__: part
     for part in (
         *(Mean, PosteriorSample, Quantile, CVaR, MonteCarlo),
-        *(FixedLevel, AdaptiveLevel),
+        *(Bonus, BernsteinBound, OptimisticBall, OptimisticPosterior),
+        *(CountBonus, RootBonus, VarianceBonus, UnknownBonus, GuidanceBonus),
+        *(FixedLevel, AdaptiveLevel, FallingLevel, VisitLevel, RisingLevel),
         *(GeometricLength, EveryStep, FixedLength, VisitDoubling, EachEpisode),
+        *(StepDoubling, GrowingLength),
     )
 }
 

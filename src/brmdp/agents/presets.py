@@ -23,7 +23,7 @@ from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 from brmdp.risk.measures import QuantileMethod
 
-__all__ = ["aq_brmdp", "continuing_psrl", "fixed_quantile", "posterior_mean"]
+__all__ = ["aq_brmdp", "assembled", "continuing_psrl", "fixed_quantile", "posterior_mean"]
 
 
 def aq_brmdp(
@@ -75,7 +75,7 @@ def aq_brmdp(
     schedule = AdaptiveLevel(delta, floor)
     risk = _quantile(floor, method)
     settings = (restart, tolerance, ties, episode_length)
-    return _assembled(belief, rewards, discount, risk, schedule, *settings, rng)
+    return assembled(belief, rewards, discount, risk, schedule, *settings, rng)
 
 
 def fixed_quantile(
@@ -116,7 +116,7 @@ def fixed_quantile(
     schedule = FixedLevel(alpha)
     risk = _quantile(alpha, method)
     settings = (restart, tolerance, ties, episode_length)
-    return _assembled(belief, rewards, discount, risk, schedule, *settings, rng)
+    return assembled(belief, rewards, discount, risk, schedule, *settings, rng)
 
 
 def continuing_psrl(
@@ -155,7 +155,7 @@ def continuing_psrl(
         return PosteriorSample(rng=draws)
 
     settings = (restart, tolerance, ties, episode_length)
-    return _assembled(belief, rewards, discount, risk, None, *settings, rng)
+    return assembled(belief, rewards, discount, risk, None, *settings, rng)
 
 
 def posterior_mean(
@@ -190,7 +190,7 @@ def posterior_mean(
     Mean()
     """
     settings = (restart, tolerance, ties, episode_length)
-    return _assembled(belief, rewards, discount, lambda _: Mean(), None, *settings, rng)
+    return assembled(belief, rewards, discount, lambda _: Mean(), None, *settings, rng)
 
 
 def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Generator], RiskMeasure]:
@@ -211,7 +211,7 @@ def _quantile(level: float, method: QuantileMethod) -> Callable[[np.random.Gener
     return risk
 
 
-def _assembled(
+def assembled(
     belief: Belief,
     rewards: Rewards,
     discount: float,
@@ -223,6 +223,7 @@ def _assembled(
     episode_length: int | None,
     rng: Seed,
 ) -> Agent:
+    """The agent of these parts; ``risk`` makes the measure, given a stream for its draws."""
     discount = as_discount(discount, one_allowed=episode_length is not None)
     if restart is None and episode_length is None:
         restart = GeometricLength(discount)

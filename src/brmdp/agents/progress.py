@@ -8,8 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from brmdp._validation import BoolArray, FloatArray, IntArray, as_float_array
+from brmdp._validation import BoolArray, FloatArray, IntArray
 from brmdp.beliefs.base import Belief
+from brmdp.beliefs.checked import evidence_of
 from brmdp.errors import InvalidInputError
 
 __all__ = ["Progress"]
@@ -102,24 +103,26 @@ class Progress:
         InvalidInputError
             If there is no belief, or it does not distinguish prior and data.
         """
+        return self._evidence("prior_strength")[0]
+
+    @property
+    def observations(self) -> FloatArray:
+        """(S, A) observations in the belief, including those from before the agent began.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no belief, or it does not distinguish prior and data.
+        """
+        return self._evidence("observations")[1]
+
+    def _evidence(self, name: str) -> tuple[FloatArray, FloatArray]:
         if self.belief is None:
             raise InvalidInputError(
-                "prior_strength needs a belief, which only a level schedule is given, when the "
-                "agent plans"
+                f"{name} needs a belief, which only a level schedule is given, when the agent plans"
             )
-        evidence = getattr(self.belief, "evidence", None)
-        if not callable(evidence):
-            raise InvalidInputError(
-                "prior_strength needs a belief with a method evidence(pairs); "
-                f"{type(self.belief).__name__} has none"
-            )
-        strength = as_float_array(evidence(np.arange(self.visits.size))[0], "evidence")
-        if strength.shape != (self.visits.size,):
-            raise InvalidInputError(
-                f"{type(self.belief).__name__}.evidence must return one number per pair, shape "
-                f"({self.visits.size},); got {strength.shape}"
-            )
-        return strength.reshape(self.visits.shape)
+        prior, observed = evidence_of(self.belief, self.visits.size, name)
+        return prior.reshape(self.visits.shape), observed.reshape(self.visits.shape)
 
     def shown(self) -> Progress:
         """The same progress for others to look at: its arrays are read-only and follow the agent's.

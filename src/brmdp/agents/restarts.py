@@ -22,7 +22,9 @@ __all__ = [
     "EveryStep",
     "FixedLength",
     "GeometricLength",
+    "GrowingLength",
     "RestartRule",
+    "StepDoubling",
     "VisitDoubling",
 ]
 
@@ -150,3 +152,52 @@ class VisitDoubling:
         pair = progress.last_pair
         before = int(progress.visits_at_start[pair])
         return int(progress.visits[pair]) - before >= max(before, 1)
+
+
+@dataclass(frozen=True)
+class StepDoubling:
+    """End when the number of all steps has doubled since the pseudo-episode began.
+
+    This is the deterministic schedule of DS-PSRL (Theocharous, Wen, Abbasi-Yadkori and Vlassis
+    2017): pseudo-episodes of 1, 1, 2, 4, 8, … steps.
+
+    Examples
+    --------
+    >>> from brmdp.agents import StepDoubling
+    >>> StepDoubling()
+    StepDoubling()
+    """
+
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
+        """Whether the pseudo-episode is as long as everything before it."""
+        return progress.steps_in_episode >= progress.steps - progress.steps_in_episode
+
+
+@dataclass(frozen=True)
+class GrowingLength:
+    """Pseudo-episodes of 1, 2, 3, … times ``length`` steps; a doubling of visits ends them, too.
+
+    For TSDE (Ouyang, Gagrani, Nayyar and Jain 2017) a pseudo-episode is at most one step longer
+    than the one before it, which visits may have cut short; here, what was cut off is made up for.
+
+    Parameters
+    ----------
+    length : int
+        Number of steps of the first pseudo-episode.
+
+    Examples
+    --------
+    >>> from brmdp.agents import GrowingLength
+    >>> GrowingLength()
+    GrowingLength(length=1)
+    """
+
+    length: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", as_positive_int(self.length, "length"))
+
+    def ends(self, progress: Progress, *, rng: np.random.Generator) -> bool:
+        """Whether pseudo-episode k has had k·length steps, or the visits to a pair have doubled."""
+        full = progress.steps_in_episode >= self.length * progress.episode
+        return full or VisitDoubling().ends(progress, rng=rng)

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr
 
-from brmdp._validation import FloatArray, as_level, as_positive_number
+from brmdp._validation import MIN_LEVEL, FloatArray, as_discount, as_level, as_positive_number
 from brmdp.agents.progress import Progress
 
-__all__ = ["AdaptiveLevel", "FixedLevel", "Schedule"]
+__all__ = [
+    "AdaptiveLevel",
+    "FallingLevel",
+    "FixedLevel",
+    "RisingLevel",
+    "Schedule",
+    "VisitLevel",
+]
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 """The largest float below one."""
@@ -105,3 +113,102 @@ class AdaptiveLevel:
         wished = 1.0 - self.delta * scale * relative
         levels: FloatArray = np.minimum(np.maximum(wished, self.floor), BELOW_ONE)
         return levels
+
+
+@dataclass(frozen=True)
+class FallingLevel:
+    """Levels that fall with time from curious to neutral: end + (start − end)·rate^t.
+
+    t is the number of transitions observed so far.
+
+    Parameters
+    ----------
+    start, end : float in (0, 1)
+        First and last level; an ``end`` above ``start`` lets levels rise.
+    rate : float in [0, 1)
+        What remains of the difference after each step.
+
+    Examples
+    --------
+    >>> from brmdp.agents import FallingLevel
+    >>> FallingLevel()
+    FallingLevel(start=0.9, end=0.5, rate=0.95)
+    """
+
+    start: float = 0.9
+    end: float = 0.5
+    rate: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", as_level(self.start, "start"))
+        object.__setattr__(self, "end", as_level(self.end, "end"))
+        object.__setattr__(self, "rate", as_discount(self.rate, "rate"))
+
+    def levels(self, progress: Progress) -> float:
+        """The level at this step."""
+        return self.end + (self.start - self.end) * self.rate**progress.steps
+
+
+@dataclass(frozen=True)
+class VisitLevel:
+    """Levels that fall with what is known about a pair: Φ(scale/√(n₀ + n)).
+
+    n₀ is the weight of the prior and n the observations of the pair in the belief; Φ is the normal
+    distribution function. The quantile then exceeds the mean by about scale·σ/(n₀ + n), with σ the
+    standard deviation of one observation: a bonus that fades like that of BEB.
+
+    Parameters
+    ----------
+    scale : float
+        Curiosity; all levels are above one half.
+
+    Examples
+    --------
+    >>> import brmdp
+    >>> belief = brmdp.DirichletBelief.uniform(4, 1)  # n₀ = 4
+    >>> agent = brmdp.agents.fixed_quantile(belief, [[0.0]] * 4, 0.9, alpha=0.5, rng=0)
+    >>> schedule = brmdp.agents.VisitLevel()
+    >>> schedule.levels(agent.progress.upcoming(agent.belief)).ravel().round(4)
+    array([0.5987, 0.5987, 0.5987, 0.5987])
+    """
+
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", as_positive_number(self.scale, "scale"))
+
+    def levels(self, progress: Progress) -> FloatArray:
+        """(S, A) levels."""
+        known = progress.prior_strength + progress.observations
+        with np.errstate(divide="ignore", over="ignore"):  # inadmissible pairs know nothing
+            levels: FloatArray = np.minimum(ndtr(self.scale / np.sqrt(known)), BELOW_ONE)
+        return levels
+
+
+@dataclass(frozen=True)
+class RisingLevel:
+    """Levels that rise with time towards one: 1 − delta/(t + 1).
+
+    t is the number of transitions observed so far. With ``delta`` close to one this is the level of
+    Bayes-UCB (Kaufmann, Cappé and Garivier 2012).
+
+    Parameters
+    ----------
+    delta : float in (0, 1)
+        How far the first level is below one.
+
+    Examples
+    --------
+    >>> from brmdp.agents import RisingLevel
+    >>> RisingLevel()
+    RisingLevel(delta=0.5)
+    """
+
+    delta: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", as_level(self.delta, "delta"))
+
+    def levels(self, progress: Progress) -> float:
+        """The level at this step."""
+        return min(max(1.0 - self.delta / (progress.steps + 1), MIN_LEVEL), BELOW_ONE)

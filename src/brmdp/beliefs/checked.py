@@ -27,6 +27,7 @@ __all__ = [
     "caveat_of",
     "dirichlet_rows_of",
     "draws_of",
+    "evidence_of",
     "has_known_kernel",
     "is_builtin",
     "learns_rewards",
@@ -167,6 +168,32 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
         )
     check_concentrations(entries)
     return entries.copy(), offsets
+
+
+def evidence_of(
+    belief: Any, n_pairs: int, purpose: str = "this measure"
+) -> tuple[FloatArray, FloatArray]:
+    """Weight of the prior, and number of observations, of every pair s·A + a; checked."""
+    name = type(belief).__name__
+    evidence = getattr(belief, "evidence", None)
+    if not callable(evidence):
+        raise InvalidInputError(
+            f"{purpose} needs a belief with a method evidence(pairs); {name} has none"
+        )
+    prior, observed = (
+        as_float_array(part, f"{name}.evidence") for part in evidence(np.arange(n_pairs))
+    )
+    for part in (prior, observed):
+        if part.shape != (n_pairs,):
+            raise InvalidInputError(
+                f"{name}.evidence must return one number per pair, shape ({n_pairs},); got "
+                f"{part.shape}"
+            )
+        if (part < 0.0).any():
+            raise InvalidInputError(
+                f"{name}.evidence must return numbers that are not negative; got {part.min():g}"
+            )
+    return prior, observed
 
 
 def scenarios_of(belief: ScenarioBelief) -> tuple[FloatArray, FloatArray]:

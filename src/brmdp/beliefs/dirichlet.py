@@ -124,14 +124,8 @@ class DirichletBelief(KernelBelief, Saveable):
         n_actions = as_positive_int(n_actions, "n_actions")
         value = as_positive_number(concentration, "concentration")
         check_concentrations(np.array([value]))
-        belief = cls.__new__(cls)
         pattern = possible_pattern(n_states, n_actions, possible, admissible)
-        belief._set(
-            pattern,
-            np.full(pattern.n_transitions, value),
-            np.zeros(pattern.n_transitions, dtype=np.int64),
-        )
-        return belief
+        return cls.from_entries(pattern, np.full(pattern.n_transitions, value))
 
     @classmethod
     def jeffreys(
@@ -169,7 +163,17 @@ class DirichletBelief(KernelBelief, Saveable):
             pattern, entries = kernel.pattern, kernel.probabilities
         else:
             pattern, entries = pattern_and_probabilities(kernel, "kernel", admissible)
-        prior = size * entries
+        return cls.from_entries(pattern, size * entries)
+
+    @classmethod
+    def from_entries(cls, pattern: TransitionPattern, concentration: FloatArray) -> Self:
+        """The prior with one concentration per entry of a pattern."""
+        prior = np.array(as_float_array(concentration, "concentration"))
+        if prior.shape != (pattern.n_transitions,):
+            raise InvalidInputError(
+                f"concentration must hold one number per possible transition, "
+                f"({pattern.n_transitions},); got {prior.shape}"
+            )
         check_concentrations(prior)
         belief = cls.__new__(cls)
         belief._set(pattern, prior, np.zeros(pattern.n_transitions, dtype=np.int64))

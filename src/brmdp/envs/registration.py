@@ -96,6 +96,11 @@ gymnasium.register(
     "brmdp/BernoulliRiverSwim-v0",
     entry_point="brmdp.envs.random_rewards:BernoulliRiverSwimEnv",
 )
+gymnasium.register("brmdp/Chain-v0", entry_point="brmdp.envs.chain:ChainEnv")
+gymnasium.register("brmdp/DoubleLoop-v0", entry_point="brmdp.envs.double_loop:DoubleLoopEnv")
+gymnasium.register("brmdp/DeepSea-v0", entry_point="brmdp.envs.deep_sea:DeepSeaEnv")
+gymnasium.register("brmdp/SixArms-v0", entry_point="brmdp.envs.six_arms:SixArmsEnv")
+gymnasium.register("brmdp/Garnet-v0", entry_point="brmdp.envs.garnet:GarnetEnv")
 gymnasium.register(
     "brmdp/ContinuousFrozenLake-v0",
     entry_point="brmdp.continuous.environment:ContinuousFrozenLakeEnv",

@@ -23,6 +23,7 @@ from brmdp.planning.planner import (
 )
 from brmdp.planning.prior import PriorReliance, prior_reliance
 from brmdp.planning.solution import Solution
+from brmdp.planning.trees import SearchResult
 
 __all__ = [
     "Backup",
@@ -31,6 +32,7 @@ __all__ = [
     "PosteriorQuantileValue",
     "PriorReliance",
     "Problem",
+    "SearchResult",
     "Solution",
     "backup",
     "certified_level",

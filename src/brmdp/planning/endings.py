@@ -201,7 +201,7 @@ class _Alternatives:
         what = (
             "an approximation without a bound (method='saddlepoint')"
             if risk.basis == APPROXIMATE
-            else "a measure of your own that is not linear"
+            else "a measure of this kind"
         )
         raise InvalidInputError(
             f"discount must be below 1 for {what}: with discount 1, nothing shows that its values "

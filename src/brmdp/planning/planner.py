@@ -1024,6 +1024,11 @@ class Problem:
         all_actions: bool,
     ) -> Solution:
         """Solve without discounting."""
+        if getattr(bound, "needs_discount", False):
+            raise InvalidInputError(
+                "discount must be below 1, or a horizon be given, for a measure with a ceiling or "
+                "a fictitious state"
+            )
         if policy is not None and policy.ndim == 2:
             return self._mixed_with_ends(bound, initial, policy, raise_on_failure, all_actions)
         if self.method != "newton":

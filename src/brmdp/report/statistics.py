@@ -19,12 +19,13 @@ from brmdp.report.curves import (
     quantile_value,
     reported_steps,
 )
-from brmdp.report.estimates import SHARE
+from brmdp.report.estimates import SHARE, ratio_samples
 from brmdp.runs import CaseRecords
 
 __all__ = [
     "AVERAGE_REWARD",
     "LAST_REWARD",
+    "LATE_SHARE",
     "QUANTILE_VALUE",
     "ROBUST_REGRET",
     "SECONDS",
@@ -98,6 +99,15 @@ def _second_half(records: CaseRecords, steps: int) -> FloatArray | None:
     return np.clip(share, *SHARE)
 
 
+def _late_share(records: CaseRecords, steps: int) -> FloatArray | None:
+    """Per-run numbers whose mean is the share of the mean regret in the second half."""
+    regret = cumulative_true_regret(records)
+    if regret is None or steps < 2:
+        return None
+    total = regret.after(steps)
+    return ratio_samples(total - regret.after(steps // 2), total)
+
+
 def _mean_quantile_value(records: CaseRecords, steps: int) -> FloatArray | None:
     curve = quantile_value(records)
     return None if curve is None else np.asarray(curve.until(steps).values.mean(axis=1))
@@ -121,6 +131,14 @@ SECOND_HALF_SHARE = Statistic(
     _second_half,
     SHARE,
 )
+LATE_SHARE = Statistic(
+    "share of the mean true regret of the first {steps} steps that falls in their second half",
+    _late_share,
+)
+"""How regret grows: 1 − 2^(−p) for regret of order T^p, so 0.5 if it is linear and 0.29 for √T.
+
+It is a ratio of means over the runs, since a single run may have no regret to divide by.
+"""
 QUANTILE_VALUE = Statistic(
     "posterior quantile value at the first state, averaged over the diagnostic times",
     _mean_quantile_value,

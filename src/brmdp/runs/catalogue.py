@@ -22,18 +22,35 @@ from brmdp import envs
 from brmdp._streams import independent_streams
 from brmdp._validation import Seed, as_rng
 from brmdp.agents import (
+    BAMCP,
     AdaptiveLevel,
     Agent,
     EveryStep,
+    FallingLevel,
     FixedLength,
     FixedLevel,
     GeometricLength,
+    GrowingLength,
+    QLearning,
+    RisingLevel,
+    StepDoubling,
     VisitDoubling,
+    VisitLevel,
     aq_brmdp,
+    bayes_ucbvi,
+    beb,
     continuing_psrl,
+    cvar_bonus,
+    eubrl,
     fixed_quantile,
+    opsrl,
     posterior_mean,
+    r_max,
+    ucbvi_gamma,
+    ucrl2,
+    vbrb,
 )
+from brmdp.beliefs import DirichletBelief
 from brmdp.beliefs.disturbance import DrivenBelief
 from brmdp.envs.random_rewards import OutcomeEnv
 from brmdp.envs.tabular_env import TabularEnv
@@ -45,12 +62,14 @@ from brmdp.runs.lake import LAKE
 from brmdp.runs.program import REQUIRED, with_defaults
 from brmdp.runs.references import is_reference, load, module_source, source_of
 from brmdp.runs.spec import METHODS, Case, require_known
-from brmdp.simulation import Actor, World
+from brmdp.simulation import Actor, World, draw_world
 from brmdp.simulation.actor import require_actor
 from brmdp.theory import draw_mdp
 
 __all__ = [
     "AGENTS",
+    "BBRL",
+    "DRAWN",
     "ENVIRONMENTS",
     "PARTS",
     "PRIOR",
@@ -75,19 +94,36 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
         "reveal_lost_sales",
     ),
+    "chain": ("n", "slip"),
+    "double-loop": ("length",),
+    "deep-sea": ("n", "stochastic", "seed"),
+    "six-arms": (),
+    "garnet": ("n_states", "n_actions", "branching", "seed"),
     "bandit": ("arms",),
     "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
+    "bbrl": ("worlds",),
     LAKE: (),
 }
 """Environments of the library, and their parameters.
 
 Any other name is the id of a Gymnasium environment, or an environment of your own as
 ``module:attribute``. In "prior" every run has a world of its own, drawn from Dir(concentration, …),
-which is the agent's prior too unless another is given. In "bandit" and "bernoulli-riverswim" the
+which is the agent's prior too unless another is given. In "bbrl" worlds are drawn from one of
+:data:`BBRL`. In "bandit" and "bernoulli-riverswim" the
 rewards are random and unknown: agents learn them. A Gymnasium id of your own is written
 "module:id": every process that runs it imports the module, which registers it.
 """
+
+BBRL: dict[str, Callable[[], envs.WorldDistribution]] = {
+    "gc": envs.chain_worlds,
+    "gdl": envs.double_loop_worlds,
+    "grid": envs.grid_worlds,
+}
+"""The distributions of the BBRL benchmark."""
+
+DRAWN = frozenset({"prior", "bbrl"})
+"""Environments that are drawn anew in every run."""
 
 RANDOM_REWARDS: dict[str, Callable[..., envs.OutcomeLaw]] = {
     "bandit": envs.bandit,
@@ -133,11 +169,17 @@ def _world(case: Case, rng: Seed) -> World:
             raise InvalidInputError(f"the environment 'prior' needs {', '.join(missing)}")
         drawn = draw_mdp(**parameters, discount=case.discount, rng=rng)
         return World(TabularEnv(drawn), case.discount)
+    if name == "bbrl":
+        require_known(parameters.get("worlds"), BBRL, "distribution of worlds")
+        worlds = BBRL[parameters["worlds"]]()
+        prior = DirichletBelief(worlds.concentration)
+        drawn = draw_world(prior, worlds.rewards, case.discount, start=worlds.start, rng=rng)
+        return World(TabularEnv(drawn), case.discount)
     if name in RANDOM_REWARDS:
         law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
         return World(OutcomeEnv(law), case.discount, rewards="unknown")
     # without Gymnasium's wrappers, which cost more than the step itself
-    mdp = getattr(envs, name)(**parameters, discount=case.discount)
+    mdp = getattr(envs, name.replace("-", "_"))(**parameters, discount=case.discount)
     return World(TabularEnv(mdp), case.discount)
 
 
@@ -225,6 +267,7 @@ def _prior(case: Case, world: World) -> Any:
 
 _QUANTILE = {"method": "exact", "coefficient": 250.0}
 _COMMON = {"restart": "geometric", "ties": "uniform", "tolerance": None}
+_EVERY_STEP = {**_COMMON, "restart": "every-step"}
 
 
 def _of_parts(
@@ -242,15 +285,35 @@ def _of_parts(
     *own, draws = independent_streams(source, 3)
     measure = _part("risk", risk, lambda: draws)
     levels = None if schedule is None else _part("schedule", schedule, _spawning(source))
-    others["restart"] = others["restart"] or GeometricLength(discount)
     return Agent(belief, rewards, discount, risk=measure, schedule=levels, **others, rng=own)
 
 
-AGENTS: dict[str, tuple[Callable[..., Agent], Mapping[str, Any]]] = {
+AGENTS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "aq-brmdp": (aq_brmdp, {"delta": REQUIRED, "floor": 0.2, **_QUANTILE, **_COMMON}),
     "fixed-quantile": (fixed_quantile, {"alpha": REQUIRED, **_QUANTILE, **_COMMON}),
     "continuing-psrl": (continuing_psrl, _COMMON),
     "posterior-mean": (posterior_mean, _COMMON),
+    "bamcp": (
+        BAMCP,
+        {
+            "simulations": 500,
+            "exploration": 3.0,
+            "epsilon": 0.5,
+            "guide": None,
+            "rollout": None,
+            "depth": None,
+        },
+    ),
+    "beb": (beb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "vbrb": (vbrb, {"beta": REQUIRED, **_EVERY_STEP}),
+    "eubrl": (eubrl, {"eta": REQUIRED, **_EVERY_STEP}),
+    "r-max": (r_max, {"visits": REQUIRED, **_EVERY_STEP}),
+    "ucrl2": (ucrl2, {"delta": 0.1, "scale": 1.0, **_COMMON, "restart": "visit-doubling"}),
+    "ucbvi-gamma": (ucbvi_gamma, {"delta": 0.1, "scale": 1.0, **_EVERY_STEP}),
+    "bayes-ucbvi": (bayes_ucbvi, {"strength": 1.0, "delta": 0.5, **_COMMON}),
+    "opsrl": (opsrl, {"samples": 8, "strength": 1.0, "inflation": 1.0, **_COMMON}),
+    "cvar-bonus": (cvar_bonus, {"alpha": REQUIRED, "beta": REQUIRED, **_COMMON}),
+    "q-learning": (QLearning, {"epsilon": 0.1, "power": 0.77}),
     "agent": (_of_parts, {"risk": REQUIRED, "schedule": None, "horizon": None, **_COMMON}),
 }
 """By name: how to make it, and its parameters with their defaults."""
@@ -268,7 +331,15 @@ PARTS: dict[str, _Known] = {
     "risk": _Known(
         {"mean": Mean, "quantile": Quantile, "cvar": CVaR, "posterior-sample": PosteriorSample}
     ),
-    "schedule": _Known({"fixed-level": FixedLevel, "adaptive-level": AdaptiveLevel}),
+    "schedule": _Known(
+        {
+            "fixed-level": FixedLevel,
+            "adaptive-level": AdaptiveLevel,
+            "falling-level": FallingLevel,
+            "visit-level": VisitLevel,
+            "rising-level": RisingLevel,
+        }
+    ),
     "restart": _Known(
         {
             "geometric": None,  # with the agent's discount
@@ -276,6 +347,8 @@ PARTS: dict[str, _Known] = {
             "visit-doubling": VisitDoubling,
             "fixed-length": FixedLength,
             "geometric-length": GeometricLength,
+            "step-doubling": StepDoubling,
+            "growing-length": GrowingLength,
         },
         FixedLength,
     ),
@@ -316,10 +389,15 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
     require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
     make, defaults = AGENTS[case.agent]
     parameters = with_defaults(case.agent_parameters, defaults, case.agent)
-    parameters["restart"] = _part("restart", parameters["restart"], _spawning(source))
+    if "restart" in parameters:
+        restart = _part("restart", parameters["restart"], _spawning(source))
+        parameters["restart"] = restart or GeometricLength(case.discount)
+    if parameters.get("guide") is not None:
+        parameters["guide"] = _part("risk", parameters["guide"], _spawning(source))
     if "method" in parameters:
         parameters["method"] = _method(parameters["method"], parameters.pop("coefficient"))
-    return make(*given, **parameters, rng=source)
+    named: Actor = make(*given, **parameters, rng=source)
+    return named
 
 
 def _source(rng: Seed) -> Any:

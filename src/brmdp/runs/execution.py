@@ -22,6 +22,7 @@ from brmdp.continuous.lake import DIRECTIONS, SIDE
 from brmdp.errors import BrmdpError, InvalidInputError, OtherOriginError
 from brmdp.risk.threads import one_blas_thread
 from brmdp.runs.catalogue import (
+    DRAWN,
     Setting,
     make_agent,
     make_setting,
@@ -141,7 +142,7 @@ def execute(
             return RunRecord(lake.history, SIDE * SIDE, len(DIRECTIONS), spent, CONTINUOUS)
         setting, agent = _built(case, streams.agent, streams.world)
         # a drawn world differs from run to run: what counts is what it is drawn from
-        digest = digest_of(case) if case.environment == "prior" else _digest(case, setting, agent)
+        digest = digest_of(case) if case.environment in DRAWN else _digest(case, setting, agent)
         _require_digest(case, digest, world)
         place = setting.world
         history = simulate(

@@ -1,8 +1,23 @@
 """Agents acting in worlds: the loop, and what it records."""
 
 from brmdp.simulation.actor import Actor
+from brmdp.simulation.drawing import draw_world
 from brmdp.simulation.history import Episodes, History, Steps
 from brmdp.simulation.interaction import Diagnostics, simulate
+from brmdp.simulation.tuning import Entrant, Tuning, levels, tune
 from brmdp.simulation.world import World
 
-__all__ = ["Actor", "Diagnostics", "Episodes", "History", "Steps", "World", "simulate"]
+__all__ = [
+    "Actor",
+    "Diagnostics",
+    "Entrant",
+    "Episodes",
+    "History",
+    "Steps",
+    "Tuning",
+    "World",
+    "draw_world",
+    "levels",
+    "simulate",
+    "tune",
+]

@@ -30,6 +30,8 @@ FOLDERS = (
     "certificates",
     "unknown_rewards",
     "from_logs",
+    "exploration",
+    "bbrl",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 

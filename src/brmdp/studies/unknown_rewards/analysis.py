@@ -12,14 +12,11 @@ have no regret to divide by.
 
 from __future__ import annotations
 
-from brmdp._validation import FloatArray
 from brmdp.report.claims import Claim, Comparison, Region
-from brmdp.report.curves import cumulative_true_regret
-from brmdp.report.estimates import ratio_samples
 from brmdp.report.findings import Findings
-from brmdp.report.statistics import TRUE_REGRET, Statistic
+from brmdp.report.statistics import LATE_SHARE, TRUE_REGRET
 from brmdp.report.summary import compare_agents
-from brmdp.runs import CaseRecords, Experiment
+from brmdp.runs import Experiment
 from brmdp.studies.study import Records
 from brmdp.studies.unknown_rewards.experiment import (
     ADAPTIVE,
@@ -31,26 +28,11 @@ from brmdp.studies.unknown_rewards.experiment import (
     SAMPLING,
 )
 
-__all__ = ["CLAIMS", "LATE_SHARE", "analyse"]
+__all__ = ["CLAIMS", "analyse"]
 
 LINEAR = Region(0.45, 0.55)
 SUBLINEAR = Region(high=0.45)
 NOT_ABOVE = Region(high=1.0)
-
-
-def _late_share(records: CaseRecords, steps: int) -> FloatArray | None:
-    """Per-run numbers whose mean is the share of the mean regret in the second half."""
-    regret = cumulative_true_regret(records)
-    if regret is None or steps < 2:
-        return None
-    total = regret.after(steps)
-    return ratio_samples(total - regret.after(steps // 2), total)
-
-
-LATE_SHARE = Statistic(
-    "share of the mean true regret of the first {steps} steps that falls in their second half",
-    _late_share,
-)
 
 
 def _ratio(world: str, case: str, baseline: str, claimed: Region | None = None) -> Comparison:
