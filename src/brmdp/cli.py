@@ -89,7 +89,7 @@ def application() -> Any:
             "Experiments: reproduce, run, list, status, report."
         ),
         version=installed_version(),
-        default_parameter=cyclopts.Parameter(converter=_converted),
+        default_parameter=cyclopts.Parameter(converter=_converted, negative=""),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
