@@ -21,6 +21,7 @@ version = release = brmdp.__version__
 
 extensions = [
     "mathml",
+    "indices",
     "command_line",
     "public_names",
     "myst_nb",
@@ -108,6 +109,7 @@ html_title = "brmdp"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_ext/scorer.js"
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
