@@ -415,7 +415,7 @@ def _amounts(found: Survey, roles: Roles) -> list[str]:
         "label)"
     )
     by_label = (
-        f' If it depends on the state, write this instead of the tables below: [{word}], and in it '
+        f" If it depends on the state, write [{word}] instead of the tables below, and in it "
         'file = "amounts.csv", a table with the columns state, action and value.'
     )
     lines = _comment(
