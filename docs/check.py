@@ -29,7 +29,7 @@ TERMS = {
     # a newcomer's words
     "install": "log/index",
     "csv": "log/",
-    "maintenance": "log/",
+    "maintenance": "index",
     "inventory": "reference/api/brmdp.envs.inventory",
     "spreadsheet": "reference/files",
     "confidence": "log/caution",
