@@ -26,6 +26,28 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 TERMS = {
+    # a newcomer's words
+    "install": "log/index",
+    "csv": "log/",
+    "maintenance": "index",
+    "inventory": "reference/api/brmdp.envs.inventory",
+    "spreadsheet": "reference/files",
+    "confidence": "log/caution",
+    "guarantee": "log/guarantee",
+    "regret": "explain/regret",
+    "save and resume": "online/saving",
+    "docker": "online/deployment",
+    "gymnasium": "online/worlds",
+    "prior": "plan/beliefs",
+    "finite horizon": "plan/horizon",
+    "bandit": "generated/gallery/learn/plot_bandit",
+    "lost sales": "log/lost-sales",
+    "drift": "log/checks",
+    "exit code": "reference/command-line",
+    "jupyter": "notebooks/index",
+    "cite": "index",
+    "own agent": "extend/agent",
+    # names, keys, options and columns
     "quantile": "reference/api/brmdp.Quantile",
     "certify": "reference/api/brmdp.certify",
     "DirichletBelief": "reference/api/brmdp.DirichletBelief",
@@ -40,18 +62,15 @@ TERMS = {
     "shortcut_risk": "reference/sweeps",
     "true_regret": "reference/records",
     "fingerprint": "reference/files",
-    "saddlepoint": "reference/sweeps",
+    # the paper's words
     "coverage": "reproduce/coverage",
     "RiverSwim": "reproduce/reproduction",
+    "FrozenLake": "reproduce/reproduction",
     "optimism": "reproduce/optimism",
     "Thompson": "reproduce/unknown-rewards",
-    "FrozenLake": "reproduce/reproduction",
-    "guarantee": "log/",
-    "stationary": "log/",
-    "drift": "log/",
-    "explain": "online/",
-    "certificate": "plan/",
-    "Dirichlet": "explain/",
+    "proposition 1": "explain/certificate",
+    "saddlepoint": "explain/exact-law",
+    "Dirichlet": "explain/exact-law",
 }
 """What readers look for, and where the search must lead them, among other places."""
 
@@ -209,7 +228,7 @@ class Search:
         english = SearchEnglish({})
         found = []
         for word in english.split(words.lower()):
-            if word in english.stopwords:
+            if word in english.stopwords or word.isdigit():
                 continue
             stem = english.stem(word)
             hits: set[int] = set()

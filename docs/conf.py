@@ -21,6 +21,7 @@ version = release = brmdp.__version__
 
 extensions = [
     "mathml",
+    "indices",
     "command_line",
     "public_names",
     "myst_nb",
@@ -57,10 +58,15 @@ nb_ipywidgets_js = {}
 nb_merge_streams = True
 # kernels take nothing from the settings of whoever builds the site, and say only what is wrong
 kernels = HERE.parent / "build" / "ipython"
+LOOKS = f"import sys; sys.path.append({str(HERE)!r}); import pictures; pictures.page_style()"
 settings = kernels / "profile_default" / "ipython_kernel_config.py"
 settings.parent.mkdir(parents=True, exist_ok=True)
 settings.write_text(
-    "c = get_config()\nc.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
+    "c = get_config()\n"
+    "c.IPKernelApp.log_level = 40\n"
+    "c.HistoryManager.enabled = False\n"
+    "c.InlineBackend.figure_formats = {'svg'}\n"
+    f"c.IPKernelApp.exec_lines = {[LOOKS]!r}\n"
 )
 os.environ["IPYTHONDIR"] = str(kernels)
 
@@ -103,6 +109,7 @@ html_title = "brmdp"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_ext" / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False

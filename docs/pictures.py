@@ -68,6 +68,18 @@ def gallery_style(gallery_conf: object = None, name: object = None) -> None:
     )
 
 
+def page_style() -> None:
+    """Let pyplot draw in the common style on pages with code; their kernels call this first."""
+    matplotlib.rcParams.update(
+        STYLE
+        | {
+            "figure.figsize": (4.6, 2.9),
+            "figure.constrained_layout.use": True,
+            "text.parse_math": True,
+        }
+    )
+
+
 # --- the dial -------------------------------------------------------------------------------------
 
 WEAR, DISCOUNT, LOGS = 10, 0.95, 200

@@ -27,6 +27,7 @@ PAGES = [
     ),
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?"
 SWEEP = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -70,6 +71,18 @@ def test_blocks_run_and_print_what_the_page_shows(page, tmp_path, forks, refresh
         for one in (text, printed)
     )
     assert now == pytest.approx(shown, rel=0.05, abs=0.02)
+
+
+@pytest.mark.slow  # `make docs` runs them, too
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if CELL.search(page.read_text())], ids=name_of
+)
+def test_cells_run_by_themselves_and_warn_of_nothing(page, tmp_path, forks):
+    """Somebody who copies the code of a page, and nothing else, gets what the page shows."""
+    cells = [re.sub(r"^:tags:.*\n", "", cell) for cell in CELL.findall(page.read_text())]
+    program = "import matplotlib\nmatplotlib.use('agg')\n" + "\n".join(cells)
+    done = forks.run(program, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def run_the_sweep(folder):

@@ -11,7 +11,8 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from sphinx.addnodes import pending_xref
+from docutils import nodes
+from sphinx.addnodes import desc_signature, pending_xref
 
 PACKAGES = (
     *("brmdp", "brmdp.agents", "brmdp.beliefs", "brmdp.continuous", "brmdp.decisions"),
@@ -20,6 +21,9 @@ PACKAGES = (
     *("brmdp.simulation", "brmdp.studies", "brmdp.theory"),
 )
 """Packages whose ``__all__`` is described in the reference."""
+
+UNLINKED = (nodes.reference, nodes.title, nodes.rubric, pending_xref, desc_signature)
+"""Within these, code is not made a link."""
 
 
 def public_names() -> dict[str, str]:
@@ -107,9 +111,46 @@ def _escape(app: Any, what: str, name: str, part: Any, options: Any, lines: list
         lines[number] = "``".join(pieces)
 
 
+def names_in_code() -> dict[str, str]:
+    """What a page may write as code and mean a public name by: where the reference has it.
+
+    Full names, and the short names of classes, unless two classes share one. Short names of
+    functions are words such as ``plan``, and mean other things, too.
+    """
+    homes = public_names()
+    short: dict[str, set[str]] = {}
+    for home in set(homes.values()):
+        last = home.rpartition(".")[2]
+        if last[0].isupper() and not last.isupper():
+            short.setdefault(last, set()).add(home)
+    return homes | {name: min(found) for name, found in short.items() if len(found) == 1}
+
+
+def _link(app: Any, doctree: nodes.document) -> None:
+    """Make code that is a public name a link to its entry."""
+    known = names_in_code()
+    for code in list(doctree.findall(nodes.literal)):
+        home = known.get(code.astext().partition("(")[0])
+        outer = code.parent
+        while outer is not None and not isinstance(outer, UNLINKED):
+            outer = outer.parent
+        if home and outer is None and app.env.docname != f"reference/api/{home}":
+            link = pending_xref(
+                "",
+                code.deepcopy(),
+                refdomain="py",
+                reftype="obj",
+                reftarget=home,
+                refdoc=app.env.docname,
+                refexplicit=True,
+            )
+            code.replace_self(link)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Lead references home."""
     app.setup_extension("sphinx.ext.autodoc")
+    app.connect("doctree-read", _link)
     app.connect("missing-reference", _resolve)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _escape, priority=100)  # before numpydoc

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code = app(words, exit_on_error=False, print_error=False)
         except cyclopts.CycloptsError as error:
-            raise InvalidInputError(f"{error} (see brmdp --help)") from error
+            raise InvalidInputError(f"{str(error).rstrip('.')} (see brmdp --help)") from error
         if sys.stdout is not None:  # None if it was closed from the start
             sys.stdout.flush()
     except BrmdpError as error:
@@ -89,7 +89,7 @@ def application() -> Any:
             "Experiments: reproduce, run, list, status, report."
         ),
         version=installed_version(),
-        default_parameter=cyclopts.Parameter(converter=_converted),
+        default_parameter=cyclopts.Parameter(converter=_converted, negative=""),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )

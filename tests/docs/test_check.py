@@ -76,6 +76,7 @@ def test_the_search_is_asked_as_its_page_asks(check, tmp_path):
     assert search.pages("certificates") == {"plan/one", "reference/two"}
     assert search.pages("certificates, bounds") == {"plan/one"}
     assert search.pages("the drift") == {"log/three"}
+    assert search.pages("bound 1") == {"plan/one"}
     assert search.pages("value_of_information") == {"reference/two"}
     assert search.pages("unheard") == set()
 

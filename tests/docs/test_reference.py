@@ -17,7 +17,7 @@ ENTRY = re.compile(r"^   (\w+)$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def names():
-    """The extension of the site that knows the public names."""
+    """The extension of the site that knows the public names; the others can be imported, too."""
     sys.path.insert(0, str(DOCS / "_ext"))
     try:
         yield import_module("public_names")
@@ -72,6 +72,34 @@ def test_no_two_pages_differ_in_capitals_alone(names):
     files = names.file_names()
     pages = [files.get(name, name).lower() for name in set(names.public_names().values())]
     assert len(pages) == len(set(pages))
+
+
+def test_code_that_is_a_public_name_becomes_a_link(names):
+    known = names.names_in_code()
+    assert known["brmdp.plan"] == "brmdp.plan"
+    assert known["brmdp.beliefs.DirichletBelief"] == known["DirichletBelief"]
+    assert "Comparison" not in known  # of decisions, or of claims
+    assert "plan" not in known  # a word
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("V*_{φ_k,α̲} ≤ V_k", "V*[φ[k],α̲] ≤ V[k]"),
+        ("V^{π_k}(s_t)", "V[π[k]](s[t])"),
+        ("1 − (1 − ᾱ)^{1/S}", "1 − (1 − ᾱ)[1/S]"),
+        ("c_k/c̄_k, γP_π", "c[k]/c̄[k], γP[π]"),
+        ("n_states, max_order, own_agent.py", "n_states, max_order, own_agent.py"),
+    ],
+)
+def test_indices_are_set_as_indices(names, text, shown):
+    placed = import_module("indices").placed
+
+    def read(node):
+        inner = "".join(map(read, node.children))
+        return node.astext() if node.tagname == "#text" else f"[{inner}]"
+
+    assert "".join(map(read, placed(text))) == shown
 
 
 def test_the_command_line_has_every_command_and_option():

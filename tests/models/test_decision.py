@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from brmdp.models.page.page import page_of
 from brmdp.models.wording import bound_figure, figure, policy_in_words
 from models.simulated import log_of
 
+FILES = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 GAMMA = 0.9
 WEAR = np.array([0.5, 0.35, 0.15])
 
@@ -264,6 +266,24 @@ def test_the_file_of_numbers(decision, tmp_path):
     assert found["value_of_information"]["perfect"] == group.perfect_information.mean
     assert found["checks"] == []
     assert {"data", "versions", "command"} <= set(found["fingerprint"])
+
+
+def test_the_reference_names_every_key_of_the_file():
+    rows = re.findall(r"^\| (`.*) \|$", FILES.read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    decided = a_model(wearing_log(group=True)).decide(draws=200, levels=[0.2, 0.5]).as_json()
+
+    def keys(part):
+        if isinstance(part, dict):
+            for key, value in part.items():
+                yield key
+                if key not in ("policy", "figures", "versions"):  # labels, and a check's own
+                    yield from keys(value)
+        elif isinstance(part, list):
+            for one in part:
+                yield from keys(one)
+
+    assert {key for key in keys(decided) if key not in ("g0", "g1")} <= named
 
 
 def test_groups_stand_by_name(tmp_path):

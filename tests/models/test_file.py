@@ -330,7 +330,7 @@ def test_errors_name_line_and_key(refused, read, old, new, message):
 def test_all_actions_without_amount_are_named_at_once(refused):
     message = refused(GOOD.replace("per = 1e-5", "").replace("base = 10", ""))
     assert "line 22: [cost.keep] must have base, per or both" in message
-    assert message.endswith("also [cost.replace] (line 24)")
+    assert message.endswith("so must [cost.replace] (line 24)")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ Groups that differ
 Twelve depots run the same machine. It wears faster the older it is, and in some depots faster than
 in others. Some logs are long, some short. Pooling takes all depots to be alike; separate learning
 leaves a short log alone with its prior. Partial pooling learns how much depots differ, and each
-leans on the others as far as its own log is short. Six such companies; bars: ± 2 standard errors.
+leans on the others as far as its own log is short. Five such companies; bars: ± 2 standard errors.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 
 import brmdp
 
-WORST, DAYS, COMPANIES = 5, np.tile([20, 80, 320, 1280], 3), 6
+WORST, DAYS, COMPANIES = 5, np.tile([20, 80, 320, 1280], 3), 5
 ages = np.arange(WORST)
 possible = np.zeros((WORST + 1, 1, WORST + 1))
 possible[ages, 0, ages] = possible[ages, 0, ages + 1] = possible[WORST, 0, WORST] = 1.0

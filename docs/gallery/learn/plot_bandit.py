@@ -2,7 +2,7 @@
 Which arm does caution choose?
 ==============================
 
-Three arms of a slot machine that pays 0 or 1, and nobody knows how often. One was pulled a hundred
+A bandit with three arms that pay 0 or 1, and nobody knows how often. One was pulled a hundred
 times and won 55 times, one won 6 of 10, one 1 of 2. With ``OutcomeBelief`` the rewards are learned,
 too, and ``rewards=None`` says so. A cautious plan takes the arm it knows; a curious one takes the
 arm that might be better than anything seen.

@@ -75,6 +75,7 @@ from brmdp.beliefs.checked import caveat_of, dirichlet_rows_of, learns_rewards
 from brmdp.beliefs.disturbance import DrivenBelief, Rewards
 from brmdp.beliefs.storage import FORMER_KINDS, corrupt_if_invalid, load_arrays
 from brmdp.errors import InvalidInputError
+from brmdp.mdp import counted
 from brmdp.planning import HorizonSolution, Problem, Solution, backup
 from brmdp.planning.compiled import Memory
 from brmdp.planning.finite_horizon import KEPT_Q_VALUES, as_horizon
@@ -150,6 +151,8 @@ class ActionReport:
     ...     print(report.action, report.chosen, report.level, report.visits)
     0 False 0.2 0
     1 True 0.2 0
+    >>> print(agent.explain(2)[1])
+    action 1, chosen: value 0.2262 at level 0.2; mean 0.4751; tried 0 times
     """
 
     action: int
@@ -163,6 +166,19 @@ class ActionReport:
     quantile: float
     quantile_level: float
     caveat: str = ""
+
+    def __str__(self) -> str:
+        taken = (", tied" if self.tied else "") + (", chosen" if self.chosen else "")
+        at = "" if self.level is None else f" at level {self.level:.3g}"
+        if self.level != self.quantile_level:
+            at += f", quantile {self.quantile:.4g} at {self.quantile_level:.3g}"
+        text = (
+            f"action {self.action}{taken}: value {self.value:.4g}{at}; mean {self.mean:.4g}; "
+            f"tried {counted(self.visits, 'time')}"
+        )
+        if self.observations not in (None, self.visits):
+            text += f", {self.observations} observed in all"
+        return f"{text}. {self.caveat}" if self.caveat else text
 
 
 @dataclass(frozen=True, eq=False)

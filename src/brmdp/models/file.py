@@ -739,10 +739,10 @@ def _amount(table: Table, action: str, word: Word) -> ActionAmount:
             f"[{word}.{toml_key(key)}] (line {table.lines.get((*table.path, key))})"
             for key in empty[1:9]
         )
-        also = f", also {', '.join(others)}" if len(empty) > 1 else ""
+        also = f"; so must {', '.join(others)}" if len(empty) > 1 else ""
         raise InvalidInputError(
-            f"{table.section(empty[0]).named()} must have base, per or both: what the action "
-            f"{'costs' if word == 'cost' else 'earns'} per time step{also}"
+            f"{table.section(empty[0]).named()} must have base, per or both (what the action "
+            f"{'costs' if word == 'cost' else 'earns'} per time step){also}"
         )
     own = table.section(action)
     own.require_known(("base", "per"), {})

@@ -375,11 +375,14 @@ def _dynamics_section(found: Survey, roles: Roles) -> list[str]:
     facts = _facts(found, roles.action)
     few = facts is not None and facts.distinct <= MOST_TABLES
     action = toml_key(facts.labels[-1]) if facts is not None and few else "replace"
+    state = _facts(found, roles.state)
+    named = state is not None and state.numeric < MOSTLY  # by labels
+    first = toml_text(state.labels[0]) if state is not None and named else "0"
     lines = ["[dynamics]"]
     lines += _comment("The prior is learned from the log: how alike its rows are.")
     lines.append('prior = "learned"')
     lines += _comment("If you know that an action surely leads to one state, say so:")
-    lines.append(f"# reset = {{ {action} = 0 }}")
+    lines.append(f"# reset = {{ {action} = {first} }}")
     lines += _comment("States where everything ends:")
     lines.append('# ends = ["…"]')
     if roles.stock is not None:
@@ -407,11 +410,19 @@ def _amounts(found: Survey, roles: Roles) -> list[str]:
     word, verb = roles.word, "costs" if roles.word == "cost" else "earns"
     other = "reward" if word == "cost" else "cost"
     actions, state = _facts(found, roles.action), _facts(found, roles.state)
+    by_number = state is not None and state.numeric >= MOSTLY
+    formula = (
+        ": base + per × the number of the state (the lower edge of its bin, or the number in its "
+        "label)"
+    )
+    by_label = (
+        f" If it depends on the state, write [{word}] instead of the tables below, and in it "
+        'file = "amounts.csv", a table with the columns state, action and value.'
+    )
     lines = _comment(
-        f"What each action {verb} per time step: base + per × the number of the state (the lower "
-        f"edge of its bin, or the number in its label). Fill it in: remove the # and write numbers "
-        f"in place of 0. Where you are not sure: base = {{ low = 1, high = 3 }}. If these are "
-        f"{other}s, write [{other}.…] throughout."
+        f"What each action {verb} per time step{formula if by_number else ''}. Fill it in: remove "
+        f"the # and write numbers in place of 0. Where you are not sure: base = {{ low = 1, high = "
+        f"3 }}. If these are {other}s, write [{other}.…] throughout.{'' if by_number else by_label}"
     )
     lines.append("")
     if actions is None or actions.distinct > MOST_TABLES:
@@ -421,7 +432,7 @@ def _amounts(found: Survey, roles: Roles) -> list[str]:
     else:
         for label in actions.labels:
             lines += [f"[{word}.{toml_key(label)}]", "# base = 0"]
-            lines += ["# per = 0"] if state is not None and state.numeric >= MOSTLY else []
+            lines += ["# per = 0"] if by_number else []
             lines.append("")
     if roles.stock is not None:
         lines += _comment(

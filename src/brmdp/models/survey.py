@@ -404,12 +404,12 @@ def _time(free: dict[str, Facts]) -> Guess:
     if not candidates:
         unread = [name for name, facts in free.items() if facts.hinted("time")]
         why = (
-            f"; {_listed(unread)} could be meant, but holds neither numbers nor dates such as "
+            f"; {_listed(unread)} could be meant, but holds neither numbers nor dates written as "
             "2019-03-01"
             if unread
             else ""
         )
-        return Guess((), f"no column looks like a time{why}", tuple(unread))
+        return Guess((), f"no column looks like a time{why}")
     best = candidates[0]
     reason = "its values are dates" if best in dates else "its name, and it holds numbers"
     return Guess((best,), reason, tuple(candidates[1:]))
