@@ -53,6 +53,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from brmdp._kernels.compiled import kernel
+from brmdp._kernels.lanes import (
+    LANES,
+    angle,
+    cos_and_sin,
+    every,
+    exponential,
+    load,
+    log_of_one_plus,
+    store,
+)
 
 # First trapezoidal step, in units of the saddle's width if that is the narrower scale, and at most
 # MAX_STEP.
@@ -81,10 +91,8 @@ MAX_HALVINGS = 8
 # wrong.
 MAX_GROWTH = 1e6
 FIRST_HALVINGS = 4
-# Largest integer concentration that is multiplied out instead of logged, and the number of nodes
-# evaluated together.
+# Largest integer concentration that is multiplied out instead of logged.
 MAX_POWER = 1024
-LANES = 4
 # Nodes kept so that z can be moved without a new pass; longer integrals are evaluated again.
 MAX_STORED = 128
 # Above this Σφ, the plain integrands decay fast enough to need no division per node. Below it,
@@ -387,52 +395,21 @@ def without_pole(rule, residue, pole, step, shifted):
 
 
 @kernel
-def split_powers(phi, c, n, order):
-    """Order coordinates by how (1 − κ(t − τ))^φ is best computed.
+def split_powers(phi, n, order):
+    """Order coordinates by how (1 − κ(t − τ))^φ is best computed; returns ``head``.
 
-    Returns (head, turn, end, fraction). Before ``head``: integer φ up to MAX_POWER, which are
-    multiplied out. From there to ``end``: φ with one common fractional part, whose factors are
-    multiplied first and then raised to ``fraction`` together; those with c > 0 come before
-    ``turn``. The rest are logged one by one.
+    Before ``head``: integer φ up to MAX_POWER, which are multiplied out. The rest are logged.
     """
     head = 0
-    fraction = 0.0
-    for i in range(n):
-        rest = phi[i] - math.floor(phi[i])
-        if phi[i] <= MAX_POWER and rest == 0.0:
-            order[head] = i
-            head += 1
-        elif phi[i] <= MAX_POWER and fraction == 0.0:
-            fraction = rest
-    turn = head
-    end = head
     last = n
     for i in range(n):
-        rest = phi[i] - math.floor(phi[i])
-        if phi[i] <= MAX_POWER and rest == 0.0:
-            continue
-        # equal to within the rounding of φ itself
-        if phi[i] <= MAX_POWER and abs(rest - fraction) <= 0.5 * EPS * phi[i]:
-            if c[i] > 0.0:
-                order[end] = order[turn]
-                order[turn] = i
-                turn += 1
-            else:
-                order[end] = i
-            end += 1
+        if phi[i] <= MAX_POWER and phi[i] == math.floor(phi[i]):
+            order[head] = i
+            head += 1
         else:
             last -= 1
             order[last] = i
-    return head, turn, end, fraction
-
-
-@kernel
-def logarithm(x, y, turns):
-    """log|x + iy|, and the angle of x + iy, which has passed 2π ``turns`` times."""
-    angle = math.atan2(y, x)
-    if angle < 0.0:
-        angle += 2.0 * math.pi
-    return 0.5 * math.log(x * x + y * y), angle + 2.0 * math.pi * turns
+    return head
 
 
 @kernel
@@ -458,134 +435,64 @@ def path_block(scale, bends, bend_count, first, step, lanes):
 
 
 @kernel
-def integrand_block(phi, kappa, n, order, split, lanes):
-    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
+def integrand_block(phi, kappa, n, order, head, lanes):
+    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's nodes into lanes[4:6].
 
-    Integer powers are computed by repeated squaring, without logarithms. Factors raised to the same
-    fraction share one logarithm: those with κ of one sign all turn the same way, each by less than
-    π, so the sign changes of the product count its turns. The four lanes are written out so that
-    they stay in registers.
+    Powers before ``head`` are computed by repeated squaring, without logarithms.
     """
-    head, turn, end, fraction = split
-    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
-    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
-    r0 = r1 = r2 = r3 = 1.0
-    i0 = i1 = i2 = i3 = 0.0
-    # product of the factors with a common fraction (with a positive angle), and its turns
-    a0 = a1 = a2 = a3 = 1.0
-    b0 = b1 = b2 = b3 = 0.0
-    n0 = n1 = n2 = n3 = 0
-    log_modulus = lanes[6]
-    phase = lanes[7]
-    for lane in range(LANES):
-        log_modulus[lane] = 0.0
-        phase[lane] = 0.0
+    u = load(lanes, 0)
+    v = load(lanes, 1)
+    square = u * u + v * v
+    re = every(1.0)
+    im = every(0.0)
+    log_modulus = every(0.0)
+    phase = every(0.0)
     logged = head < n
     for position in range(n):
         j = order[position]
         k = kappa[j]
-        x0, x1, x2, x3 = 1.0 - k * u0, 1.0 - k * u1, 1.0 - k * u2, 1.0 - k * u3
-        y0, y1, y2, y3 = -k * v0, -k * v1, -k * v2, -k * v3
+        x = 1.0 - k * u
+        y = -k * v
         power = 0
-        alone = position >= end
-        if not alone:
+        if position < head:
             power = int(phi[j])
-            # the last lane is the farthest out
-            if power > 3 and power * math.log(x3 * x3 + y3 * y3) > 200.0:
-                alone = True
-        if alone:
+            if power > 3:
+                # the last lane is the farthest out
+                x_last = x[LANES - 1]
+                y_last = y[LANES - 1]
+                if power * math.log(x_last * x_last + y_last * y_last) > 200.0:
+                    power = 0
+        if power == 0:
             logged = True
-            for lane in range(LANES):
-                d_re = lanes[0, lane]
-                d_im = lanes[1, lane]
-                eta = k * (k * (d_re * d_re + d_im * d_im) - 2.0 * d_re)
-                log_modulus[lane] -= 0.5 * phi[j] * math.log1p(eta)
-                phase[lane] += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
-        elif position >= head:
-            c0, c1, c2, c3 = abs(y0), abs(y1), abs(y2), abs(y3)
-            p0, p1, p2, p3 = (
-                a0 * c0 + b0 * x0,
-                a1 * c1 + b1 * x1,
-                a2 * c2 + b2 * x2,
-                a3 * c3 + b3 * x3,
-            )
-            a0, a1, a2, a3 = (
-                a0 * x0 - b0 * c0,
-                a1 * x1 - b1 * c1,
-                a2 * x2 - b2 * c2,
-                a3 * x3 - b3 * c3,
-            )
-            n0 += b0 < 0.0 and p0 >= 0.0
-            n1 += b1 < 0.0 and p1 >= 0.0
-            n2 += b2 < 0.0 and p2 >= 0.0
-            n3 += b3 < 0.0 and p3 >= 0.0
-            b0, b1, b2, b3 = p0, p1, p2, p3
-        if head <= position < end and (
-            position + 1 == turn
-            or position + 1 == end
-            or abs(a3) + abs(b3) > 1e60
-            or abs(a0) + abs(b0) < 1e-60
-        ):
-            direction = fraction if position < turn else -fraction
-            log_0, angle_0 = logarithm(a0, b0, n0)
-            log_1, angle_1 = logarithm(a1, b1, n1)
-            log_2, angle_2 = logarithm(a2, b2, n2)
-            log_3, angle_3 = logarithm(a3, b3, n3)
-            log_modulus[0] -= fraction * log_0
-            log_modulus[1] -= fraction * log_1
-            log_modulus[2] -= fraction * log_2
-            log_modulus[3] -= fraction * log_3
-            phase[0] += direction * angle_0
-            phase[1] += direction * angle_1
-            phase[2] += direction * angle_2
-            phase[3] += direction * angle_3
-            a0 = a1 = a2 = a3 = 1.0
-            b0 = b1 = b2 = b3 = 0.0
-            n0 = n1 = n2 = n3 = 0
-        if alone or power == 0:
+            shift = k * (k * square - 2.0 * u)
+            log_modulus = log_modulus - (0.5 * phi[j]) * log_of_one_plus(shift)
+            # y has the same sign in all lanes
+            phase = phase + math.copysign(phi[j], k) * angle(x, abs(y))
             continue
         while True:
             if power & 1:
-                r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
-                r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
-                r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
-                r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
+                re, im = re * x - im * y, re * y + im * x
             power >>= 1
             if power == 0:
                 break
-            x0, y0 = x0 * x0 - y0 * y0, 2.0 * x0 * y0
-            x1, y1 = x1 * x1 - y1 * y1, 2.0 * x1 * y1
-            x2, y2 = x2 * x2 - y2 * y2, 2.0 * x2 * y2
-            x3, y3 = x3 * x3 - y3 * y3, 2.0 * x3 * y3
-        if position & 1 == 1 and abs(r3) + abs(i3) > 1e60:
+            x, y = x * x - y * y, 2.0 * x * y
+        if position & 1 == 1 and abs(re[LANES - 1]) + abs(im[LANES - 1]) > 1e60:
             logged = True
-            s0, s1, s2, s3 = (
-                abs(r0) + abs(i0),
-                abs(r1) + abs(i1),
-                abs(r2) + abs(i2),
-                abs(r3) + abs(i3),
-            )
-            log_modulus[0] -= math.log(s0)
-            log_modulus[1] -= math.log(s1)
-            log_modulus[2] -= math.log(s2)
-            log_modulus[3] -= math.log(s3)
-            r0, i0, r1, i1 = r0 / s0, i0 / s0, r1 / s1, i1 / s1
-            r2, i2, r3, i3 = r2 / s2, i2 / s2, r3 / s3, i3 / s3
-    lanes[4, 0], lanes[4, 1], lanes[4, 2], lanes[4, 3] = r0, r1, r2, r3
-    lanes[5, 0], lanes[5, 1], lanes[5, 2], lanes[5, 3] = i0, i1, i2, i3
-    for lane in range(LANES):
-        x = lanes[4, lane]
-        y = lanes[5, lane]
-        size = 1.0 / (x * x + y * y)
-        if logged:
-            size *= math.exp(log_modulus[lane])
-            cos = math.cos(phase[lane]) * size
-            sin = math.sin(phase[lane]) * size
-            lanes[4, lane] = cos * x + sin * y
-            lanes[5, lane] = sin * x - cos * y
-        else:
-            lanes[4, lane] = x * size
-            lanes[5, lane] = -y * size
+            size = abs(re) + abs(im)
+            log_modulus = log_modulus - log_of_one_plus(size - 1.0)
+            re = re / size
+            im = im / size
+    size = 1.0 / (re * re + im * im)
+    if logged:
+        size = size * exponential(log_modulus)
+        cos, sin = cos_and_sin(phase)
+        cos = cos * size
+        sin = sin * size
+        store(lanes, 4, cos * re + sin * im)
+        store(lanes, 5, sin * re - cos * im)
+    else:
+        store(lanes, 4, re * size)
+        store(lanes, 5, (0.0 - im) * size)
 
 
 @kernel
@@ -673,7 +580,7 @@ def inverse_block(phi, e, kappa, n, lanes, inverses):
 
 
 @kernel
-def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
+def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
     """The tail, the integral of exp(K) h_r/h_r(0) with r = ``bias``, and an error estimate.
 
     Returns (tail, integral, relative error, rounding, step, count). The error is relative to the
@@ -709,7 +616,7 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, split, lanes)
+                integrand_block(phi, kappa, m, order, head, lanes)
                 if bias > 0:
                     biased_block(phi, e, kappa, m, total, bias, lanes, sums)
                 lane = 0
@@ -802,10 +709,10 @@ def tail_at(phi, values, n, z, scratch):
     bias = 0
     if total < FAST_DECAY:
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
-    split = split_powers(work[0], work[1], m, order)
+    head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
     tail, integral, error, rounding, step, count = tail_on_line(
-        m, split, line, 1, bias, total, FIRST_HALVINGS, scratch
+        m, head, line, 1, bias, total, FIRST_HALVINGS, scratch
     )
     if error >= 1.0:
         # rare: the scales are so different that one bend is not enough
@@ -813,7 +720,7 @@ def tail_at(phi, values, n, z, scratch):
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
         tail, integral, error, rounding, step, count = tail_on_line(
-            m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch
+            m, head, line, bend_count, bias, total, MAX_HALVINGS, scratch
         )
     if error >= 1.0:
         error = np.inf if error == 2.0 else error - 1.0
@@ -1499,7 +1406,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
 
 
 @kernel
-def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch):
+def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or, if ``of_tail``, with the tail of φ + e_j.
 
     Returns the error of Σ φ_j work[4, j], which is infinite if not resolved.
@@ -1530,7 +1437,7 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, split, lanes)
+                integrand_block(phi, kappa, m, order, head, lanes)
                 inverse_block(phi, e, kappa, m, lanes, inverses)
                 lane = 0
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(
@@ -1622,14 +1529,14 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
         return below, 0.0
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
-    split = split_powers(work[0], work[1], m, order)
+    head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
-    error = shares_on_line(m, split, line, 1, total, of_tail, FIRST_HALVINGS, scratch)
+    error = shares_on_line(m, head, line, 1, total, of_tail, FIRST_HALVINGS, scratch)
     if not error < np.inf:
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        error = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
+        error = shares_on_line(m, head, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
         if not (error < np.inf or of_tail):
             # some successors are so unlikely that the integral cancels to nothing
             tilted_row(phi, values, n, z, scratch, out)
