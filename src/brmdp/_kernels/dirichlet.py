@@ -61,6 +61,7 @@ from brmdp._kernels.lanes import (
     exponential,
     load,
     log_of_one_plus,
+    square_root,
     store,
 )
 
@@ -127,8 +128,7 @@ def workspace(n):
     """Scratch memory for rows of at most n successors.
 
     It holds φ, c, 1 − cτ, κ and two accumulators; the order of the coordinates; nodes (t and
-    weight); bends; the lanes of one block; 1/(1 − ct) at its nodes; and what ``biased_block``
-    needs.
+    weight); bends; the lanes of one block; what ``shares_block`` and ``biased_block`` need.
     """
     return (
         np.empty((6, n)),
@@ -418,20 +418,22 @@ def path_block(scale, bends, bend_count, first, step, lanes):
     growth = math.exp(first)
     factor = math.exp(step)
     for lane in range(LANES):
-        y = 0.5 * scale * (growth - 1.0 / growth)
-        speed = 0.5 * scale * (growth + 1.0 / growth)
+        lanes[0, lane] = growth
         growth *= factor
-        right = 0.0
-        drift = 0.0
-        for m in range(bend_count):
-            rho = bends[0, m]
-            root = math.sqrt(rho * rho + y * y)
-            right += bends[1, m] * y * (y / (root + rho))
-            drift += bends[1, m] * y / root
-        lanes[0, lane] = right
-        lanes[1, lane] = y
-        lanes[2, lane] = speed
-        lanes[3, lane] = -drift * speed
+    up = load(lanes, 0)
+    y = (0.5 * scale) * (up - 1.0 / up)
+    speed = (0.5 * scale) * (up + 1.0 / up)
+    right = every(0.0)
+    drift = every(0.0)
+    for m in range(bend_count):
+        rho = bends[0, m]
+        root = square_root(rho * rho + y * y)
+        right = right + (bends[1, m] * y) * (y / (root + rho))
+        drift = drift + (bends[1, m] * y) / root
+    store(lanes, 0, right)
+    store(lanes, 1, y)
+    store(lanes, 2, speed)
+    store(lanes, 3, (0.0 - drift) * speed)
 
 
 @kernel
@@ -503,80 +505,102 @@ def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
     h_k = Σ p_j h_{k−j}.
     """
     p_re, p_im, h_re, h_im = sums[0], sums[1], sums[2], sums[3]
+    zero = every(0.0)
     for k in range(bias + 1):
-        for lane in range(LANES):
-            p_re[k, lane] = 0.0
-            p_im[k, lane] = 0.0
-    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
-    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
+        store(p_re, k, zero)
+        store(p_im, k, zero)
+    u = load(lanes, 0)
+    v = load(lanes, 1)
     for i in range(n):
-        q = kappa[i]
-        x0, x1, x2, x3 = 1.0 - q * u0, 1.0 - q * u1, 1.0 - q * u2, 1.0 - q * u3
-        y0, y1, y2, y3 = q * v0, q * v1, q * v2, q * v3
-        g0 = 1.0 / (e[i] * (x0 * x0 + y0 * y0))
-        g1 = 1.0 / (e[i] * (x1 * x1 + y1 * y1))
-        g2 = 1.0 / (e[i] * (x2 * x2 + y2 * y2))
-        g3 = 1.0 / (e[i] * (x3 * x3 + y3 * y3))
-        x0, x1, x2, x3 = x0 * g0, x1 * g1, x2 * g2, x3 * g3
-        y0, y1, y2, y3 = y0 * g0, y1 * g1, y2 * g2, y3 * g3
-        r0 = r1 = r2 = r3 = phi[i]
-        i0 = i1 = i2 = i3 = 0.0
+        x = 1.0 - kappa[i] * u
+        y = kappa[i] * v
+        g = 1.0 / (e[i] * (x * x + y * y))
+        x = x * g
+        y = y * g
+        re = every(phi[i])
+        im = zero
         for k in range(1, bias + 1):
-            r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
-            r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
-            r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
-            r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
-            p_re[k, 0] += r0
-            p_re[k, 1] += r1
-            p_re[k, 2] += r2
-            p_re[k, 3] += r3
-            p_im[k, 0] += i0
-            p_im[k, 1] += i1
-            p_im[k, 2] += i2
-            p_im[k, 3] += i3
-    for lane in range(LANES):
-        h_re[0, lane] = 1.0
-        h_im[0, lane] = 0.0
+            re, im = re * x - im * y, re * y + im * x
+            store(p_re, k, load(p_re, k) + re)
+            store(p_im, k, load(p_im, k) + im)
+    store(h_re, 0, every(1.0))
+    store(h_im, 0, zero)
     for k in range(1, bias + 1):
-        r0 = r1 = r2 = r3 = 0.0
-        i0 = i1 = i2 = i3 = 0.0
+        re = zero
+        im = zero
         # everything divided by h_k(0) = Φ (Φ + 1) ⋯ (Φ + k − 1)/k!
         weight = 1.0 / (total + (k - 1.0))
         for j in range(1, k + 1):
-            r0 += weight * (p_re[j, 0] * h_re[k - j, 0] - p_im[j, 0] * h_im[k - j, 0])
-            r1 += weight * (p_re[j, 1] * h_re[k - j, 1] - p_im[j, 1] * h_im[k - j, 1])
-            r2 += weight * (p_re[j, 2] * h_re[k - j, 2] - p_im[j, 2] * h_im[k - j, 2])
-            r3 += weight * (p_re[j, 3] * h_re[k - j, 3] - p_im[j, 3] * h_im[k - j, 3])
-            i0 += weight * (p_re[j, 0] * h_im[k - j, 0] + p_im[j, 0] * h_re[k - j, 0])
-            i1 += weight * (p_re[j, 1] * h_im[k - j, 1] + p_im[j, 1] * h_re[k - j, 1])
-            i2 += weight * (p_re[j, 2] * h_im[k - j, 2] + p_im[j, 2] * h_re[k - j, 2])
-            i3 += weight * (p_re[j, 3] * h_im[k - j, 3] + p_im[j, 3] * h_re[k - j, 3])
+            a = load(p_re, j)
+            b = load(p_im, j)
+            c = load(h_re, k - j)
+            d = load(h_im, k - j)
+            re = re + weight * (a * c - b * d)
+            im = im + weight * (a * d + b * c)
             if j < k:
                 weight *= (k - j) / (total + (k - j - 1.0))
-        h_re[k, 0], h_re[k, 1], h_re[k, 2], h_re[k, 3] = r0, r1, r2, r3
-        h_im[k, 0], h_im[k, 1], h_im[k, 2], h_im[k, 3] = i0, i1, i2, i3
-    for lane in range(LANES):
-        lanes[6, lane] = h_re[bias, lane]
-        lanes[7, lane] = h_im[bias, lane]
+        store(h_re, k, re)
+        store(h_im, k, im)
+    store(lanes, 6, load(h_re, bias))
+    store(lanes, 7, load(h_im, bias))
 
 
 @kernel
-def inverse_block(phi, e, kappa, n, lanes, inverses):
-    """b_j = 1/(1 − c_j t) at the block's nodes into ``inverses``, a = Σ φ_j b_j into lanes[6:8]."""
-    a_re = lanes[6]
-    a_im = lanes[7]
-    for lane in range(LANES):
-        a_re[lane] = 0.0
-        a_im[lane] = 0.0
+def terms_block(tau, peak, bias, lanes):
+    """Terms of the integrals at the block's nodes, but for the factor ``step``.
+
+    With f = exp(K) h_r dt/i: Re f into lanes[2], Re f τ/t² into lanes[3], f/t into lanes[6:8].
+    """
+    a = load(lanes, 4)
+    b = load(lanes, 5)
+    c = load(lanes, 2) * peak
+    d = load(lanes, 3) * peak
+    a, b = a * c - b * d, a * d + b * c
+    if bias > 0:
+        c = load(lanes, 6)
+        d = load(lanes, 7)
+        a, b = a * c - b * d, a * d + b * c
+    store(lanes, 2, a)
+    x = tau + load(lanes, 0)
+    y = load(lanes, 1)
+    square = x * x + y * y
+    a, b = (a * x + b * y) / square, (b * x - a * y) / square
+    store(lanes, 6, a)
+    store(lanes, 7, b)
+    if bias > 0:
+        store(lanes, 3, (a * x + b * y) * tau / square)
+
+
+@kernel
+def shares_block(phi, e, kappa, n, lanes, shares):
+    """b_j (a + b_j) at the block's nodes, with b_j = 1/(1 − c_j t) and a = Σ φ_j b_j.
+
+    Also Σ φ_j (|Re| + |Im|) of them into lanes[6].
+    """
+    b_re, b_im = shares[0], shares[1]
+    u = load(lanes, 0)
+    v = load(lanes, 1)
+    a_re = every(0.0)
+    a_im = every(0.0)
     for j in range(n):
-        for lane in range(LANES):
-            x = 1.0 - kappa[j] * lanes[0, lane]
-            y = kappa[j] * lanes[1, lane]
-            g = 1.0 / (e[j] * (x * x + y * y))
-            inverses[0, j, lane] = g * x
-            inverses[1, j, lane] = g * y
-            a_re[lane] += phi[j] * g * x
-            a_im[lane] += phi[j] * g * y
+        x = 1.0 - kappa[j] * u
+        y = kappa[j] * v
+        g = 1.0 / (e[j] * (x * x + y * y))
+        store(b_re, j, g * x)
+        store(b_im, j, g * y)
+        a_re = a_re + (phi[j] * g) * x
+        a_im = a_im + (phi[j] * g) * y
+    modulus = every(0.0)
+    for j in range(n):
+        re = load(b_re, j)
+        im = load(b_im, j)
+        x = a_re + re
+        y = a_im + im
+        x, y = re * x - im * y, re * y + im * x
+        store(b_re, j, x)
+        store(b_im, j, y)
+        modulus = modulus + phi[j] * (abs(x) + abs(y))
+    store(lanes, 6, modulus)
 
 
 @kernel
@@ -619,32 +643,24 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
                 integrand_block(phi, kappa, m, order, head, lanes)
                 if bias > 0:
                     biased_block(phi, e, kappa, m, total, bias, lanes, sums)
+                terms_block(tau, peak, bias, lanes)
+                if k == 0 and stage == 0:
+                    for row in range(2, 8):
+                        lanes[row, 0] *= 0.5
                 lane = 0
-            t = complex(tau + lanes[0, lane], lanes[1, lane])
-            value = complex(lanes[4, lane], lanes[5, lane]) * complex(
-                lanes[2, lane] * peak, lanes[3, lane] * peak
-            )
+            ratio = complex(lanes[6, lane], lanes[7, lane])
             growth = abs(lanes[4, lane]) + abs(lanes[5, lane])
-            if bias > 0:
-                value *= complex(lanes[6, lane], lanes[7, lane])
-            lane += 1
-            if k == 0 and stage == 0:
-                value *= 0.5
-            ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
-            new_integral += value.real
+            new_integral += lanes[2, lane]
             if bias > 0:
                 # The density's integrand decays later than the tail's; the check of the rule must
                 # decay with the tail's.
-                new_moment += (
-                    (ratio * complex(t.real, -t.imag)).real
-                    * tau
-                    / (t.real * t.real + t.imag * t.imag)
-                )
+                new_moment += lanes[3, lane]
             if count < room:
-                nodes[0, count] = t
+                nodes[0, count] = complex(tau + lanes[0, lane], lanes[1, lane])
                 nodes[1, count] = ratio
             count += 1
+            lane += 1
             size = abs(ratio.real) + abs(ratio.imag)
             new_modulus += size
             if size <= TAIL_CUT * abs(new_tail):
@@ -1411,7 +1427,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
 
     Returns the error of Σ φ_j work[4, j], which is infinite if not resolved.
     """
-    work, order, _, bends, lanes, inverses, _ = scratch
+    work, order, _, bends, lanes, shares, _ = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -1438,7 +1454,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
                 integrand_block(phi, kappa, m, order, head, lanes)
-                inverse_block(phi, e, kappa, m, lanes, inverses)
+                shares_block(phi, e, kappa, m, lanes, shares)
                 lane = 0
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(
                 lanes[2, lane] * peak, lanes[3, lane] * peak
@@ -1448,18 +1464,11 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
                 value *= 0.5
             if of_tail:
                 value /= complex(tau + lanes[0, lane], lanes[1, lane]) * (total + 1.0)
-            modulus = 0.0
             for j in range(m):
-                b_re = inverses[0, j, lane]
-                b_im = inverses[1, j, lane]
-                x = lanes[6, lane] + b_re
-                y = lanes[7, lane] + b_im
-                x, y = b_re * x - b_im * y, b_re * y + b_im * x
-                term = value.real * x - value.imag * y
+                term = value.real * shares[0, j, lane] - value.imag * shares[1, j, lane]
                 new[j] += term
                 summed += phi[j] * term
-                modulus += phi[j] * (abs(x) + abs(y))
-            modulus *= abs(value.real) + abs(value.imag)
+            modulus = lanes[6, lane] * (abs(value.real) + abs(value.imag))
             new_moduli += modulus
             lane += 1
             if modulus <= TAIL_CUT * abs(summed):

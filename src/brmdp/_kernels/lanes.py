@@ -70,6 +70,11 @@ def mantissa(lanes: Any) -> Any:
     return (((lanes.view(np.int64) - ROOT) & MANTISSA) + ROOT).view(np.float64)
 
 
+def square_root(lanes: Any) -> Any:
+    """√x."""
+    return np.sqrt(lanes)
+
+
 def times_power(lanes: Any, power: Any) -> Any:
     """x · 2^power for integers ``power``, where neither is out of the range of normal numbers."""
     shift = (power + ROUNDER).view(np.int64) << MANTISSA_BITS
@@ -257,6 +262,13 @@ def _lower_mantissa(context: Any, builder: Any, sig: Any, values: Any) -> Any:
     )
 
 
+def _lower_square_root(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+    kind = ir.FunctionType(_NUMBERS, [_NUMBERS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
+    return builder.call(function, values)
+
+
+_unary(square_root, _lower_square_root)
 _unary(exponent, _lower_exponent)
 _unary(mantissa, _lower_mantissa)
 
