@@ -40,6 +40,7 @@ from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+from numba.core.types import unliteral
 
 __all__ = ["kept", "kernel"]
 
@@ -52,10 +53,24 @@ NOTABLE = 1.0
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call, for the types of that call."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if not CONFIG.DISABLE_JIT:
-        compiled._cache = KernelCache(function)
+    """Compile a function on its first call, for the types of that call.
+
+    A constant counts as any other number of its type: numba would compile a kernel again for every
+    constant that another kernel passes to it.
+    """
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    if CONFIG.DISABLE_JIT:
+        return compiled
+    compiled._cache = KernelCache(function)
+    template = compiled.get_call_template
+
+    def template_for_any_constant(arguments: Any, keywords: Any) -> Any:
+        return template(
+            tuple(map(unliteral, arguments)),
+            {name: unliteral(kind) for name, kind in keywords.items()},
+        )
+
+    compiled.get_call_template = template_for_any_constant
     return compiled
 
 

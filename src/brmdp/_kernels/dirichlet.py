@@ -352,10 +352,12 @@ def bend_by_scale(phi, kappa, n, first, bends):
     their φκ. So the path should lean right where S < 0 and left where S > 0. S can change sign if
     the coordinates have very different scales.
     """
-    order = np.argsort(-np.abs(kappa[:n]))
+    scale = np.empty(n)
     slope_sum = 0.0
     for i in range(n):
+        scale[i] = -abs(kappa[i])
         slope_sum += phi[i] * kappa[i]
+    order = sorted_order(scale)
     count = 1
     bends[0, 0] = first
     current = bends[1, 0]
@@ -379,6 +381,24 @@ def bend_by_scale(phi, kappa, n, first, bends):
             current = wanted
             count += 1
     return count
+
+
+@kernel
+def sorted_order(keys):
+    """Indices that sort ``keys``, by Shell's method; np.argsort takes a second to compile."""
+    n = keys.shape[0]
+    order = np.arange(n)
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            moving = order[i]
+            j = i
+            while j >= gap and keys[order[j - gap]] > keys[moving]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moving
+        gap = 1 if gap == 2 else gap * 5 // 11
+    return order
 
 
 @kernel
@@ -727,17 +747,19 @@ def tail_at(phi, values, n, z, scratch):
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
     head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, rounding, step, count = tail_on_line(
-        m, head, line, 1, bias, total, FIRST_HALVINGS, scratch
-    )
-    if error >= 1.0:
+    bend_count = 1
+    halvings = FIRST_HALVINGS
+    while True:
+        tail, integral, error, rounding, step, count = tail_on_line(
+            m, head, line, bend_count, bias, total, halvings, scratch
+        )
+        if error < 1.0 or halvings == MAX_HALVINGS:
+            break
         # rare: the scales are so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, rounding, step, count = tail_on_line(
-            m, head, line, bend_count, bias, total, MAX_HALVINGS, scratch
-        )
+        halvings = MAX_HALVINGS
     if error >= 1.0:
         error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit
@@ -910,7 +932,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     inverse_spread = 1.0 / spread
     inverse_total = 1.0 / total
     if not (inverse_spread < np.inf and inverse_total < np.inf):
-        start[:] = 0.0
+        start[0] = start[1] = 0.0
         return middle
     mean = 0.0
     for i in range(n):
@@ -927,7 +949,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     sign = 1.0 if score >= central else -1.0
     unit = 0.5 - mean if sign > 0.0 else mean + 0.5
     if not (unit > 0.0 and variance > 0.0):
-        start[:] = 0.0
+        start[0] = start[1] = 0.0
         return middle + spread * mean
     target = sign * score
     least = 0.0
@@ -1203,7 +1225,7 @@ def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
                 found[inside] = values[i]
                 weight[inside] = phi[i]
                 inside += 1
-        order = np.argsort(found)
+        order = sorted_order(found)
         if bottom == left and top == right:
             for position in order:
                 below += weight[position]
@@ -1300,6 +1322,15 @@ def has_light(phi, n):
     found = False
     for i in range(n):
         found = found or 0.0 < phi[i] < LEAST_BIASED
+    return found
+
+
+@kernel
+def none_below_one(phi, n):
+    """Whether all concentrations are at least 1."""
+    found = True
+    for i in range(n):
+        found = found and phi[i] >= 1.0
     return found
 
 
@@ -1540,16 +1571,20 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     m, mirrored, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
     head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
-    error = shares_on_line(m, head, line, 1, total, of_tail, FIRST_HALVINGS, scratch)
-    if not error < np.inf:
+    bend_count = 1
+    halvings = FIRST_HALVINGS
+    while True:
+        error = shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
+        if error < np.inf or halvings == MAX_HALVINGS:
+            break
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        error = shares_on_line(m, head, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
-        if not (error < np.inf or of_tail):
-            # some successors are so unlikely that the integral cancels to nothing
-            tilted_row(phi, values, n, z, scratch, out)
-            return 1.0, error
+        halvings = MAX_HALVINGS
+    if not (error < np.inf or of_tail):
+        # some successors are so unlikely that the integral cancels to nothing
+        tilted_row(phi, values, n, z, scratch, out)
+        return 1.0, error
     old = work[4]
     summed = 0.0
     j = 0
@@ -1747,7 +1782,7 @@ def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, 
             abs(low), abs(high)
         ):
             mean_into(f, n, target)
-        elif measure == SADDLEPOINT or (measure == EXACT and not precise and f.min() >= 1.0):
+        elif measure == SADDLEPOINT or (measure == EXACT and not precise and none_below_one(f, n)):
             saddlepoint_gradient(
                 f, w, n, low, high, quantiles[pair], rows.starts[pair], scratch, target
             )
