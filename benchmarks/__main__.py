@@ -12,7 +12,17 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import baseline, decisions, growth, micro, online, risk_neutral, shapes
+from benchmarks import (
+    baseline,
+    decisions,
+    first_use,
+    fractions,
+    growth,
+    micro,
+    online,
+    risk_neutral,
+    shapes,
+)
 
 
 def _continuous(quick: bool) -> dict:
@@ -30,6 +40,8 @@ SECTIONS = {
     "chains": growth.run_chains,
     "micro": micro.run,
     "shapes": shapes.run,
+    "fractions": fractions.run,
+    "first-use": first_use.run,
     "online": online.run,
     "decisions": decisions.run,
     "continuous": _continuous,

@@ -248,7 +248,9 @@ def _lower_exponent(context: Any, builder: Any, sig: Any, values: Any) -> Any:
     # Made positive, so that the bits can be those of a number beyond 2^52: this needs no conversion
     # of integers, which not all machines can do for vectors.
     positive = builder.sub(builder.bitcast(values[0], _BITS), _bits(ROOT - (1 << 62)))
-    number = builder.or_(builder.lshr(positive, _bits(MANTISSA_BITS)), _bits(0x433 << MANTISSA_BITS))
+    number = builder.or_(
+        builder.lshr(positive, _bits(MANTISSA_BITS)), _bits(0x433 << MANTISSA_BITS)
+    )
     return builder.fsub(
         builder.bitcast(number, _NUMBERS),
         ir.Constant(_NUMBERS, [2.0**52 + (1 << 62 - MANTISSA_BITS)] * LANES),

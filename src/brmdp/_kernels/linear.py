@@ -93,9 +93,7 @@ def _compiled_solve(matrix, right):
             raise np.linalg.LinAlgError("the linear system has entries that are not finite")
         # room for pivots of either width
         pivots = np.empty(n, np.int64)
-        status = _GESV(
-            _DOUBLE, n, 1, columns.ctypes, n, pivots.ctypes, solution.ctypes, n
-        )
+        status = _GESV(_DOUBLE, n, 1, columns.ctypes, n, pivots.ctypes, solution.ctypes, n)
         if status != 0 or pivots.size + columns.size < 0:
             raise np.linalg.LinAlgError("the linear system is singular")
         return solution
