@@ -21,6 +21,7 @@ if they belong to the user and nobody else can write to them.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 import os
 import pickle
@@ -33,8 +34,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import event
 from numba.core.caching import NullCache
@@ -42,7 +44,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.core.types import unliteral
 
-__all__ = ["kept", "kernel"]
+__all__ = ["apart", "kept", "kernel"]
 
 CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
@@ -50,18 +52,24 @@ SOURCES = Path(__file__).parent
 DIGEST = hashlib.sha256().digest_size
 # Compilations shorter than this, in seconds, are not logged.
 NOTABLE = 1.0
+# Attribute of numba's code libraries: the kernels compiled apart that a caller must find loaded.
+_NEEDS = "_brmdp_needs"
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
     """Compile a function on its first call, for the types of that call.
 
     A constant counts as any other number of its type: numba would compile a kernel again for every
     constant that another kernel passes to it.
+
+    Numba compiles a kernel into each kernel that calls it, and that one with all it contains into
+    its own callers. A kernel that is compiled ``apart`` is called instead. That suits kernels that
+    take a microsecond and are worth a second of the compiler's time.
     """
     compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     if CONFIG.DISABLE_JIT:
         return compiled
-    compiled._cache = KernelCache(function)
+    compiled._cache = KernelCache(function, apart=apart)
     template = compiled.get_call_template
 
     def template_for_any_constant(arguments: Any, keywords: Any) -> Any:
@@ -74,11 +82,35 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def apart(function: Callable[..., Any]) -> Any:
+    """A kernel that is compiled apart."""
+    return kernel(function, apart=True)
+
+
+class Need(NamedTuple):
+    """A kernel compiled apart that another one calls."""
+
+    module: str
+    name: str
+    arguments: tuple[Any, ...]
+    symbol: str
+    """Its name in machine code, which differs from one compilation to the next."""
+
+    def load(self) -> bool:
+        """Whether that very compilation is present, if need be after reading it."""
+        dispatcher = getattr(importlib.import_module(self.module), self.name)
+        dispatcher.compile(self.arguments)
+        result = dispatcher.overloads[self.arguments]
+        return bool(result.fndesc.mangled_name == self.symbol)
+
+
 class KernelCache(NullCache):
     """Cache of one kernel's compiled versions; numba asks it before compiling and saves to it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+    def __init__(self, function: Callable[..., Any], *, apart: bool = False) -> None:
+        self._module, self._function = function.__module__, function.__qualname__
+        self._name = f"{self._module.rpartition('.')[2]}.{self._function}"
+        self._apart = apart
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled kernel, or None if there is none that can be used."""
@@ -93,23 +125,43 @@ class KernelCache(NullCache):
                 payload = content[2 * DIGEST :]
                 if content[: 2 * DIGEST] != key + hashlib.sha256(payload).digest():
                     continue
-                result = CompileResult._rebuild(target_context, *pickle.loads(payload))
+                needs, reduced = pickle.loads(payload)
+                # machine code that calls what is not there would end the process
+                if not all(need.load() for need in needs):
+                    continue
+                result = CompileResult._rebuild(target_context, *pickle.loads(reduced))
             except FileNotFoundError:
                 continue
             except Exception as error:  # whatever is wrong with the entry, compiling repairs it
                 LOG.debug("compiled kernel %s in %s cannot be used: %r", name, place.folder, error)
                 continue
             if tuple(result.signature.args) == arguments:
+                self._announce(result, needs)
                 return result
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Save a compiled kernel, if any folder is writable."""
-        if source_digest() is None or result.library.has_dynamic_globals:
-            return
-        name, key = self._entry(_arguments(signature), result.codegen)
-        payload = dumps(result._reduce())
-        _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
+        called = (getattr(library, _NEEDS, ()) for library in result.library._linking_libraries)
+        needs = tuple(dict.fromkeys(need for several in called for need in several))
+        if source_digest() is not None and not result.library.has_dynamic_globals:
+            name, key = self._entry(_arguments(signature), result.codegen)
+            payload = pickle.dumps((needs, dumps(result._reduce())))
+            _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
+        self._announce(result, needs)
+
+    def _announce(self, result: Any, needs: tuple[Need, ...]) -> None:
+        """Tell later callers of a compiled kernel what they need, and what they may inline."""
+        library = result.library
+        if self._apart:
+            arguments = tuple(result.signature.args)
+            symbol = result.fndesc.mangled_name
+            needs = (Need(self._module, self._function, arguments, symbol),)
+            # what numba links into callers; they find the code itself among what is loaded
+            library._shared_module = llvm.parse_assembly(
+                str(library.codegen._create_empty_module(library.name))
+            )
+        setattr(library, _NEEDS, needs)
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
         """File name and key of an entry.

@@ -52,7 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from brmdp._kernels.compiled import kernel
+from brmdp._kernels.compiled import apart, kernel
 from brmdp._kernels.lanes import (
     LANES,
     angle,
@@ -623,7 +623,7 @@ def shares_block(phi, e, kappa, n, lanes, shares):
     store(lanes, 6, modulus)
 
 
-@kernel
+@apart
 def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
     """The tail, the integral of exp(K) h_r/h_r(0) with r = ``bias``, and an error estimate.
 
@@ -734,7 +734,7 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
     return tail, integral, error, rounding, step, count
 
 
-@kernel
+@apart
 def tail_at(phi, values, n, z, scratch):
     """The tail at z, min w < z < max w, and its density; see ``tail_on_line``.
 
@@ -781,7 +781,7 @@ def value_range(phi, values, n):
     return low, high
 
 
-@kernel
+@apart
 def cdf_row(phi, values, n, z, scratch):
     """(F(z), 1 − F(z), density, estimate of their absolute error)."""
     low, high = value_range(phi, values, n)
@@ -913,7 +913,7 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
     return r + log_ratio / r, slope, z, z_slope, s2_slope / total
 
 
-@kernel
+@apart
 def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch):
     """Quantile with normal score ``score``, by the saddlepoint approximation.
 
@@ -1019,7 +1019,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     return high if result > high else (low if result < low else middle + spread * mean)
 
 
-@kernel
+@apart
 def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
 
@@ -1095,7 +1095,7 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
         out[i] /= summed
 
 
-@kernel
+@apart
 def tilted_row(phi, values, n, z, scratch, out):
     """The row φ_i/(1 − c_i t), normalised, at the saddle of z (min w < z < max w).
 
@@ -1365,7 +1365,7 @@ def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch)
     return high - low
 
 
-@kernel
+@apart
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error), starting from ``saddlepoint_row``."""
     size = max(abs(low), abs(high))
@@ -1452,7 +1452,7 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     return z, min(z_error, high - low)
 
 
-@kernel
+@apart
 def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or, if ``of_tail``, with the tail of φ + e_j.
 
@@ -1537,7 +1537,7 @@ def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
     return np.inf
 
 
-@kernel
+@apart
 def row_at(phi, values, n, z, of_tail, scratch, out):
     """Risk-adjusted row at z: E[P_i | w·P = z], or, if ``of_tail``, E[P_i; w·P ≤ z].
 
@@ -1609,7 +1609,7 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     return 1.0, error / summed
 
 
-@kernel
+@apart
 def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     """(lower-tail CVaR, bound on its numerical error), and its row in ``out``.
 
