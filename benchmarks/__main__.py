@@ -16,7 +16,9 @@ from pathlib import Path
 from benchmarks import (
     baseline,
     decisions,
+    first_use,
     following,
+    fractions,
     growth,
     history,
     many,
@@ -42,6 +44,8 @@ SECTIONS = {
     "chains": growth.run_chains,
     "micro": micro.run,
     "shapes": shapes.run,
+    "fractions": fractions.run,
+    "first-use": first_use.run,
     "online": online.run,
     "following": following.run,
     "many": many.run,

@@ -213,12 +213,10 @@ def line_at(phi, values, z):
         bias = (
             int(np.ceil(dirichlet.BIASED_DECAY - total)) if least >= dirichlet.LEAST_BIASED else 1
         )
-    split = dirichlet.split_powers(work[0], work[1], m, order)
+    head = dirichlet.split_powers(work[0], m, order)
     saddle, rest = dirichlet.saddle(work[0], work[1], m)
     line = dirichlet.choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    first = dirichlet.tail_on_line(
-        m, split, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch
-    )
+    first = dirichlet.tail_on_line(m, head, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch)
     return SimpleNamespace(
         mirrored=mirrored,
         saddle_beyond_half=saddle > rest,

@@ -21,6 +21,7 @@ if they belong to the user and nobody else can write to them.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 import os
 import pickle
@@ -33,17 +34,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 import numba
-from numba.core import cgutils, event
+from numba.core import event
 from numba.core.caching import NullCache
-from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.core.types import unliteral
 
-__all__ = ["kept", "kernel", "passed"]
+__all__ = ["apart", "kept", "kernel"]
 
 CONFIG: Any = numba.config
 LOG = logging.getLogger("brmdp")
@@ -51,70 +52,65 @@ SOURCES = Path(__file__).parent
 DIGEST = hashlib.sha256().digest_size
 # Compilations shorter than this, in seconds, are not logged.
 NOTABLE = 1.0
+# Attribute of numba's code libraries: the kernels compiled apart that a caller must find loaded.
+_NEEDS = "_brmdp_needs"
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call, for the types of that call."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if not CONFIG.DISABLE_JIT:
-        compiled._cache = KernelCache(function)
+def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
+    """Compile a function on its first call, for the types of that call.
+
+    A constant counts as any other number of its type: numba would compile a kernel again for every
+    constant that another kernel passes to it.
+
+    Numba compiles a kernel into each kernel that calls it, and that one with all it contains into
+    its own callers. A kernel that is compiled ``apart`` is called instead. That suits kernels that
+    take a microsecond and are worth a second of the compiler's time.
+    """
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    if CONFIG.DISABLE_JIT:
+        return compiled
+    compiled._cache = KernelCache(function, apart=apart)
+    template = compiled.get_call_template
+
+    def template_for_any_constant(arguments: Any, keywords: Any) -> Any:
+        return template(
+            tuple(map(unliteral, arguments)),
+            {name: unliteral(kind) for name, kind in keywords.items()},
+        )
+
+    compiled.get_call_template = template_for_any_constant
     return compiled
 
 
-def passed(compiled: Any, returns: Any, *example: Any) -> tuple[Any, Callable[[], Any]]:
-    """A kernel that is handed to other kernels as a number, for the types of ``example``.
-
-    Kernels are compiled into the kernels that call them, again and again in a deep tree of calls.
-    What is handed over is compiled once.
-
-    Returns
-    -------
-    (function, function)
-        The first, called within a kernel, makes the number callable; the second finds the number,
-        compiling the kernel if need be.
-    """
-    if CONFIG.DISABLE_JIT:
-        return (lambda _: compiled), (lambda: 0)
-    function = compiled.py_func
-    types = tuple(numba.typeof(argument) for argument in example)
-    kind = numba.types.FunctionType(returns(*types))
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def callable_at(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            made = cgutils.create_struct_proxy(kind)(context, builder)
-            made.c_addr = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-            for other in ("py_addr", "jit_addr"):
-                setattr(made, other, cgutils.voidptr_t(None))
-            return made._getvalue()
-
-        return kind(numba.types.int64), generate
-
-    @cache
-    def address() -> int:
-        made = CFunc(
-            function,
-            (types, returns),
-            locals={},
-            options={"nogil": True, "error_model": "numpy"},
-        )
-        made._cache = KernelCache(function, ".passed")
-        made.compile()
-        _PASSED.append(made)  # its code must live as long as the process
-        return int(made.address)
-
-    return callable_at, address
+def apart(function: Callable[..., Any]) -> Any:
+    """A kernel that is compiled apart."""
+    return kernel(function, apart=True)
 
 
-_PASSED: list[Any] = []
+class Need(NamedTuple):
+    """A kernel compiled apart that another one calls."""
+
+    module: str
+    name: str
+    arguments: tuple[Any, ...]
+    symbol: str
+    """Its name in machine code, which differs from one compilation to the next."""
+
+    def load(self) -> bool:
+        """Whether that very compilation is present, if need be after reading it."""
+        dispatcher = getattr(importlib.import_module(self.module), self.name)
+        dispatcher.compile(self.arguments)
+        result = dispatcher.overloads[self.arguments]
+        return bool(result.fndesc.mangled_name == self.symbol)
 
 
 class KernelCache(NullCache):
     """Cache of one kernel's compiled versions; numba asks it before compiling and saves to it."""
 
-    def __init__(self, function: Callable[..., Any], suffix: str = "") -> None:
-        module = function.__module__.rpartition(".")[2]
-        self._name = f"{module}.{function.__qualname__}{suffix}"
+    def __init__(self, function: Callable[..., Any], *, apart: bool = False) -> None:
+        self._module, self._function = function.__module__, function.__qualname__
+        self._name = f"{self._module.rpartition('.')[2]}.{self._function}"
+        self._apart = apart
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled kernel, or None if there is none that can be used."""
@@ -129,23 +125,43 @@ class KernelCache(NullCache):
                 payload = content[2 * DIGEST :]
                 if content[: 2 * DIGEST] != key + hashlib.sha256(payload).digest():
                     continue
-                result = CompileResult._rebuild(target_context, *pickle.loads(payload))
+                needs, reduced = pickle.loads(payload)
+                # machine code that calls what is not there would end the process
+                if not all(need.load() for need in needs):
+                    continue
+                result = CompileResult._rebuild(target_context, *pickle.loads(reduced))
             except FileNotFoundError:
                 continue
             except Exception as error:  # whatever is wrong with the entry, compiling repairs it
                 LOG.debug("compiled kernel %s in %s cannot be used: %r", name, place.folder, error)
                 continue
             if tuple(result.signature.args) == arguments:
+                self._announce(result, needs)
                 return result
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Save a compiled kernel, if any folder is writable."""
-        if source_digest() is None or result.library.has_dynamic_globals:
-            return
-        name, key = self._entry(_arguments(signature), result.codegen)
-        payload = dumps(result._reduce())
-        _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
+        called = (getattr(library, _NEEDS, ()) for library in result.library._linking_libraries)
+        needs = tuple(dict.fromkeys(need for several in called for need in several))
+        if source_digest() is not None and not result.library.has_dynamic_globals:
+            name, key = self._entry(_arguments(signature), result.codegen)
+            payload = pickle.dumps((needs, dumps(result._reduce())))
+            _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
+        self._announce(result, needs)
+
+    def _announce(self, result: Any, needs: tuple[Need, ...]) -> None:
+        """Tell later callers of a compiled kernel what they need, and what they may inline."""
+        library = result.library
+        if self._apart:
+            arguments = tuple(result.signature.args)
+            symbol = result.fndesc.mangled_name
+            needs = (Need(self._module, self._function, arguments, symbol),)
+            # what numba links into callers; they find the code itself among what is loaded
+            library._shared_module = llvm.parse_assembly(
+                str(library.codegen._create_empty_module(library.name))
+            )
+        setattr(library, _NEEDS, needs)
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
         """File name and key of an entry.

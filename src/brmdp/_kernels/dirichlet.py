@@ -52,7 +52,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from brmdp._kernels.compiled import kernel
+from brmdp._kernels.compiled import apart, kernel
+from brmdp._kernels.lanes import (
+    LANES,
+    angle,
+    cos_and_sin,
+    every,
+    exponential,
+    load,
+    log_of_one_plus,
+    square_root,
+    store,
+)
 
 # First trapezoidal step, in units of the saddle's width if that is the narrower scale, and at most
 # MAX_STEP.
@@ -81,10 +92,8 @@ MAX_HALVINGS = 8
 # wrong.
 MAX_GROWTH = 1e6
 FIRST_HALVINGS = 4
-# Largest integer concentration that is multiplied out instead of logged, and the number of nodes
-# evaluated together.
+# Largest integer concentration that is multiplied out instead of logged.
 MAX_POWER = 1024
-LANES = 4
 # Nodes kept so that z can be moved without a new pass; longer integrals are evaluated again.
 MAX_STORED = 128
 # Above this Σφ, the plain integrands decay fast enough to need no division per node. Below it,
@@ -121,8 +130,7 @@ def workspace(n):
     """Scratch memory for rows of at most n successors.
 
     It holds φ, c, 1 − cτ, κ and two accumulators; the order of the coordinates; nodes (t and
-    weight); bends; the lanes of one block; 1/(1 − ct) at its nodes; and what ``biased_block``
-    needs.
+    weight); bends; the lanes of one block; what ``shares_block`` and ``biased_block`` need.
     """
     return (
         np.empty((6, n)),
@@ -346,10 +354,12 @@ def bend_by_scale(phi, kappa, n, first, bends):
     their φκ. So the path should lean right where S < 0 and left where S > 0. S can change sign if
     the coordinates have very different scales.
     """
-    order = np.argsort(-np.abs(kappa[:n]))
+    scale = np.empty(n)
     slope_sum = 0.0
     for i in range(n):
+        scale[i] = -abs(kappa[i])
         slope_sum += phi[i] * kappa[i]
+    order = sorted_order(scale)
     count = 1
     bends[0, 0] = first
     current = bends[1, 0]
@@ -376,6 +386,24 @@ def bend_by_scale(phi, kappa, n, first, bends):
 
 
 @kernel
+def sorted_order(keys):
+    """Indices that sort ``keys``, by Shell's method; np.argsort takes a second to compile."""
+    n = keys.shape[0]
+    order = np.arange(n)
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            moving = order[i]
+            j = i
+            while j >= gap and keys[order[j - gap]] > keys[moving]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moving
+        gap = 1 if gap == 2 else gap * 5 // 11
+    return order
+
+
+@kernel
 def without_pole(rule, residue, pole, step, shifted):
     """Take the known contribution of the pole out of a trapezoidal sum."""
     if pole == 0.0:
@@ -389,52 +417,21 @@ def without_pole(rule, residue, pole, step, shifted):
 
 
 @kernel
-def split_powers(phi, c, n, order):
-    """Order coordinates by how (1 − κ(t − τ))^φ is best computed.
+def split_powers(phi, n, order):
+    """Order coordinates by how (1 − κ(t − τ))^φ is best computed; returns ``head``.
 
-    Returns (head, turn, end, fraction). Before ``head``: integer φ up to MAX_POWER, which are
-    multiplied out. From there to ``end``: φ with one common fractional part, whose factors are
-    multiplied first and then raised to ``fraction`` together; those with c > 0 come before
-    ``turn``. The rest are logged one by one.
+    Before ``head``: integer φ up to MAX_POWER, which are multiplied out. The rest are logged.
     """
     head = 0
-    fraction = 0.0
-    for i in range(n):
-        rest = phi[i] - math.floor(phi[i])
-        if phi[i] <= MAX_POWER and rest == 0.0:
-            order[head] = i
-            head += 1
-        elif phi[i] <= MAX_POWER and fraction == 0.0:
-            fraction = rest
-    turn = head
-    end = head
     last = n
     for i in range(n):
-        rest = phi[i] - math.floor(phi[i])
-        if phi[i] <= MAX_POWER and rest == 0.0:
-            continue
-        # equal to within the rounding of φ itself
-        if phi[i] <= MAX_POWER and abs(rest - fraction) <= 0.5 * EPS * phi[i]:
-            if c[i] > 0.0:
-                order[end] = order[turn]
-                order[turn] = i
-                turn += 1
-            else:
-                order[end] = i
-            end += 1
+        if phi[i] <= MAX_POWER and phi[i] == math.floor(phi[i]):
+            order[head] = i
+            head += 1
         else:
             last -= 1
             order[last] = i
-    return head, turn, end, fraction
-
-
-@kernel
-def logarithm(x, y, turns):
-    """log|x + iy|, and the angle of x + iy, which has passed 2π ``turns`` times."""
-    angle = math.atan2(y, x)
-    if angle < 0.0:
-        angle += 2.0 * math.pi
-    return 0.5 * math.log(x * x + y * y), angle + 2.0 * math.pi * turns
+    return head
 
 
 @kernel
@@ -443,151 +440,83 @@ def path_block(scale, bends, bend_count, first, step, lanes):
     growth = math.exp(first)
     factor = math.exp(step)
     for lane in range(LANES):
-        y = 0.5 * scale * (growth - 1.0 / growth)
-        speed = 0.5 * scale * (growth + 1.0 / growth)
+        lanes[0, lane] = growth
         growth *= factor
-        right = 0.0
-        drift = 0.0
-        for m in range(bend_count):
-            rho = bends[0, m]
-            root = math.sqrt(rho * rho + y * y)
-            right += bends[1, m] * y * (y / (root + rho))
-            drift += bends[1, m] * y / root
-        lanes[0, lane] = right
-        lanes[1, lane] = y
-        lanes[2, lane] = speed
-        lanes[3, lane] = -drift * speed
+    up = load(lanes, 0)
+    y = (0.5 * scale) * (up - 1.0 / up)
+    speed = (0.5 * scale) * (up + 1.0 / up)
+    right = every(0.0)
+    drift = every(0.0)
+    for m in range(bend_count):
+        rho = bends[0, m]
+        root = square_root(rho * rho + y * y)
+        right = right + (bends[1, m] * y) * (y / (root + rho))
+        drift = drift + (bends[1, m] * y) / root
+    store(lanes, 0, right)
+    store(lanes, 1, y)
+    store(lanes, 2, speed)
+    store(lanes, 3, (0.0 - drift) * speed)
 
 
 @kernel
-def integrand_block(phi, kappa, n, order, split, lanes):
-    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's four nodes into lanes[4:6].
+def integrand_block(phi, kappa, n, order, head, lanes):
+    """Π (1 − κ_j (t − τ))^{−φ_j} at the block's nodes into lanes[4:6].
 
-    Integer powers are computed by repeated squaring, without logarithms. Factors raised to the same
-    fraction share one logarithm: those with κ of one sign all turn the same way, each by less than
-    π, so the sign changes of the product count its turns. The four lanes are written out so that
-    they stay in registers.
+    Powers before ``head`` are computed by repeated squaring, without logarithms.
     """
-    head, turn, end, fraction = split
-    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
-    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
-    r0 = r1 = r2 = r3 = 1.0
-    i0 = i1 = i2 = i3 = 0.0
-    # product of the factors with a common fraction (with a positive angle), and its turns
-    a0 = a1 = a2 = a3 = 1.0
-    b0 = b1 = b2 = b3 = 0.0
-    n0 = n1 = n2 = n3 = 0
-    log_modulus = lanes[6]
-    phase = lanes[7]
-    for lane in range(LANES):
-        log_modulus[lane] = 0.0
-        phase[lane] = 0.0
+    u = load(lanes, 0)
+    v = load(lanes, 1)
+    square = u * u + v * v
+    re = every(1.0)
+    im = every(0.0)
+    log_modulus = every(0.0)
+    phase = every(0.0)
     logged = head < n
     for position in range(n):
         j = order[position]
         k = kappa[j]
-        x0, x1, x2, x3 = 1.0 - k * u0, 1.0 - k * u1, 1.0 - k * u2, 1.0 - k * u3
-        y0, y1, y2, y3 = -k * v0, -k * v1, -k * v2, -k * v3
+        x = 1.0 - k * u
+        y = -k * v
         power = 0
-        alone = position >= end
-        if not alone:
+        if position < head:
             power = int(phi[j])
-            # the last lane is the farthest out
-            if power > 3 and power * math.log(x3 * x3 + y3 * y3) > 200.0:
-                alone = True
-        if alone:
+            if power > 3:
+                # the last lane is the farthest out
+                x_last = x[LANES - 1]
+                y_last = y[LANES - 1]
+                if power * math.log(x_last * x_last + y_last * y_last) > 200.0:
+                    power = 0
+        if power == 0:
             logged = True
-            for lane in range(LANES):
-                d_re = lanes[0, lane]
-                d_im = lanes[1, lane]
-                eta = k * (k * (d_re * d_re + d_im * d_im) - 2.0 * d_re)
-                log_modulus[lane] -= 0.5 * phi[j] * math.log1p(eta)
-                phase[lane] += phi[j] * math.atan2(k * d_im, 1.0 - k * d_re)
-        elif position >= head:
-            c0, c1, c2, c3 = abs(y0), abs(y1), abs(y2), abs(y3)
-            p0, p1, p2, p3 = (
-                a0 * c0 + b0 * x0,
-                a1 * c1 + b1 * x1,
-                a2 * c2 + b2 * x2,
-                a3 * c3 + b3 * x3,
-            )
-            a0, a1, a2, a3 = (
-                a0 * x0 - b0 * c0,
-                a1 * x1 - b1 * c1,
-                a2 * x2 - b2 * c2,
-                a3 * x3 - b3 * c3,
-            )
-            n0 += b0 < 0.0 and p0 >= 0.0
-            n1 += b1 < 0.0 and p1 >= 0.0
-            n2 += b2 < 0.0 and p2 >= 0.0
-            n3 += b3 < 0.0 and p3 >= 0.0
-            b0, b1, b2, b3 = p0, p1, p2, p3
-        if head <= position < end and (
-            position + 1 == turn
-            or position + 1 == end
-            or abs(a3) + abs(b3) > 1e60
-            or abs(a0) + abs(b0) < 1e-60
-        ):
-            direction = fraction if position < turn else -fraction
-            log_0, angle_0 = logarithm(a0, b0, n0)
-            log_1, angle_1 = logarithm(a1, b1, n1)
-            log_2, angle_2 = logarithm(a2, b2, n2)
-            log_3, angle_3 = logarithm(a3, b3, n3)
-            log_modulus[0] -= fraction * log_0
-            log_modulus[1] -= fraction * log_1
-            log_modulus[2] -= fraction * log_2
-            log_modulus[3] -= fraction * log_3
-            phase[0] += direction * angle_0
-            phase[1] += direction * angle_1
-            phase[2] += direction * angle_2
-            phase[3] += direction * angle_3
-            a0 = a1 = a2 = a3 = 1.0
-            b0 = b1 = b2 = b3 = 0.0
-            n0 = n1 = n2 = n3 = 0
-        if alone or power == 0:
+            shift = k * (k * square - 2.0 * u)
+            log_modulus = log_modulus - (0.5 * phi[j]) * log_of_one_plus(shift)
+            # y has the same sign in all lanes
+            phase = phase + math.copysign(phi[j], k) * angle(x, abs(y))
             continue
         while True:
             if power & 1:
-                r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
-                r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
-                r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
-                r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
+                re, im = re * x - im * y, re * y + im * x
             power >>= 1
             if power == 0:
                 break
-            x0, y0 = x0 * x0 - y0 * y0, 2.0 * x0 * y0
-            x1, y1 = x1 * x1 - y1 * y1, 2.0 * x1 * y1
-            x2, y2 = x2 * x2 - y2 * y2, 2.0 * x2 * y2
-            x3, y3 = x3 * x3 - y3 * y3, 2.0 * x3 * y3
-        if position & 1 == 1 and abs(r3) + abs(i3) > 1e60:
+            x, y = x * x - y * y, 2.0 * x * y
+        if position & 1 == 1 and abs(re[LANES - 1]) + abs(im[LANES - 1]) > 1e60:
             logged = True
-            s0, s1, s2, s3 = (
-                abs(r0) + abs(i0),
-                abs(r1) + abs(i1),
-                abs(r2) + abs(i2),
-                abs(r3) + abs(i3),
-            )
-            log_modulus[0] -= math.log(s0)
-            log_modulus[1] -= math.log(s1)
-            log_modulus[2] -= math.log(s2)
-            log_modulus[3] -= math.log(s3)
-            r0, i0, r1, i1 = r0 / s0, i0 / s0, r1 / s1, i1 / s1
-            r2, i2, r3, i3 = r2 / s2, i2 / s2, r3 / s3, i3 / s3
-    lanes[4, 0], lanes[4, 1], lanes[4, 2], lanes[4, 3] = r0, r1, r2, r3
-    lanes[5, 0], lanes[5, 1], lanes[5, 2], lanes[5, 3] = i0, i1, i2, i3
-    for lane in range(LANES):
-        x = lanes[4, lane]
-        y = lanes[5, lane]
-        size = 1.0 / (x * x + y * y)
-        if logged:
-            size *= math.exp(log_modulus[lane])
-            cos = math.cos(phase[lane]) * size
-            sin = math.sin(phase[lane]) * size
-            lanes[4, lane] = cos * x + sin * y
-            lanes[5, lane] = sin * x - cos * y
-        else:
-            lanes[4, lane] = x * size
-            lanes[5, lane] = -y * size
+            size = abs(re) + abs(im)
+            log_modulus = log_modulus - log_of_one_plus(size - 1.0)
+            re = re / size
+            im = im / size
+    size = 1.0 / (re * re + im * im)
+    if logged:
+        size = size * exponential(log_modulus)
+        cos, sin = cos_and_sin(phase)
+        cos = cos * size
+        sin = sin * size
+        store(lanes, 4, cos * re + sin * im)
+        store(lanes, 5, sin * re - cos * im)
+    else:
+        store(lanes, 4, re * size)
+        store(lanes, 5, (0.0 - im) * size)
 
 
 @kernel
@@ -598,84 +527,106 @@ def biased_block(phi, e, kappa, n, total, bias, lanes, sums):
     h_k = Σ p_j h_{k−j}.
     """
     p_re, p_im, h_re, h_im = sums[0], sums[1], sums[2], sums[3]
+    zero = every(0.0)
     for k in range(bias + 1):
-        for lane in range(LANES):
-            p_re[k, lane] = 0.0
-            p_im[k, lane] = 0.0
-    u0, u1, u2, u3 = lanes[0, 0], lanes[0, 1], lanes[0, 2], lanes[0, 3]
-    v0, v1, v2, v3 = lanes[1, 0], lanes[1, 1], lanes[1, 2], lanes[1, 3]
+        store(p_re, k, zero)
+        store(p_im, k, zero)
+    u = load(lanes, 0)
+    v = load(lanes, 1)
     for i in range(n):
-        q = kappa[i]
-        x0, x1, x2, x3 = 1.0 - q * u0, 1.0 - q * u1, 1.0 - q * u2, 1.0 - q * u3
-        y0, y1, y2, y3 = q * v0, q * v1, q * v2, q * v3
-        g0 = 1.0 / (e[i] * (x0 * x0 + y0 * y0))
-        g1 = 1.0 / (e[i] * (x1 * x1 + y1 * y1))
-        g2 = 1.0 / (e[i] * (x2 * x2 + y2 * y2))
-        g3 = 1.0 / (e[i] * (x3 * x3 + y3 * y3))
-        x0, x1, x2, x3 = x0 * g0, x1 * g1, x2 * g2, x3 * g3
-        y0, y1, y2, y3 = y0 * g0, y1 * g1, y2 * g2, y3 * g3
-        r0 = r1 = r2 = r3 = phi[i]
-        i0 = i1 = i2 = i3 = 0.0
+        x = 1.0 - kappa[i] * u
+        y = kappa[i] * v
+        g = 1.0 / (e[i] * (x * x + y * y))
+        x = x * g
+        y = y * g
+        re = every(phi[i])
+        im = zero
         for k in range(1, bias + 1):
-            r0, i0 = r0 * x0 - i0 * y0, r0 * y0 + i0 * x0
-            r1, i1 = r1 * x1 - i1 * y1, r1 * y1 + i1 * x1
-            r2, i2 = r2 * x2 - i2 * y2, r2 * y2 + i2 * x2
-            r3, i3 = r3 * x3 - i3 * y3, r3 * y3 + i3 * x3
-            p_re[k, 0] += r0
-            p_re[k, 1] += r1
-            p_re[k, 2] += r2
-            p_re[k, 3] += r3
-            p_im[k, 0] += i0
-            p_im[k, 1] += i1
-            p_im[k, 2] += i2
-            p_im[k, 3] += i3
-    for lane in range(LANES):
-        h_re[0, lane] = 1.0
-        h_im[0, lane] = 0.0
+            re, im = re * x - im * y, re * y + im * x
+            store(p_re, k, load(p_re, k) + re)
+            store(p_im, k, load(p_im, k) + im)
+    store(h_re, 0, every(1.0))
+    store(h_im, 0, zero)
     for k in range(1, bias + 1):
-        r0 = r1 = r2 = r3 = 0.0
-        i0 = i1 = i2 = i3 = 0.0
+        re = zero
+        im = zero
         # everything divided by h_k(0) = Φ (Φ + 1) ⋯ (Φ + k − 1)/k!
         weight = 1.0 / (total + (k - 1.0))
         for j in range(1, k + 1):
-            r0 += weight * (p_re[j, 0] * h_re[k - j, 0] - p_im[j, 0] * h_im[k - j, 0])
-            r1 += weight * (p_re[j, 1] * h_re[k - j, 1] - p_im[j, 1] * h_im[k - j, 1])
-            r2 += weight * (p_re[j, 2] * h_re[k - j, 2] - p_im[j, 2] * h_im[k - j, 2])
-            r3 += weight * (p_re[j, 3] * h_re[k - j, 3] - p_im[j, 3] * h_im[k - j, 3])
-            i0 += weight * (p_re[j, 0] * h_im[k - j, 0] + p_im[j, 0] * h_re[k - j, 0])
-            i1 += weight * (p_re[j, 1] * h_im[k - j, 1] + p_im[j, 1] * h_re[k - j, 1])
-            i2 += weight * (p_re[j, 2] * h_im[k - j, 2] + p_im[j, 2] * h_re[k - j, 2])
-            i3 += weight * (p_re[j, 3] * h_im[k - j, 3] + p_im[j, 3] * h_re[k - j, 3])
+            a = load(p_re, j)
+            b = load(p_im, j)
+            c = load(h_re, k - j)
+            d = load(h_im, k - j)
+            re = re + weight * (a * c - b * d)
+            im = im + weight * (a * d + b * c)
             if j < k:
                 weight *= (k - j) / (total + (k - j - 1.0))
-        h_re[k, 0], h_re[k, 1], h_re[k, 2], h_re[k, 3] = r0, r1, r2, r3
-        h_im[k, 0], h_im[k, 1], h_im[k, 2], h_im[k, 3] = i0, i1, i2, i3
-    for lane in range(LANES):
-        lanes[6, lane] = h_re[bias, lane]
-        lanes[7, lane] = h_im[bias, lane]
+        store(h_re, k, re)
+        store(h_im, k, im)
+    store(lanes, 6, load(h_re, bias))
+    store(lanes, 7, load(h_im, bias))
 
 
 @kernel
-def inverse_block(phi, e, kappa, n, lanes, inverses):
-    """b_j = 1/(1 − c_j t) at the block's nodes into ``inverses``, a = Σ φ_j b_j into lanes[6:8]."""
-    a_re = lanes[6]
-    a_im = lanes[7]
-    for lane in range(LANES):
-        a_re[lane] = 0.0
-        a_im[lane] = 0.0
+def terms_block(tau, peak, bias, lanes):
+    """Terms of the integrals at the block's nodes, but for the factor ``step``.
+
+    With f = exp(K) h_r dt/i: Re f into lanes[2], Re f τ/t² into lanes[3], f/t into lanes[6:8].
+    """
+    a = load(lanes, 4)
+    b = load(lanes, 5)
+    c = load(lanes, 2) * peak
+    d = load(lanes, 3) * peak
+    a, b = a * c - b * d, a * d + b * c
+    if bias > 0:
+        c = load(lanes, 6)
+        d = load(lanes, 7)
+        a, b = a * c - b * d, a * d + b * c
+    store(lanes, 2, a)
+    x = tau + load(lanes, 0)
+    y = load(lanes, 1)
+    square = x * x + y * y
+    a, b = (a * x + b * y) / square, (b * x - a * y) / square
+    store(lanes, 6, a)
+    store(lanes, 7, b)
+    if bias > 0:
+        store(lanes, 3, (a * x + b * y) * tau / square)
+
+
+@kernel
+def shares_block(phi, e, kappa, n, lanes, shares):
+    """b_j (a + b_j) at the block's nodes, with b_j = 1/(1 − c_j t) and a = Σ φ_j b_j.
+
+    Also Σ φ_j (|Re| + |Im|) of them into lanes[6].
+    """
+    b_re, b_im = shares[0], shares[1]
+    u = load(lanes, 0)
+    v = load(lanes, 1)
+    a_re = every(0.0)
+    a_im = every(0.0)
     for j in range(n):
-        for lane in range(LANES):
-            x = 1.0 - kappa[j] * lanes[0, lane]
-            y = kappa[j] * lanes[1, lane]
-            g = 1.0 / (e[j] * (x * x + y * y))
-            inverses[0, j, lane] = g * x
-            inverses[1, j, lane] = g * y
-            a_re[lane] += phi[j] * g * x
-            a_im[lane] += phi[j] * g * y
+        x = 1.0 - kappa[j] * u
+        y = kappa[j] * v
+        g = 1.0 / (e[j] * (x * x + y * y))
+        store(b_re, j, g * x)
+        store(b_im, j, g * y)
+        a_re = a_re + (phi[j] * g) * x
+        a_im = a_im + (phi[j] * g) * y
+    modulus = every(0.0)
+    for j in range(n):
+        re = load(b_re, j)
+        im = load(b_im, j)
+        x = a_re + re
+        y = a_im + im
+        x, y = re * x - im * y, re * y + im * x
+        store(b_re, j, x)
+        store(b_im, j, y)
+        modulus = modulus + phi[j] * (abs(x) + abs(y))
+    store(lanes, 6, modulus)
 
 
-@kernel
-def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
+@apart
+def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
     """The tail, the integral of exp(K) h_r/h_r(0) with r = ``bias``, and an error estimate.
 
     Returns (tail, integral, relative error, rounding, step, count). The error is relative to the
@@ -711,35 +662,27 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, split, lanes)
+                integrand_block(phi, kappa, m, order, head, lanes)
                 if bias > 0:
                     biased_block(phi, e, kappa, m, total, bias, lanes, sums)
+                terms_block(tau, peak, bias, lanes)
+                if k == 0 and stage == 0:
+                    for row in range(2, 8):
+                        lanes[row, 0] *= 0.5
                 lane = 0
-            t = complex(tau + lanes[0, lane], lanes[1, lane])
-            value = complex(lanes[4, lane], lanes[5, lane]) * complex(
-                lanes[2, lane] * peak, lanes[3, lane] * peak
-            )
+            ratio = complex(lanes[6, lane], lanes[7, lane])
             growth = abs(lanes[4, lane]) + abs(lanes[5, lane])
-            if bias > 0:
-                value *= complex(lanes[6, lane], lanes[7, lane])
-            lane += 1
-            if k == 0 and stage == 0:
-                value *= 0.5
-            ratio = value * complex(t.real, -t.imag) / (t.real * t.real + t.imag * t.imag)
             new_tail += ratio.real
-            new_integral += value.real
+            new_integral += lanes[2, lane]
             if bias > 0:
                 # The density's integrand decays later than the tail's; the check of the rule must
                 # decay with the tail's.
-                new_moment += (
-                    (ratio * complex(t.real, -t.imag)).real
-                    * tau
-                    / (t.real * t.real + t.imag * t.imag)
-                )
+                new_moment += lanes[3, lane]
             if count < room:
-                nodes[0, count] = t
+                nodes[0, count] = complex(tau + lanes[0, lane], lanes[1, lane])
                 nodes[1, count] = ratio
             count += 1
+            lane += 1
             size = abs(ratio.real) + abs(ratio.imag)
             new_modulus += size
             if size <= TAIL_CUT * abs(new_tail):
@@ -793,7 +736,7 @@ def tail_on_line(m, split, line, bend_count, bias, total, halvings, scratch):
     return tail, integral, error, rounding, step, count
 
 
-@kernel
+@apart
 def tail_at(phi, values, n, z, scratch):
     """The tail at z, min w < z < max w, and its density; see ``tail_on_line``.
 
@@ -804,19 +747,21 @@ def tail_at(phi, values, n, z, scratch):
     bias = 0
     if total < FAST_DECAY:
         bias = math.ceil(BIASED_DECAY - total) if least >= LEAST_BIASED else 1
-    split = split_powers(work[0], work[1], m, order)
+    head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    tail, integral, error, rounding, step, count = tail_on_line(
-        m, split, line, 1, bias, total, FIRST_HALVINGS, scratch
-    )
-    if error >= 1.0:
+    bend_count = 1
+    halvings = FIRST_HALVINGS
+    while True:
+        tail, integral, error, rounding, step, count = tail_on_line(
+            m, head, line, bend_count, bias, total, halvings, scratch
+        )
+        if error < 1.0 or halvings == MAX_HALVINGS:
+            break
         # rare: the scales are so different that one bend is not enough
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        tail, integral, error, rounding, step, count = tail_on_line(
-            m, split, line, bend_count, bias, total, MAX_HALVINGS, scratch
-        )
+        halvings = MAX_HALVINGS
     if error >= 1.0:
         error = np.inf if error == 2.0 else error - 1.0
     density = integral * (total + bias - 1.0) / unit
@@ -838,7 +783,7 @@ def value_range(phi, values, n):
     return low, high
 
 
-@kernel
+@apart
 def cdf_row(phi, values, n, z, scratch):
     """(F(z), 1 − F(z), density, estimate of their absolute error)."""
     low, high = value_range(phi, values, n)
@@ -970,7 +915,7 @@ def modified_score(phi, v, n, total, u, epsilon, multiply, e):
     return r + log_ratio / r, slope, z, z_slope, s2_slope / total
 
 
-@kernel
+@apart
 def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch):
     """Quantile with normal score ``score``, by the saddlepoint approximation.
 
@@ -989,7 +934,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     inverse_spread = 1.0 / spread
     inverse_total = 1.0 / total
     if not (inverse_spread < np.inf and inverse_total < np.inf):
-        start[:] = 0.0
+        start[0] = start[1] = 0.0
         return middle
     mean = 0.0
     for i in range(n):
@@ -1006,7 +951,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     sign = 1.0 if score >= central else -1.0
     unit = 0.5 - mean if sign > 0.0 else mean + 0.5
     if not (unit > 0.0 and variance > 0.0):
-        start[:] = 0.0
+        start[0] = start[1] = 0.0
         return middle + spread * mean
     target = sign * score
     least = 0.0
@@ -1076,7 +1021,7 @@ def saddlepoint_row(phi, values, n, low, high, score, tolerance, start, scratch)
     return high if result > high else (low if result < low else middle + spread * mean)
 
 
-@kernel
+@apart
 def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
     """Gradient of the saddlepoint quantile z in the values, a vector summing to one.
 
@@ -1152,7 +1097,7 @@ def saddlepoint_gradient(phi, values, n, low, high, z, start, scratch, out):
         out[i] /= summed
 
 
-@kernel
+@apart
 def tilted_row(phi, values, n, z, scratch, out):
     """The row φ_i/(1 − c_i t), normalised, at the saddle of z (min w < z < max w).
 
@@ -1282,7 +1227,7 @@ def between(phi, values, n, bottom, top, z, move, resolution, creeping, share):
                 found[inside] = values[i]
                 weight[inside] = phi[i]
                 inside += 1
-        order = np.argsort(found)
+        order = sorted_order(found)
         if bottom == left and top == right:
             for position in order:
                 below += weight[position]
@@ -1383,6 +1328,15 @@ def has_light(phi, n):
 
 
 @kernel
+def none_below_one(phi, n):
+    """Whether all concentrations are at least 1."""
+    found = True
+    for i in range(n):
+        found = found and phi[i] >= 1.0
+    return found
+
+
+@kernel
 def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch):
     """``error``, enlarged until the distribution function at z ± error encloses ``target``.
 
@@ -1413,7 +1367,7 @@ def confirmed_error(phi, values, n, low, high, target, lower, z, error, scratch)
     return high - low
 
 
-@kernel
+@apart
 def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     """(α-quantile, bound on its numerical error), starting from ``saddlepoint_row``."""
     size = max(abs(low), abs(high))
@@ -1500,13 +1454,13 @@ def quantile_row(phi, values, n, low, high, alpha, score, start, scratch):
     return z, min(z_error, high - low)
 
 
-@kernel
-def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch):
+@apart
+def shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch):
     """Fill work[4, j] with ∫ exp(K) b_j (a + b_j), or, if ``of_tail``, with the tail of φ + e_j.
 
     Returns the error of Σ φ_j work[4, j], which is infinite if not resolved.
     """
-    work, order, _, bends, lanes, inverses, _ = scratch
+    work, order, _, bends, lanes, shares, _ = scratch
     phi = work[0]
     e = work[2]
     kappa = work[3]
@@ -1532,8 +1486,8 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
         for k in range(MAX_NODES):
             if lane == LANES:
                 path_block(scale, bends, bend_count, (k + offset) * step, step, lanes)
-                integrand_block(phi, kappa, m, order, split, lanes)
-                inverse_block(phi, e, kappa, m, lanes, inverses)
+                integrand_block(phi, kappa, m, order, head, lanes)
+                shares_block(phi, e, kappa, m, lanes, shares)
                 lane = 0
             value = complex(lanes[4, lane], lanes[5, lane]) * complex(
                 lanes[2, lane] * peak, lanes[3, lane] * peak
@@ -1543,18 +1497,11 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
                 value *= 0.5
             if of_tail:
                 value /= complex(tau + lanes[0, lane], lanes[1, lane]) * (total + 1.0)
-            modulus = 0.0
             for j in range(m):
-                b_re = inverses[0, j, lane]
-                b_im = inverses[1, j, lane]
-                x = lanes[6, lane] + b_re
-                y = lanes[7, lane] + b_im
-                x, y = b_re * x - b_im * y, b_re * y + b_im * x
-                term = value.real * x - value.imag * y
+                term = value.real * shares[0, j, lane] - value.imag * shares[1, j, lane]
                 new[j] += term
                 summed += phi[j] * term
-                modulus += phi[j] * (abs(x) + abs(y))
-            modulus *= abs(value.real) + abs(value.imag)
+            modulus = lanes[6, lane] * (abs(value.real) + abs(value.imag))
             new_moduli += modulus
             lane += 1
             if modulus <= TAIL_CUT * abs(summed):
@@ -1592,7 +1539,7 @@ def shares_on_line(m, split, line, bend_count, total, of_tail, halvings, scratch
     return np.inf
 
 
-@kernel
+@apart
 def row_at(phi, values, n, z, of_tail, scratch, out):
     """Risk-adjusted row at z: E[P_i | w·P = z], or, if ``of_tail``, E[P_i; w·P ≤ z].
 
@@ -1624,18 +1571,22 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
         return below, 0.0
     work, order, _, bends, _, _, sums = scratch
     m, mirrored, _, _, _, _ = compact(phi, values, n, z, work[0], work[1])
-    split = split_powers(work[0], work[1], m, order)
+    head = split_powers(work[0], m, order)
     line = choose_line(work[0], work[1], m, total, 0, work[2], work[3], bends, sums)
-    error = shares_on_line(m, split, line, 1, total, of_tail, FIRST_HALVINGS, scratch)
-    if not error < np.inf:
+    bend_count = 1
+    halvings = FIRST_HALVINGS
+    while True:
+        error = shares_on_line(m, head, line, bend_count, total, of_tail, halvings, scratch)
+        if error < np.inf or halvings == MAX_HALVINGS:
+            break
         tau, scale, first, log_peak, _ = line
         bend_count = bend_by_scale(work[0], work[3], m, scale, bends)
         line = (tau, min(scale, tau), first, log_peak, 0.0)
-        error = shares_on_line(m, split, line, bend_count, total, of_tail, MAX_HALVINGS, scratch)
-        if not (error < np.inf or of_tail):
-            # some successors are so unlikely that the integral cancels to nothing
-            tilted_row(phi, values, n, z, scratch, out)
-            return 1.0, error
+        halvings = MAX_HALVINGS
+    if not (error < np.inf or of_tail):
+        # some successors are so unlikely that the integral cancels to nothing
+        tilted_row(phi, values, n, z, scratch, out)
+        return 1.0, error
     old = work[4]
     summed = 0.0
     j = 0
@@ -1660,7 +1611,7 @@ def row_at(phi, values, n, z, of_tail, scratch, out):
     return 1.0, error / summed
 
 
-@kernel
+@apart
 def cvar_row(phi, values, n, level, score, start, scratch, out, extra):
     """(lower-tail CVaR, bound on its numerical error), and its row in ``out``.
 
@@ -1767,7 +1718,7 @@ class Rows(NamedTuple):
         return cls(indptr, offsets, phi, levels, scores, np.zeros((levels.size, 2)), widest)
 
 
-@kernel
+@apart
 def evaluate_pair(measure, pair, rows, values, sharpness, scratch, row, extra):
     """(value of a risk measure for one pair, bound on its error).
 
@@ -1818,7 +1769,7 @@ def evaluate_pairs(measure, pairs, rows, values, sharpness, out):
     return worst
 
 
-@kernel
+@apart
 def quantile_beside(pair, rows, values, z, scratch):
     """(quantile of a pair, bound on its error) from a z that nearly is the quantile.
 
@@ -1864,7 +1815,7 @@ def quantile_beside(pair, rows, values, z, scratch):
     return z + move, (error + rounding + cut) * target * unit / -gradient + 4.0 * resolution
 
 
-@kernel
+@apart
 def halfway_below(pair, rows, values, limit, scratch):
     """(z, a lower bound on F(z)) with z halfway between a pair's estimated quantile and ``limit``.
 
@@ -1887,7 +1838,7 @@ def halfway_below(pair, rows, values, limit, scratch):
     return z, min(max(below - error, 0.0), 1.0) if error < 1.0 else 0.0
 
 
-@kernel
+@apart
 def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (at ``out_indptr``).
 
@@ -1909,7 +1860,7 @@ def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, 
             abs(low), abs(high)
         ):
             mean_into(f, n, target)
-        elif measure == SADDLEPOINT or (measure == EXACT and not precise and f.min() >= 1.0):
+        elif measure == SADDLEPOINT or (measure == EXACT and not precise and none_below_one(f, n)):
             saddlepoint_gradient(
                 f, w, n, low, high, quantiles[pair], rows.starts[pair], scratch, target
             )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from brmdp._kernels.compiled import kernel
 
@@ -51,6 +53,54 @@ def greedy(q, values, policy, pairs, best):
     return worst, size
 
 
+# LAPACK's dgesv as numba's own np.linalg.solve calls it. That takes three seconds to compile, most of
+# them for the text of an error message that cannot occur here.
+_GESV = types.ExternalFunction(
+    "numba_xgesv",
+    types.intc(
+        types.char,
+        types.intp,
+        types.intp,
+        types.CPointer(types.float64),
+        types.intp,
+        types.CPointer(types.int64),
+        types.CPointer(types.float64),
+        types.intp,
+    ),
+)
+_DOUBLE = ord("d")
+
+
+def solve(matrix, right):
+    """Solve matrix·x = right by LAPACK."""
+    return np.linalg.solve(matrix, right)
+
+
+@overload(solve)
+def _compiled_solve(matrix, right):
+    def call(matrix, right):
+        n = right.shape[0]
+        columns = np.empty((n, n))
+        solution = np.empty(n)
+        doubtful = 0.0
+        for i in range(n):
+            solution[i] = right[i]
+            doubtful += 0.0 * right[i]
+            for j in range(n):
+                columns[j, i] = matrix[i, j]
+                doubtful += 0.0 * matrix[i, j]
+        if doubtful != 0.0:
+            raise np.linalg.LinAlgError("the linear system has entries that are not finite")
+        # room for pivots of either width
+        pivots = np.empty(n, np.int64)
+        status = _GESV(_DOUBLE, n, 1, columns.ctypes, n, pivots.ctypes, solution.ctypes, n)
+        if status != 0 or pivots.size + columns.size < 0:
+            raise np.linalg.LinAlgError("the linear system is singular")
+        return solution
+
+    return call
+
+
 # Up to this size, plain elimination is faster than a call to LAPACK.
 SMALL = 48
 
@@ -63,7 +113,7 @@ def eliminate(matrix, right):
     """
     n = right.shape[0]
     if n > SMALL:
-        return np.linalg.solve(matrix, right)
+        return solve(matrix, right)
     for k in range(n):
         inverse = 1.0 / matrix[k, k]
         for i in range(k + 1, n):

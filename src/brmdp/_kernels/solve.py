@@ -32,17 +32,16 @@ rests on rows being right. Where it is not, the next step is made in the same wa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from brmdp._kernels import dirichlet, linear
-from brmdp._kernels.compiled import kernel, passed
+from brmdp._kernels.compiled import apart, kernel
 from brmdp._kernels.dirichlet import CVAR, EXACT, SADDLEPOINT, Rows, workspace
 
-__all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "Tools", "addresses", "solve"]
+__all__ = ["CONVERGED", "FALLBACK", "Knowledge", "Task", "solve"]
 
 # Constants of ``planning.bellman`` and ``planning.fixed_point``, which check that they agree.
 FLOOR = 16.0 * 2.220446049250313e-16
@@ -68,50 +67,9 @@ VALUE = 1.0
 LASTING = 0.02
 
 
-class Tools(NamedTuple):
-    """The kernels that do the heavy work, as functions within a kernel, as numbers outside."""
-
-    evaluate_pair: Any
-    rows_of_pairs: Any
-    halfway_below: Any
-    quantile_beside: Any
-
-
-_NONE, _NUMBER = np.zeros(0, np.int64), np.zeros(1)
-_ROWS = Rows(_NONE, _NONE, _NUMBER, _NUMBER, _NUMBER, np.zeros((1, 2)), 1)
-_SCRATCH = getattr(workspace, "py_func", workspace)(1)
-_PAIR = numba.types.UniTuple(numba.float64, 2)
-evaluate_pair_at, evaluate_pair_address = passed(
-    dirichlet.evaluate_pair, _PAIR, *(0, 0, _ROWS, _NUMBER, 1.0, _SCRATCH, _NUMBER, _NUMBER)
-)
-rows_of_pairs_at, rows_of_pairs_address = passed(
-    dirichlet.rows_of_pairs,
-    numba.void,
-    *(0, True, _NONE, _ROWS, _NUMBER, _NUMBER, _NONE, _NUMBER),
-)
-halfway_below_at, halfway_below_address = passed(
-    dirichlet.halfway_below, _PAIR, *(0, _ROWS, _NUMBER, 1.0, _SCRATCH)
-)
-quantile_beside_at, quantile_beside_address = passed(
-    dirichlet.quantile_beside, _PAIR, *(0, _ROWS, _NUMBER, 1.0, _SCRATCH)
-)
-
-
-def addresses() -> tuple[int, int, int, int]:
-    """The tools as numbers; compiles them if need be."""
-    return (
-        evaluate_pair_address(),
-        rows_of_pairs_address(),
-        halfway_below_address(),
-        quantile_beside_address(),
-    )
-
-
 class Task(NamedTuple):
     """The problem: a measure of Dirichlet rows, rewards, discount, and the pairs to choose from."""
 
-    tools: Any
-    """:class:`Tools`, or their addresses outside of kernels."""
     measure: int
     rows: Rows
     next_states: NDArray[np.int64]
@@ -217,7 +175,7 @@ def finish(sweep):
     sweep.numbers[1] = size
 
 
-@kernel
+@apart
 def full_sweep(task, measure, sharpness, pairs, values, sweep):
     """Apply the operator at ``values``, restricted to ``pairs``."""
     sweep.values[:] = values
@@ -229,7 +187,7 @@ def full_sweep(task, measure, sharpness, pairs, values, sweep):
     q = sweep.q.reshape(-1)
     worst = 0.0
     for pair in pairs:
-        q[pair], error = task.tools.evaluate_pair(
+        q[pair], error = dirichlet.evaluate_pair(
             measure, pair, task.rows, sweep.targets, sharpness, scratch, row, extra
         )
         worst = max(worst, error)
@@ -237,14 +195,14 @@ def full_sweep(task, measure, sharpness, pairs, values, sweep):
     finish(sweep)
 
 
-@kernel
+@apart
 def newton(task, measure, sweep, precise):
     """V + d with (I − γP̂_π) d = TV − V."""
     pairs = sweep.chosen
     pointers = np.empty(pairs.shape[0] + 1, np.int64)
     linear.row_pointers(pairs, task.rows.indptr, pointers)
     rows = np.empty(pointers[-1])
-    task.tools.rows_of_pairs(
+    dirichlet.rows_of_pairs(
         measure, precise, pairs, task.rows, sweep.targets, sweep.q.reshape(-1), pointers, rows
     )
     return linear.newton_step(
@@ -259,7 +217,7 @@ def newton(task, measure, sweep, precise):
     )
 
 
-@kernel
+@apart
 def refine(task, measure, sharpness, absolute, values, pairs, max_sweeps, sweep):
     """Newton on T^π for the policy of ``pairs``; see ``fixed_point._refine``."""
     last = np.inf
@@ -281,15 +239,15 @@ def refine(task, measure, sharpness, absolute, values, pairs, max_sweeps, sweep)
 # --- sweeps that compute only what may matter -----------------------------------------------------
 
 
-@kernel
+@apart
 def compute(task, pair, guess, knowledge, sweep, scratch, row, extra):
     """Compute the value of a pair at the sweep's targets, perhaps from a guess, and remember it."""
     value = guess
     error = -1.0
     if task.measure == EXACT and np.isfinite(guess):
-        value, error = task.tools.quantile_beside(pair, task.rows, sweep.targets, guess, scratch)
+        value, error = dirichlet.quantile_beside(pair, task.rows, sweep.targets, guess, scratch)
     if not error >= 0.0:
-        value, error = task.tools.evaluate_pair(
+        value, error = dirichlet.evaluate_pair(
             task.measure, pair, task.rows, sweep.targets, SHARPNESS, scratch, row, extra
         )
     sweep.q[pair // task.n_actions, pair % task.n_actions] = value
@@ -317,13 +275,13 @@ def upper_bound(task, pair, knowledge, targets):
     return bound + 4.0 * dirichlet.EPS * (abs(bound) + abs(moved))
 
 
-@kernel
+@apart
 def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
     """Try to find a point below ``limit`` that the pair's quantile does not exceed.
 
     Returns whether there is one, which is then remembered.
     """
-    z, level = task.tools.halfway_below(pair, task.rows, sweep.targets, limit, scratch)
+    z, level = dirichlet.halfway_below(pair, task.rows, sweep.targets, limit, scratch)
     if not level >= task.rows.levels[pair]:
         return False
     facts = knowledge.facts[pair]
@@ -337,7 +295,7 @@ def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
     return True
 
 
-@kernel
+@apart
 def lazy_sweep(task, guess, knowledge, values, sweep):
     """Apply the operator at ``values``; ``guess`` is a pair of each state that may be best."""
     scratch = workspace(task.rows.widest)
@@ -357,7 +315,7 @@ def lazy_sweep(task, guess, knowledge, values, sweep):
     compute_within(task, slack, knowledge, sweep, scratch, row, extra)
 
 
-@kernel
+@apart
 def compute_within(task, slack, knowledge, sweep, scratch, row, extra):
     """Compute all pairs that are not known to be worse than the best by more than ``slack``."""
     for pair in task.pairs:
@@ -381,11 +339,11 @@ def compute_within(task, slack, knowledge, sweep, scratch, row, extra):
     finish(sweep)
 
 
-@kernel
+@apart
 def cheap_rows(task, pairs, targets, q, out):
     """Estimates of rows, each at its own place in ``out``; nothing for CVaR."""
     if task.measure != CVAR:
-        task.tools.rows_of_pairs(
+        dirichlet.rows_of_pairs(
             task.measure, False, pairs, task.rows, targets, q, task.rows.indptr[pairs], out
         )
 
@@ -418,7 +376,7 @@ def step_along(task, guess, knowledge, slopes, values, q):
     )
 
 
-@kernel
+@apart
 def know_better(task, guess, knowledge, sweep):
     """Make sure that the values of ``guess`` are known, and replace a pair that is worse now."""
     scratch = workspace(task.rows.widest)
@@ -443,7 +401,7 @@ def know_better(task, guess, knowledge, sweep):
                     guess[s] = pair
 
 
-@kernel
+@apart
 def predicted(task, guess, knowledge, values, fresh, sweep):
     """The values of the policy of ``guess``, from what is known of its rows, near ``values``.
 
@@ -468,7 +426,7 @@ def predicted(task, guess, knowledge, values, fresh, sweep):
             count += 1
     bare = bare[:count]
     cheap_rows(task, guess, knowledge.targets, q, slopes)
-    task.tools.rows_of_pairs(
+    dirichlet.rows_of_pairs(
         task.measure,
         True,
         bare,
@@ -529,7 +487,7 @@ def learn(task, sweep, knowledge):
 # --- the iteration --------------------------------------------------------------------------------
 
 
-@kernel
+@apart
 def apply(task, measure, sharpness, lazy, knowledge, guess, values, sweep):
     if lazy:
         lazy_sweep(task, guess, knowledge, values, sweep)
@@ -537,7 +495,7 @@ def apply(task, measure, sharpness, lazy, knowledge, guess, values, sweep):
         full_sweep(task, measure, sharpness, task.pairs, values, sweep)
 
 
-@kernel
+@apart
 def iterate(
     task, measure, sharpness, absolute, lazy, knowledge, values, known, has_known, most, now, other
 ):
@@ -598,7 +556,7 @@ def iterate(
         sweeps += 1
 
 
-@kernel
+@apart
 def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
     """Newton down to rounding while ties are in doubt; see ``fixed_point.settle_ties``.
 
@@ -671,13 +629,13 @@ def near_best(sweep, slack):
 
 @kernel
 def solve(
-    request, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge
+    task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge
 ):
     """Solve a problem from ``values``.
 
     Parameters
     ----------
-    request : Task
+    task : Task
     values : (S,) array
     start : pairs
         With ``lazy``, the policy of the last plan.
@@ -700,23 +658,6 @@ def solve(
     (lowest-index policy among ties, its pairs, tied states, largest loss), width of a tie)
     """
     n = values.shape[0]
-    task = Task(
-        Tools(
-            evaluate_pair_at(request.tools[0]),
-            rows_of_pairs_at(request.tools[1]),
-            halfway_below_at(request.tools[2]),
-            quantile_beside_at(request.tools[3]),
-        ),
-        request.measure,
-        request.rows,
-        request.next_states,
-        request.rewards,
-        request.discount,
-        request.n_actions,
-        request.pairs,
-        request.absolute,
-        request.relative,
-    )
     now = new_sweep(task, n)
     other = new_sweep(task, n)
     known = start

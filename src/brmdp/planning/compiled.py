@@ -192,7 +192,6 @@ def solve_compiled(
     assert isinstance(bound, DirichletMeasure)
     pattern, data = bellman.pattern, bound.data
     task = solve.Task(
-        solve.addresses(),
         bound.measure,
         data,
         pattern.next_states,
