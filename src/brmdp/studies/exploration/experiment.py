@@ -5,11 +5,11 @@ row has the weight of one observation, Dir(1/S, …, 1/S). With Dir(1, …, 1) a
 begin with dozens of imagined observations. γ = 0.95 throughout.
 
 Every method has one setting for all worlds, in units of the largest reward where it is an amount.
-The settings were chosen beforehand among a few, by the mean logarithm of regret on small worlds that
-are not part of the study: RiverSwim-4, DeepSea-5 with another mapping of actions, a Garnet of eight
-states, and a chain of four; 5 runs of 1500 steps. UCRL2 and UCBVI-γ have their bounds multiplied by
-a small number; with the constants of their proofs they would explore to the end of every run.
-AQ-BRMDP has the paper's δ = 5, and visit levels their default.
+The settings were chosen beforehand among a few, by the mean logarithm of regret on small worlds
+that are not part of the study: RiverSwim-4, DeepSea-5 with another mapping of actions, a Garnet of
+eight states, and a chain of four; 5 runs of 1500 steps. UCRL2 and UCBVI-γ have their bounds
+multiplied by a small number; with the constants of their proofs they would explore to the end of
+every run. AQ-BRMDP has the paper's δ = 5, and visit levels their default.
 """
 
 from __future__ import annotations
