@@ -8,6 +8,7 @@ from brmdp.risk.base import RiskMeasure, RiskOperator
 from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 from brmdp.risk.scenarios import ATOM_TOLERANCE
+from brmdp.risk.worst_case import WorstCase
 
 __all__ = [
     "ATOM_TOLERANCE",
@@ -18,6 +19,7 @@ __all__ = [
     "Quantile",
     "RiskMeasure",
     "RiskOperator",
+    "WorstCase",
     "order_statistic_rank",
 ]
 

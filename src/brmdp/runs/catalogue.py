@@ -75,6 +75,10 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         *("price", "unit_cost", "order_cost", "holding_cost", "shortage_cost"),
         "reveal_lost_sales",
     ),
+    "wet-chicken": ("length", "width"),
+    "machine-replacement": (),
+    "population": ("capacity",),
+    "tumour": ("sizes", "concentrations", "dose_penalty"),
     "bandit": ("arms",),
     "bernoulli-riverswim": ("n",),
     "prior": ("n_states", "n_actions", "concentration"),
@@ -137,7 +141,7 @@ def _world(case: Case, rng: Seed) -> World:
         law = RANDOM_REWARDS[name](**parameters, discount=case.discount)
         return World(OutcomeEnv(law), case.discount, rewards="unknown")
     # without Gymnasium's wrappers, which cost more than the step itself
-    mdp = getattr(envs, name)(**parameters, discount=case.discount)
+    mdp = getattr(envs, name.replace("-", "_"))(**parameters, discount=case.discount)
     return World(TabularEnv(mdp), case.discount)
 
 
