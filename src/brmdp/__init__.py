@@ -139,7 +139,17 @@ __all__ = [
     "values_in_draws",
 ]
 
-_LATER = ("continuous", "decisions", "logs", "models", "report", "runs", "studies", "theory")
+_LATER = (
+    "batch",
+    "continuous",
+    "decisions",
+    "logs",
+    "models",
+    "report",
+    "runs",
+    "studies",
+    "theory",
+)
 """Parts that are loaded when first asked for."""
 
 _HOMES = {
@@ -170,6 +180,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FORMER = ("analysis", "experiments", "posterior")
 
 if TYPE_CHECKING:
+    from brmdp import batch as batch
     from brmdp import continuous as continuous
     from brmdp import decisions as decisions
     from brmdp import logs as logs

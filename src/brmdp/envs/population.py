@@ -83,7 +83,8 @@ def _grown(n: int, capacity: int, mean: float, deviation: float) -> FloatArray:
     """Probabilities of the population after its growth."""
     slope = n * (capacity - n) / capacity
     if slope == 0.0:
-        return np.eye(capacity + 1)[n]
+        certain: FloatArray = np.eye(capacity + 1)[n]
+        return certain
     # the growth rate at which the rounded population reaches k; half a unit is rounded up
     needed = 1.0 + (np.arange(1, capacity + 1) - 0.5 - n) / slope
     reached = np.where(needed <= 0.0, 1.0, ndtr((mean - needed) / deviation))
