@@ -100,6 +100,7 @@ def test_list(capsys):
             "unknown-rewards",
             "from-logs",
             "alarms",
+            "batch",
         ),
         "all",
     ]

@@ -78,7 +78,7 @@ def spibb(
     >>> batch.spibb(problem, fewest=4).policy
     array([[0., 1.]])
     """
-    clock = Clock()
+    clock = Clock(batch, believes=False)
     delta = 1.0 - as_level(confidence, "confidence")
     enough = as_positive_int(fewest, "fewest")
     if variant not in ("b", "<=b"):
@@ -133,7 +133,7 @@ def soft_spibb(batch: Batch, confidence: float = 0.9, *, distance: float = 1.0) 
     >>> batch.soft_spibb(problem, distance=0.5).policy.round(3)
     array([[0.62, 0.38]])
     """
-    clock = Clock()
+    clock = Clock(batch, believes=False)
     delta = 1.0 - as_level(confidence, "confidence")
     farthest = as_positive_number(distance, "distance")
     pattern = batch.pattern

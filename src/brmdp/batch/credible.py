@@ -94,7 +94,7 @@ def credible_sets(
     >>> found.policy, round(found.bound, 2)
     (array([1, 1]), 0.82)
     """
-    clock = Clock()
+    clock = Clock(batch)
     alpha = 1.0 - as_level(confidence, "confidence")
     beta = as_level(failure, "failure")
     if scope not in ("local", "global"):

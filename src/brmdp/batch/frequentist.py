@@ -44,7 +44,7 @@ def hoeffding_sets(batch: Batch, confidence: float = 0.9) -> BatchPlan:
     >>> found.promise, round(found.bound, 4)
     ('frequentist', 1.6372)
     """
-    clock = Clock()
+    clock = Clock(batch, believes=False)
     alpha = 1.0 - as_level(confidence, "confidence")
     pattern, visits = batch.pattern, batch.visits
     radii = np.zeros(pattern.n_pairs)

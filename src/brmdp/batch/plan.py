@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brmdp._validation import FloatArray, PolicyArray
+from brmdp.decisions.certificate import prior_words
+from brmdp.planning.prior import PriorReliance
 from brmdp.planning.text import at_least, call_like, wrapped
 
 __all__ = ["BASELINE", "FREQUENTIST", "NOTHING", "POSTERIOR", "BatchPlan"]
@@ -43,6 +45,9 @@ class BatchPlan:
         What the promise rests on, or why there is none.
     seconds : float
         Processor time.
+    prior : PriorReliance or None
+        How far the policy rests on the prior; None for methods without one, and for beliefs that do
+        not separate prior and data.
 
     Examples
     --------
@@ -65,13 +70,15 @@ class BatchPlan:
     assumes: str
     seconds: float
     margin: float | None = None
+    prior: PriorReliance | None = None
 
     def __str__(self) -> str:
         return "\n".join(map(wrapped, self._sentences()))
 
-    def _sentences(self) -> tuple[str, str]:
+    def _sentences(self) -> list[str]:
+        resting = prior_words(self.prior, "The result")
         if self.promise == NOTHING or self.confidence is None:
-            return f"{self.method}: a policy without a bound.", self.assumes
+            return [f"{self.method}: a policy without a bound.", self.assumes, *resting]
         sure = {
             POSTERIOR: f"with posterior probability at least {self.confidence:.10g}",
             FREQUENTIST: f"after a share of at least {self.confidence:.10g} of all logs",
@@ -83,7 +90,7 @@ class BatchPlan:
             )
         else:
             what = f"the true value from the start is at least {at_least(self.bound)}"
-        return f"{self.method}: {sure}, {what}.", self.assumes
+        return [f"{self.method}: {sure}, {what}.", self.assumes, *resting]
 
     def __repr__(self) -> str:
         parts = [repr(self.method), f"promise={self.promise!r}"]
@@ -93,4 +100,6 @@ class BatchPlan:
             parts.append(f"margin={self.margin:.4g}")
         if self.confidence is not None:
             parts.append(f"confidence={self.confidence:.10g}")
+        if self.prior is not None and self.prior.outweighs:
+            parts.append("rests on the prior")
         return call_like("BatchPlan", parts)

@@ -18,6 +18,7 @@ from brmdp.decisions.policies import as_start_weights, mean_policy
 from brmdp.errors import InvalidInputError
 from brmdp.pattern import TransitionPattern
 from brmdp.planning.planner import Problem
+from brmdp.planning.prior import reliance
 from brmdp.planning.solution import Solution
 from brmdp.planning.text import call_like
 from brmdp.risk.base import FixedKernel, RiskMeasure
@@ -172,10 +173,14 @@ class Kernel:
 
 
 class Clock:
-    """Processor time since it was made."""
+    """Takes the processor time of a method since it was made, and writes its result.
 
-    def __init__(self) -> None:
+    ``believes`` says whether the method's policy follows from the belief, and so from its prior.
+    """
+
+    def __init__(self, batch: Batch, *, believes: bool = True) -> None:
         self._begin = time.process_time()
+        self._batch, self._believes = batch, believes
 
     def plan(
         self,
@@ -189,8 +194,10 @@ class Clock:
         bounds: FloatArray | None = None,
         margin: float | None = None,
     ) -> BatchPlan:
-        """The result, with the time that it took."""
+        """The result, with the time that it took, and how far it rests on the prior."""
         seconds = time.process_time() - self._begin
+        one = self._batch
+        prior = reliance(one.belief, policy, one.discount, one.start) if self._believes else None
         return BatchPlan(
-            method, policy, bound, bounds, promise, confidence, assumes, seconds, margin
+            method, policy, bound, bounds, promise, confidence, assumes, seconds, margin, prior
         )

@@ -9,8 +9,7 @@ import numpy as np
 from brmdp._validation import Seed, as_level
 from brmdp.batch.plan import NOTHING, POSTERIOR, BatchPlan
 from brmdp.batch.problem import Batch, Clock
-from brmdp.beliefs.checked import require_posterior
-from brmdp.decisions.certificate import certify
+from brmdp.decisions.certificate import sampled_certificate_of
 from brmdp.errors import InvalidInputError
 from brmdp.planning.guarantees import certificate_of, require_exact_quantiles
 from brmdp.risk.measures import Mean, Quantile
@@ -31,7 +30,7 @@ def mean(batch: Batch) -> BatchPlan:
     >>> batch.mean(batch.Batch(belief, [[0.0, 0.0], [1.0, 1.0]], 0.5, start=0)).policy
     array([1, 1])
     """
-    clock = Clock()
+    clock = Clock(batch)
     solution = batch.solve(Mean())
     return clock.plan("mean", solution.policy, NOTHING, "The mean kernel is taken for the truth.")
 
@@ -57,7 +56,7 @@ def nested_quantile(batch: Batch, confidence: float = 0.9) -> BatchPlan:
     >>> round(found.bound, 4), found.policy
     (0.7189, array([1, 1]))
     """
-    clock = Clock()
+    clock = Clock(batch)
     made = certificate_of(
         batch.belief, batch.rewards, batch.discount, confidence, coverage_samples=0
     )
@@ -99,7 +98,7 @@ def value_at_risk(
     >>> round(states.bound, 4), round(pairs.bound, 4)
     (0.7169, 0.6637)
     """
-    clock = Clock()
+    clock = Clock(batch)
     require_exact_quantiles(batch.belief)
     alpha = 1.0 - as_level(confidence, "confidence")
     if union not in ("states", "pairs"):
@@ -145,14 +144,12 @@ def sampled_certificate(
     >>> found.policy, found.bound > batch.nested_quantile(problem).bound
     (array([1, 1]), True)
     """
-    clock = Clock()
-    require_posterior(batch.belief)
-    made = certify(
+    clock = Clock(batch)
+    made = sampled_certificate_of(
         batch.belief,
         batch.rewards,
         batch.discount,
         confidence,
-        method="sampled",
         start=batch.start,
         rng=rng,
         **{"nested": False, **settings},

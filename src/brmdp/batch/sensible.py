@@ -64,7 +64,7 @@ def rsvf(batch: Batch, confidence: float = 0.9, *, rounds: int = 20) -> BatchPla
     >>> found.policy, round(found.bound, 4)
     (array([1, 1]), 0.6637)
     """
-    clock = Clock()
+    clock = Clock(batch)
     alpha = 1.0 - as_level(confidence, "confidence")
     most = as_positive_int(rounds, "rounds")
     require_exact_quantiles(batch.belief)

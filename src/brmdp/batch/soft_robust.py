@@ -88,7 +88,7 @@ def soft_robust(
     >>> batch.soft_robust(problem, rng=0).policy
     array([1, 1])
     """
-    clock = Clock()
+    clock = Clock(batch)
     share, alpha = as_level(weight, "weight"), as_level(level, "level")
     beta, n = as_positive_number(aversion, "aversion"), as_positive_int(draws, "draws")
     if measure not in ("cvar", "entropic"):

@@ -30,6 +30,7 @@ FOLDERS = (
     "certificates",
     "unknown_rewards",
     "from_logs",
+    "batch",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 
