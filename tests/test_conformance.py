@@ -93,6 +93,7 @@ MEASURES = {
     "sampled quantile": lambda: brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=40, rng=11)),
     "reused draws": lambda: brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=40, reuse=True, rng=11)),
     "cvar": lambda: brmdp.CVaR(0.3),
+    "worst case": lambda: brmdp.risk.WorstCase(0.3),
     "own, entropic": lambda: Entropic(1.5, samples=60),
 }
 
@@ -126,7 +127,7 @@ def basis(belief, measure):
     """What a plan must say about itself."""
     if measure in DRAWS_ALWAYS:
         return "sampled"
-    if belief in WITHOUT_DOUBT or measure == "mean":
+    if belief in WITHOUT_DOUBT or measure in ("mean", "worst case"):
         return "converged"
     if measure == "saddlepoint":
         return "approximate"

@@ -72,7 +72,7 @@ def rsvf(batch: Batch, confidence: float = 0.9, *, rounds: int = 20) -> BatchPla
     quantile = Quantile(alpha / pattern.pairs.size).bind(batch.belief)
 
     def half_spaces(targets: FloatArray) -> FloatArray:
-        levels = np.full(pattern.n_pairs, -np.inf)
+        levels = np.zeros(pattern.n_pairs)
         error = quantile.evaluate(targets, pattern.pairs, levels)
         return levels - error
 
@@ -94,7 +94,7 @@ def rsvf(batch: Batch, confidence: float = 0.9, *, rounds: int = 20) -> BatchPla
         solution = batch.solve(measure)
         targets = batch.targets(solution.values)
         levels = half_spaces(targets)
-        worst = np.full(pattern.n_pairs, -np.inf)
+        worst = np.zeros(pattern.n_pairs)
         error = measure.bind(batch.belief).evaluate(targets, pattern.pairs, worst)
         excess = np.maximum(worst + error - levels, 0.0)
         slack = EXCESS * max(float(np.ptp(targets)), np.finfo(np.float64).tiny)

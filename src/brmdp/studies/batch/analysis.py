@@ -90,7 +90,7 @@ def quantile_over_logs(values: FloatArray, level: float) -> tuple[float, float, 
     --------
     >>> import numpy as np
     >>> quantile_over_logs(np.arange(1.0, 101.0), 0.1)
-    (10.0, 4.0, 16.0)
+    (10.0, 5.0, 17.0)
     >>> quantile_over_logs(np.arange(1.0, 101.0), 0.01)
     (1.0, -inf, 4.0)
     """
