@@ -17,6 +17,10 @@ WORLDS = {
     "riverswim-3": ("brmdp/RiverSwim-v0", {"n": 3, "discount": 0.7}),
     "frozenlake": ("brmdp/FrozenLake-v0", {}),
     "risky-frozenlake": ("brmdp/RiskyFrozenLake-v0", {"shortcut_risk": 0.9}),
+    "wet-chicken": ("brmdp/WetChicken-v0", {}),
+    "machine": ("brmdp/MachineReplacement-v0", {}),
+    "population": ("brmdp/Population-v0", {"capacity": 12}),
+    "tumour": ("brmdp/Tumour-v0", {"sizes": 3, "concentrations": 3}),
     "inventory": ("brmdp/Inventory-v0", {}),
     "inventory-shortage": (
         "brmdp/Inventory-v0",
@@ -158,6 +162,8 @@ def test_transition_frequencies_follow_the_kernel(name):
 
 def test_rewards_are_those_of_the_transitions(env):
     rewards = env.mdp.rewards
+    if rewards.ndim == 2:  # r(s, a), whatever follows
+        rewards = np.repeat(rewards[..., None], env.mdp.n_states, axis=2)
     for state, action, following, reward, info in walk(env, 3000, seed=4):
         if isinstance(env, InventoryEnv):
             assert reward == env.problem.disturbance_rewards[state, action, info["disturbance"]]
