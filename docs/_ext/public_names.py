@@ -14,17 +14,10 @@ from typing import Any
 from sphinx.addnodes import pending_xref
 
 PACKAGES = (
-    *(
-        "brmdp",
-        "brmdp.agents",
-        "brmdp.batch",
-        "brmdp.beliefs",
-        "brmdp.continuous",
-        "brmdp.decisions",
-    ),
-    *("brmdp.dirichlet", "brmdp.envs", "brmdp.errors", "brmdp.logs", "brmdp.models"),
-    *("brmdp.pattern", "brmdp.planning", "brmdp.report", "brmdp.risk", "brmdp.runs"),
-    *("brmdp.simulation", "brmdp.studies", "brmdp.theory"),
+    *("brmdp", "brmdp.agents", "brmdp.batch", "brmdp.beliefs", "brmdp.continuous"),
+    *("brmdp.decisions", "brmdp.dirichlet", "brmdp.envs", "brmdp.errors", "brmdp.logs"),
+    *("brmdp.models", "brmdp.pattern", "brmdp.planning", "brmdp.report", "brmdp.risk"),
+    *("brmdp.runs", "brmdp.simulation", "brmdp.studies", "brmdp.theory"),
 )
 """Packages whose ``__all__`` is described in the reference."""
 
