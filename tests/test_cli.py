@@ -103,6 +103,7 @@ def test_list(capsys):
             "exploration",
             "bbrl",
             "bbrl-tuning",
+            "batch",
         ),
         "all",
     ]

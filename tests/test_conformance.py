@@ -94,6 +94,7 @@ MEASURES = {
     "sampled quantile": lambda: brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=40, rng=11)),
     "reused draws": lambda: brmdp.Quantile(0.2, brmdp.MonteCarlo(samples=40, reuse=True, rng=11)),
     "cvar": lambda: brmdp.CVaR(0.3),
+    "worst case": lambda: brmdp.risk.WorstCase(0.3),
     "own, entropic": lambda: Entropic(1.5, samples=60),
     "bonus": lambda: Bonus(RootBonus(0.5), brmdp.CVaR(0.3)),
     "ball": lambda: OptimisticBall(0.1, scale=0.1),
@@ -133,7 +134,7 @@ def basis(belief, measure):
     """What a plan must say about itself."""
     if measure in DRAWS_ALWAYS:
         return "sampled"
-    if belief in WITHOUT_DOUBT or measure in ("mean", "ball", "bernstein"):
+    if belief in WITHOUT_DOUBT or measure in ("mean", "worst case", "ball", "bernstein"):
         return "converged"
     if measure == "saddlepoint":
         return "approximate"

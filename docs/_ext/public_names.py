@@ -15,10 +15,10 @@ from docutils import nodes
 from sphinx.addnodes import desc_signature, pending_xref
 
 PACKAGES = (
-    *("brmdp", "brmdp.agents", "brmdp.beliefs", "brmdp.continuous", "brmdp.decisions"),
-    *("brmdp.dirichlet", "brmdp.envs", "brmdp.errors", "brmdp.logs", "brmdp.models"),
-    *("brmdp.pattern", "brmdp.planning", "brmdp.report", "brmdp.risk", "brmdp.runs"),
-    *("brmdp.simulation", "brmdp.studies", "brmdp.theory"),
+    *("brmdp", "brmdp.agents", "brmdp.batch", "brmdp.beliefs", "brmdp.continuous"),
+    *("brmdp.decisions", "brmdp.dirichlet", "brmdp.envs", "brmdp.errors", "brmdp.logs"),
+    *("brmdp.models", "brmdp.pattern", "brmdp.planning", "brmdp.report", "brmdp.risk"),
+    *("brmdp.runs", "brmdp.simulation", "brmdp.studies", "brmdp.theory"),
 )
 """Packages whose ``__all__`` is described in the reference."""
 

@@ -143,7 +143,17 @@ __all__ = [
     "values_in_draws",
 ]
 
-_LATER = ("continuous", "decisions", "logs", "models", "report", "runs", "studies", "theory")
+_LATER = (
+    "batch",
+    "continuous",
+    "decisions",
+    "logs",
+    "models",
+    "report",
+    "runs",
+    "studies",
+    "theory",
+)
 """Parts that are loaded when first asked for."""
 
 _HOMES = {
@@ -174,6 +184,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FORMER = ("analysis", "experiments", "posterior")
 
 if TYPE_CHECKING:
+    from brmdp import batch as batch
     from brmdp import continuous as continuous
     from brmdp import decisions as decisions
     from brmdp import logs as logs

@@ -22,6 +22,10 @@ WORLDS = {
     "deep-sea": ("brmdp/DeepSea-v0", {"n": 4, "stochastic": True}),
     "six-arms": ("brmdp/SixArms-v0", {}),
     "garnet": ("brmdp/Garnet-v0", {"seed": 1}),
+    "wet-chicken": ("brmdp/WetChicken-v0", {}),
+    "machine": ("brmdp/MachineReplacement-v0", {}),
+    "population": ("brmdp/Population-v0", {"capacity": 12}),
+    "tumour": ("brmdp/Tumour-v0", {"sizes": 3, "concentrations": 3}),
     "inventory": ("brmdp/Inventory-v0", {}),
     "inventory-shortage": (
         "brmdp/Inventory-v0",
@@ -163,8 +167,8 @@ def test_transition_frequencies_follow_the_kernel(name):
 
 def test_rewards_are_those_of_the_transitions(env):
     rewards = env.mdp.rewards
-    if rewards.ndim == 2:
-        rewards = np.repeat(rewards[:, :, None], env.mdp.n_states, axis=2)
+    if rewards.ndim == 2:  # r(s, a), whatever follows
+        rewards = np.repeat(rewards[..., None], env.mdp.n_states, axis=2)
     for state, action, following, reward, info in walk(env, 3000, seed=4):
         if isinstance(env, InventoryEnv):
             assert reward == env.problem.disturbance_rewards[state, action, info["disturbance"]]

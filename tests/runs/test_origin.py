@@ -50,6 +50,7 @@ from brmdp.runs.encoding import decode, encode
 from brmdp.runs.execution import digest_of, digests_of
 from brmdp.runs.origin import (
     ANALYSIS,
+    BATCH,
     CODE,
     CONTINUOUS,
     DECISIONS,
@@ -279,7 +280,7 @@ def test_which_code_counts(tmp_path, monkeypatch):
     shutil.copytree(
         Path(brmdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS)
+    assert package_digests(package) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS, BATCH)
 
     def digests_after(place, change=lambda text: text + b"\nanother = 1\n"):
         path = package / place
@@ -303,7 +304,7 @@ def test_which_code_counts(tmp_path, monkeypatch):
         "studies/lemmas/experiment.py",  # counts with its program
         "models/page/svg.py",
     ):
-        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS), place
+        assert digests_after(place) == (CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS, BATCH), place
     for place in ("report/claims.py", "report/estimates.py", "studies/lemmas/analysis.py"):
         assert digests_after(place)[0] == CODE
         assert digests_after(place)[1] != ANALYSIS
@@ -311,9 +312,10 @@ def test_which_code_counts(tmp_path, monkeypatch):
         ("continuous/fitted_q.py", 2),
         ("decisions/draws.py", 3),
         ("logs/log.py", 4),
+        ("batch/plan.py", 5),
     ):
         found = digests_after(place)
-        others = [k for k in range(5) if k != part]
+        others = [k for k in range(6) if k != part]
         assert found[part] != package_digests(package)[part]
         assert all(found[k] == package_digests(package)[k] for k in others), place
     assert digests_after("mdp.py", lambda text: text.replace(b"\n", b"\r\n"))[0] == CODE

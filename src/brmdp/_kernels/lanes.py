@@ -61,7 +61,7 @@ def where_less(a: Any, b: Any, then: Any, otherwise: Any) -> Any:
 
 
 def exponent(lanes: Any) -> Any:
-    """k of x = 2^k · significand, with a significand from √½ to √2; x positive and not tiny."""
+    """K of x = 2^k · significand, with a significand from √½ to √2; x positive and not tiny."""
     return ((lanes.view(np.int64) - ROOT) >> MANTISSA_BITS).astype(float)
 
 
@@ -76,7 +76,7 @@ def square_root(lanes: Any) -> Any:
 
 
 def times_power(lanes: Any, power: Any) -> Any:
-    """x · 2^power for integers ``power``, where neither is out of the range of normal numbers."""
+    """X · 2^power for integers ``power``, where neither is out of the range of normal numbers."""
     shift = (power + ROUNDER).view(np.int64) << MANTISSA_BITS
     return (lanes.view(np.int64) + shift).view(np.float64)
 

@@ -13,6 +13,8 @@ from brmdp.envs.frozenlake import frozenlake
 from brmdp.envs.garnet import GarnetEnv, garnet
 from brmdp.envs.icu_sepsis import ICUSepsis, icu_sepsis
 from brmdp.envs.inventory import InventoryEnv, InventoryProblem, inventory
+from brmdp.envs.machine_replacement import MachineReplacementEnv, machine_replacement
+from brmdp.envs.population import PopulationEnv, population
 from brmdp.envs.random_rewards import (
     BanditEnv,
     BernoulliRiverSwimEnv,
@@ -26,6 +28,8 @@ from brmdp.envs.registration import FrozenLakeEnv, RiverSwimEnv
 from brmdp.envs.riverswim import riverswim
 from brmdp.envs.six_arms import SixArmsEnv, six_arms
 from brmdp.envs.tabular_env import TabularEnv
+from brmdp.envs.tumour import TumourEnv, tumour
+from brmdp.envs.wet_chicken import WetChickenEnv, wet_chicken
 
 __all__ = [
     "BanditEnv",
@@ -38,11 +42,15 @@ __all__ = [
     "ICUSepsis",
     "InventoryEnv",
     "InventoryProblem",
+    "MachineReplacementEnv",
     "OutcomeEnv",
     "OutcomeLaw",
+    "PopulationEnv",
     "RiverSwimEnv",
     "SixArmsEnv",
     "TabularEnv",
+    "TumourEnv",
+    "WetChickenEnv",
     "WorldDistribution",
     "bandit",
     "bernoulli_riverswim",
@@ -56,7 +64,11 @@ __all__ = [
     "grid_worlds",
     "icu_sepsis",
     "inventory",
+    "machine_replacement",
+    "population",
     "riverswim",
     "six_arms",
+    "tumour",
+    "wet_chicken",
     "with_bernoulli_rewards",
 ]

@@ -91,6 +91,13 @@ gymnasium.register(
     kwargs={"shortcut_risk": 0.7},
 )
 gymnasium.register("brmdp/Inventory-v0", entry_point="brmdp.envs.inventory:InventoryEnv")
+gymnasium.register("brmdp/WetChicken-v0", entry_point="brmdp.envs.wet_chicken:WetChickenEnv")
+gymnasium.register(
+    "brmdp/MachineReplacement-v0",
+    entry_point="brmdp.envs.machine_replacement:MachineReplacementEnv",
+)
+gymnasium.register("brmdp/Population-v0", entry_point="brmdp.envs.population:PopulationEnv")
+gymnasium.register("brmdp/Tumour-v0", entry_point="brmdp.envs.tumour:TumourEnv")
 gymnasium.register("brmdp/Bandit-v0", entry_point="brmdp.envs.random_rewards:BanditEnv")
 gymnasium.register(
     "brmdp/BernoulliRiverSwim-v0",

@@ -17,6 +17,7 @@ from brmdp.risk.measures import CVaR, Mean, PosteriorSample, Quantile
 from brmdp.risk.monte_carlo import MonteCarlo, order_statistic_rank
 from brmdp.risk.optimism import BernsteinBound, Bonus, OptimisticBall, OptimisticPosterior
 from brmdp.risk.scenarios import ATOM_TOLERANCE
+from brmdp.risk.worst_case import WorstCase
 
 __all__ = [
     "ATOM_TOLERANCE",
@@ -37,6 +38,7 @@ __all__ = [
     "RootBonus",
     "UnknownBonus",
     "VarianceBonus",
+    "WorstCase",
     "order_statistic_rank",
 ]
 

@@ -33,6 +33,7 @@ from brmdp.simulation import World
 
 __all__ = [
     "ANALYSIS",
+    "BATCH",
     "CODE",
     "CONTINUOUS",
     "DECISIONS",
@@ -57,13 +58,13 @@ WITHOUT_INFLUENCE = frozenset(
         *("envs/rendering.py", "runs/__init__.py", "runs/cluster.py", "runs/former.py"),
         *("runs/origin.py", "runs/parquet.py", "runs/records.py", "runs/runner.py"),
         *("runs/store.py", "runs/sweep.py", "continuous", "decisions"),
-        *("logs", "models"),
+        *("batch", "logs", "models"),
     }
 )
 """Files and folders of the package that cannot change any run; new ones count until listed here.
 
-The studies' programs, the continuous part, decisions and models of logs count only for the cases
-that use them (:func:`program_digest`, :data:`PARTS`).
+The studies' programs, the continuous part, decisions, models of logs and batch methods count only
+for the cases that use them (:func:`program_digest`, :data:`PARTS`).
 """
 
 DRAWING = frozenset(
@@ -159,6 +160,8 @@ class Digests(NamedTuple):
         What programs that learn priors, compare or certify depend on in addition.
     models : str
         What programs that decide from logs depend on in addition; pages change no number.
+    batch : str
+        What programs that compare batch methods depend on in addition.
     """
 
     code: str
@@ -166,6 +169,7 @@ class Digests(NamedTuple):
     continuous: str
     decisions: str
     models: str
+    batch: str
 
 
 def package_digests(folder: Traversable) -> Digests:
@@ -187,6 +191,7 @@ def package_digests(folder: Traversable) -> Digests:
         below("continuous"),
         below("decisions"),
         chosen(from_a_log),
+        below("batch"),
     )
 
 
@@ -198,9 +203,14 @@ def _judges(place: str) -> bool:
 
 
 # taken when the code is loaded, so that later edits do not change the name of what is running
-CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS = package_digests(resources.files("brmdp"))
+CODE, ANALYSIS, CONTINUOUS, DECISIONS, MODELS, BATCH = package_digests(resources.files("brmdp"))
 
-PARTS = {"continuous": CONTINUOUS, "decisions": DECISIONS, "models": MODELS}
+PARTS = {
+    "continuous": CONTINUOUS,
+    "decisions": DECISIONS,
+    "models": MODELS,
+    "batch": BATCH,
+}
 """Digests of the parts that count only for the programs that name them."""
 
 

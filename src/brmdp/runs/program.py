@@ -56,7 +56,7 @@ class Program:
         The optional extra of brmdp that it needs besides ``experiments``.
     parts : tuple of str
         Parts of brmdp that its results depend on besides the engine: "continuous" (set for programs
-        that need the extra of that name), "decisions", "models".
+        that need the extra of that name), "decisions", "models", "batch".
 
     Examples
     --------

@@ -32,6 +32,7 @@ FOLDERS = (
     "from_logs",
     "exploration",
     "bbrl",
+    "batch",
 )
 """Folders that hold studies; to add one, create a folder and name it here."""
 
