@@ -212,7 +212,7 @@ def test_readings_far_out_and_readings_that_are_none(begin, filled):
     lines = [(k % 100 + 0.5, "ab"[k % 2]) for k in range(2_000)]
     lines += [(1e6, "a"), ("broken", "b")]
     text, _ = begin(("wear", "act"), lines)
-    assert "1 lines have no number here and will be dropped." in text
+    assert "1 line has no number here and will be dropped." in text
     assert "Nearly all readings (98 %) lie between" in text
     assert '# outside = "clip"' in text
     dropped = [one for one in filled().log.report.dropped if not one.line_kept]

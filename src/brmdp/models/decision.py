@@ -1095,8 +1095,8 @@ def _out_of_range(model: Model) -> str:
     sizes = np.abs(model.amounts)
     sizes = sizes[sizes > 0.0]
     return (
-        f"no plan is accurate enough: {model.word}s must not be too far apart, and the discount not "
-        f"too close to 1. Sizes of the {model.word}s: {min(sizes, default=0.0):.3g} to "
+        f"no plan is accurate enough: {model.word}s must not be too far apart, and the discount "
+        f"not too close to 1. Sizes of the {model.word}s: {min(sizes, default=0.0):.3g} to "
         f"{max(sizes, default=0.0):.3g}; discount {model.discount:.12g}"
     )
 
