@@ -324,7 +324,7 @@ def one_step_adjustment(
     mdp : TabularMDP
         The true kernel P^c, rewards and discount.
     values : (S,) array
-        Values V of the policy.
+        Values V of the next states.
     alpha : float in (0, 1)
         Level.
 
