@@ -10,12 +10,13 @@ from typing import Any
 
 from docutils import nodes
 
+MORE = r"(?:[^{}]|\{[^{}]*\})+"
 INDEX = re.compile(
-    r"(?<=(?<![A-Za-z0-9_])[A-Za-zΑ-ωᾱ])(?P<bar>[\u0304\u0332*]*)"  # a letter, its bar or star
-    r"(?P<kind>[_^])(?:\{(?P<more>(?:[^{}]|\{[^{}]*\})*)\}|(?P<one>mean|[A-Za-zΑ-ω0-9])(?!\w))"
-    r"|(?<=\))(?P<power>\^)(?:\{(?P<long>[^{}]*)\}|(?P<short>\w)(?!\w))"
+    r"(?:(?<=(?<![A-Za-z0-9_])[A-Za-zΑ-ωᾱ])(?P<bar>[\u0304\u0332*]*)"  # a letter, its bar or star
+    r"|(?<=[)}]))"
+    rf"(?P<kind>[_^])(?:\{{(?P<more>{MORE})\}}|(?P<one>mean|[A-Za-zΑ-ω0-9])(?![A-Za-z0-9Α-ω]))"
 )
-"""An index or a power behind one letter, or a power behind a bracket."""
+"""An index or a power behind a letter that stands alone, or behind a bracket."""
 
 KEPT = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
 """Within these, text stays as it is."""
@@ -26,10 +27,9 @@ def placed(text: str) -> list[nodes.Node]:
     found: list[nodes.Node] = []
     end = 0
     for match in INDEX.finditer(text):
-        inner = next(match[name] for name in ("more", "one", "long", "short") if match[name])
-        low = match["kind"] == "_"
+        place = nodes.subscript if match["kind"] == "_" else nodes.superscript
         found.append(nodes.Text(text[end : match.start()] + (match["bar"] or "")))
-        found.append((nodes.subscript if low else nodes.superscript)("", "", *placed(inner)))
+        found.append(place("", "", *placed(match["more"] or match["one"])))
         end = match.end()
     rest = text[end:]
     return [*found, nodes.Text(rest)] if rest else found

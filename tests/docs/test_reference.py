@@ -86,7 +86,8 @@ def test_code_that_is_a_public_name_becomes_a_link(names):
     ("text", "shown"),
     [
         ("V*_{φ_k,α̲} ≤ V_k", "V*[φ[k],α̲] ≤ V[k]"),
-        ("V^{π_k}(s_t)", "V[π[k]](s[t])"),
+        ("V^{π_k}_{φ_k,α̲}(s_t)", "V[π[k]][φ[k],α̲](s[t])"),
+        ("ρ^α_φ(w·P)", "ρ[α][φ](w·P)"),
         ("1 − (1 − ᾱ)^{1/S}", "1 − (1 − ᾱ)[1/S]"),
         ("c_k/c̄_k, γP_π", "c[k]/c̄[k], γP[π]"),
         ("n_states, max_order, own_agent.py", "n_states, max_order, own_agent.py"),

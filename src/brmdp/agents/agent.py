@@ -302,7 +302,7 @@ class Agent(EpisodicAgent):
     rewards
         As in :func:`brmdp.plan`; None if the belief learns the rewards.
     discount : float in [0, 1), or in [0, 1] with an ``episode_length``
-        γ.
+        Discount factor γ.
     risk : RiskMeasure
         How uncertainty about the kernel is turned into a value.
     restart : RestartRule

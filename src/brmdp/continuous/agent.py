@@ -219,7 +219,7 @@ class ContinuousAgent(EpisodicAgent):
     model : ParametricModel
         The model that the belief's parameters belong to.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     risk : Quantile with a MonteCarlo method, Mean or PosteriorSample
         How uncertainty about the parameter is turned into a value. All pairs share one set of draws
         per pseudo-episode, drawn from the measure's own stream if it has one. A quantile uses as

@@ -147,7 +147,7 @@ def fit(
     ranks : Ranks of (iterations, n, A) integers, or None
         Order statistics to use as targets; None for the mean over the draws.
     discount : float
-        γ.
+        Discount factor γ.
 
     Returns
     -------

@@ -94,7 +94,7 @@ class LakeValues:
     nodes : (N,) array
         Coordinates of the nodes, the same for x and y. Those between two cells occur twice.
     discount : float
-        γ.
+        Discount factor γ.
     parameters : LakeParameters
         The model.
     error : float
@@ -244,7 +244,7 @@ def optimal_values(
     Parameters
     ----------
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     parameters : LakeParameters
         The model; by default the true one.
     accuracy : float
@@ -290,7 +290,7 @@ def policy_values(
         these show where between two states the action changes. It is called once with
         :func:`policy_nodes`, and by ``at`` with other states.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     parameters : LakeParameters
         The model; by default the true one.
     accuracy : float

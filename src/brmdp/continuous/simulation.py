@@ -67,7 +67,7 @@ def simulate_lake(
     agent : ContinuousAgent
         The agent. It continues to learn from its current state.
     steps : int
-        T.
+        Number of steps T.
     seed : int, optional
         Seed of the environment.
     on_step : function, optional

@@ -124,7 +124,7 @@ def inventory(
     shortage_cost : float
         Cost of one unit of unserved demand, in addition to the lost sale.
     discount : float in [0, 1]
-        γ.
+        Discount factor γ.
 
     Returns
     -------

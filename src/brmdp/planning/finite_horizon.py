@@ -96,7 +96,7 @@ class HorizonSolution:
     tie_width : (H,) array
         Differences between q-values of a step up to this size are not resolved.
     discount : float
-        γ.
+        Discount factor γ.
     prior : PriorReliance or None
         How far the policy rests on the prior instead of data, over the H steps; None for beliefs
         that do not separate the two.

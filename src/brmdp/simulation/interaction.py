@@ -118,7 +118,7 @@ def simulate(
     world : World
         The world.
     steps : int
-        T.
+        Number of steps T.
     seed : int, optional
         Seed of the environment.
     diagnostics : Diagnostics, optional

@@ -118,7 +118,7 @@ def interact(
     world : SteppedWorld
         The world.
     steps : int
-        T.
+        Number of steps T.
     meter : Meter
         What to measure.
     state : any

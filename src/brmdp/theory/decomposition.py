@@ -74,7 +74,7 @@ class ValueDecomposition:
     transitions : (S, S) array
         True transition matrix of the policy.
     discount : float
-        γ.
+        Discount factor γ.
 
     Examples
     --------
@@ -211,9 +211,9 @@ def expected_episodes(steps: int, discount: float) -> float:
     Parameters
     ----------
     steps : int
-        T.
+        Number of steps T.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def count_episodes(steps: int, discount: float, *, rng: Seed = None) -> int:
     Parameters
     ----------
     steps : int
-        T.
+        Number of steps T.
     discount : float in [0, 1)
         γ, the probability that a pseudo-episode goes on.
     rng : numpy.random.Generator or seed, optional

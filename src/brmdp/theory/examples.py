@@ -157,11 +157,11 @@ def robustness_example(
     good_probability : float in (0, 1)
         μ.
     safe_reward : float in (0, discount)
-        c.
+        Reward c of the safe action.
     loss : float
         L > 0; b pays −L.
     discount : float in (0, 1)
-        γ.
+        Discount factor γ.
     strict : bool
         Whether to raise an error if the parameters violate a condition of Proposition 2. If False,
         the violated conditions are listed in ``violations``.
@@ -395,7 +395,7 @@ def follow_example(
     agent : Agent
         An agent that starts from the example's belief.
     steps : int
-        T.
+        Number of steps T.
     truth : {"good", "bad"}
         Which kernel is the true one.
 
@@ -478,7 +478,7 @@ def check_trap(
     alpha : float in (0, 1)
         Level, at most 1 − μ. Equality is allowed however 1 − μ is rounded.
     steps : int
-        T.
+        Number of steps T.
     strict : bool
         Whether to raise an error if a condition of the proposition is violated. If False, ``holds``
         says whether the statement is true anyway.

@@ -81,7 +81,7 @@ class NormalityLimit:
     alpha : (…) array
         The levels, of any shape.
     discount : float
-        γ.
+        Discount factor γ.
     values : (S,) array
         V^π.
     visit_frequencies : (S,) array
@@ -152,7 +152,7 @@ class NormalityLimit:
         Parameters
         ----------
         steps : int
-            N.
+            Number of steps N.
         noise : (S,) array, optional
             Standard normal numbers Z that stand for the sampling noise; by default zero, which
             gives the mean of the leading terms.
@@ -324,7 +324,7 @@ def one_step_adjustment(
     mdp : TabularMDP
         The true kernel P^c, rewards and discount.
     values : (S,) array
-        V.
+        Values V of the next states.
     alpha : float in (0, 1)
         Level.
 
@@ -367,7 +367,7 @@ def random_ergodic_mdp(
     least_visited : float in [0, 1/S)
         Smallest visit frequency allowed.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     rng : numpy.random.Generator or seed, optional
         Source of the MDP and of the policy.
 
@@ -422,7 +422,7 @@ def replicate_normality(
     policy : (S,) integers
         π.
     steps : int
-        N.
+        Number of steps N.
     alphas : float or array in (0, 1)
         Levels, of any shape.
     prior : float

@@ -63,7 +63,7 @@ class OptimismReport:
     Attributes
     ----------
     episode : int
-        k.
+        Number k of the pseudo-episode.
     event : bool
         Whether G_k occurs for the true kernel.
     optimistic : bool
@@ -189,7 +189,7 @@ def check_optimism(
     schedule : AdaptiveLevel
         δ and α̲.
     episode : int
-        k.
+        Number k of the pseudo-episode.
     optimum : (S,) array, optional
         V*, if it is known already.
 

@@ -83,7 +83,7 @@ class RegretBound:
     benchmark : {"true", "robust"}
         "true" for BR(T), "robust" for BR-R(T).
     steps : int
-        T.
+        Number of steps T.
     terms : mapping of str to float
         The terms by name, in the order given in :mod:`brmdp.theory.regret_bounds`.
     total : float
@@ -149,9 +149,9 @@ def regret_bound(
     n_states, n_actions : int
         S and A.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     steps : int
-        T.
+        Number of steps T.
     delta : float
         Sensitivity δ > 0 of the schedule (:func:`balanced_delta` is one choice).
     floor : float in (0, 1)

@@ -41,7 +41,7 @@ def draw_mdp(
     n_states, n_actions : int
         S and A.
     discount : float in [0, 1)
-        γ.
+        Discount factor γ.
     concentration : float
         φ₀, the concentration of every successor.
     rewards : (S, A) or (S, A, S) array in [0, 1], optional
