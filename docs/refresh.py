@@ -152,12 +152,16 @@ def outputs() -> None:
 def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
     """For every table of a page: its name, and the digests of the code behind runs and analysis.
 
+    An empty block waits for its first results.
+
     Raises
     ------
     ValueError
         If a table does not say.
     """
     for block in BLOCK.finditer(page.read_text()):
+        if not block["content"].strip():
+            continue
         line = MADE_BY.search(block["content"])
         if line is None:
             raise ValueError(f"{page.name}: the table {block['path']} does not say what made it")
@@ -165,7 +169,10 @@ def made_by(page: Path) -> Iterator[tuple[str, set[str], str]]:
 
 
 def stale(page: Path) -> Iterator[str]:
-    """What is older than the code it rests on."""
+    """What is older than the code it rests on, or has not been made yet."""
+    for block in BLOCK.finditer(page.read_text()):
+        if not block["content"].strip():
+            yield f"{page.name}: {block['path']}: not made yet"
     try:
         tables = list(made_by(page))
     except ValueError as error:

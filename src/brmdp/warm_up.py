@@ -39,6 +39,8 @@ def warm_up() -> None:
         brmdp.Quantile(0.1, method="saddlepoint"),
         brmdp.Quantile(0.1, method=brmdp.MonteCarlo(samples=20, rng=rng)),
         brmdp.CVaR(0.1),
+        brmdp.risk.OptimisticBall(0.1),
+        brmdp.risk.BernsteinBound(0.1, span=10.0, ceiling=10.0),
     ]
     scenarios = brmdp.ScenarioBelief(belief.sample(3, rng=rng), np.full(3, 1.0 / 3.0))
     shared = brmdp.DisturbanceBelief.from_function(

@@ -358,7 +358,8 @@ def test_bad_transitions_change_nothing():
         ((0, 2, 0), 1.0, "action must lie in"),
         ((0, 0, 9), 1.0, "next_state must lie in"),
         ((0, 1, 0), 1.0, "action must be admissible in state 0; got 1"),
-        ((0, 0, 0), np.nan, "reward must be a finite number; got nan"),
+        ((0, 0, 0), np.nan, "reward must be a finite number"),
+        ((0, 0, 0), 1e140, "lie within ±1e.140; got 1e.140"),
         ((0, 0, 0), None, "reward must be a finite number"),
     ):
         with pytest.raises(INVALID, match=message):

@@ -753,6 +753,7 @@ def test_a_report_says_what_made_it_and_pages_keep_it(refresh, tmp_path, monkeyp
     assert report.text.endswith(line)
     page = tmp_path / "page.md"
     page.write_text("Before\n<!-- results: tiny/summary.md -->\n\n<!-- end -->\nAfter\n")
+    assert list(refresh.stale(page)) == ["page.md: tiny/summary.md: not made yet"]
     refresh.refresh(page, tmp_path)
     text = page.read_text()
     assert f"\n<sub>{line}</sub>\n\n<!-- end -->\nAfter\n" in text

@@ -397,8 +397,8 @@ def test_a_sweep_runs(sweep, tmp_path):
             "unknown environment 'riverswin'; did you mean 'riverswim'",
         ),
         (
-            COMMON + RIVER + "[[agent]]\nname = 'psrl'\n",
-            "unknown agent of riverswim 'psrl'; did you mean 'continuing-psrl'",
+            COMMON + RIVER + "[[agent]]\nname = 'continuing_psrl'\n",
+            "unknown agent of riverswim 'continuing_psrl'; did you mean 'continuing-psrl'",
         ),
         (
             COMMON + RIVER + "[[agent]]\nname = 'posterior-men'\n",

@@ -38,7 +38,7 @@ def everywhere(records, sizes, powers):
     for world in WORLDS:
         for agent in AGENTS:
             key = (world, agent)
-            size = sizes.get(key, sizes.get(agent, 1.0)) * (2.0 if world.endswith("2") else 1.0)
+            size = sizes.get(key, sizes.get(agent, 1.0)) * (2.0 if world == "deep-sea-8" else 1.0)
             power = powers.get(key, powers.get(agent, 0.5))
             made[f"{world}/{agent}"] = grown(records[f"{RUN}/{agent}"], world, agent, size, power)
     return made
@@ -122,7 +122,7 @@ def test_verdicts_follow_from_the_regrets(stored):
     growth = found["growth-with-size"].comparisons[AGENTS.index("beb")]
     assert growth.estimate.mean == pytest.approx(2.0, abs=0.01)
     sizes |= {("riverswim-15", "aq-brmdp"): 2.0, ("chain", "visit-level"): 2.0}
-    sizes |= {("deep-sea-12", "r-max"): 99.0}
+    sizes |= {("deep-sea-8", "r-max"): 99.0}
     found = judged(everywhere(records, sizes, {"q-learning": 0.5}))
     for name in list(found)[:4]:
         assert found[name].verdict is Verdict.CONTRADICTED

@@ -25,6 +25,7 @@ from brmdp.beliefs.checked import require_belief
 from brmdp.beliefs.disturbance import Rewards
 from brmdp.beliefs.storage import Saveable, corrupt_if_invalid, require_arrays
 from brmdp.errors import InvalidInputError
+from brmdp.planning.planner import LARGEST_VALUE
 
 __all__ = ["QLearning"]
 
@@ -128,8 +129,11 @@ class QLearning(Saveable):
         if not self._admissible[s, a]:
             raise InvalidInputError(f"action must be admissible in state {s}; got {a}")
         paid = as_number(reward, "reward", "a finite number")
-        if not np.isfinite(paid):
-            raise InvalidInputError(f"reward must be a finite number; got {reward!r}")
+        if not abs(paid) <= LARGEST_VALUE * (1.0 - self.discount):
+            raise InvalidInputError(
+                f"reward must be a finite number, and reward/(1 − discount) lie within "
+                f"±{LARGEST_VALUE:g}; got {reward!r}"
+            )
         target = paid + self.discount * self._q[following].max()
         count = self._visits[s, a] + 1
         self._q[s, a] += (target - self._q[s, a]) * float(count) ** -self.power

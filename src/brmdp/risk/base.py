@@ -2,8 +2,10 @@
 
 A risk measure bound to a belief turns next-state targets w = r + γV into a value q(s,a) for each
 pair and a probability row p̂(·|s,a) with q(w + dw) ≈ q(w) + p̂·dw. Planners need nothing else. Every
-measure is monotone and translation invariant in w, so its Bellman operator is a γ-contraction. The
-saddlepoint approximation is the exception, and plans made with it are marked as approximate.
+measure is monotone and translation invariant in w, so its Bellman operator is a γ-contraction. Some
+optimistic measures only satisfy q(w + c) ≤ q(w) + c for c ≥ 0, with rows that sum to less than one;
+that suffices (:mod:`brmdp.risk.optimism`). The saddlepoint approximation is the exception, and
+plans made with it are marked as approximate.
 """
 
 from __future__ import annotations

@@ -44,6 +44,10 @@ BASES = (Mean, Quantile, CVaR, PosteriorSample)
 """Measures that another one may be built on; the checks of those from outside are their own."""
 
 
+LARGEST = 1e100
+"""Largest bonus, ceiling or value of a fictitious state, far below where values overflow."""
+
+
 class _OnBase:
     """A measure built on another one, which has the level and the memory."""
 
@@ -138,11 +142,14 @@ class Bonus(_OnBase):
             )
         amounts: FloatArray = np.where(pattern.widths == 1, 0.0, found).astype(np.float64)
         amounts[pattern.widths == 0] = 0.0
-        good = np.isfinite(amounts) if self.ceiling is None else amounts > -np.inf
+        good = np.abs(amounts) <= LARGEST
+        if self.ceiling is not None:
+            good |= amounts == np.inf
         if not good.all():
             s, a = divmod(int(np.argmin(good)), pattern.n_actions)
             raise InvalidInputError(
-                f"{name} must return finite numbers{'' if self.ceiling is None else ' or inf'}; "
+                f"{name} must return numbers within ±{LARGEST:g}"
+                f"{'' if self.ceiling is None else ', or inf'}; "
                 f"got {amounts[s * pattern.n_actions + a]} at (s={s}, a={a})"
                 + ("; infinite ones need a ceiling" if self.ceiling is None else "")
             )
@@ -531,6 +538,6 @@ def _as_base(base: Any) -> RiskMeasure:
 
 def _finite(value: Any, name: str) -> float:
     number = as_number(value, name, "a finite number")
-    if not math.isfinite(number):
-        raise InvalidInputError(f"{name} must be a finite number; got {value!r}")
+    if not abs(number) <= LARGEST:
+        raise InvalidInputError(f"{name} must lie within ±{LARGEST:g}; got {value!r}")
     return number

@@ -36,7 +36,7 @@ __all__ = ["CLAIMS", "analyse"]
 
 BELOW_ONE = Region(high=1.0)
 LINEAR = Region(0.45, 0.55)
-HARDEST = "deep-sea-12"
+HARDEST = "deep-sea-8"
 
 
 def _ratio(world: str, agent: str, baseline: str, claimed: Region | None = None) -> Comparison:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from brmdp.report.estimates import estimate
 from brmdp.report.statistics import TRUE_REGRET
@@ -60,7 +61,7 @@ def _figure(worlds: Mapping[str, Mapping[str, CaseRecords]]) -> Figure:
         panels = figure.subplots(len(worlds), squeeze=False, height_ratios=heights)[:, 0]
         for axes, (world, found) in zip(panels, worlds.items(), strict=True):
             _panel(axes, world, found)
-            axes.set_title(f"{world}, {WORLDS[world].states} states ({count_of_runs(found)})")
+            axes.set_title(f"{world}: {WORLDS[world].states} states, {count_of_runs(found)}")
         panels[-1].set_xlabel("cumulative true regret / largest reward (log scale; 95 % intervals)")
     return figure
 
@@ -88,5 +89,8 @@ def _panel(axes: Axes, world: str, records: Mapping[str, CaseRecords]) -> None:
             linewidth=1.0,
         )
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(order)), [records[name].case.label for name in order])
     axes.set_ylim(-0.6, len(order) - 0.4)
