@@ -67,6 +67,7 @@ def warm_up() -> None:
 
     agent = brmdp.agents.aq_brmdp(belief, rewards, world.discount, delta=0.1, rng=rng)
     agent.act(0)
+    brmdp.agents.BAMCP(belief, rewards, world.discount, simulations=10, rng=rng).act(0)
 
 
 def main() -> int:

@@ -188,5 +188,11 @@ def test_the_report_of_tuning_compares_with_the_settings_used(tmp_path):
     findings = analyse_tuning(small, records)
     assert len(findings.table.rows) == 6 + 7
     assert sum(row[1] == "**chosen**" for row in findings.table.rows) == 2
-    assert [claim.verdict for claim in findings.claims] == [Verdict.MEASURED]
+    (used,) = findings.claims
+    assert used.verdict is Verdict.REPRODUCED
+    assert len(used.comparisons) == 3
+    races = records["gc-accurate/level"].columns
+    at = races.setting[0] == CHOSEN["level"][0]
+    races.low[0][at] = 0.1
+    assert analyse_tuning(small, records).claims[0].verdict is Verdict.CONTRADICTED
     assert STUDIES[1].draw(records).keys() == {"bbrl-tuning"}

@@ -16,6 +16,7 @@ from brmdp._validation import FloatArray
 from brmdp.report.claims import (
     ABOVE_ZERO,
     BELOW_ZERO,
+    NO_EXCEPTION,
     Claim,
     Comparison,
     JudgedClaim,
@@ -24,7 +25,7 @@ from brmdp.report.claims import (
     judge,
 )
 from brmdp.report.curves import common_runs
-from brmdp.report.estimates import Estimate, estimate
+from brmdp.report.estimates import Estimate, estimate, exact_number
 from brmdp.report.findings import Findings
 from brmdp.report.statistics import Statistic
 from brmdp.report.summary import heading
@@ -309,11 +310,13 @@ def _races(records: Races) -> Table:
 def _used(name: str, records: Races) -> JudgedClaim:
     """How far the settings of ``bbrl`` are from those that these races chose."""
     comparisons = []
+    worse = 0
     for case, found in records.items():
         experiment, _, method = case.partition("/")
         used = CHOSEN[method][EXPERIMENTS.index(experiment)]
         races = found.columns
         (at,) = np.flatnonzero(races.setting[0] == used)
+        worse += bool(races.low[0][at] > 0.0)
         comparisons.append(
             JudgedComparison(
                 name,
@@ -327,8 +330,17 @@ def _used(name: str, records: Races) -> JudgedClaim:
     return JudgedClaim(
         f"{name}/used",
         "The settings of bbrl are those that tuning chose, or not told apart from them.",
-        "Differences in common worlds of the prior, measured only.",
-        tuple(comparisons),
+        "Settings used that are worse than the choice beyond doubt: there is none. The differences "
+        "in common worlds of the prior are measured only.",
+        (
+            JudgedComparison.of(
+                name,
+                "settings used that are worse than the choice beyond doubt",
+                exact_number(worse, len(records)),
+                NO_EXCEPTION,
+            ),
+            *comparisons,
+        ),
     )
 
 
