@@ -175,6 +175,48 @@ def test_an_entry_that_is_damaged_or_of_other_sources_is_compiled_again(installa
     assert installation.use()[-1] == "compiled 2"
 
 
+PARTS = """
+from brmdp._kernels.compiled import apart, kernel
+
+@apart
+def inner(x):
+    return x + 1.0
+
+@kernel
+def middle(x):
+    return 2.0 * inner(x)
+
+@kernel
+def outer(x):
+    return middle(x) - 1.0
+"""
+
+
+@pytest.mark.long
+def test_kernels_compiled_apart_are_called_and_never_missed(installation):
+    """Machine code that calls a compilation that is gone would end the process."""
+    (installation.kernels / "parts.py").write_text(PARTS)
+    outer = "from brmdp._kernels import parts; print(parts.outer(1.0))"
+    inner = "from brmdp._kernels import parts; print(parts.inner(1.0))"
+    assert installation.use(outer) == [COMPILING, "3.0", "compiled 5"]
+    assert installation.use(outer) == ["3.0", "compiled 0"]
+    # in another process, the same kernel has another name in machine code
+    (entry,) = installation.in_tree.glob("parts.inner-*.kernel")
+    entry.unlink()
+    assert installation.use(inner) == [COMPILING, "2.0", "compiled 1"]
+    assert installation.use(outer) == [COMPILING, "3.0", "compiled 2"]
+    assert installation.use(outer) == ["3.0", "compiled 0"]
+    entry.unlink()
+    for place in (NOWHERE, {}):
+        assert (
+            installation.use(
+                "from brmdp._kernels import compiled\ncompiled._write = disk_full\n" + outer,
+                **place,
+            )[-2]
+            == "3.0"
+        )
+
+
 WARM = """
 import numpy as np
 import brmdp

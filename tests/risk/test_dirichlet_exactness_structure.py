@@ -177,6 +177,51 @@ def test_concentrations_beside_the_largest_power(heavy, light):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("fraction", [1e-12, 1e-3, 0.25, 0.5, 0.999, 1.0 - 1e-12])
+@pytest.mark.parametrize("base", [0, 1, 3, 40])
+def test_fractions_from_next_to_0_to_next_to_1(base, fraction):
+    """Alone among integers, the same everywhere, and different everywhere."""
+    tails = oracle.merged(oracle.three_value_tails)
+    if base + fraction < 0.1:
+        pytest.skip("the oracle loses its digits there; such rows are tried in multiple precision")
+    values = np.array([0.0, 0.7, 1.0])
+    for phi in (
+        [base + fraction, 2.0, 3.0],
+        [2.0, base + fraction, 1.0],
+        [base + fraction] * 3,
+        [base + fraction, base + 0.7 * fraction + 0.1, base + 1.3 * fraction],
+    ):
+        for alpha in (0.001, 0.3, 0.99):
+            q = float(brmdp.dirichlet.quantile(phi, values, alpha))
+            assert oracle.quantile_fault(tails, np.array(phi), values, q, alpha) == ""
+
+
+@pytest.mark.parametrize("heavy", [1e4 + 0.5, 1e6 + 0.5])
+def test_large_fractional_concentrations(heavy):
+    tails = oracle.merged(oracle.three_value_tails)
+    phi, values = np.array([heavy, 3.5, heavy - 0.75]), np.array([0.0, 0.3, 1.0])
+    for alpha in (0.01, 0.6):
+        q = float(brmdp.dirichlet.quantile(phi, values, alpha))
+        assert oracle.quantile_fault(tails, phi, values, q, alpha) == ""
+
+
+def test_a_vanishing_concentration_changes_nothing():
+    """Two values remain, whose distribution is a beta distribution."""
+    z = np.linspace(0.05, 0.95, 7)
+    found = brmdp.dirichlet.cdf([1e-30, 1.5, 2.25], [0.3, 0.0, 1.0], z)
+    np.testing.assert_allclose(found, special.betainc(2.25, 1.5, z), rtol=1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("alpha", [1e-3, 0.7])
+def test_many_fractional_concentrations_in_multiple_precision(alpha):
+    phi = np.array([0.3, 1.7, 12.25, 1.0, 5.5, 0.9])
+    values = np.array([0.0, 0.1, 0.35, 0.6, 0.8, 1.0])
+    q = float(brmdp.dirichlet.quantile(phi, values, alpha))
+    assert oracle.quantile_fault(oracle.mp_tails, phi, values, q, alpha) == ""
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("light", [1e-3 * (1 - 1e-9), 1e-3])
 @pytest.mark.parametrize("alpha", [0.01, pytest.param(0.6, marks=pytest.mark.slow)])
 def test_concentrations_beside_the_least_that_are_biased(light, alpha):

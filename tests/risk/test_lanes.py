@@ -8,6 +8,7 @@ import pytest
 from brmdp._kernels import lanes
 from brmdp._kernels.lanes import LANES, LANES_ERROR, load, store, where_less
 
+pytestmark = pytest.mark.long
 # without the cache of kernels, which knows functions by their names
 compiled = numba.njit(error_model="numpy")
 

@@ -66,7 +66,8 @@ def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
     its own callers. A kernel that is compiled ``apart`` is called instead. That suits kernels that
     take a microsecond and are worth a second of the compiler's time.
     """
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(**options)(function)
     if CONFIG.DISABLE_JIT:
         return compiled
     compiled._cache = KernelCache(function, apart=apart)

@@ -34,6 +34,10 @@ changes nothing and gains r powers of y. In particular, with a(t) = Σ φ_i b_i:
     row (CVaR)      E[P_i; w·P ≤ q] = (φ_i/Φ) F_{φ+e_i}(q),
                     where the tail of φ+e_i is (1/(Φ+1)) ∫ exp(K) b_i (a + b_i) / t
 
+**Powers.** (1 − iκy)^{−φ} is multiplied out if φ is an integer; otherwise its logarithm is taken,
+by polynomials, for four nodes at once (:mod:`brmdp._kernels.lanes`), and the logarithms of all
+coordinates share one exponential, sine and cosine.
+
 **Moving z for free.** Substituting t → t/(1 − δt), the tail at z + δ is (1/2πi) ∫ (1 − δt)^{Φ−1}
 exp(K(t)) dt/t, with K still taken at z. The nodes of z thus give the whole Taylor series in δ, and
 a quantile costs about one evaluation of the distribution function if the start is good.
@@ -75,6 +79,9 @@ MAX_STEP = 0.3
 COARSE_TOLERANCE = 2e-8
 # The same for rows.
 ROW_TOLERANCE = 1e-6
+# Rounding of the powers. Where a node matters, Σ φ|log(1 − iκy)| is at most some 8 √Σφ (Cauchy and
+# Schwarz), of which LANES_ERROR or, multiplied out, a few EPS go wrong.
+POWER_ROUNDING = 1e-14
 # Rounding error of a sum, in units of EPS times the sum of its terms' moduli. It matters where the
 # terms cancel, next to very light successors.
 ROUNDING = 16.0
@@ -648,7 +655,7 @@ def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
     error = 1.0
     count = 0
     room = nodes.shape[1]
-    plain_rounding = 1e-14 * (20.0 + math.sqrt(total))
+    plain_rounding = POWER_ROUNDING * (20.0 + math.sqrt(total))
     for stage in range(halvings):
         # stage 0: nodes at k·step; later stages add the midpoints
         new_tail = 0.0

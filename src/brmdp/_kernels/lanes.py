@@ -27,7 +27,7 @@ from numba.extending import lower_cast, models, register_model, type_callable
 from brmdp._kernels.compiled import kernel
 
 LANES = 4
-LANES_ERROR = 1e-15
+LANES_ERROR = 5e-16
 
 MANTISSA_BITS = 52
 MANTISSA = (1 << MANTISSA_BITS) - 1
@@ -61,22 +61,22 @@ def where_less(a: Any, b: Any, then: Any, otherwise: Any) -> Any:
 
 
 def exponent(lanes: Any) -> Any:
-    """K of x = 2^k · significand, with a significand from √½ to √2; x positive and not tiny."""
+    """The power of 2 by which a number exceeds its ``mantissa``; for positive normal numbers."""
     return ((lanes.view(np.int64) - ROOT) >> MANTISSA_BITS).astype(float)
 
 
 def mantissa(lanes: Any) -> Any:
-    """The significand that belongs to ``exponent``."""
+    """The number divided by a power of 2, so that it lies between √½ and √2."""
     return (((lanes.view(np.int64) - ROOT) & MANTISSA) + ROOT).view(np.float64)
 
 
 def square_root(lanes: Any) -> Any:
-    """√x."""
+    """Square root."""
     return np.sqrt(lanes)
 
 
 def times_power(lanes: Any, power: Any) -> Any:
-    """X · 2^power for integers ``power``, where neither is out of the range of normal numbers."""
+    """The product with 2^power, for integers ``power`` and within the range of normal numbers."""
     shift = (power + ROUNDER).view(np.int64) << MANTISSA_BITS
     return (lanes.view(np.int64) + shift).view(np.float64)
 

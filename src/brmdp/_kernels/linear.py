@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -53,9 +55,9 @@ def greedy(q, values, policy, pairs, best):
     return worst, size
 
 
-# LAPACK's dgesv as numba's own np.linalg.solve calls it. That takes three seconds to compile, most of
-# them for the text of an error message that cannot occur here.
-_GESV = types.ExternalFunction(
+# LAPACK's dgesv as numba's own np.linalg.solve calls it. That takes three seconds to compile, most
+# of them for the text of an error message that cannot occur here.
+_GESV: Any = types.ExternalFunction(
     "numba_xgesv",
     types.intc(
         types.char,
@@ -94,6 +96,7 @@ def _compiled_solve(matrix, right):
         # room for pivots of either width
         pivots = np.empty(n, np.int64)
         status = _GESV(_DOUBLE, n, 1, columns.ctypes, n, pivots.ctypes, solution.ctypes, n)
+        # the sizes keep numba from releasing the arrays before LAPACK has used them
         if status != 0 or pivots.size + columns.size < 0:
             raise np.linalg.LinAlgError("the linear system is singular")
         return solution
