@@ -215,12 +215,13 @@ def drawn(runs: list[dict[str, Any]]) -> Figure:
         left.set_xticks(range(len(runs)), [run["date"][2:] for run in runs], rotation=30)
         left.set(yscale="log", ylabel="ratio, first recorded = 1", title="History")
         left.legend(ncols=2, fontsize=7)
-        for name, times in _latest_costs(runs).items():
-            if len(times) > 1:
-                sizes = [float(size) for size in times]
-                right.plot(sizes, [1e3 * time for time in times.values()], marker="o", label=name)
+        grown = {name: times for name, times in _latest_costs(runs).items() if len(times) > 1}
+        for name, times in grown.items():
+            sizes = [float(size) for size in times]
+            right.plot(sizes, [1e3 * time for time in times.values()], marker="o", label=name)
         right.set(xscale="log", yscale="log", xlabel="number of …", ylabel="ms", title="Growth")
-        right.legend(fontsize=7)
+        if grown:
+            right.legend(fontsize=7)
     return figure
 
 
