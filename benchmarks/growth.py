@@ -289,7 +289,7 @@ def run_costs(quick: bool) -> dict:
         return price(lambda: solution_of(belief, rewards, 0.9, brmdp.Quantile(0.3)), perf_counter)
 
     before = os.environ.get("BRMDP_NUM_THREADS")
-    large = _sparse_problem(1_000 if quick else 4_000, 4, 8)
+    large = _sparse_problem(4_000, 4, 8)
     try:
         os.environ["BRMDP_NUM_THREADS"] = "1"
         with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from brmdp._files import write_bytes
 from brmdp.report.style import new_figure, picture, styled
@@ -27,6 +28,7 @@ PAGE = DOCS / "explain" / "speed.md"
 FIGURE = DOCS / "figures" / "speed.png"
 BLOCK = re.compile(r"(<!-- speed: (?P<name>\w+) -->\n)(?P<content>.*?)(<!-- end -->)", re.DOTALL)
 LAKE = "risky FrozenLake"
+BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": 7}
 SIZES = ("states", "actions", "successors", "levels", "draws", "threads")
 
 
@@ -198,7 +200,7 @@ def _power(times: dict[str, float]) -> float:
 def drawn(runs: list[dict[str, Any]]) -> Figure:
     """Ratios by recorded run, relative to the first, and costs by size."""
     with styled():
-        figure = new_figure(7.2, 3.2)
+        figure = new_figure(8.4, 3.2)
         left, right = figure.subplots(1, 2)
         for number, key in enumerate(SHOWN):
             found = [
@@ -214,13 +216,17 @@ def drawn(runs: list[dict[str, Any]]) -> Figure:
                 )
         left.set_xticks(range(len(runs)), [run["date"][2:] for run in runs], rotation=30)
         left.set(yscale="log", ylabel="ratio, first recorded = 1", title="History")
-        left.legend(ncols=2, fontsize=7)
-        for name, times in _latest_costs(runs).items():
-            if len(times) > 1:
-                sizes = [float(size) for size in times]
-                right.plot(sizes, [1e3 * time for time in times.values()], marker="o", label=name)
+        left.legend(**BESIDE)
+        grown = {name: times for name, times in _latest_costs(runs).items() if len(times) > 1}
+        for name, times in grown.items():
+            sizes = [float(size) for size in times]
+            right.plot(sizes, [1e3 * time for time in times.values()], marker="o", label=name)
         right.set(xscale="log", yscale="log", xlabel="number of …", ylabel="ms", title="Growth")
-        right.legend(fontsize=7)
+        if grown:
+            right.legend(**BESIDE)
+        for axis in (left.yaxis, right.xaxis, right.yaxis):
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
     return figure
 
 

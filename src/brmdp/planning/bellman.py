@@ -231,7 +231,9 @@ class Bellman:
         n = self.pattern.n_states
         pointers = np.empty(n + 1, dtype=np.int64)
         linear.row_pointers(pairs, self.pattern.indptr, pointers)
-        columns = self.pattern.take(self.pattern.next_states, pairs).astype(np.int32)
+        columns = np.empty(rows.size, dtype=np.int64)
+        linear.copy_rows(pairs, self.pattern.indptr, self.pattern.next_states, columns)
+        columns = columns.astype(np.int32)
 
         def moved(x: FloatArray) -> FloatArray:
             """P̂x."""

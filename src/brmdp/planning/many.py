@@ -107,7 +107,7 @@ def plan_many(
     >>> risks = [brmdp.Quantile(level) for level in (0.1, 0.5, 0.9)]
     >>> plans = brmdp.plan_many(belief, rewards, 0.5, risk=risks)
     >>> [plan.values[0].round(4).item() for plan in plans]
-    [0.8031, 0.9255, 0.9884]
+    [0.7743, 0.9259, 0.9884]
     """
     several = {
         "beliefs": beliefs if isinstance(beliefs, list | tuple) else None,
@@ -139,7 +139,7 @@ def plan_many(
         key_of_policy = (id(belief), id(paid), gamma, solution.policy.tobytes())
         if key_of_policy not in reliances:
             reliances[key_of_policy] = reliance_of(solution, belief, paid, gamma, start)
-        found.append(replace(solution, prior=reliances[key_of_policy]))
+        found.append(replace(solution, prior=reliances[key_of_policy], memory=None))
     first = next((one for one in reliances.values() if one is not None and one.outweighs), None)
     warn_about_prior(first, "plan", 2)
     return tuple(found)
