@@ -77,14 +77,16 @@ def passed(compiled: Any, returns: Any, *example: Any) -> tuple[Any, Callable[[]
         return (lambda _: compiled), (lambda: 0)
     function = compiled.py_func
     types = tuple(numba.typeof(argument) for argument in example)
-    kind = numba.types.FunctionType(returns(*types))
+    kind: Any = numba.types.FunctionType(returns(*types))
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def callable_at(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             made = cgutils.create_struct_proxy(kind)(context, builder)
-            made.c_addr = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-            for other in ("py_addr", "jit_addr"):
+            # the first field is the address for calls as in C; their names differ by version
+            first, *others = context.data_model_manager[kind]._fields
+            setattr(made, first, builder.inttoptr(arguments[0], cgutils.voidptr_t))
+            for other in others:
                 setattr(made, other, cgutils.voidptr_t(None))
             return made._getvalue()
 
@@ -92,7 +94,7 @@ def passed(compiled: Any, returns: Any, *example: Any) -> tuple[Any, Callable[[]
 
     @cache
     def address() -> int:
-        made = CFunc(
+        made: Any = CFunc(
             function,
             (types, returns),
             locals={},
