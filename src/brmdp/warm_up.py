@@ -48,6 +48,7 @@ def warm_up() -> None:
     )
     for risk in measures:
         before = brmdp.plan(belief, rewards, world.discount, risk=risk)
+        before.kernel()
         brmdp.plan(belief, rewards, world.discount, risk=risk, initial=before.values)
         brmdp.evaluate_under_belief(belief, rewards, world.discount, optimal, risk=risk)
     for other in (scenarios, shared):

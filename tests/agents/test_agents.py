@@ -481,7 +481,10 @@ def test_the_lowest_of_tied_actions_on_request(make, tmp_path):
     loaded = brmdp.Agent.load(tmp_path / "agent.npz")
     assert loaded.ties == "lowest"
     for one in (agent, loaded):
-        np.testing.assert_array_equal(one.policy, one.report.solution.q_values.argmax(axis=1))
+        policy = one.policy
+        tied = one.report.solution.tied_actions()
+        assert tied.sum() > len(tied)
+        np.testing.assert_array_equal(policy, tied.argmax(axis=1))
     with pytest.raises(brmdp.InvalidInputError, match=r"ties must be one of .*; got 'first'"):
         make(uniform(LAKE), LAKE.rewards, 0.8, ties="first")
 
@@ -575,7 +578,7 @@ def test_restarts_do_not_depend_on_ties():
     ids=["mean", "cvar", "cvar-adaptive", "quantile", "quantile-adaptive", "psrl", "monte-carlo"],
 )
 def test_every_belief_works_with_every_measure(name, make):
-    """Each plan equals a direct one, and inadmissible actions are never chosen."""
+    """Each plan agrees with a direct one, and inadmissible actions are never chosen."""
     case = problems.problem(name)
     parts = make()
     agent = risk_agent(case.belief, case.rewards, case.discount, **parts, rng=3)
@@ -598,7 +601,14 @@ def test_every_belief_works_with_every_measure(name, make):
             risk = twin_risk.at_level(agent.levels)
         direct = brmdp.plan(twin_belief, case.rewards, case.discount, risk=risk, initial=before)
         before = direct.values
-        np.testing.assert_array_equal(agent.report.solution.q_values, direct.q_values)
+        own = agent.report.solution
+        if own.memory is None:
+            np.testing.assert_array_equal(own.q_values, direct.q_values)
+        else:
+            # it began with what the last plan had found out
+            apart = own.q_values[case.admissible] - direct.q_values[case.admissible]
+            assert np.abs(apart).max() <= own.error_bound + direct.error_bound
+        np.testing.assert_array_equal(own.tied_actions(), direct.tied_actions())
         policy = agent.policy
         assert case.admissible[np.arange(case.n_states), policy].all()
         assert direct.tied_actions()[np.arange(case.n_states), policy].all()

@@ -63,6 +63,8 @@ FALLBACK = 2
 # What is known of a pair: a bound, or its value.
 BOUND = 0.0
 VALUE = 1.0
+# A step that is shorter than this, relative to max|V|, needs no rows along the way.
+NEARBY = 1e-6
 # A correction of a row will do as long as its level has not changed by more than this.
 LASTING = 0.02
 
@@ -442,7 +444,12 @@ def predicted(task, guess, knowledge, values, fresh, sweep):
             knowledge.corrections[i] -= slopes[i]
     extended(task, guess, knowledge, slopes, targets, q)
     following = step_along(task, guess, knowledge, slopes, values, q)
-    if task.measure != CVAR:
+    moved = 0.0
+    size = 0.0
+    for s in range(values.shape[0]):
+        moved = max(moved, abs(following[s] - values[s]))
+        size = max(size, abs(following[s]))
+    if task.measure != CVAR and moved > NEARBY * size:
         linear.targets_into(task.rewards, task.next_states, task.discount, following, targets)
         extended(task, guess, knowledge, slopes, targets, q)
         there = np.zeros(slopes.shape[0])
