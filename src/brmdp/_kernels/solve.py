@@ -635,9 +635,7 @@ def near_best(sweep, slack):
 
 
 @kernel
-def solve(
-    task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge
-):
+def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge):
     """Solve a problem from ``values``.
 
     Parameters
