@@ -139,9 +139,7 @@ def test_the_choice_can_be_made():
 
 def test_a_tuned_level_is_the_agent_at_that_level():
     belief, rewards = problem()
-    found = brmdp.tune(
-        belief, rewards, DISCOUNT, 10, candidates=levels(0.2, 0.8), worlds=20, halving=True, rng=1
-    )
+    found = brmdp.tune(belief, rewards, DISCOUNT, 10, candidates=levels(0.2, 0.8), worlds=20, rng=1)
     agent = found.agent(rng=5)
     same = found.make(belief, rewards, DISCOUNT, rng=5)
     assert [agent.act(0), agent.act(1)] == [same.act(0), same.act(1)]
@@ -209,7 +207,7 @@ def test_with_halving_the_lower_half_is_set_aside_without_proof():
         f"{chance:.2f}": lambda *given, rng, chance=chance: Mixed(chance, rng) for chance in chances
     }
     given = (belief, rewards, DISCOUNT, 10)
-    found = brmdp.tune(*given, candidates=candidates, worlds=160, halving=True, rng=3)
+    found = brmdp.tune(*given, candidates=candidates, worlds=160, halve_from=20, rng=3)
     tried = sorted(one.worlds for one in found.entrants)
     assert tried == [20, 20, 20, 20, 40, 40, 160, 160]
     assert [one.set_aside for one in found.entrants] == [one.worlds < 160 for one in found.entrants]
@@ -221,6 +219,8 @@ def test_with_halving_the_lower_half_is_set_aside_without_proof():
     # no proof: all may be as good as the choice, and the text says what happened
     assert set(found.unresolved) == set(early) - {found.choice}
     assert str(found).count("set aside: in the lower half") == 6
+    late = brmdp.tune(*given, candidates=candidates, worlds=160, halve_from=80, rng=3)
+    assert sorted(one.worlds for one in late.entrants) == [80] * 4 + [160] * 4
     whole = brmdp.tune(*given, candidates=candidates, worlds=160, rng=3)
     assert not any(one.set_aside for one in whole.entrants)
     for one, other in zip(found.entrants, whole.entrants, strict=True):
@@ -322,7 +322,7 @@ def test_levels_plan_at_every_step():
             {"candidates": {"a": always(1), "b": {"name": "fixed-quantile", "alpha": "tuned"}}},
             r"candidates\['b'\]: alpha must be a number in \(0, 1\); got 'tuned'",
         ),
-        ({"halving": 1}, "halving must be True or False; got 1"),
+        ({"halve_from": 0}, "halve_from must be"),
         ({"objective": float("nan")}, "objective"),
         ({"confidence": float("nan")}, "confidence"),
         ({"worlds": 10.5}, "worlds"),

@@ -267,9 +267,9 @@ def test_tuning_races_the_settings_in_worlds_of_the_prior():
     case = TUNING.case(name)
     small = replace(case, parameters={**case.parameters, "worlds": 4, "steps": 10})
     made = execute(small, 1, 0).columns
-    assert made.setting.tolist() == [0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    assert made.setting.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
     assert made.chosen.sum() == 1
-    assert made.worlds.tolist() == [4] * 6
+    assert made.worlds.tolist() == [4] * 5
     assert not made.set_aside.any()  # there was one stage
     assert made.value[made.chosen][0] == made.value.max()
 
@@ -286,7 +286,7 @@ def test_the_report_of_tuning_compares_with_the_settings_used(tmp_path):
     store = run_experiment(small, tmp_path, workers=1)
     records = {case.name: store.records(case.name) for case in cases}
     findings = analyse_tuning(small, records)
-    assert len(findings.table.rows) == 6 + 7
+    assert len(findings.table.rows) == 5 + 7
     assert sum(row[1] == "**chosen**" for row in findings.table.rows) == 2
     assert findings.summary["first"] == {"gc-accurate": "level"}
     (used,) = findings.claims

@@ -116,9 +116,9 @@ def fixed_quantile(
     """
     if isinstance(alpha, str) and alpha == "tuned":  # type: ignore[unreachable]
         raise InvalidInputError(
-            "alpha must be a number in (0, 1); got 'tuned'. A level is tuned for a number of steps, "
-            "in worlds drawn from the belief: brmdp.tune(belief, rewards, discount, steps).agent() "
-            "is the agent with the level that did best"
+            "alpha must be a number in (0, 1); got 'tuned'. A level is tuned for a number of "
+            "steps, in worlds drawn from the belief: "
+            "brmdp.tune(belief, rewards, discount, steps).agent() is the agent that did best there"
         )
     schedule = FixedLevel(alpha)
     risk = _quantile(alpha, method)

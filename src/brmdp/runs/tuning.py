@@ -15,13 +15,14 @@ every comparison has the confidence 1 − (1 − ``confidence``)/m:
 
 By the union bound, all intervals of a race then hold jointly with probability ``confidence``, as
 far as the t interval holds for the mean; so the best candidate is stopped with at most the
-remaining probability, whatever the stage and whoever leads. With ``halving``, the lower half of
-those left is set aside after each stage, to save time: that half is not worse beyond doubt, its
-intervals say by how much it may be better, and nothing limits how often the best is among it.
+remaining probability, whatever the stage and whoever leads. With ``halve_from``, the lower half of
+those left is set aside after every later stage, to save time: that half is not worse beyond doubt,
+its intervals say by how much it may be better, and nothing limits how often the best is among it.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ class Entrant:
     stopped_by : str
         The candidate that was better beyond doubt when this one was stopped; "" if it was not.
     set_aside : bool
-        Whether it was in the lower half after a stage with ``halving``, which is no proof.
+        Whether it was in the lower half after a stage (``halve_from``), which is no proof.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def tune(
     objective: Literal["mean"] | float = "mean",
     start: ArrayLike = 0,
     worlds: int = 320,
-    halving: bool = False,
+    halve_from: int | None = None,
     confidence: float = 0.95,
     rng: Seed = None,
 ) -> Tuning:
@@ -229,17 +230,18 @@ def tune(
         What to race, each under a name of your choice. A candidate is a function that makes an
         agent as the presets do, ``make(belief, rewards, discount, rng=…)``; or an agent's name in a
         sweep, such as ``"posterior-mean"``; or that name with parameters, such as
-        ``{"name": "beb", "beta": 2.0}``, as in an ``[[agent]]`` table of a sweep. By default the posterior mean and the levels 0.3, 0.5, 0.6, 0.7, 0.8 and 0.9, all with a plan
-        for every step (:func:`brmdp.runs.levels`).
+        ``{"name": "beb", "beta": 2.0}``, as in an ``[[agent]]`` table of a sweep. By default the
+        posterior mean and the levels 0.3, 0.5, 0.6, 0.7, 0.8 and 0.9, all with a plan for every
+        step (:func:`brmdp.runs.levels`).
     objective : "mean" or float in (0, 1)
         What to maximise: the mean of the return, or a quantile of it, such as 0.1.
     start : int or (S,) probabilities
         Where worlds begin: today's state if the belief is today's posterior.
     worlds : int
         The most worlds to draw, at least 4.
-    halving : bool
-        Whether to set the lower half aside after each stage of 20, 40, 80, … worlds, until two are
-        left. It saves most of the time, and the best may be lost: ``unresolved`` tells.
+    halve_from : int, optional
+        From this number of worlds on, set the lower half aside after every stage (20, 40, 80, …
+        worlds), until two are left. It saves time, and the best may be lost: ``unresolved`` tells.
     confidence : float in (0, 1)
         Probability with which all comparisons hold jointly.
     rng : numpy.random.Generator or seed, optional
@@ -293,11 +295,12 @@ def tune(
     confidence = as_number(confidence, "confidence", "a number in (0, 1)")
     if not 0.0 < confidence < 1.0:
         raise InvalidInputError(f"confidence must lie in (0, 1); got {confidence!r}")
-    if not isinstance(halving, bool):
-        raise InvalidInputError(f"halving must be True or False; got {halving!r}")
+    if halve_from is not None:
+        halve_from = as_positive_int(halve_from, "halve_from")
     if candidates is None:
         candidates = levels(0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
     made = _makers(candidates)
+    kept = copy.deepcopy(belief)  # as it is now, whatever is observed later
     draw_world(belief, rewards, discount, start=start, rng=0)  # what is wrong here is named first
     for name, given in candidates.items():
         if not callable(given):  # before any time is spent on others
@@ -321,10 +324,10 @@ def tune(
         race.stop_losers()
         if len(race.alive) == 1:
             break
-        if halving and race.worlds < worlds:
+        if halve_from is not None and halve_from <= race.worlds < worlds:
             race.halve()
     choice = race.leader()
-    asked = (belief.copy(), rewards, discount, steps)
+    asked = (kept, rewards, discount, steps)
     return Tuning(choice, race.entrants(choice), aim, confidence, made[choice], *asked)
 
 

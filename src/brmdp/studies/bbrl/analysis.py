@@ -240,7 +240,7 @@ def claims(name: str, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, 
 FIRST = dict(
     zip(EXPERIMENTS, ("falling", "level", "level", "level", "level", "level"), strict=True)
 )
-"""Which of :data:`OURS` is judged, by experiment: named beforehand, by its mean in the prior's worlds.
+"""Which of :data:`OURS` is judged, by experiment: named beforehand, by means in prior worlds.
 
 *Measured*, in races of 160 worlds: that of gc-accurate. The others are *first guesses*, until
 ``bbrl-tuning``, whose summary names the best under ``first``, has run.
