@@ -9,7 +9,7 @@ import scipy.stats
 import brmdp
 from brmdp.report.claims import Verdict
 from brmdp.runs import Experiment, execute
-from brmdp.runs.catalogue import make_agent, make_setting
+from brmdp.runs.catalogue import BBRL, make_agent, make_setting
 from brmdp.runs.streams import run_seed, streams_of
 from brmdp.simulation import draw_world
 from brmdp.studies.bbrl import STUDIES
@@ -125,6 +125,20 @@ def test_worlds_of_races_are_never_worlds_of_the_test():
         }
         assert len(drawn) == len(raced) == 60
         assert not drawn & raced
+
+
+@pytest.mark.parametrize("worlds", ["gc", "gdl", "grid"])
+def test_an_accurate_prior_is_the_distribution_and_an_inaccurate_one_is_uniform(worlds):
+    given = BBRL[worlds]()
+    stream = streams_of(run_seed(SEED, 3)).world
+    accurate = make_setting(EXPERIMENT.case(f"{worlds}-accurate/beb"), stream)
+    np.testing.assert_array_equal(accurate.belief.mean() > 0.0, given.concentration > 0.0)
+    total = given.concentration.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(accurate.belief.mean(), given.concentration / total)
+    inaccurate = make_setting(EXPERIMENT.case(f"{worlds}-inaccurate/beb"), stream)
+    states = given.concentration.shape[2]
+    np.testing.assert_allclose(inaccurate.belief.mean(), 1.0 / states)
+    assert inaccurate.belief.counts().sum() == 0
 
 
 def test_agents_meet_the_same_worlds_whatever_their_prior():
