@@ -146,17 +146,16 @@ CHOSEN: dict[str, tuple[float, ...]] = {
     "vbrb": (4.0, 0.25, 0.5, 2.0, 0.25, 0.5),
     "level": (0.7, 0.6, 0.5, 0.6, 0.5, 0.5),
     "falling": (0.9, 0.6, 0.6, 0.7, 0.6, 0.6),
-    "visits": (0.5, 0.25, 0.25, 0.5, 0.25, 0.25),
+    "visits": (1.0, 0.25, 0.25, 0.5, 0.25, 0.25),
     "bamcp": (10.0, 1.0, 3.0, 10.0, 1.0, 3.0),
     "bamcp-plan": (10.0, 1.0, 3.0, 10.0, 1.0, 3.0),
 }
 """The setting of each method in each experiment, in the order of :data:`EXPERIMENTS`.
 
-*Measured*, in worlds of the prior: the fixed and the falling level in gc-accurate, and all three
-methods with levels in gdl-accurate, by the races of ``bbrl-tuning`` itself; VBRB and the level by
-visits in gc-accurate, by earlier races of 160 worlds. *First guesses*, without a race: all that
-:data:`GUESSED` names. The table of ``bbrl-tuning`` is to replace them before ``bbrl`` is run, and
-its verdict compares.
+*Measured*, in worlds of the prior: all three methods with levels in gc-accurate and gdl-accurate,
+by the races of ``bbrl-tuning`` itself; VBRB in gc-accurate, by an earlier race of 160 worlds. *First
+guesses*, without a race: all that :data:`GUESSED` names. The table of ``bbrl-tuning`` is to replace
+them before ``bbrl`` is run, and its verdict compares.
 """
 
 _MEASURED = {
