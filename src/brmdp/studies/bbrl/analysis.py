@@ -243,8 +243,8 @@ FIRST = dict(
 """Which of :data:`OURS` is judged, by experiment: named beforehand, by means in prior worlds.
 
 *Measured*, in races of up to 320 worlds: gc-accurate (falling 40.26, fixed 40.22, visits 39.89) and
-gdl-accurate (falling and by visits 3.051, fixed 3.038), by means alone. The others are *first guesses*, until
-``bbrl-tuning``, whose summary names the best under ``first``, has run.
+gdl-accurate (falling and by visits 3.051, fixed 3.038), by means alone. The others are
+*first guesses*, until ``bbrl-tuning``, whose summary names the best under ``first``, has run.
 """
 
 RESOLVED = 3

@@ -153,9 +153,9 @@ CHOSEN: dict[str, tuple[float, ...]] = {
 """The setting of each method in each experiment, in the order of :data:`EXPERIMENTS`.
 
 *Measured*, in worlds of the prior: all three methods with levels in gc-accurate and gdl-accurate,
-by the races of ``bbrl-tuning`` itself; VBRB in gc-accurate, by an earlier race of 160 worlds. *First
-guesses*, without a race: all that :data:`GUESSED` names. The table of ``bbrl-tuning`` is to replace
-them before ``bbrl`` is run, and its verdict compares.
+by the races of ``bbrl-tuning`` itself; VBRB in gc-accurate, by an earlier race of 160 worlds.
+*First guesses*, without a race: all that :data:`GUESSED` names. The table of ``bbrl-tuning`` is to
+replace them before ``bbrl`` is run, and its verdict compares.
 """
 
 _MEASURED = {
