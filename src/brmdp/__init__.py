@@ -61,7 +61,7 @@ from brmdp.risk import (
     RiskMeasure,
     RiskOperator,
 )
-from brmdp.simulation import Actor, Diagnostics, History, Tuning, World, simulate, tune
+from brmdp.simulation import Actor, Diagnostics, History, World, simulate
 
 __all__ = [
     "Actor",
@@ -176,8 +176,9 @@ _HOMES = {
     ),
     "logs": ("Bins", "Categories", "Log", "read_log"),
     "models": ("Decision", "Dynamics", "Model", "read_model", "read_policy"),
+    "runs": ("Tuning", "tune"),
 }
-"""Names that no run needs, by the part that has them: loaded when first asked for."""
+"""Names that a single run does not need, by the part that has them: loaded when first asked for."""
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -264,6 +265,12 @@ if TYPE_CHECKING:
     )
     from brmdp.models import (
         read_policy as read_policy,
+    )
+    from brmdp.runs import (
+        Tuning as Tuning,
+    )
+    from brmdp.runs import (
+        tune as tune,
     )
 
     __version__: str

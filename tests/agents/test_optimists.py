@@ -257,9 +257,9 @@ def test_names_of_sweeps_make_the_presets():
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("beb", {"beta": 0.0}, "scale must be a positive finite number; got 0"),
-        ("vbrb", {"beta": np.nan}, "scale must be a positive finite number; got nan"),
-        ("eubrl", {"eta": -1}, "scale must be a positive finite number; got -1"),
+        ("beb", {"beta": 0.0}, "beta must be a positive finite number; got 0"),
+        ("vbrb", {"beta": np.nan}, "beta must be a positive finite number; got nan"),
+        ("eubrl", {"eta": -1}, "eta must be a positive finite number; got -1"),
         ("r_max", {"visits": 0}, "visits must be a positive integer; got 0"),
         ("ucrl2", {"delta": 1.0}, "delta must lie strictly between 0 and 1"),
         ("ucrl2", {"scale": "1"}, "scale must be a positive finite number; got '1'"),

@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import brmdp
 from brmdp.report.claims import Verdict
 from brmdp.runs import Experiment, execute
-from brmdp.runs.catalogue import make_agent, make_setting
+from brmdp.runs.catalogue import BBRL, make_agent, make_setting
+from brmdp.runs.streams import run_seed, streams_of
+from brmdp.simulation import draw_world
 from brmdp.studies.bbrl import STUDIES
 from brmdp.studies.bbrl.analysis import (
     FIRST,
+    OTHERS,
     OURS,
     REFERENCES,
     SCORE,
@@ -24,8 +28,11 @@ from brmdp.studies.bbrl.experiment import (
     DISCOUNT,
     EXPERIMENT,
     EXPERIMENTS,
+    GUESSED,
     METHODS,
+    SEED,
     TUNING,
+    racing_stream,
 )
 
 pytestmark = pytest.mark.long
@@ -68,11 +75,75 @@ def test_every_method_has_every_setting_and_settings_come_from_the_lists():
     assert set(REFERENCES) <= names
 
 
+def test_guesses_are_settings_in_use_and_the_table_marks_them(stored):
+    cases = {case.name for case in EXPERIMENT.cases}
+    assert cases >= GUESSED
+    _, _, records = stored
+    some = records["gc-accurate/greedy"]
+    made = {
+        name: scored(some, [1.0, 2.0, 4.0]) for name in ("gc-accurate/vbrb", "gdl-accurate/vbrb")
+    }
+    measured, guessed = (row[1] for row in table(made).rows)
+    assert (measured, guessed) == ("4", "0.25 (first guess)")
+
+
+def test_worlds_of_races_are_never_worlds_of_the_test():
+    """Not even if both had the same seed: the keys of their streams differ."""
+    assert EXPERIMENT.seed == SEED != TUNING.seed
+    assert SEED != 2026  # those were seen while methods were built
+
+    def keys(sequence, depth=2):
+        below = (
+            [one for child in sequence.spawn(6) for one in keys(child, depth - 1)] if depth else []
+        )
+        return [(sequence.entropy, sequence.spawn_key), *below]
+
+    for seed in (SEED, TUNING.seed):
+        races = racing_stream(run_seed(seed, 0)).bit_generator.seed_seq
+        theirs = set(keys(races))
+        tests = set()
+        for run in range(EXPERIMENT.runs):
+            streams = streams_of(run_seed(seed, run))
+            for stream in (streams.agent, streams.diagnostics, streams.world):
+                tests.update(keys(stream))
+        assert len(theirs) == 43
+        assert not theirs & tests
+        # the worlds themselves, as kernels
+        case = EXPERIMENT.case("gdl-accurate/greedy")
+        drawn = {
+            make_setting(case, streams_of(run_seed(seed, run)).world).world.truth.kernel().tobytes()
+            for run in range(60)
+        }
+        worlds = brmdp.envs.double_loop_worlds()
+        prior = brmdp.DirichletBelief(worlds.concentration)
+        stream = racing_stream(run_seed(seed, 0)).spawn(3)[0]
+        raced = {
+            draw_world(prior, worlds.rewards, DISCOUNT, start=worlds.start, rng=stream)
+            .kernel()
+            .tobytes()
+            for _ in range(60)
+        }
+        assert len(drawn) == len(raced) == 60
+        assert not drawn & raced
+
+
+@pytest.mark.parametrize("worlds", ["gc", "gdl", "grid"])
+def test_an_accurate_prior_is_the_distribution_and_an_inaccurate_one_is_uniform(worlds):
+    given = BBRL[worlds]()
+    stream = streams_of(run_seed(SEED, 3)).world
+    accurate = make_setting(EXPERIMENT.case(f"{worlds}-accurate/beb"), stream)
+    np.testing.assert_array_equal(accurate.belief.mean() > 0.0, given.concentration > 0.0)
+    total = given.concentration.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(accurate.belief.mean(), given.concentration / total)
+    inaccurate = make_setting(EXPERIMENT.case(f"{worlds}-inaccurate/beb"), stream)
+    states = given.concentration.shape[2]
+    np.testing.assert_allclose(inaccurate.belief.mean(), 1.0 / states)
+    assert inaccurate.belief.counts().sum() == 0
+
+
 def test_agents_meet_the_same_worlds_whatever_their_prior():
     kernels = []
     for name in ("gc-accurate/beb", "gc-inaccurate/level", "gc-accurate/optimal"):
-        from brmdp.runs.streams import run_seed, streams_of
-
         setting = make_setting(EXPERIMENT.case(name), streams_of(run_seed(2026, 1)).world)
         kernels.append(setting.world.truth.kernel())
     np.testing.assert_array_equal(kernels[0], kernels[1])
@@ -133,6 +204,48 @@ def test_claims_are_judged_by_paired_differences(stored):
     assert judged["bbrl/ahead"].verdict is Verdict.CONTRADICTED
 
 
+def test_the_lead_is_that_over_whoever_is_second(stored):
+    experiment, _, records = stored
+    some = records["gc-accurate/greedy"]
+    rng = np.random.default_rng(2)
+
+    def judged(leads):
+        """Ours is ahead of everybody by 5, but of PSRL by these numbers, by experiment."""
+        made = {}
+        for one, lead in zip(EXPERIMENTS, leads, strict=True):
+            luck = 30.0 * rng.random(60)
+            made[f"{one}/{FIRST[one]}"] = scored(some, luck)
+            for other in OTHERS:
+                gap = lead if other == "psrl" else 5.0
+                noise = rng.normal(0.0, 1.0, 60)
+                made[f"{one}/{other}"] = scored(some, luck - gap + noise - noise.mean())
+        claims = {claim.identifier: claim for claim in analyse(experiment, made).claims}
+        return claims["bbrl/ahead"], made
+
+    # the best mean in all six, and three leads that are resolved: as the aim says
+    found, made = judged([3.0, 3.0, 3.0, 0.1, 0.1, 0.1])
+    assert found.verdict is Verdict.REPRODUCED
+    smallest, resolved, *each = found.comparisons
+    assert float(smallest.estimate.mean) == pytest.approx(0.1)
+    assert float(resolved.estimate.mean) == pytest.approx(3.0)
+    assert len(each) == len(EXPERIMENTS)
+    assert all(one.note == "second: Posterior sampling" for one in each)
+    # by hand: t intervals of the difference from PSRL, for 36 comparisons at once
+    name = f"gc-accurate/{FIRST['gc-accurate']}"
+    paired = made[name].reward[:, 0] - made["gc-accurate/psrl"].reward[:, 0]
+    reach = scipy.stats.t.ppf(1.0 - 0.025 / 36, 59) * paired.std(ddof=1) / np.sqrt(60)
+    assert float(each[0].estimate.low) <= 3.0 - reach + 1e-9
+    assert float(each[0].estimate.low) == pytest.approx(3.0 - reach, abs=0.3)
+    # two are too few, but not disproved
+    assert judged([3.0, 3.0, 0.1, 0.1, 0.1, 0.1])[0].verdict is Verdict.NOT_RESOLVED
+    # behind somebody in one experiment: not the best mean in all six
+    assert judged([3.0, 3.0, 3.0, 3.0, 3.0, -0.1])[0].verdict is Verdict.CONTRADICTED
+    # runs are missing
+    short = {name: found for name, found in made.items() if name != "grid-accurate/vbrb"}
+    claims = {claim.identifier: claim for claim in analyse(experiment, short).claims}
+    assert claims["bbrl/ahead"].verdict is Verdict.NOT_RESOLVED
+
+
 def test_agreement_with_the_benchmarks_own_program(stored):
     experiment, _, records = stored
     some = records["gc-accurate/greedy"]
@@ -168,9 +281,10 @@ def test_tuning_races_the_settings_in_worlds_of_the_prior():
     case = TUNING.case(name)
     small = replace(case, parameters={**case.parameters, "worlds": 4, "steps": 10})
     made = execute(small, 1, 0).columns
-    assert made.setting.tolist() == [0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    assert made.setting.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
     assert made.chosen.sum() == 1
-    assert made.worlds.tolist() == [4] * 6
+    assert made.worlds.tolist() == [4] * 5
+    assert not made.set_aside.any()  # there was one stage
     assert made.value[made.chosen][0] == made.value.max()
 
 
@@ -186,8 +300,9 @@ def test_the_report_of_tuning_compares_with_the_settings_used(tmp_path):
     store = run_experiment(small, tmp_path, workers=1)
     records = {case.name: store.records(case.name) for case in cases}
     findings = analyse_tuning(small, records)
-    assert len(findings.table.rows) == 6 + 7
+    assert len(findings.table.rows) == 5 + 7
     assert sum(row[1] == "**chosen**" for row in findings.table.rows) == 2
+    assert findings.summary["first"] == {"gc-accurate": "level"}
     (used,) = findings.claims
     assert used.verdict is Verdict.REPRODUCED
     assert len(used.comparisons) == 3

@@ -18,7 +18,14 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from brmdp._validation import FloatArray, Seed, as_discount, as_level, as_positive_int
+from brmdp._validation import (
+    FloatArray,
+    Seed,
+    as_discount,
+    as_level,
+    as_positive_int,
+    as_positive_number,
+)
 from brmdp.agents.agent import Agent, Ties
 from brmdp.agents.presets import assembled
 from brmdp.agents.restarts import EveryStep, GeometricLength, RestartRule, VisitDoubling
@@ -94,7 +101,8 @@ def beb(
     >>> agent.act(0) in (0, 1)
     True
     """
-    return _optimist(belief, rewards, discount, Bonus(CountBonus(beta)), settings, EveryStep())
+    rule = CountBonus(as_positive_number(beta, "beta"))
+    return _optimist(belief, rewards, discount, Bonus(rule), settings, EveryStep())
 
 
 def vbrb(
@@ -125,7 +133,8 @@ def vbrb(
     >>> agent.act(0) in (0, 1)
     True
     """
-    return _optimist(belief, rewards, discount, Bonus(VarianceBonus(beta)), settings, EveryStep())
+    rule = VarianceBonus(as_positive_number(beta, "beta"))
+    return _optimist(belief, rewards, discount, Bonus(rule), settings, EveryStep())
 
 
 def eubrl(
@@ -164,7 +173,9 @@ def eubrl(
         )
     largest = float(deviation_of_rows(belief).max())
     # without any doubt the share is zero, whatever it is divided by
-    rule = GuidanceBonus(eta, largest or 1.0, rewards_of(belief, rewards))
+    rule = GuidanceBonus(
+        as_positive_number(eta, "eta"), largest or 1.0, rewards_of(belief, rewards)
+    )
     return _optimist(belief, rewards, discount, Bonus(rule), settings, EveryStep())
 
 
@@ -425,7 +436,7 @@ def cvar_bonus(
     True
     """
     level = as_level(alpha)
-    risk = Bonus(RootBonus(beta), CVaR(level))
+    risk = Bonus(RootBonus(as_positive_number(beta, "beta")), CVaR(level))
     restart = GeometricLength(_continuation(discount, settings))
     return _optimist(belief, rewards, discount, risk, settings, restart, FixedLevel(level))
 

@@ -19,6 +19,7 @@ from brmdp.agents.restarts import GeometricLength, RestartRule
 from brmdp.agents.schedules import AdaptiveLevel, FixedLevel, Schedule
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.disturbance import Rewards
+from brmdp.errors import InvalidInputError
 from brmdp.risk import Mean, MonteCarlo, PosteriorSample, Quantile
 from brmdp.risk.base import RiskMeasure
 from brmdp.risk.measures import QuantileMethod
@@ -98,7 +99,7 @@ def fixed_quantile(
     belief, rewards, discount, method, restart, tolerance, ties, episode_length, rng
         As in :func:`aq_brmdp`.
     alpha : float in (0, 1)
-        Level.
+        Level. To have it chosen in worlds drawn from the belief, use :func:`brmdp.tune`.
 
     Returns
     -------
@@ -113,6 +114,12 @@ def fixed_quantile(
     >>> agent.schedule
     FixedLevel(alpha=0.2)
     """
+    if isinstance(alpha, str) and alpha == "tuned":  # type: ignore[unreachable]
+        raise InvalidInputError(
+            "alpha must be a number in (0, 1); got 'tuned'. A level is tuned for a number of "
+            "steps, in worlds drawn from the belief: "
+            "brmdp.tune(belief, rewards, discount, steps).agent() is the agent that did best there"
+        )
     schedule = FixedLevel(alpha)
     risk = _quantile(alpha, method)
     settings = (restart, tolerance, ties, episode_length)

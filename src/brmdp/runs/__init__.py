@@ -10,6 +10,7 @@ from brmdp.runs.runner import run_experiment
 from brmdp.runs.spec import METHODS, Case, Computation, Experiment
 from brmdp.runs.store import CaseStatus, Store, find_stores
 from brmdp.runs.sweep import load_sweep
+from brmdp.runs.tuning import Entrant, Tuning, levels, tune
 
 __all__ = [
     "METHODS",
@@ -21,17 +22,21 @@ __all__ = [
     "Column",
     "Columns",
     "Computation",
+    "Entrant",
     "Experiment",
     "Program",
     "Replication",
     "Replications",
     "RunRecord",
     "Store",
+    "Tuning",
     "cluster_executor",
     "column",
     "columns_of",
     "execute",
     "find_stores",
+    "levels",
     "load_sweep",
     "run_experiment",
+    "tune",
 ]

@@ -78,6 +78,7 @@ __all__ = [
     "environment_parameters_of",
     "make_agent",
     "make_setting",
+    "named_agent",
     "numbers_of",
     "references_of",
     "sources_of",
@@ -376,26 +377,34 @@ def make_agent(case: Case, setting: Setting, rng: Seed) -> Actor:
         If a name or parameter is not allowed.
     """
     given = (setting.belief, setting.rewards, case.discount)
+    return named_agent(case.agent, case.agent_parameters, *given, rng=rng)
+
+
+def named_agent(
+    name: str, chosen: Mapping[str, Any], belief: Any, rewards: Any, discount: float, *, rng: Seed
+) -> Actor:
+    """The agent with this name and these parameters, as in :func:`make_agent`."""
+    given = (belief, rewards, discount)
     source = _source(rng)
-    if is_reference(case.agent):
-        make = load(case.agent, "agent")
-        _require_free(case.agent_parameters, ("rng",), case.agent)
+    if is_reference(name):
+        make = load(name, "agent")
+        _require_free(chosen, ("rng",), name)
         parameters = {
             key: _part(key, value, _spawning(source))
             if key in PARTS and isinstance(value, Mapping | str)
             else value
-            for key, value in case.agent_parameters.items()
+            for key, value in chosen.items()
         }
-        made = _called(make, {**parameters, "rng": source}, case.agent, *given)
+        made = _called(make, {**parameters, "rng": source}, name, *given)
         require_actor(made)
         actor: Actor = made
         return actor
-    require_known(case.agent, [*AGENTS, "or module:attribute"], "agent")
-    make, defaults = AGENTS[case.agent]
-    parameters = with_defaults(case.agent_parameters, defaults, case.agent)
+    require_known(name, [*AGENTS, "or module:attribute"], "agent")
+    make, defaults = AGENTS[name]
+    parameters = with_defaults(chosen, defaults, name)
     if "restart" in parameters:
         restart = _part("restart", parameters["restart"], _spawning(source))
-        parameters["restart"] = restart or GeometricLength(case.discount)
+        parameters["restart"] = restart or GeometricLength(discount)
     if parameters.get("guide") is not None:
         parameters["guide"] = _part("risk", parameters["guide"], _spawning(source))
     if "method" in parameters:

@@ -4,20 +4,15 @@ from brmdp.simulation.actor import Actor
 from brmdp.simulation.drawing import draw_world
 from brmdp.simulation.history import Episodes, History, Steps
 from brmdp.simulation.interaction import Diagnostics, simulate
-from brmdp.simulation.tuning import Entrant, Tuning, levels, tune
 from brmdp.simulation.world import World
 
 __all__ = [
     "Actor",
     "Diagnostics",
-    "Entrant",
     "Episodes",
     "History",
     "Steps",
-    "Tuning",
     "World",
     "draw_world",
-    "levels",
     "simulate",
-    "tune",
 ]

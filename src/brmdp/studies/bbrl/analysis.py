@@ -7,7 +7,7 @@ that program elsewhere, on other MDPs of the same distributions: 500, or as many
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from brmdp._validation import FloatArray
 from brmdp.report.claims import (
     ABOVE_ZERO,
     BELOW_ZERO,
+    CLAIM_ERROR,
     NO_EXCEPTION,
     Claim,
     Comparison,
@@ -35,6 +36,7 @@ from brmdp.studies.bbrl.experiment import (
     CHOSEN,
     DISCOUNT,
     EXPERIMENTS,
+    GUESSED,
     METHODS,
     TuningColumns,
 )
@@ -48,6 +50,9 @@ OURS = ("level", "falling", "visits")
 
 FIELD = ("greedy", "beb", "vbrb", "psrl", "opsrl")
 """Methods of others that are as fast."""
+
+OTHERS = (*FIELD, "bamcp")
+"""Methods of others; ours is to be ahead of them all."""
 
 LABELS = {
     "random": "Random",
@@ -158,7 +163,7 @@ def table(records: Mapping[str, CaseRecords]) -> Table:
             rows.append(
                 (
                     f"{experiment}, {LABELS[name]}",
-                    f"{CHOSEN[name][place]:g}" if name in CHOSEN else "",
+                    _setting(name, place),
                     shown,
                     gap,
                     f"{per_decision(found):.2g}",
@@ -178,6 +183,14 @@ def table(records: Mapping[str, CaseRecords]) -> Table:
     return Table(header, tuple(rows))
 
 
+def _setting(name: str, place: int) -> str:
+    """The setting used, and whether it is a guess."""
+    if name not in CHOSEN:
+        return ""
+    guessed = f"{EXPERIMENTS[place]}/{name}" in GUESSED
+    return f"{CHOSEN[name][place]:g}" + (" (first guess)" if guessed else "")
+
+
 def _referred(reference: Reference) -> str:
     return f"{reference.mean:g}" + (
         "" if reference.half_width is None else f" ± {reference.half_width:g}"
@@ -190,15 +203,6 @@ def _referred(reference: Reference) -> str:
 def claims(name: str, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, ...]:
     """Agreement with the benchmark's own program, and who is ahead of whom."""
     stated = (
-        Claim(
-            f"{name}/ahead",
-            "In every experiment, the best of our tuned methods has a higher mean score than BEB.",
-            "Paired difference from BEB, above 0; the method that tuning put first for this prior.",
-            tuple(
-                Comparison(SCORE, f"{one}/{FIRST[one]}", f"{one}/beb", claimed=ABOVE_ZERO)
-                for one in EXPERIMENTS
-            ),
-        ),
         Claim(
             f"{name}/paper-schedule",
             "The paper's schedule with δ = 5 and pseudo-episodes of geometric length is behind the "
@@ -230,13 +234,101 @@ def claims(name: str, records: Mapping[str, CaseRecords]) -> tuple[JudgedClaim, 
             ),
         ),
     )
-    return (_agreement(name, records), *judge(stated, name, records))
+    return (_agreement(name, records), _ahead(name, records), *judge(stated, name, records))
 
 
 FIRST = dict(
-    zip(EXPERIMENTS, ("falling", "level", "level", "level", "level", "level"), strict=True)
+    zip(EXPERIMENTS, ("falling", "falling", "level", "level", "level", "level"), strict=True)
 )
-"""Which of :data:`OURS` had the highest mean in ``bbrl-tuning``, by experiment."""
+"""Which of :data:`OURS` is judged, by experiment: named beforehand, by means in prior worlds.
+
+*Measured*, in races of up to 320 worlds: gc-accurate (falling 40.26, fixed 40.22, visits 39.89) and
+gdl-accurate (falling and by visits 3.051, fixed 3.038), by means alone. The others are
+*first guesses*, until ``bbrl-tuning``, whose summary names the best under ``first``, has run.
+"""
+
+RESOLVED = 3
+"""In how many experiments the lead over the second is to be resolved."""
+
+
+def _ahead(name: str, records: Mapping[str, CaseRecords]) -> JudgedClaim:
+    """Ours against whoever is second among the methods of others.
+
+    The second is not known beforehand. So ours is compared with every one of them, by intervals
+    that hold jointly, also over experiments; the lead over the true second is the smallest of these
+    differences, and its interval goes from the smallest lower end to the smallest upper end.
+    """
+    leads = {one: _lead(records, one) for one in EXPERIMENTS}
+    known = [found for found, _ in leads.values() if found is not None]
+    if len(known) < len(leads):
+        smallest = resolved = estimate(np.empty(0))
+    else:
+        smallest = exact_number(min(float(one.mean) for one in known), known[0].runs)
+        resolved = _ranked(known, RESOLVED)
+    comparisons = [
+        JudgedComparison.of(
+            name, "smallest lead of the mean over the second, in these runs", smallest, ABOVE_ZERO
+        ),
+        JudgedComparison.of(
+            name,
+            f"lead over the second that {RESOLVED} experiments reach",
+            resolved,
+            ABOVE_ZERO,
+            note="the interval holds whoever is second",
+        ),
+        *(
+            JudgedComparison.of(
+                name,
+                f"{one}: {FIRST[one]} minus the second of others",
+                estimate(np.empty(0)) if found is None else found,
+                note=note,
+            )
+            for one, (found, note) in leads.items()
+        ),
+    ]
+    return JudgedClaim(
+        f"{name}/ahead",
+        "The method of ours that was named beforehand has the best mean in every experiment, and "
+        f"its lead over the second is resolved in at least {RESOLVED}.",
+        "Paired differences from every method of others, with intervals that hold jointly with "
+        "probability 0.95 over methods and experiments; the smallest one is the lead. All leads "
+        f"above 0 in these runs, and the lower end of the interval above 0 in {RESOLVED}.",
+        tuple(comparisons),
+    )
+
+
+def _lead(records: Mapping[str, CaseRecords], one: str) -> tuple[Estimate | None, str]:
+    """Ours minus the second of others, whoever that is; and who is second in these runs."""
+    cases = [f"{one}/{FIRST[one]}", *(f"{one}/{other}" for other in OTHERS)]
+    missing = [case for case in cases if case not in records]
+    if missing:
+        return None, f"no runs of {missing[0]}"
+    joint = 1.0 - CLAIM_ERROR / (len(EXPERIMENTS) * len(OTHERS))
+    found = [
+        difference(records[cases[0]], records[case]).at_confidence(joint) for case in cases[1:]
+    ]
+    second = int(np.argmin([float(each.mean) for each in found]))
+    return _jointly(found, np.min), f"second: {LABELS[OTHERS[second]]}"
+
+
+def _ranked(leads: Sequence[Estimate], rank: int) -> Estimate:
+    """The lead that is the ``rank``-th from above."""
+    return _jointly(leads, lambda numbers: np.sort(numbers)[-rank])
+
+
+def _jointly(found: Sequence[Estimate], chosen: Callable[[FloatArray], Any]) -> Estimate:
+    """What a monotone function makes of numbers whose intervals hold jointly.
+
+    An unknown end, of numbers that are equal in all runs, stays unknown.
+    """
+    mean, low, high = (
+        np.asarray(chosen(np.array([float(getattr(one, part)) for one in found])))
+        if not np.isnan([float(getattr(one, part)) for one in found]).any()
+        else np.asarray(np.nan)
+        for part in ("mean", "low", "high")
+    )
+    runs = min(one.runs for one in found)
+    return Estimate(mean, np.asarray(np.nan), low, high, runs, ends=lambda _: (low, high))
 
 
 def _agreement(name: str, records: Mapping[str, CaseRecords]) -> JudgedClaim:
@@ -268,6 +360,7 @@ def analyse_tuning(experiment: Experiment, records: Races) -> Findings:
         {
             **heading(experiment, records),
             "chosen": {name: float(_chosen(found)) for name, found in records.items()},
+            "first": _first(records),
         },
         _races(records),
         (_used(experiment.name, records),),
@@ -277,6 +370,18 @@ def analyse_tuning(experiment: Experiment, records: Races) -> Findings:
 def _chosen(found: Replications[TuningColumns]) -> float:
     races = found.columns
     return float(races.setting[0][races.chosen[0]][0])
+
+
+def _first(records: Races) -> dict[str, str]:
+    """Whose best setting has the highest mean, of :data:`OURS`: all races share their worlds."""
+    best: dict[str, dict[str, float]] = {}
+    for case, found in records.items():
+        experiment, _, method = case.partition("/")
+        if method in OURS:
+            races = found.columns
+            value = float(races.value[0][races.chosen[0]][0])
+            best.setdefault(experiment, {})[method] = value
+    return {one: max(values, key=lambda name: values[name]) for one, values in best.items()}
 
 
 def _races(records: Races) -> Table:
@@ -293,7 +398,7 @@ def _races(records: Races) -> Table:
                     f"{races.value[0][k]:.4g}",
                     "" if chosen else f"{races.difference[0][k]:.3g} [{low:.3g}, {high:.3g}]",
                     f"{races.worlds[0][k]}",
-                    str(races.stopped_by[0][k]),
+                    "lower half" if races.set_aside[0][k] else str(races.stopped_by[0][k]),
                 )
             )
     header = (

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import brmdp
-from brmdp.simulation import draw_world, levels
-from brmdp.simulation.tuning import _Race, _stages
+from brmdp.runs import levels
+from brmdp.runs.tuning import _Race, _stages
+from brmdp.simulation import draw_world
 
 DISCOUNT = 0.9
 
@@ -128,6 +129,102 @@ def test_the_choice_can_be_made():
     found = tuned({"zero": always(0), "one": always(1)})
     belief, rewards = problem()
     assert found.make(belief, rewards, DISCOUNT, rng=1).act(0) == 1
+    assert found.agent(rng=1).act(0) == 1
+    # what it was tuned on: the belief as it was, and no world
+    assert (found.discount, found.steps) == (DISCOUNT, 30)
+    np.testing.assert_array_equal(found.belief.mean(), belief.mean())
+    assert found.belief.counts().sum() == 0
+    assert "30 steps, γ = 0.9, in worlds drawn from the belief alone" in str(found)
+
+
+def test_a_tuned_level_is_the_agent_at_that_level():
+    belief, rewards = problem()
+    found = brmdp.tune(belief, rewards, DISCOUNT, 10, candidates=levels(0.2, 0.8), worlds=20, rng=1)
+    agent = found.agent(rng=5)
+    same = found.make(belief, rewards, DISCOUNT, rng=5)
+    assert [agent.act(0), agent.act(1)] == [same.act(0), same.act(1)]
+    with pytest.raises(brmdp.InvalidInputError, match=r"got 'tuned'.*brmdp\.tune\("):
+        brmdp.agents.fixed_quantile(belief, rewards, DISCOUNT, alpha="tuned")
+
+
+@pytest.mark.long
+def test_agents_by_name_are_those_made_by_function():
+    belief, rewards = problem()
+    agents = brmdp.agents
+    by_function = {
+        "mean": agents.posterior_mean,
+        "AQ": lambda *given, rng: agents.aq_brmdp(*given, delta=2.0, rng=rng),
+        "BEB": lambda *given, rng: agents.beb(*given, beta=1.5, rng=rng),
+        "falling": lambda *given, rng: agents.Agent(
+            *given,
+            risk=brmdp.Quantile(0.5),
+            schedule=agents.FallingLevel(0.9, 0.5, 0.8),
+            restart=agents.EveryStep(),
+            rng=list(np.random.default_rng(rng).spawn(2)),
+        ),
+    }
+    level = {"name": "falling-level", "start": 0.9, "end": 0.5, "rate": 0.8}
+    by_name = {
+        "mean": "posterior-mean",
+        "AQ": {"name": "aq-brmdp", "delta": 2.0},
+        "BEB": {"name": "beb", "beta": 1.5},
+        "falling": {
+            "name": "agent",
+            "risk": {"name": "quantile", "alpha": 0.5},
+            "schedule": level,
+            "restart": "every-step",
+        },
+    }
+    given = (belief, rewards, DISCOUNT, 25)
+    first = brmdp.tune(*given, candidates=by_function, worlds=12, rng=6)
+    second = brmdp.tune(*given, candidates=by_name, worlds=12, rng=6)
+    for one, other in zip(first.entrants, second.entrants, strict=True):
+        np.testing.assert_array_equal(one.returns, other.returns)
+    mixed = {"mean": by_name["mean"], "AQ": by_function["AQ"]}
+    third = brmdp.tune(*given, candidates=mixed, worlds=12, rng=6)
+    np.testing.assert_array_equal(third.entrants[1].returns, first.entrants[1].returns)
+
+
+def test_with_halving_the_lower_half_is_set_aside_without_proof():
+    chances = np.linspace(0.50, 0.57, 8)  # so close that nobody is stopped
+
+    concentration = np.ones((2, 2, 2))
+    rewards = np.zeros((2, 2, 2))
+    rewards[:, :, 1] = 1.0
+    belief = brmdp.DirichletBelief(concentration)
+
+    class Mixed:
+        def __init__(self, chance, rng):
+            self.chance, self.rng = chance, np.random.default_rng(rng)
+
+        def act(self, state):
+            return int(self.rng.random() < self.chance)
+
+        def observe(self, state, action, next_state):
+            pass
+
+    candidates = {
+        f"{chance:.2f}": lambda *given, rng, chance=chance: Mixed(chance, rng) for chance in chances
+    }
+    given = (belief, rewards, DISCOUNT, 10)
+    found = brmdp.tune(*given, candidates=candidates, worlds=160, halve_from=20, rng=3)
+    tried = sorted(one.worlds for one in found.entrants)
+    assert tried == [20, 20, 20, 20, 40, 40, 160, 160]
+    assert [one.set_aside for one in found.entrants] == [one.worlds < 160 for one in found.entrants]
+    assert not any(one.stopped_by for one in found.entrants)
+    # in the first 20 worlds, the half that was set aside had the lower means
+    early = {one.name: one.returns[:20].mean() for one in found.entrants}
+    gone = [one.name for one in found.entrants if one.worlds == 20]
+    assert max(early[name] for name in gone) <= min(early[n] for n in early if n not in gone)
+    # no proof: all may be as good as the choice, and the text says what happened
+    assert set(found.unresolved) == set(early) - {found.choice}
+    assert str(found).count("set aside: in the lower half") == 6
+    late = brmdp.tune(*given, candidates=candidates, worlds=160, halve_from=80, rng=3)
+    assert sorted(one.worlds for one in late.entrants) == [80] * 4 + [160] * 4
+    whole = brmdp.tune(*given, candidates=candidates, worlds=160, rng=3)
+    assert not any(one.set_aside for one in whole.entrants)
+    for one, other in zip(found.entrants, whole.entrants, strict=True):
+        np.testing.assert_array_equal(one.returns, other.returns[: one.worlds])
 
 
 @pytest.mark.long
@@ -207,7 +304,28 @@ def test_levels_plan_at_every_step():
     ("settings", "words"),
     [
         ({"candidates": {"one": always(1)}}, "candidates must map at least two names"),
-        ({"candidates": {"one": always(1), "two": 2}}, "candidates must map"),
+        ({"candidates": {"one": always(1), "two": 2}}, r"candidates\['two'\] must be a function"),
+        ({"candidates": ["one", "two"]}, "candidates must map at least two names"),
+        ({"candidates": {1: always(1), "two": always(1)}}, "candidates must map"),
+        ({"candidates": {"a": always(1), "b": "beeb"}}, r"candidates\['b'\]: .*did you mean 'beb'"),
+        ({"candidates": {"a": always(1), "b": "beb"}}, r"candidates\['b'\]: beb needs beta"),
+        ({"candidates": {"a": always(1), "b": {"beta": 1.0}}}, r"candidates\['b'\] must be"),
+        (
+            {"candidates": {"a": always(1), "b": {"name": "beb", "bta": 1.0}}},
+            r"candidates\['b'\]: .*did you mean 'beta'",
+        ),
+        (
+            {"candidates": {"a": always(1), "b": {"name": "beb", "beta": float("nan")}}},
+            r"candidates\['b'\]: beta",
+        ),
+        (
+            {"candidates": {"a": always(1), "b": {"name": "fixed-quantile", "alpha": "tuned"}}},
+            r"candidates\['b'\]: alpha must be a number in \(0, 1\); got 'tuned'",
+        ),
+        ({"halve_from": 0}, "halve_from must be"),
+        ({"objective": float("nan")}, "objective"),
+        ({"confidence": float("nan")}, "confidence"),
+        ({"worlds": 10.5}, "worlds"),
         ({"objective": "median"}, "objective must be 'mean' or a level"),
         ({"objective": 1.0}, "objective must"),
         ({"worlds": 3}, "worlds must be at least 4; got 3"),

@@ -15,11 +15,14 @@ every comparison has the confidence 1 − (1 − ``confidence``)/m:
 
 By the union bound, all intervals of a race then hold jointly with probability ``confidence``, as
 far as the t interval holds for the mean; so the best candidate is stopped with at most the
-remaining probability, whatever the stage and whoever leads.
+remaining probability, whatever the stage and whoever leads. With ``halve_from``, the lower half of
+those left is set aside after every later stage, to save time: that half is not worse beyond doubt,
+its intervals say by how much it may be better, and nothing limits how often the best is among it.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,15 +45,17 @@ from brmdp.agents import EveryStep, fixed_quantile, posterior_mean
 from brmdp.beliefs.base import Belief
 from brmdp.envs import TabularEnv
 from brmdp.errors import InvalidInputError
-from brmdp.simulation.actor import Actor, require_actor
-from brmdp.simulation.drawing import draw_world
-from brmdp.simulation.interaction import Diagnostics, simulate
-from brmdp.simulation.world import World
+from brmdp.runs.catalogue import named_agent
+from brmdp.simulation import Actor, Diagnostics, World, draw_world, simulate
+from brmdp.simulation.actor import require_actor
 
 __all__ = ["Entrant", "Make", "Tuning", "levels", "tune"]
 
 Make: TypeAlias = Callable[..., Actor]
 """Makes an agent as the presets do: ``make(belief, rewards, discount, rng=…)``."""
+
+Candidate: TypeAlias = Make | str | Mapping[str, Any]
+"""A function that makes an agent; or its name in sweeps, or a table with that name."""
 
 FIRST = 20
 """Worlds of the first stage."""
@@ -61,7 +66,7 @@ def levels(*alphas: float) -> dict[str, Make]:
 
     Examples
     --------
-    >>> from brmdp.simulation import levels
+    >>> from brmdp.runs import levels
     >>> list(levels(0.3, 0.7))
     ['posterior mean', 'level 0.3', 'level 0.7']
     """
@@ -89,6 +94,8 @@ class Entrant:
         Interval of that difference; all of a race hold jointly.
     stopped_by : str
         The candidate that was better beyond doubt when this one was stopped; "" if it was not.
+    set_aside : bool
+        Whether it was in the lower half after a stage (``halve_from``), which is no proof.
 
     Examples
     --------
@@ -106,6 +113,7 @@ class Entrant:
     low: float
     high: float
     stopped_by: str = ""
+    set_aside: bool = False
 
     @property
     def worlds(self) -> int:
@@ -120,7 +128,7 @@ class Tuning:
     Attributes
     ----------
     choice : str
-        The candidate with the best value among those that were never stopped.
+        The candidate with the best value among those that stayed to the end.
     entrants : tuple of Entrant
         All candidates, in the order given.
     objective : "mean" or float
@@ -128,13 +136,15 @@ class Tuning:
         Probability with which all intervals hold jointly.
     make : function
         Makes the chosen agent: ``make(belief, rewards, discount, rng=…)``.
+    belief, rewards, discount, steps
+        What was tuned on: a copy of the belief, and nothing else about the world.
 
     Examples
     --------
     >>> import brmdp
     >>> belief, river = brmdp.DirichletBelief.uniform(3, 2), brmdp.envs.riverswim(3)
     >>> found = brmdp.tune(belief, river.rewards, 0.9, 20, worlds=20, rng=1)
-    >>> agent = found.make(belief, river.rewards, 0.9, rng=2)
+    >>> agent = found.agent(rng=2)
     >>> agent.act(0) in (0, 1)
     True
     """
@@ -144,6 +154,23 @@ class Tuning:
     objective: Literal["mean"] | float
     confidence: float
     make: Make
+    belief: Belief
+    rewards: Any
+    discount: float
+    steps: int
+
+    def agent(self, *, rng: Seed = None) -> Actor:
+        """The chosen agent, with the belief, rewards and discount that it was chosen for.
+
+        Examples
+        --------
+        >>> import brmdp
+        >>> belief, river = brmdp.DirichletBelief.uniform(3, 2), brmdp.envs.riverswim(3)
+        >>> race = brmdp.tune(belief, river.rewards, 0.9, 20, worlds=20, rng=1)
+        >>> race.agent(rng=2).act(0) in (0, 1)
+        True
+        """
+        return self.make(self.belief, self.rewards, self.discount, rng=rng)
 
     @property
     def unresolved(self) -> tuple[str, ...]:
@@ -155,13 +182,18 @@ class Tuning:
     def __str__(self) -> str:
         what = "mean return" if self.objective == "mean" else f"{self.objective:g}-quantile"
         width = max(len(one.name) for one in self.entrants)
-        lines = [f"{self.choice} has the best {what} in worlds drawn from the belief"]
+        lines = [
+            f"{self.choice} has the best {what} of {self.steps} steps, γ = {self.discount:g}, in "
+            "worlds drawn from the belief alone"
+        ]
         for one in self.entrants:
             line = f"  {one.name:{width}}  {one.value:.4g} in {one.worlds} worlds"
             if one.name != self.choice:
                 line += f", {one.difference:.3g} less [{one.low:.3g}, {one.high:.3g}]"
             if one.stopped_by:
                 line += f", stopped: worse than {one.stopped_by}"
+            if one.set_aside:
+                line += ", set aside: in the lower half"
             lines.append(line)
         if self.unresolved:
             lines.append(f"not told apart from the choice: {', '.join(self.unresolved)}")
@@ -174,10 +206,11 @@ def tune(
     discount: float,
     steps: int,
     *,
-    candidates: Mapping[str, Make] | None = None,
+    candidates: Mapping[str, Candidate] | None = None,
     objective: Literal["mean"] | float = "mean",
     start: ArrayLike = 0,
     worlds: int = 320,
+    halve_from: int | None = None,
     confidence: float = 0.95,
     rng: Seed = None,
 ) -> Tuning:
@@ -194,15 +227,21 @@ def tune(
     steps : int
         Steps in every world. What is compared is the discounted return Σ γ^t r_t over them.
     candidates : mapping, optional
-        Agents by name, made as the presets are: ``make(belief, rewards, discount, rng=…)``. By
-        default the posterior mean and the levels 0.3, 0.5, 0.6, 0.7, 0.8 and 0.9, all with a plan
-        for every step (:func:`brmdp.simulation.levels`).
+        What to race, each under a name of your choice. A candidate is a function that makes an
+        agent as the presets do, ``make(belief, rewards, discount, rng=…)``; or an agent's name in a
+        sweep, such as ``"posterior-mean"``; or that name with parameters, such as
+        ``{"name": "beb", "beta": 2.0}``, as in an ``[[agent]]`` table of a sweep. By default the
+        posterior mean and the levels 0.3, 0.5, 0.6, 0.7, 0.8 and 0.9, all with a plan for every
+        step (:func:`brmdp.runs.levels`).
     objective : "mean" or float in (0, 1)
         What to maximise: the mean of the return, or a quantile of it, such as 0.1.
     start : int or (S,) probabilities
         Where worlds begin: today's state if the belief is today's posterior.
     worlds : int
         The most worlds to draw, at least 4.
+    halve_from : int, optional
+        From this number of worlds on, set the lower half aside after every stage (20, 40, 80, …
+        worlds), until two are left. It saves time, and the best may be lost: ``unresolved`` tells.
     confidence : float in (0, 1)
         Probability with which all comparisons hold jointly.
     rng : numpy.random.Generator or seed, optional
@@ -216,6 +255,9 @@ def tune(
 
     Notes
     -----
+    The value of the choice is the largest of several, so it is somewhat too high; its differences
+    from the others have intervals that allow for all comparisons.
+
     A quantile needs many worlds before any candidate can be stopped: with 320 worlds and seven
     candidates, the interval of a 0.1-quantile reaches from the 5 % to the 16 % point of the
     returns.
@@ -225,11 +267,20 @@ def tune(
     >>> import brmdp
     >>> belief, river = brmdp.DirichletBelief.uniform(3, 2), brmdp.envs.riverswim(3)
     >>> found = brmdp.tune(
-    ...     belief, river.rewards, 0.9, 30, candidates=brmdp.simulation.levels(0.1, 0.6),
+    ...     belief, river.rewards, 0.9, 30, candidates=brmdp.runs.levels(0.1, 0.6),
     ...     worlds=40, rng=1,
     ... )
     >>> found.choice in ("posterior mean", "level 0.1", "level 0.6")
     True
+
+    Agents by name, as in sweeps:
+
+    >>> found = brmdp.tune(
+    ...     belief, river.rewards, 0.9, 30, worlds=20, rng=1,
+    ...     candidates={"mean": "posterior-mean", "BEB, 2": {"name": "beb", "beta": 2.0}},
+    ... )
+    >>> [one.name for one in found.entrants]
+    ['mean', 'BEB, 2']
     """
     discount = as_discount(discount)
     steps = as_positive_int(steps, "steps")
@@ -244,12 +295,16 @@ def tune(
     confidence = as_number(confidence, "confidence", "a number in (0, 1)")
     if not 0.0 < confidence < 1.0:
         raise InvalidInputError(f"confidence must lie in (0, 1); got {confidence!r}")
-    made = levels(0.3, 0.5, 0.6, 0.7, 0.8, 0.9) if candidates is None else dict(candidates)
-    if len(made) < 2 or not all(isinstance(name, str) and callable(made[name]) for name in made):
-        raise InvalidInputError(
-            "candidates must map at least two names to functions that make agents; got "
-            f"{candidates!r:.80}"
-        )
+    if halve_from is not None:
+        halve_from = as_positive_int(halve_from, "halve_from")
+    if candidates is None:
+        candidates = levels(0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
+    made = _makers(candidates)
+    kept = copy.deepcopy(belief)  # as it is now, whatever is observed later
+    draw_world(belief, rewards, discount, start=start, rng=0)  # what is wrong here is named first
+    for name, given in candidates.items():
+        if not callable(given):  # before any time is spent on others
+            made[name](belief, rewards, discount, rng=0)
     weights = discount ** np.arange(steps)
     sizes = _stages(worlds)
     race = _Race(list(made), aim, confidence, len(sizes))
@@ -269,8 +324,45 @@ def tune(
         race.stop_losers()
         if len(race.alive) == 1:
             break
+        if halve_from is not None and halve_from <= race.worlds < worlds:
+            race.halve()
     choice = race.leader()
-    return Tuning(choice, race.entrants(choice), aim, confidence, made[choice])
+    asked = (kept, rewards, discount, steps)
+    return Tuning(choice, race.entrants(choice), aim, confidence, made[choice], *asked)
+
+
+def _makers(candidates: Any) -> dict[str, Make]:
+    """All candidates as functions that make agents."""
+    if not (
+        isinstance(candidates, Mapping)
+        and len(candidates) >= 2
+        and all(isinstance(name, str) for name in candidates)
+    ):
+        raise InvalidInputError(
+            "candidates must map at least two names to agents: functions that make them, or what "
+            f"sweeps call them; got {candidates!r:.80}"
+        )
+    return {name: _maker(name, given) for name, given in candidates.items()}
+
+
+def _maker(name: str, given: Candidate) -> Make:
+    if callable(given):
+        return given
+    table = {"name": given} if isinstance(given, str) else given
+    if not (isinstance(table, Mapping) and isinstance(table.get("name"), str)):
+        raise InvalidInputError(
+            f"candidates[{name!r}] must be a function that makes an agent, the name of one in "
+            f"sweeps, or a table with that name; got {given!r:.80}"
+        )
+    parameters = {key: value for key, value in table.items() if key != "name"}
+
+    def make(belief: Belief, rewards: Any, discount: float, *, rng: Seed = None) -> Actor:
+        try:
+            return named_agent(table["name"], parameters, belief, rewards, discount, rng=rng)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"candidates[{name!r}]: {error}") from error
+
+    return make
 
 
 UNMEASURED = Diagnostics(true_regret=False)
@@ -297,6 +389,7 @@ class _Race:
         self.worlds = 0
         self.returns: dict[str, list[float]] = {name: [] for name in names}
         self.stopped_by = dict.fromkeys(names, "")
+        self.set_aside: set[str] = set()
         count = len(names)
         intervals = count * (count - 1) // 2 if objective == "mean" else count
         self.error = (1.0 - confidence) / (stages * intervals)
@@ -353,6 +446,12 @@ class _Race:
                 self.stopped_by[name] = max(better, key=lambda one: self.value(one, self.worlds))
                 self.alive.remove(name)
 
+    def halve(self) -> None:
+        """Set the lower half aside; two stay at least."""
+        ranked = sorted(self.alive, key=lambda name: -self.value(name, self.worlds))
+        self.set_aside.update(ranked[max(2, -(-len(ranked) // 2)) :])
+        self.alive = [name for name in self.alive if name not in self.set_aside]
+
     def leader(self) -> str:
         """The best of those still in the race; the first given if several are equal."""
         return max(self.alive, key=lambda name: self.value(name, self.worlds))
@@ -365,6 +464,7 @@ class _Race:
                 self.value(name, len(found)),
                 *self.difference(choice, name),
                 self.stopped_by[name],
+                name in self.set_aside,
             )
             for name, found in self.returns.items()
         )
