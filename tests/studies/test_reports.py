@@ -46,6 +46,7 @@ SMALL = {
     "DECIDED": {"logs": 1, "units": 6, "steps": 8},
     "CHECKED": {"logs": 1, "units": 6, "steps": 8},
     "TUNE": {"worlds": 4, "steps": 5},
+    "BATCH": {"world": "machine", "size": 30, "judging_draws": 100},
     "SEPSIS": {"size": 20, "judging_draws": 200, "draws": 300},
 }
 """Parameters that make a replication short, by program."""
@@ -144,7 +145,13 @@ def strict_json(path):
     return json.loads(path.read_text(), parse_constant=refuse)
 
 
-each_study = pytest.mark.parametrize("name", STUDIES)
+COSTLY = ("from-logs", "alarms", "exploration", "bbrl", "bbrl-tuning", "batch")
+"""Studies whose reports take half a minute each; tiny ones are in files of their own."""
+
+each_study = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in COSTLY else name for name in STUDIES],
+)
 
 
 @each_study
@@ -193,6 +200,7 @@ def test_claims_say_what_is_claimed_and_how_it_is_tested(name, written):
     assert bool(judged) == (name != "quantile-methods")
 
 
+@pytest.mark.slow
 def test_identifiers_of_claims_are_unique_across_studies(written):
     found = [
         claim.identifier
@@ -299,6 +307,7 @@ print(*[name for name in ("matplotlib", "PIL", "jax") if name in sys.modules])
 """
 
 
+@pytest.mark.slow
 def test_claims_are_judged_without_what_draws(folder, stored):
     for name in STUDIES:
         stored(name)

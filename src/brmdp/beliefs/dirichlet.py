@@ -279,7 +279,7 @@ class DirichletBelief(KernelBelief, Saveable):
     def mean_entries(self) -> FloatArray:
         """Mean probability of every possible transition."""
         mean = np.empty(self.pattern.n_transitions)
-        linear.shares_of_rows(self.pattern.indptr, self.concentration_entries, mean)
+        linear.shares_of_rows(self.pattern.indptr, np.asarray(self.concentration_entries), mean)
         return mean
 
     def sample_entries(

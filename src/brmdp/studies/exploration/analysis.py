@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from brmdp.report.claims import Claim, Comparison, Region, judge
-from brmdp.report.estimates import Estimate, estimate
+from brmdp.report.estimates import estimate
 from brmdp.report.findings import Findings
 from brmdp.report.statistics import LATE_SHARE, TRUE_REGRET
 from brmdp.report.summary import agents_summary, interactions
@@ -117,32 +117,27 @@ def _late_shares(records: dict[str, CaseRecords]) -> dict[str, Any]:
 
 
 def table(records: dict[str, CaseRecords]) -> Table:
-    """One row per method: regret per world, in units of the largest reward, and time.
+    """One row per world and method, within a world in the order of mean regret.
 
-    Cells are means with half the width of their 95 % intervals, and the late share in brackets.
+    Regrets are in units of the world's largest reward.
     """
-    worlds = [world for world in WORLDS if any(name.startswith(f"{world}/") for name in records)]
     rows = []
-    for agent in AGENTS:
-        own = {world: records.get(f"{world}/{agent}") for world in worlds}
-        present = [found for found in own.values() if found is not None]
-        if not present:
-            continue
-        seconds = sum(float(found.seconds.mean()) for found in present)
-        cells = [_cell(found, WORLDS[world].largest) for world, found in own.items()]
-        rows.append((present[0].case.label, *cells, f"{seconds:.1f}"))
-    return Table(("regret (late share)", *worlds, "s, all worlds"), tuple(rows))
-
-
-def _cell(found: CaseRecords | None, largest: float) -> str:
-    regret = None if found is None else TRUE_REGRET.samples(found)
-    if found is None or regret is None:
-        return "–"
-    size, share = estimate(regret / largest), LATE_SHARE.samples(found)
-    late = "" if share is None or not np.isfinite(share).all() else f" ({share.mean():.2f})"
-    return f"{_with_reach(size)}{late}"
-
-
-def _with_reach(size: Estimate) -> str:
-    mean = f"{float(size.mean):.3g}"
-    return f"{mean} ± {float(size.reach.max()):.2g}" if size.has_interval else mean
+    for world in WORLDS:
+        found = []
+        for agent in AGENTS:
+            record = records.get(f"{world}/{agent}")
+            regret = None if record is None else TRUE_REGRET.samples(record)
+            if record is not None and regret is not None:
+                found.append((record, regret / WORLDS[world].largest))
+        for record, regret in sorted(found, key=lambda pair: float(pair[1].mean())):
+            share = LATE_SHARE.samples(record)
+            known = share is not None and np.isfinite(share).all()
+            rows.append(
+                (
+                    f"{world}, {record.case.label}",
+                    str(estimate(regret)),
+                    f"{share.mean():.2f}" if share is not None and known else "–",
+                    f"{float(record.seconds.mean()):.2g}",
+                )
+            )
+    return Table(("world, method", "regret", "late share", "s/run"), tuple(rows))
