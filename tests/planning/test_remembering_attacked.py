@@ -7,7 +7,9 @@ import pytest
 
 import brmdp
 from brmdp._kernels import dirichlet
+from brmdp.errors import ConvergenceError, InvalidInputError
 from brmdp.planning import Problem
+from brmdp.planning import many
 from brmdp.planning.compiled import Memory
 
 
@@ -40,9 +42,7 @@ def test_an_action_that_is_not_computed_counts_in_the_width_of_a_tie(level):
     problem = Problem.of(belief, rewards, 0.5)
     before = problem.solve(belief, brmdp.Quantile(0.2), remember=True)
     for _ in range(3):
-        lazy = assert_ties_are_those_of_a_full_plan(
-            problem, belief, brmdp.Quantile(level), before
-        )
+        lazy = assert_ties_are_those_of_a_full_plan(problem, belief, brmdp.Quantile(level), before)
         if level <= 0.2:
             assert lazy.known_q[0, 2] == -np.inf
         assert lazy.policy[0] == 0
@@ -207,9 +207,9 @@ def test_a_memory_that_is_not_true_is_refused(name, spoil, measure):
     found = Memory.from_arrays(arrays, memory.concentration, memory.offsets, belief.pattern)
     np.testing.assert_array_equal(found.facts, memory.facts)
     arrays[name] = spoil(arrays[name], 8)
-    with pytest.raises(brmdp.errors.InvalidInputError, match=f"memory.{name}|memory.facts"):
+    with pytest.raises(InvalidInputError, match=f"memory.{name}|memory.facts"):
         Memory.from_arrays(arrays, memory.concentration, memory.offsets, belief.pattern)
-    with pytest.raises(brmdp.errors.InvalidInputError, match=r"memory\.facts"):
+    with pytest.raises(InvalidInputError, match=r"memory\.facts"):
         # the concentrations of another belief, or rounded ones
         Memory.from_arrays(
             memory.arrays(), memory.concentration + 0.1, memory.offsets, belief.pattern
@@ -250,3 +250,54 @@ def test_a_bound_next_to_one_is_not_rounded_up():
             z, level = dirichlet.halfway_below(0, rows, np.array([0.0, 1.0, 0.0]), limit, scratch)
             if level > 0.0:
                 assert 1.0 - level >= (1.0 - z) ** n
+
+
+# --- many plans -----------------------------------------------------------------------------------
+
+BELIEF = brmdp.DirichletBelief(np.array([[[9.0, 1.0], [1.0, 9.0]]] * 2))
+REWARDS = np.array([[0.0, 0.2], [1.0, 0.7]])
+LEVELS = [0.5, 0.1, 0.1, 0.9, 0.1 + 1e-17, np.nextafter(0.1, 1.0), 1.0 - 1e-16, 1e-100]
+
+
+@pytest.mark.parametrize("discount", [np.array(0.9), np.float64(0.9), [0.9], (0.9,)])
+def test_a_discount_may_come_in_any_form(discount):
+    (found,) = brmdp.plan_many(BELIEF, REWARDS, discount, risk=brmdp.Quantile(0.2))
+    wanted = brmdp.plan(BELIEF, REWARDS, 0.9, risk=brmdp.Quantile(0.2))
+    np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@pytest.mark.parametrize("discount", [[[0.9]], [[0.9, 0.9]], np.ones((1, 1, 1)) / 2])
+def test_a_table_of_discounts_is_refused(discount):
+    with pytest.raises(InvalidInputError, match="discount must be a number, or one for each plan"):
+        brmdp.plan_many(BELIEF, REWARDS, discount, risk=brmdp.Quantile(0.2))
+
+
+def test_levels_that_are_equal_or_nearly_so_in_any_order():
+    risks = [kind(level) for level in LEVELS for kind in (brmdp.Quantile, brmdp.CVaR)]
+    for found, risk in zip(brmdp.plan_many(BELIEF, REWARDS, 0.9, risk=risks), risks, strict=True):
+        wanted = brmdp.plan(BELIEF, REWARDS, 0.9, risk=risk)
+        assert np.abs(found.values - wanted.values).max() <= found.error_bound + wanted.error_bound
+        np.testing.assert_array_equal(found.tied_actions(), wanted.tied_actions())
+        np.testing.assert_allclose(found.q_values, wanted.q_values, rtol=1e-7)
+
+
+def test_one_of_many_fails_only_if_it_would_alone(monkeypatch):
+    solve = Problem.solve
+
+    def failing(self, belief, risk, initial=None, **options):
+        if initial is not None:
+            found = solve(self, belief, risk, initial, **options)
+            raise ConvergenceError("from here, it does not", found)
+        return solve(self, belief, risk, initial, **options)
+
+    monkeypatch.setattr(Problem, "solve", failing)
+    risks = [brmdp.Quantile(level) for level in LEVELS]
+    for found, risk in zip(brmdp.plan_many(BELIEF, REWARDS, 0.9, risk=risks), risks, strict=True):
+        wanted = brmdp.plan(BELIEF, REWARDS, 0.9, risk=risk)
+        np.testing.assert_array_equal(found.values, wanted.values)
+
+
+def test_what_a_plan_remembers_is_not_kept_with_its_result():
+    problem = Problem.of(BELIEF, REWARDS, 0.9)
+    tasks = [many.Task(problem, BELIEF, brmdp.Quantile(level)) for level in LEVELS]
+    assert all(found.memory is None for found in many.solve_all(tasks))

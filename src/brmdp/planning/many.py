@@ -147,7 +147,7 @@ def plan_many(
         key_of_policy = (id(belief), id(paid), gamma, solution.policy.tobytes())
         if key_of_policy not in reliances:
             reliances[key_of_policy] = reliance_of(solution, belief, paid, gamma, start)
-        found.append(replace(solution, prior=reliances[key_of_policy], memory=None))
+        found.append(replace(solution, prior=reliances[key_of_policy]))
     first = next((one for one in reliances.values() if one is not None and one.outweighs), None)
     warn_about_prior(first, "plan", 2)
     return tuple(found)
@@ -224,11 +224,13 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
             task = tasks[k]
             before = made.setdefault(task.family, [])
             try:
-                found[k] = _follow(task, before)
+                solution = _follow(task, before)
             except BrmdpError as error:
                 found[k] = error
                 continue
-            before.append((task.score, found[k]))
+            # what it remembers serves the next, and need not be kept for longer
+            found[k] = replace(solution, memory=None)
+            before.append((task.score, solution))
             del before[:-POINTS]
 
     chains, large, in_order = [], [], []
