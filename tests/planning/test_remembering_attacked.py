@@ -8,8 +8,7 @@ import pytest
 import brmdp
 from brmdp._kernels import dirichlet
 from brmdp.errors import ConvergenceError, InvalidInputError
-from brmdp.planning import Problem
-from brmdp.planning import many
+from brmdp.planning import Problem, many
 from brmdp.planning.compiled import Memory
 
 
@@ -219,7 +218,7 @@ def test_a_memory_that_is_not_true_is_refused(name, spoil, measure):
 @pytest.mark.parametrize("exponent", [-12, -3, -1])
 def test_a_bound_of_the_distribution_function_is_one(exponent):
     # for the uniform law F(z) = z, exactly
-    belief, rewards = one_state([[0.0, 1.0]], 1.0)
+    belief, _ = one_state([[0.0, 1.0]], 1.0)
     levels = np.full(2, 0.2)
     entries = belief.concentration_entries
     rows = dirichlet.Rows.of(
