@@ -667,7 +667,7 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
 
     Returns
     -------
-    (CONVERGED, FAILED or FALLBACK, number of sweeps, required bound, last accepted sweep,
+    (CONVERGED, FAILED or FALLBACK, number of sweeps, required bound, fields of the last Sweep,
     (lowest-index policy among ties, its pairs, tied states, largest loss), width of a tie)
     """
     n = values.shape[0]
@@ -729,4 +729,16 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
             state = FALLBACK
     elif knowledge.facts.shape[0] > 0:
         learn(task, now, knowledge)
-    return state, sweeps, tolerance, now, linear.lowest_tied(now.q, now.best, width), width
+    ties = linear.lowest_tied(now.q, now.best, width)
+    # Not as a Sweep: numba calls Python to make one, and crashes if Ctrl-C arrives there.
+    last = (
+        now.values,
+        now.targets,
+        now.q,
+        now.policy,
+        now.chosen,
+        now.best,
+        now.exact,
+        now.numbers,
+    )
+    return state, sweeps, tolerance, last, ties, width

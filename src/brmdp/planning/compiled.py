@@ -263,7 +263,7 @@ def solve_compiled(
         )
         before = data.phi
         start = bellman.pairs
-    state, sweeps, required, last, ties, width = solve.solve(
+    state, sweeps, required, fields, ties, width = solve.solve(
         task,
         values,
         start,
@@ -280,6 +280,7 @@ def solve_compiled(
         # it must not see what the attempt left behind
         data.starts[:] = 0.0
         return None
+    last = solve.Sweep(*fields)
     residual, size_of_values, error = last.numbers.tolist()
     sweep = Sweep(
         last.values,
