@@ -211,7 +211,7 @@ def test_a_memory_survives_being_written_as_arrays():
     for now, _, belief, _ in steps_of(rng, "quantile", 3):
         memory = now.memory
         arrays = {name: np.array(array) for name, array in memory.arrays().items()}
-        twin = Memory.from_arrays(arrays, memory.concentration, belief.pattern)
+        twin = Memory.from_arrays(arrays, memory.concentration, memory.offsets, belief.pattern)
         for name, array in twin.arrays().items():
             np.testing.assert_array_equal(array, memory.arrays()[name])
 
@@ -236,4 +236,4 @@ def test_a_memory_that_no_plan_can_have_is_refused(name, spoil):
     arrays = dict(memory.arrays())
     arrays[name] = spoil(arrays[name])
     with pytest.raises(brmdp.errors.InvalidInputError, match=f"memory.{name}"):
-        Memory.from_arrays(arrays, memory.concentration, belief.pattern)
+        Memory.from_arrays(arrays, memory.concentration, memory.offsets, belief.pattern)

@@ -1826,14 +1826,15 @@ def quantile_beside(pair, rows, values, z, scratch):
 def halfway_below(pair, rows, values, limit, scratch):
     """(z, a lower bound on F(z)) with z halfway between a pair's estimated quantile and ``limit``.
 
-    The second is 0 if there is no such z.
+    The second is 0 if there is no such z, or next to light successors, whose share of a tail can be
+    lost.
     """
     begin = rows.indptr[pair]
     n = rows.indptr[pair + 1] - begin
     w = values[begin : begin + n]
     f = rows.phi[rows.offsets[pair] : rows.offsets[pair] + n]
     low, high = value_range(f, w, n)
-    if high - low <= EPS * max(abs(low), abs(high)):
+    if high - low <= EPS * max(abs(low), abs(high)) or has_light(f, n):
         return limit, 0.0
     guess = saddlepoint_row(
         f, w, n, low, high, rows.scores[pair], START_SHARPNESS, rows.starts[pair], scratch
@@ -1842,7 +1843,8 @@ def halfway_below(pair, rows, values, limit, scratch):
     if not guess < z < limit:
         return limit, 0.0
     below, _, _, error = cdf_row(f, w, n, z, scratch)
-    return z, min(max(below - error, 0.0), 1.0) if error < 1.0 else 0.0
+    # ``below`` may be 1 − tail, and rounded up
+    return z, max(below - error - EPS * below, 0.0) if error < 1.0 else 0.0
 
 
 @apart

@@ -287,8 +287,8 @@ def bounded_halfway(task, pair, knowledge, sweep, limit, scratch):
     if not level >= task.rows.levels[pair]:
         return False
     facts = knowledge.facts[pair]
+    # its error stays: that of its value, which counts among the errors of a sweep
     facts[0] = z
-    facts[1] = 0.0
     facts[2] = level
     facts[3] = BOUND
     for i in range(task.rows.indptr[pair], task.rows.indptr[pair + 1]):
@@ -312,6 +312,10 @@ def lazy_sweep(task, guess, knowledge, values, sweep):
         # after a step of Newton's method, a pair is expected to keep its state's value
         value = values[pair // task.n_actions]
         compute(task, pair, value, knowledge, sweep, scratch, row, extra)
+    # A full sweep's error is the largest of all pairs. Of those not computed, the last is known.
+    for pair in task.pairs:
+        if not sweep.exact[pair] and knowledge.facts[pair, 2] > 0.0:
+            sweep.numbers[2] = max(sweep.numbers[2], knowledge.facts[pair, 1])
     finish(sweep)
     slack = 4.0 * (enough(task, task.absolute, sweep) + tie_width(task, sweep))
     compute_within(task, slack, knowledge, sweep, scratch, row, extra)
@@ -600,7 +604,10 @@ def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
 
 @kernel
 def compute_unclear(task, slack, knowledge, sweep):
-    """Compute the pairs whose bound, and nothing else, leaves them within ``slack`` of the best."""
+    """Compute the pairs whose bound, and nothing else, leaves them within ``slack`` of the best.
+
+    Returns whether there were any.
+    """
     unclear = False
     for pair in task.pairs:
         s = pair // task.n_actions
@@ -618,6 +625,7 @@ def compute_unclear(task, slack, knowledge, sweep):
             np.empty(widest),
             np.empty(widest),
         )
+    return unclear
 
 
 @kernel
@@ -659,7 +667,7 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
 
     Returns
     -------
-    (CONVERGED, FAILED or FALLBACK, number of sweeps, required bound, last accepted sweep,
+    (CONVERGED, FAILED or FALLBACK, number of sweeps, required bound, fields of the last Sweep,
     (lowest-index policy among ties, its pairs, tied states, largest loss), width of a tie)
     """
     n = values.shape[0]
@@ -713,10 +721,24 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
         now, sweeps = settle(task, lazy, knowledge, now, other, sweeps, tolerance, most)
     width = tie_width(task, now)
     if lazy:
-        compute_unclear(task, width, knowledge, now)
-        width = tie_width(task, now)
-        if state == CONVERGED and not bound_of(task, now) <= tolerance:
+        # what is computed may have a larger error, and make ties wider
+        while compute_unclear(task, width, knowledge, now):
+            width = tie_width(task, now)
+        # only a plan that computes everything may fail
+        if state == FAILED or not bound_of(task, now) <= tolerance:
             state = FALLBACK
     elif knowledge.facts.shape[0] > 0:
         learn(task, now, knowledge)
-    return state, sweeps, tolerance, now, linear.lowest_tied(now.q, now.best, width), width
+    ties = linear.lowest_tied(now.q, now.best, width)
+    # Not as a Sweep: numba calls Python to make one, and crashes if Ctrl-C arrives there.
+    last = (
+        now.values,
+        now.targets,
+        now.q,
+        now.policy,
+        now.chosen,
+        now.best,
+        now.exact,
+        now.numbers,
+    )
+    return state, sweeps, tolerance, last, ties, width

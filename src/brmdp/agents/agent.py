@@ -933,7 +933,7 @@ class Agent(EpisodicAgent):
         memory = None
         known = arrays_with_prefix(arrays, "memory.")
         if known and has_dirichlet_rows(belief):
-            memory = Memory.from_arrays(known, dirichlet_rows_of(belief)[0], self._problem.pattern)
+            memory = Memory.from_arrays(known, *dirichlet_rows_of(belief), self._problem.pattern)
         return _Plan(values, q_values, policy, levels, widths, report, memory)
 
     def _resumed_values(self, stored: Any, length: int | None) -> FloatArray:

@@ -283,8 +283,12 @@ class EpisodicAgent(Saveable):
         try:
             plan, drawn = self._make_plan(belief, record, working)
         except SystemError as error:
-            # Python raises this if a compiled call is interrupted between two instructions
-            if isinstance(error.__cause__, KeyboardInterrupt):
+            # Python raises this if a compiled call is interrupted between two instructions, once
+            # for each call that it ends
+            cause: BaseException | None = error
+            while isinstance(cause, SystemError):
+                cause = cause.__cause__
+            if isinstance(cause, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             raise
         progress, streams = working.progress, working.streams

@@ -139,7 +139,10 @@ def method_of(belief: Any, name: str, purpose: str) -> Callable[..., Any]:
 
 
 def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
-    """A copy of the concentrations, and where those of each pair begin; checked."""
+    """A copy of the concentrations, and where those of each pair begin; checked.
+
+    Neither changes with the belief.
+    """
     if is_builtin(belief):
         return belief.concentration_entries.copy(), belief.concentration_offsets
     pattern, name = belief.pattern, type(belief).__name__
@@ -167,7 +170,7 @@ def dirichlet_rows_of(belief: Any) -> tuple[FloatArray, IntArray]:
             f"successor; got only {entries.size}"
         )
     check_concentrations(entries)
-    return entries.copy(), offsets
+    return entries.copy(), offsets.copy()
 
 
 def evidence_of(

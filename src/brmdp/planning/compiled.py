@@ -62,6 +62,8 @@ class Memory:
         Kind of the measure.
     concentration : (entries,) array
         The concentrations it was made with.
+    offsets : integers
+        Where those of each pair begin.
     chosen : (S,) integers
         The pairs of its policy.
     facts, targets, corrections : arrays
@@ -70,6 +72,7 @@ class Memory:
 
     measure: int
     concentration: FloatArray
+    offsets: IntArray
     chosen: IntArray
     facts: FloatArray
     targets: FloatArray
@@ -81,6 +84,7 @@ class Memory:
         return (
             self.measure == bound.measure
             and self.concentration.shape == data.phi.shape
+            and (self.offsets is data.offsets or np.array_equal(self.offsets, data.offsets))
             and len(self.facts) == data.levels.size
             and self.targets.size == bound.pattern.n_transitions
             and self.chosen.size == n_states
@@ -100,9 +104,12 @@ class Memory:
         cls,
         arrays: Mapping[str, NDArray[Any]],
         concentration: FloatArray,
+        offsets: IntArray,
         pattern: TransitionPattern,
     ) -> Self:
         """The memory that :meth:`arrays` described, of a plan with these concentrations.
+
+        Every fact is computed again: one that is not so would make later plans wrong.
 
         Raises
         ------
@@ -126,14 +133,51 @@ class Memory:
             raise InvalidInputError("memory.chosen must hold one admissible pair of each state")
         if (facts[:, 1:] < 0.0).any() or (facts[:, 2:] > 1.0).any():
             raise InvalidInputError("memory.facts must hold errors, levels and kinds of facts")
-        return cls(
+        found = cls(
             kind,
             concentration,
+            offsets,
             np.array(chosen),
             np.array(facts),
             np.array(known[0]),
             np.array(known[1]),
         )
+        found._require_truth(pattern)
+        return found
+
+    def _require_truth(self, pattern: TransitionPattern) -> None:
+        """Raise unless every fact is so, and all corrections are differences of rows."""
+        facts = self.facts
+        known = np.flatnonzero(facts[:, 2] > 0.0)
+        levels = np.ones(pattern.n_pairs)
+        levels[known] = facts[known, 2]
+        if self.measure != dirichlet.CVAR:
+            # a bound for the largest of all levels
+            levels = np.minimum(levels, np.nextafter(1.0, 0.0))
+        rows = dirichlet.Rows.of(
+            pattern.indptr, self.offsets, self.concentration, levels, pattern.widest
+        )
+        out = np.zeros(pattern.n_pairs)
+        errors = np.zeros(pattern.n_pairs)
+        for pair in known[pattern.widths[known] > 0]:
+            errors[pair] = dirichlet.evaluate_pairs(
+                self.measure, np.array([pair]), rows, self.targets, solve.SHARPNESS, out
+            )
+        above = out[known] - facts[known, 0]
+        allowed = facts[known, 1] + errors[known]
+        is_value = facts[known, 3] == solve.VALUE
+        if not (
+            (above <= allowed).all()
+            and (-above <= allowed)[is_value].all()
+            and (is_value | (facts[known, 3] == solve.BOUND)).all()
+            and (pattern.widths[known] > 0).all()
+        ):
+            raise InvalidInputError("memory.facts must be true of the belief of the plan")
+        # what cannot be confirmed is forgotten
+        scale = fixed_point.RELATIVE * float(np.abs(self.targets).max())
+        facts[errors > scale, 2:] = 0.0
+        if (np.abs(self.corrections) > 1.0 + 1e-9).any():
+            raise InvalidInputError("memory.known must hold differences of probabilities")
 
 
 class Solved(NamedTuple):
@@ -219,7 +263,7 @@ def solve_compiled(
         )
         before = data.phi
         start = bellman.pairs
-    state, sweeps, required, last, ties, width = solve.solve(
+    state, sweeps, required, fields, ties, width = solve.solve(
         task,
         values,
         start,
@@ -236,6 +280,7 @@ def solve_compiled(
         # it must not see what the attempt left behind
         data.starts[:] = 0.0
         return None
+    last = solve.Sweep(*fields)
     residual, size_of_values, error = last.numbers.tolist()
     sweep = Sweep(
         last.values,
@@ -250,6 +295,6 @@ def solve_compiled(
     )
     kept = None
     if remember and state == solve.CONVERGED:
-        kept = Memory(bound.measure, data.phi, last.chosen, *knowledge)
+        kept = Memory(bound.measure, data.phi, data.offsets, last.chosen, *knowledge)
     found = FixedPoint(sweep, sweeps, required, state == solve.CONVERGED)
     return Solved(found, last.exact if lazy else None, ties, width, kept)

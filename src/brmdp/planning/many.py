@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from brmdp._validation import FloatArray, as_float_array
+from brmdp._validation import FloatArray, as_discount, as_float_array
 from brmdp.beliefs.base import Belief
 from brmdp.beliefs.checked import is_builtin, require_belief
 from brmdp.beliefs.disturbance import Rewards
@@ -109,10 +110,17 @@ def plan_many(
     >>> [plan.values[0].round(4).item() for plan in plans]
     [0.7743, 0.9259, 0.9884]
     """
+    discounts = as_float_array(discount, "discount") if np.ndim(discount) else None
+    if discounts is not None and discounts.ndim != 1:
+        raise InvalidInputError(
+            f"discount must be a number, or one for each plan; got shape {discounts.shape}"
+        )
+    if discounts is None:
+        discount = as_discount(discount, one_allowed=True)
     several = {
         "beliefs": beliefs if isinstance(beliefs, list | tuple) else None,
         "rewards": rewards if isinstance(rewards, tuple) else None,
-        "discount": as_float_array(discount, "discount").tolist() if np.ndim(discount) else None,
+        "discount": None if discounts is None else discounts.tolist(),
         "risk": risk if isinstance(risk, list | tuple) else None,
     }
     count = _count(several)
@@ -139,7 +147,7 @@ def plan_many(
         key_of_policy = (id(belief), id(paid), gamma, solution.policy.tobytes())
         if key_of_policy not in reliances:
             reliances[key_of_policy] = reliance_of(solution, belief, paid, gamma, start)
-        found.append(replace(solution, prior=reliances[key_of_policy], memory=None))
+        found.append(replace(solution, prior=reliances[key_of_policy]))
     first = next((one for one in reliances.values() if one is not None and one.outweighs), None)
     warn_about_prior(first, "plan", 2)
     return tuple(found)
@@ -216,18 +224,13 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
             task = tasks[k]
             before = made.setdefault(task.family, [])
             try:
-                found[k] = task.problem.solve(
-                    task.belief,
-                    task.risk,
-                    _extrapolated(before, task.score),
-                    raise_on_failure=task.raise_on_failure,
-                    memory=before[-1][1].memory if before else None,
-                    remember=task.is_pure,
-                )
+                solution = _follow(task, before)
             except BrmdpError as error:
                 found[k] = error
                 continue
-            before.append((task.score, found[k]))
+            # what it remembers serves the next, and need not be kept for longer
+            found[k] = replace(solution, memory=None)
+            before.append((task.score, solution))
             del before[:-POINTS]
 
     chains, large, in_order = [], [], []
@@ -249,6 +252,19 @@ def attempts(tasks: Sequence[Task]) -> list[Solution | BrmdpError]:
         follow(large)
         follow(in_order)
     return found
+
+
+def _follow(task: Task, before: list[tuple[float | None, Solution]]) -> Solution:
+    """The plan of a task, started from those ``before`` it if that leads anywhere."""
+    solve = partial(task.problem.solve, task.belief, task.risk, remember=task.is_pure)
+    start = _extrapolated(before, task.score)
+    if before and task.is_pure:
+        try:
+            return solve(start, memory=before[-1][1].memory)
+        except ConvergenceError:
+            # a plan fails only if it would alone
+            start = None
+    return solve(start, raise_on_failure=task.raise_on_failure)
 
 
 def _extrapolated(
