@@ -136,12 +136,10 @@ def copy_into(entries, out):
 
 @kernel
 def same_entries(one, other):
-    if one.shape[0] != other.shape[0]:
-        return False
-    for i in range(one.shape[0]):
-        if one[i] != other[i]:
-            return False
-    return True
+    same = one.shape[0] == other.shape[0]
+    for i in range(one.shape[0] if same else 0):
+        same = same and one[i] == other[i]
+    return same
 
 
 @kernel
