@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import brmdp
+from brmdp._kernels.compiled import CONFIG, apart
 from brmdp.errors import InvalidInputError
 from brmdp.risk.threads import for_chunks, one_thread, thread_count
 from brmdp.runs import run_experiment, runner
@@ -196,7 +197,7 @@ def outer(x):
     return middle(x) - 1.0
 """
 OUTER = "from brmdp._kernels import parts; print(parts.outer(1.0))"
-INNER = "from brmdp._kernels import parts; print(parts.inner(1.0))"
+MIDDLE = "from brmdp._kernels import parts; print(parts.middle(1.0))"
 
 
 @pytest.fixture
@@ -214,8 +215,8 @@ def test_kernels_compiled_apart_are_called_and_never_missed(parts):
     # in another process, the same kernel has another name in machine code
     (entry,) = parts.in_tree.glob("parts.inner-*.kernel")
     entry.unlink()
-    assert parts.use(INNER) == [COMPILING, "2.0", "compiled 1"]
-    assert parts.use(OUTER) == [COMPILING, "3.0", "compiled 2"]
+    assert parts.use(MIDDLE) == [COMPILING, "4.0", "compiled 2"]
+    assert parts.use(OUTER) == [COMPILING, "3.0", "compiled 1"]
     assert parts.use(OUTER) == ["3.0", "compiled 0"]
     entry.unlink()
     for place in (NOWHERE, {}):
@@ -243,10 +244,21 @@ def test_whichever_entry_is_missing_or_damaged_is_compiled_again(parts, name):
 def test_processes_may_compile_into_the_same_folder_at_once(parts):
     """They give kernels different names if they compile them in a different order."""
     with ThreadPoolExecutor(3) as pool:
-        first = list(pool.map(parts.use, [OUTER, INNER + "\n" + OUTER, OUTER]))
+        first = list(pool.map(parts.use, [OUTER, MIDDLE + "\n" + OUTER, OUTER]))
     assert {lines[-2] for lines in first} == {"3.0"}
     assert parts.use(OUTER)[-2] == "3.0"
     assert parts.use(OUTER) == ["3.0", "compiled 0"]
+
+
+@pytest.mark.skipif(bool(CONFIG.DISABLE_JIT), reason="needs compiled kernels")
+def test_an_inner_kernel_refuses_to_be_called_from_python():
+    """It would end the process: nothing is compiled that takes arguments from there."""
+    with pytest.raises(TypeError, match="value_of is called by other kernels, not from Python"):
+        apart(value_of)(1.0)
+
+
+def value_of(x):
+    return x
 
 
 OTHER_NUMBA = """

@@ -54,7 +54,7 @@ DIGEST = hashlib.sha256().digest_size
 NOTABLE = 1.0
 
 
-def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
+def kernel(function: Callable[..., Any], *, apart: bool = False, inner: bool = False) -> Any:
     """Compile a function on its first call, for the types of that call.
 
     A constant counts as any other number of its type: numba would compile a kernel again for every
@@ -63,11 +63,23 @@ def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
     Numba compiles a kernel into each kernel that calls it, and that one with all it contains into
     its own callers. A kernel that is compiled ``apart`` is called instead. That suits kernels that
     take a microsecond and are worth a second of the compiler's time.
+
+    An ``inner`` kernel is called by kernels alone. That saves the code that takes arguments from
+    Python, which for tuples of arrays is longer than many a kernel.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+    }
     compiled: Any = numba.njit(**options)(function)
     if CONFIG.DISABLE_JIT:
         return compiled
+    if inner:
+        # without that code, a call would end the process
+        dispatcher: Any = type(compiled)
+        compiled.__class__ = _inner(dispatcher)
     compiled._cache = KernelCache(function, apart=apart)
     template = compiled.get_call_template
 
@@ -82,8 +94,18 @@ def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
 
 
 def apart(function: Callable[..., Any]) -> Any:
-    """A kernel that is compiled apart."""
-    return kernel(function, apart=True)
+    """An inner kernel that is compiled apart."""
+    return kernel(function, apart=True, inner=True)
+
+
+@cache
+def _inner(dispatcher: type) -> type:
+    """The dispatcher of a kernel that Python cannot call."""
+
+    def refuse(self: Any, *_: Any, **__: Any) -> None:
+        raise TypeError(f"{self.__name__} is called by other kernels, not from Python")
+
+    return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
 
 
 class Need(NamedTuple):
