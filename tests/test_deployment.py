@@ -8,12 +8,14 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import brmdp
+from brmdp._kernels.compiled import CONFIG, apart
 from brmdp.errors import InvalidInputError
 from brmdp.risk.threads import for_chunks, one_thread, thread_count
 from brmdp.runs import run_experiment, runner
@@ -179,8 +181,12 @@ PARTS = """
 from brmdp._kernels.compiled import apart, kernel
 
 @apart
+def innermost(x):
+    return x + 0.5
+
+@apart
 def inner(x):
-    return x + 1.0
+    return innermost(x) + 0.5
 
 @kernel
 def middle(x):
@@ -190,31 +196,92 @@ def middle(x):
 def outer(x):
     return middle(x) - 1.0
 """
+OUTER = "from brmdp._kernels import parts; print(parts.outer(1.0))"
+MIDDLE = "from brmdp._kernels import parts; print(parts.middle(1.0))"
+
+
+@pytest.fixture
+def parts(installation):
+    """An installation with kernels compiled apart, of which one calls the other."""
+    (installation.kernels / "parts.py").write_text(PARTS)
+    return installation
 
 
 @pytest.mark.long
-def test_kernels_compiled_apart_are_called_and_never_missed(installation):
+def test_kernels_compiled_apart_are_called_and_never_missed(parts):
     """Machine code that calls a compilation that is gone would end the process."""
-    (installation.kernels / "parts.py").write_text(PARTS)
-    outer = "from brmdp._kernels import parts; print(parts.outer(1.0))"
-    inner = "from brmdp._kernels import parts; print(parts.inner(1.0))"
-    assert installation.use(outer) == [COMPILING, "3.0", "compiled 5"]
-    assert installation.use(outer) == ["3.0", "compiled 0"]
+    assert parts.use(OUTER) == [COMPILING, "3.0", "compiled 6"]
+    assert parts.use(OUTER) == ["3.0", "compiled 0"]
     # in another process, the same kernel has another name in machine code
-    (entry,) = installation.in_tree.glob("parts.inner-*.kernel")
+    (entry,) = parts.in_tree.glob("parts.inner-*.kernel")
     entry.unlink()
-    assert installation.use(inner) == [COMPILING, "2.0", "compiled 1"]
-    assert installation.use(outer) == [COMPILING, "3.0", "compiled 2"]
-    assert installation.use(outer) == ["3.0", "compiled 0"]
+    assert parts.use(MIDDLE) == [COMPILING, "4.0", "compiled 2"]
+    assert parts.use(OUTER) == [COMPILING, "3.0", "compiled 1"]
+    assert parts.use(OUTER) == ["3.0", "compiled 0"]
     entry.unlink()
     for place in (NOWHERE, {}):
-        assert (
-            installation.use(
-                "from brmdp._kernels import compiled\ncompiled._write = disk_full\n" + outer,
-                **place,
-            )[-2]
-            == "3.0"
-        )
+        assert parts.use("compiled._write = disk_full\n" + OUTER, **place)[-2] == "3.0"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["innermost", "outer"])
+def test_whichever_entry_is_missing_or_damaged_is_compiled_again(parts, name):
+    parts.use(OUTER)
+    (entry,) = parts.in_tree.glob(f"parts.{name}-*.kernel")
+    content = entry.read_bytes()
+    entry.unlink()
+    assert parts.use(OUTER)[-2] == "3.0"
+    assert parts.use(OUTER) == ["3.0", "compiled 0"]
+    entry.write_bytes(content[: len(content) // 2])
+    assert parts.use(OUTER)[-2] == "3.0"
+    # an entry of a former compilation
+    entry.write_bytes(content)
+    assert parts.use(OUTER)[-2] == "3.0"
+    assert parts.use(OUTER) == ["3.0", "compiled 0"]
+
+
+@pytest.mark.long
+def test_processes_may_compile_into_the_same_folder_at_once(parts):
+    """They give kernels different names if they compile them in a different order."""
+    with ThreadPoolExecutor(3) as pool:
+        first = list(pool.map(parts.use, [OUTER, MIDDLE + "\n" + OUTER, OUTER]))
+    assert {lines[-2] for lines in first} == {"3.0"}
+    assert parts.use(OUTER)[-2] == "3.0"
+    assert parts.use(OUTER) == ["3.0", "compiled 0"]
+
+
+@pytest.mark.skipif(bool(CONFIG.DISABLE_JIT), reason="needs compiled kernels")
+def test_an_inner_kernel_refuses_to_be_called_from_python():
+    """It would end the process: nothing is compiled that takes arguments from there."""
+    with pytest.raises(TypeError, match="value_of is called by other kernels, not from Python"):
+        apart(value_of)(1.0)
+
+
+def value_of(x):
+    return x
+
+
+OTHER_NUMBA = """
+from numba.core.codegen import CPUCodeLibrary
+
+def without(library, name):
+    if name == "{hidden}" and sys._getframe(1).f_globals["__name__"] == compiled.__name__:
+        raise AttributeError(name)
+    return object.__getattribute__(library, name)
+
+CPUCodeLibrary.__getattribute__ = without
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hidden", ["_final_module", "_shared_module"])
+def test_kernels_are_compiled_into_each_other_where_numba_is_unlike_what_we_know(parts, hidden):
+    outer = OTHER_NUMBA.format(hidden=hidden) + OUTER
+    assert parts.use(outer) == [COMPILING, "3.0", "compiled 6"]
+    for entry in parts.in_tree.glob("parts.inner*.kernel"):
+        entry.unlink()
+    # nothing is called, so nothing is missed
+    assert parts.use(outer) == ["3.0", "compiled 0"]
 
 
 WARM = """

@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 from scipy import special
@@ -244,6 +245,12 @@ def test_concentrations_beside_the_least_that_are_biased(light, alpha):
 # - ROW_TOLERANCE concerns gradients, which are compared with finite differences.
 
 
+@numba.njit
+def tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch):
+    """The inner kernel, which Python cannot call."""
+    return dirichlet.tail_on_line(m, head, line, bend_count, bias, total, halvings, scratch)
+
+
 def line_at(phi, values, z):
     """What the kernel decides at z.
 
@@ -261,7 +268,7 @@ def line_at(phi, values, z):
     head = dirichlet.split_powers(work[0], m, order)
     saddle, rest = dirichlet.saddle(work[0], work[1], m)
     line = dirichlet.choose_line(work[0], work[1], m, total, bias, work[2], work[3], bends, sums)
-    first = dirichlet.tail_on_line(m, head, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch)
+    first = tail_on_line(m, head, line, 1, bias, total, dirichlet.FIRST_HALVINGS, scratch)
     return SimpleNamespace(
         mirrored=mirrored,
         saddle_beyond_half=saddle > rest,

@@ -52,11 +52,9 @@ SOURCES = Path(__file__).parent
 DIGEST = hashlib.sha256().digest_size
 # Compilations shorter than this, in seconds, are not logged.
 NOTABLE = 1.0
-# Attribute of numba's code libraries: the kernels compiled apart that a caller must find loaded.
-_NEEDS = "_brmdp_needs"
 
 
-def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
+def kernel(function: Callable[..., Any], *, apart: bool = False, inner: bool = False) -> Any:
     """Compile a function on its first call, for the types of that call.
 
     A constant counts as any other number of its type: numba would compile a kernel again for every
@@ -65,11 +63,23 @@ def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
     Numba compiles a kernel into each kernel that calls it, and that one with all it contains into
     its own callers. A kernel that is compiled ``apart`` is called instead. That suits kernels that
     take a microsecond and are worth a second of the compiler's time.
+
+    An ``inner`` kernel is called by kernels alone. That saves the code that takes arguments from
+    Python, which for tuples of arrays is longer than many a kernel.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+    }
     compiled: Any = numba.njit(**options)(function)
     if CONFIG.DISABLE_JIT:
         return compiled
+    if inner:
+        # without that code, a call would end the process
+        dispatcher: Any = type(compiled)
+        compiled.__class__ = _inner(dispatcher)
     compiled._cache = KernelCache(function, apart=apart)
     template = compiled.get_call_template
 
@@ -84,8 +94,18 @@ def kernel(function: Callable[..., Any], *, apart: bool = False) -> Any:
 
 
 def apart(function: Callable[..., Any]) -> Any:
-    """A kernel that is compiled apart."""
-    return kernel(function, apart=True)
+    """An inner kernel that is compiled apart."""
+    return kernel(function, apart=True, inner=True)
+
+
+@cache
+def _inner(dispatcher: type) -> type:
+    """The dispatcher of a kernel that Python cannot call."""
+
+    def refuse(self: Any, *_: Any, **__: Any) -> None:
+        raise TypeError(f"{self.__name__} is called by other kernels, not from Python")
+
+    return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
 
 
 class Need(NamedTuple):
@@ -103,6 +123,19 @@ class Need(NamedTuple):
         dispatcher.compile(self.arguments)
         result = dispatcher.overloads[self.arguments]
         return bool(result.fndesc.mangled_name == self.symbol)
+
+
+# The kernels compiled apart that are present in this process, by their names in machine code.
+_APART: dict[str, Need] = {}
+
+
+def _needs(library: Any) -> tuple[Need, ...]:
+    """The kernels compiled apart that machine code calls: those it declares but does not hold."""
+    if not _APART:
+        return ()
+    functions = library._final_module.functions
+    declared = [function.name for function in functions if function.is_declaration]
+    return tuple(_APART[name] for name in declared if name in _APART)
 
 
 class KernelCache(NullCache):
@@ -137,32 +170,36 @@ class KernelCache(NullCache):
                 LOG.debug("compiled kernel %s in %s cannot be used: %r", name, place.folder, error)
                 continue
             if tuple(result.signature.args) == arguments:
-                self._announce(result, needs)
+                self._stand_apart(result)
                 return result
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Save a compiled kernel, if any folder is writable."""
-        called = (getattr(library, _NEEDS, ()) for library in result.library._linking_libraries)
-        needs = tuple(dict.fromkeys(need for several in called for need in several))
         if source_digest() is not None and not result.library.has_dynamic_globals:
             name, key = self._entry(_arguments(signature), result.codegen)
-            payload = pickle.dumps((needs, dumps(result._reduce())))
+            payload = pickle.dumps((_needs(result.library), dumps(result._reduce())))
             _WRITER.write(name, key + hashlib.sha256(payload).digest() + payload)
-        self._announce(result, needs)
+        self._stand_apart(result)
 
-    def _announce(self, result: Any, needs: tuple[Need, ...]) -> None:
-        """Tell later callers of a compiled kernel what they need, and what they may inline."""
+    def _stand_apart(self, result: Any) -> None:
+        """Have a kernel called that is to be compiled apart, if numba is as we know it.
+
+        Otherwise it is compiled into its callers, as any other.
+        """
         library = result.library
-        if self._apart:
-            arguments = tuple(result.signature.args)
-            symbol = result.fndesc.mangled_name
-            needs = (Need(self._module, self._function, arguments, symbol),)
-            # what numba links into callers; they find the code itself among what is loaded
-            library._shared_module = llvm.parse_assembly(
-                str(library.codegen._create_empty_module(library.name))
-            )
-        setattr(library, _NEEDS, needs)
+        held = getattr(library, "_final_module", None)
+        if not (
+            self._apart and isinstance(held, llvm.ModuleRef) and hasattr(library, "_shared_module")
+        ):
+            return
+        # what numba links into callers; they find the code itself among what is loaded
+        nothing = llvm.parse_assembly("")
+        nothing.triple, nothing.data_layout = held.triple, held.data_layout
+        library._shared_module = nothing
+        symbol = result.fndesc.mangled_name
+        arguments = tuple(result.signature.args)
+        _APART[symbol] = Need(self._module, self._function, arguments, symbol)
 
     def _entry(self, arguments: tuple[Any, ...], codegen: Any) -> tuple[str, bytes]:
         """File name and key of an entry.

@@ -50,6 +50,7 @@ scalar equation, r*(u) = Φ⁻¹(α).
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -1847,7 +1848,7 @@ def halfway_below(pair, rows, values, limit, scratch):
     return z, max(below - error - EPS * below, 0.0) if error < 1.0 else 0.0
 
 
-@apart
+@partial(kernel, apart=True)
 def rows_of_pairs(measure, precise, pairs, rows, values, quantiles, out_indptr, out):
     """Risk-adjusted rows of the given pairs, one after another in ``out`` (at ``out_indptr``).
 

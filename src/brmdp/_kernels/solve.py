@@ -128,6 +128,21 @@ def new_sweep(task, n):
 
 
 @kernel
+def copy_into(entries, out):
+    """``out[:] = entries``, for which the compiler takes a second: it prepares an error message."""
+    for i in range(out.shape[0]):
+        out[i] = entries[i]
+
+
+@kernel
+def same_entries(one, other):
+    same = one.shape[0] == other.shape[0]
+    for i in range(one.shape[0] if same else 0):
+        same = same and one[i] == other[i]
+    return same
+
+
+@kernel
 def bound_of(task, sweep):
     """Bound on max|TV − V*|."""
     return (task.discount * sweep.numbers[0] + sweep.numbers[2]) / (1.0 - task.discount)
@@ -180,7 +195,7 @@ def finish(sweep):
 @apart
 def full_sweep(task, measure, sharpness, pairs, values, sweep):
     """Apply the operator at ``values``, restricted to ``pairs``."""
-    sweep.values[:] = values
+    copy_into(values, sweep.values)
     linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
     sweep.q[:] = -np.inf
     scratch = workspace(task.rows.widest)
@@ -303,7 +318,7 @@ def lazy_sweep(task, guess, knowledge, values, sweep):
     scratch = workspace(task.rows.widest)
     row = np.empty(task.rows.widest)
     extra = np.empty(task.rows.widest)
-    sweep.values[:] = values
+    copy_into(values, sweep.values)
     linear.targets_into(task.rewards, task.next_states, task.discount, values, sweep.targets)
     sweep.q[:] = -np.inf
     sweep.exact[:] = False
@@ -483,32 +498,23 @@ def forget_changed(task, phi, knowledge):
                 break
 
 
-@kernel
-def learn(task, sweep, knowledge):
-    """Remember the values of a full sweep."""
-    for pair in task.pairs:
-        facts = knowledge.facts[pair]
-        facts[0] = sweep.q[pair // task.n_actions, pair % task.n_actions]
-        facts[1] = sweep.numbers[2]
-        facts[2] = task.rows.levels[pair]
-        facts[3] = VALUE
-    knowledge.targets[:] = sweep.targets
-
-
 # --- the iteration --------------------------------------------------------------------------------
+# Without knowledge, ``knowledge`` is None. That is a type of its own, for which the compiler leaves
+# out what follows "is not None": a plan that remembers nothing does not wait for lazy sweeps to be
+# compiled.
 
 
 @apart
-def apply(task, measure, sharpness, lazy, knowledge, guess, values, sweep):
-    if lazy:
-        lazy_sweep(task, guess, knowledge, values, sweep)
-    else:
+def apply(task, measure, sharpness, knowledge, guess, values, sweep):
+    if knowledge is None:
         full_sweep(task, measure, sharpness, task.pairs, values, sweep)
+    else:
+        lazy_sweep(task, guess, knowledge, values, sweep)
 
 
 @apart
 def iterate(
-    task, measure, sharpness, absolute, lazy, knowledge, values, known, has_known, most, now, other
+    task, measure, sharpness, absolute, knowledge, values, known, has_known, most, now, other
 ):
     """Iterate from ``values``; see ``fixed_point.iterate``.
 
@@ -519,9 +525,9 @@ def iterate(
     discount = task.discount
     sweeps = 0
     guess = known
-    if has_known and not lazy:
+    if knowledge is None and has_known:
         values, sweeps = refine(task, measure, sharpness, absolute, values, known, most - 1, now)
-    apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
+    apply(task, measure, sharpness, knowledge, guess, values, now)
     sweeps += 1
     slow = 0
     while True:
@@ -535,11 +541,9 @@ def iterate(
         if slow >= PATIENCE:
             return now, other, sweeps, tolerance, FALLBACK
         guess = now.chosen.copy()
-        if lazy:
-            values = predicted(task, guess, knowledge, now.values, lazy, other)
-        else:
+        if knowledge is None:
             values = newton(task, measure, now, False)
-            if has_known and np.array_equal(known, now.chosen):
+            if has_known and same_entries(known, now.chosen):
                 values, spent = refine(
                     task,
                     measure,
@@ -553,7 +557,9 @@ def iterate(
                 sweeps += spent
             known = guess
             has_known = True
-        apply(task, measure, sharpness, lazy, knowledge, guess, values, other)
+        else:
+            values = predicted(task, guess, knowledge, now.values, True, other)
+        apply(task, measure, sharpness, knowledge, guess, values, other)
         sweeps += 1
         last_chance = sweeps >= most
         slow += not other.numbers[0] <= 0.5 * residual
@@ -563,12 +569,12 @@ def iterate(
         if last_chance:
             return now, other, sweeps, tolerance, FAILED
         values = now.best.copy()
-        apply(task, measure, sharpness, lazy, knowledge, guess, values, now)
+        apply(task, measure, sharpness, knowledge, guess, values, now)
         sweeps += 1
 
 
 @apart
-def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
+def settle(task, knowledge, now, other, sweeps, tolerance, most):
     """Newton down to rounding while ties are in doubt; see ``fixed_point.settle_ties``.
 
     Returns the sweep to keep and the number of sweeps.
@@ -579,7 +585,7 @@ def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
         return kept, sweeps
     for _ in range(min(SETTLING_STEPS, most - sweeps)):
         in_doubt = tie_width(task, now) + 2.0 * bound_of(task, now)
-        if lazy:
+        if knowledge is not None:
             compute_unclear(task, in_doubt, knowledge, now)
         size = now.numbers[1]
         if now.numbers[0] <= 0.25 * FLOOR * size or not linear.any_rival(now.q, now.best, in_doubt):
@@ -592,7 +598,7 @@ def settle(task, lazy, knowledge, now, other, sweeps, tolerance, most):
             break
         guess = now.chosen.copy()
         # the other one is now or of no use any more
-        apply(task, task.measure, SHARPNESS, lazy, knowledge, guess, values, other)
+        apply(task, task.measure, SHARPNESS, knowledge, guess, values, other)
         sweeps += 1
         if bound_of(task, other) <= tolerance:
             kept, other = other, kept
@@ -643,7 +649,7 @@ def near_best(sweep, slack):
 
 
 @kernel
-def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settles, most, knowledge):
+def solve(task, values, start, cheaper, coarse, coarse_sweeps, settles, most, phi, knowledge):
     """Solve a problem from ``values``.
 
     Parameters
@@ -651,19 +657,18 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
     task : Task
     values : (S,) array
     start : pairs
-        With ``lazy``, the policy of the last plan.
-    lazy : bool
-        Whether ``knowledge`` holds anything. It is brought up to date, or begun, unless it is
-        empty.
-    phi : array
-        The concentrations of the last plan.
+        With ``knowledge``, the policy of the last plan.
     cheaper : int
         The measure to solve first, to the error bound ``coarse`` or for ``coarse_sweeps``; negative
-        for none.
+        for none. With ``knowledge``, that is not done.
     settles : bool
         Whether to settle ties and choose among tied actions; not for a policy's own pairs.
     most : int
         Largest number of sweeps.
+    phi : array
+        The concentrations of the last plan.
+    knowledge : Knowledge or None
+        What the last plan left behind, if anything. It is brought up to date.
 
     Returns
     -------
@@ -674,32 +679,32 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
     now = new_sweep(task, n)
     other = new_sweep(task, n)
     known = start
-    has_known = lazy
+    has_known = False
     state = CONVERGED
-    if lazy:
+    if knowledge is None:
+        if cheaper >= 0:
+            now, other, _, _, state = iterate(
+                task,
+                cheaper,
+                COARSE_SHARPNESS,
+                coarse,
+                knowledge,
+                values,
+                start,
+                has_known,
+                coarse_sweeps,
+                now,
+                other,
+            )
+            if np.isfinite(now.numbers[0]):
+                values = now.best.copy()
+                known = near_best(now, coarse)
+                has_known = True
+    else:
         forget_changed(task, phi, knowledge)
         known = start.copy()
-        values = predicted(task, known, knowledge, values, not lazy, other)
-    elif cheaper >= 0:
-        # here lazy means False: a constant would be another type and compile everything again
-        now, other, _, _, state = iterate(
-            task,
-            cheaper,
-            COARSE_SHARPNESS,
-            coarse,
-            lazy,
-            knowledge,
-            values,
-            start,
-            lazy,
-            coarse_sweeps,
-            now,
-            other,
-        )
-        if np.isfinite(now.numbers[0]):
-            values = now.best.copy()
-            known = near_best(now, coarse)
-            has_known = True
+        has_known = True
+        values = predicted(task, known, knowledge, values, False, other)
     sweeps = 0
     tolerance = 0.0
     if state != FALLBACK:
@@ -708,7 +713,6 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
             task.measure,
             SHARPNESS,
             task.absolute,
-            lazy,
             knowledge,
             values,
             known,
@@ -718,17 +722,15 @@ def solve(task, values, start, lazy, phi, cheaper, coarse, coarse_sweeps, settle
             other,
         )
     if state == CONVERGED and settles:
-        now, sweeps = settle(task, lazy, knowledge, now, other, sweeps, tolerance, most)
+        now, sweeps = settle(task, knowledge, now, other, sweeps, tolerance, most)
     width = tie_width(task, now)
-    if lazy:
+    if knowledge is not None:
         # what is computed may have a larger error, and make ties wider
         while compute_unclear(task, width, knowledge, now):
             width = tie_width(task, now)
         # only a plan that computes everything may fail
         if state == FAILED or not bound_of(task, now) <= tolerance:
             state = FALLBACK
-    elif knowledge.facts.shape[0] > 0:
-        learn(task, now, knowledge)
     ties = linear.lowest_tied(now.q, now.best, width)
     # Not as a Sweep: numba calls Python to make one, and crashes if Ctrl-C arrives there.
     last = (

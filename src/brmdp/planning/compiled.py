@@ -249,31 +249,24 @@ def solve_compiled(
     # an approximation is not monotone, so nothing follows from what was known
     remember = remember and bound.measure != dirichlet.SADDLEPOINT
     lazy = remember and memory is not None and memory.fits(bound, pattern.n_states)
+    start, before, knowledge = bellman.pairs, data.phi, None
     if lazy:
         assert memory is not None
+        start = memory.chosen if settles else start
+        before = memory.concentration
         knowledge = solve.Knowledge(
             memory.facts.copy(), memory.targets.copy(), memory.corrections.copy()
         )
-        before = memory.concentration
-        start = memory.chosen if settles else bellman.pairs
-    else:
-        size = pattern.n_transitions if remember else 0
-        knowledge = solve.Knowledge(
-            np.zeros((pattern.n_pairs if remember else 0, 5)), np.zeros(size), np.zeros(size)
-        )
-        before = data.phi
-        start = bellman.pairs
     state, sweeps, required, fields, ties, width = solve.solve(
         task,
         values,
         start,
-        lazy,
-        before,
         dirichlet.SADDLEPOINT if bound.measure == dirichlet.EXACT else -1,
         coarse,
         COARSE_SWEEPS,
         settles,
         max_iterations,
+        before,
         knowledge,
     )
     if state == solve.FALLBACK:
@@ -295,6 +288,17 @@ def solve_compiled(
     )
     kept = None
     if remember and state == solve.CONVERGED:
-        kept = Memory(bound.measure, data.phi, data.offsets, last.chosen, *knowledge)
+        known = _values_of(last, data.levels, bellman.pairs) if knowledge is None else knowledge
+        kept = Memory(bound.measure, data.phi, data.offsets, last.chosen, *known)
     found = FixedPoint(sweep, sweeps, required, state == solve.CONVERGED)
     return Solved(found, last.exact if lazy else None, ties, width, kept)
+
+
+def _values_of(last: solve.Sweep, levels: FloatArray, pairs: IntArray) -> solve.Knowledge:
+    """What is known after a full sweep: the values of all its pairs."""
+    facts = np.zeros((levels.size, 5))
+    facts[pairs, 0] = last.q.reshape(-1)[pairs]
+    facts[pairs, 1] = last.numbers[2]
+    facts[pairs, 2] = levels[pairs]
+    facts[pairs, 3] = solve.VALUE
+    return solve.Knowledge(facts, last.targets.copy(), np.zeros(last.targets.size))
