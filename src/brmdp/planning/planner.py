@@ -841,7 +841,7 @@ class Problem:
         """Run the solver and bound the error of the result.
 
         With ``remember``, the solution has a memory for the next one, which is then passed as
-        ``memory`` and saves it most of the work (see :mod:`brmdp.planning.compiled`). It must be
+        ``memory`` and saves it most of the work (see ``brmdp.planning.compiled``). It must be
         of this problem; the belief and the levels may have changed.
         """
         if learns_rewards(belief) and belief.pattern is not self.pattern:
