@@ -10,9 +10,11 @@ import argparse
 import json
 import os
 import platform
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 
+import brmdp
 from benchmarks import (
     baseline,
     decisions,
@@ -66,6 +68,7 @@ def main() -> None:
         "--record", action="store_true", help="add the ratios to the history in docs/"
     )
     arguments = parser.parse_args()
+    warnings.simplefilter("ignore", brmdp.PriorWarning)  # beliefs here are made to be planned
     if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(
             f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}"

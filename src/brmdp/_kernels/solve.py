@@ -26,7 +26,7 @@ and holds until its level has risen, or the targets have moved, by a good deal.
 Newton's method leads, those of changed pairs are computed first. Rows along the way are estimates
 (the saddlepoint's, which cost a tenth of a value) plus corrections, which are computed when a row
 or its level has changed and kept until then, as they hardly depend on the targets. Such a start is
-usually good enough for the first sweep to be the last. Whether it is, that sweep decides: nothing
+often good enough for the first sweep to be the last. Whether it is, that sweep decides: nothing
 rests on rows being right. Where it is not, the next step is made in the same way.
 """
 
